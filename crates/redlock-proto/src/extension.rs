@@ -1,0 +1,180 @@
+use crate::{Instant, Outcome, Quorum, Timing, Votes};
+
+/// One round in which every node is asked to keep a held key for longer.
+///
+/// It counts when a majority that *still has this owner's key* confirms before the old deadline, and
+/// then the new deadline counts from this round's own start.
+/// A round that fails changes nothing: the lease is valid up to the deadline it had.
+#[derive(Debug)]
+pub struct Extension {
+    timing: Timing,
+    start: Instant,
+    valid_until: Instant,
+    votes: Votes,
+    verdict: Option<ExtensionVerdict>,
+}
+
+/// What an [`Extension`] came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a driver must handle every verdict"
+)]
+pub enum ExtensionVerdict {
+    /// A majority confirmed: the lease is valid up to this deadline.
+    Extended {
+        /// The new deadline.
+        deadline: Instant,
+    },
+    /// No majority confirmed in time; another round may.
+    Failed,
+    /// So many nodes say that the key is gone or another's that no majority can confirm any more.
+    Revoked,
+}
+
+impl Extension {
+    /// A round whose requests are sent after `now`, for a lease that is valid until `valid_until`.
+    pub fn start(quorum: Quorum, timing: Timing, valid_until: Instant, now: Instant) -> Self {
+        Self {
+            timing,
+            start: now,
+            valid_until,
+            votes: Votes::new(quorum),
+            verdict: None,
+        }
+    }
+
+    /// A node's outcome became known, at `now`; returns the verdict when this decides the round.
+    pub fn on_outcome(
+        &mut self,
+        node: usize,
+        outcome: Outcome,
+        now: Instant,
+    ) -> Option<ExtensionVerdict> {
+        if self.verdict.is_some() || !self.votes.cast(node, outcome) {
+            return None;
+        }
+        self.decide(now)
+    }
+
+    /// The time limit of the round was reached: what has not come counts as unknown.
+    pub fn on_time_limit(&mut self, now: Instant) -> Option<ExtensionVerdict> {
+        if self.verdict.is_some() {
+            return None;
+        }
+        self.votes.close();
+        self.decide(now)
+    }
+
+    /// The votes counted so far.
+    pub const fn votes(&self) -> &Votes {
+        &self.votes
+    }
+
+    fn decide(&mut self, now: Instant) -> Option<ExtensionVerdict> {
+        let verdict = if self.votes.is_won() {
+            let deadline = self.timing.deadline(self.start);
+            // After the old deadline the key may have been another's meanwhile, so a confirmation
+            // that is processed later must not bring the lease back.
+            if now < self.valid_until && now < deadline {
+                ExtensionVerdict::Extended { deadline }
+            } else {
+                ExtensionVerdict::Failed
+            }
+        } else if self.votes.is_majority_gone() {
+            ExtensionVerdict::Revoked
+        } else if self.votes.is_majority_down()
+            || (self.votes.is_out_of_reach() && self.votes.is_complete())
+        {
+            ExtensionVerdict::Failed
+        } else {
+            // Out of reach, but the nodes still to come decide between failed and revoked.
+            return None;
+        };
+        self.verdict = Some(verdict);
+        self.verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::{num::NonZeroUsize, time::Duration};
+
+    const GONE: Outcome = Outcome::Refused { remaining: None };
+
+    fn ms(ms: u64) -> Instant {
+        Instant::from_origin(Duration::from_millis(ms))
+    }
+
+    fn timing(ttl: u64) -> Timing {
+        Timing::new(Duration::from_millis(ttl), 0.01, Duration::from_millis(1)).unwrap()
+    }
+
+    fn extension(nodes: usize, valid_until: Instant, now: Instant) -> Extension {
+        let quorum = Quorum::of(NonZeroUsize::new(nodes).unwrap());
+        Extension::start(quorum, timing(1_000), valid_until, now)
+    }
+
+    #[test]
+    fn a_majority_moves_the_deadline() {
+        let mut extension = extension(3, ms(500), ms(300));
+        assert_eq!(extension.on_outcome(0, Outcome::Granted, ms(301)), None);
+        assert_eq!(
+            extension.on_outcome(1, Outcome::Granted, ms(302)),
+            Some(ExtensionVerdict::Extended {
+                deadline: ms(300 + 978)
+            })
+        );
+        assert_eq!(extension.on_outcome(2, Outcome::Granted, ms(303)), None);
+    }
+
+    #[test]
+    fn a_node_that_lost_the_key_does_not_count() {
+        let mut extension = extension(3, ms(500), ms(300));
+        assert_eq!(extension.on_outcome(0, GONE, ms(301)), None);
+        assert_eq!(
+            extension.on_outcome(1, GONE, ms(301)),
+            Some(ExtensionVerdict::Revoked)
+        );
+    }
+
+    #[test]
+    fn s04_a_confirmation_after_the_old_deadline_does_not_bring_the_lease_back() {
+        let mut extension = extension(1, ms(500), ms(300));
+        let verdict = extension.on_outcome(0, Outcome::Granted, ms(500));
+        assert_eq!(verdict, Some(ExtensionVerdict::Failed));
+    }
+
+    #[test]
+    fn silence_is_a_failed_round_and_not_a_lost_lease() {
+        let mut extension = extension(5, ms(500), ms(300));
+        assert_eq!(extension.on_outcome(0, GONE, ms(301)), None);
+        assert_eq!(extension.on_outcome(1, GONE, ms(301)), None);
+        assert_eq!(
+            extension.on_time_limit(ms(350)),
+            Some(ExtensionVerdict::Failed)
+        );
+        assert_eq!(extension.on_time_limit(ms(351)), None);
+    }
+
+    proptest! {
+        /// pottery, redis-semaphore and redlock-universal counted the new lease from the reply.
+        #[test]
+        fn s03_the_deadline_counts_from_the_rounds_own_start(
+            ttl in 10u64..100_000, start in 0u64..1_000_000, waited in 0u64..200_000,
+        ) {
+            let timing = timing(ttl);
+            let quorum = Quorum::of(NonZeroUsize::MIN);
+            let mut extension = Extension::start(quorum, timing, ms(u64::MAX / 4), ms(start));
+            match extension.on_outcome(0, Outcome::Granted, ms(start + waited)) {
+                Some(ExtensionVerdict::Extended { deadline }) => {
+                    prop_assert_eq!(deadline + timing.drift(), ms(start + ttl));
+                    prop_assert!(deadline > ms(start + waited));
+                }
+                verdict => prop_assert_eq!(verdict, Some(ExtensionVerdict::Failed)),
+            }
+        }
+    }
+}

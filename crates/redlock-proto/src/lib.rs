@@ -1,0 +1,62 @@
+//! The Redlock protocol, pure and deterministic.
+//!
+//! This crate reads no clock, opens no socket, draws no random number and has no `async`.
+//! Time and randomness are arguments: the same inputs give the same outputs, so everything that can
+//! be wrong about the protocol is wrong here and is found in microseconds.
+//! `redlock-core` is the shell around it: it owns sockets, timers and tasks, and decides nothing.
+//!
+//! # The story
+//!
+//! A lock is a *lease* over N independent *nodes*.
+//! An [`Attempt`] asks every node at once and is decided as soon as a strict majority
+//! ([`Quorum::majority`]) has granted it, or no longer can.
+//! A granted attempt becomes a [`LeaseState`]: the lease is valid up to a deadline that counts from
+//! before the first request was sent ([`Timing::deadline`]), and only a confirmed [`Extension`] moves
+//! that deadline, only later.
+//! An attempt that fails frees what it took at once and is followed, after a random delay that
+//! [`RetryPolicy`] chooses, by another with a fresh [`OwnerId`].
+//! A [`Release`] frees the lease on every node that may hold it.
+//!
+//! What a node does with a [`Request`] is written down twice: as the script that real servers run, and
+//! as [`Store`], the model that in-memory nodes run.
+//!
+//! # Where the rules come from
+//!
+//! The algorithm is the one described in the Redis documentation ("Distributed Locks with Redis", the
+//! Redlock algorithm), with the deadline taken from the client's own clock before the first byte, as
+//! Gray and Cheriton's *Leases* (1989) ask, and clean-up wherever a node is not known to have refused.
+//!
+//! # Assumptions
+//!
+//! Exclusion needs every clock's rate to be within the drift allowance ([`Timing::drift`]), and needs
+//! each node to keep a live key until it expires.
+
+mod attempt;
+mod extension;
+mod instant;
+mod lease;
+mod outcome;
+mod owner;
+mod quorum;
+mod release;
+mod request;
+mod retry;
+mod store;
+mod timing;
+mod votes;
+
+pub use self::{
+    attempt::{Attempt, AttemptAction, Failure, FailureKind, Grant},
+    extension::{Extension, ExtensionVerdict},
+    instant::Instant,
+    lease::{LeaseAction, LeaseState, Loss},
+    outcome::Outcome,
+    owner::OwnerId,
+    quorum::Quorum,
+    release::{Release, ReleaseVerdict},
+    request::{Reply, Request, Verb},
+    retry::{Next, RetryPolicy},
+    store::Store,
+    timing::Timing,
+    votes::{Vote, Votes},
+};

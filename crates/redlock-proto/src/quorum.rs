@@ -1,0 +1,40 @@
+use std::num::NonZeroUsize;
+
+/// How many nodes there are, and how many of them make a strict majority.
+///
+/// There is no way to ask for less than a majority: two sets of votes must always share a node,
+/// because that shared node is what keeps two holders apart.
+///
+/// ```
+/// use redlock_proto::Quorum;
+/// use std::num::NonZeroUsize;
+///
+/// let of = |n| Quorum::of(NonZeroUsize::new(n).unwrap()).majority();
+/// assert_eq!((of(1), of(2), of(3), of(4), of(5)), (1, 2, 2, 3, 3));
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Quorum {
+    nodes: NonZeroUsize,
+}
+
+impl Quorum {
+    /// The quorum of `nodes` nodes.
+    pub const fn of(nodes: NonZeroUsize) -> Self {
+        Self { nodes }
+    }
+
+    /// The number of nodes.
+    pub const fn nodes(self) -> usize {
+        self.nodes.get()
+    }
+
+    /// The number of nodes that make a strict majority.
+    pub const fn majority(self) -> usize {
+        self.nodes.get() / 2 + 1
+    }
+
+    /// How many nodes may be missing before no majority is left.
+    pub const fn tolerated(self) -> usize {
+        self.nodes.get() - self.majority()
+    }
+}

@@ -1,0 +1,118 @@
+use std::time::Duration;
+
+use crate::Instant;
+
+/// The lengths of time that make a lease: how long nodes keep it, how much of that the holder may
+/// use, and how much must be left for it to be handed out at all.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Timing {
+    // invariant: the ttl exceeds the drift by more than the minimum validity
+    ttl: Duration,
+    drift: Duration,
+    min_validity: Duration,
+}
+
+impl Timing {
+    /// A lease of `ttl`, with clocks whose rates differ by at most `clock_rate_error` (0.01 is one per
+    /// cent) and at least `min_validity` left when it is handed out.
+    ///
+    /// Returns `None` if such a lease could never be handed out, or if `clock_rate_error` is not a
+    /// number between 0 and 0.25.
+    pub fn new(ttl: Duration, clock_rate_error: f64, min_validity: Duration) -> Option<Self> {
+        if !(0.0..=0.25).contains(&clock_rate_error) {
+            return None;
+        }
+        // The holder's clock may be slow by the error and the node's fast by it, hence twice; the
+        // constant is for the millisecond steps in which nodes expire keys.
+        let drift = ttl.mul_f64(2.0 * clock_rate_error) + Duration::from_millis(2);
+        let usable = ttl.checked_sub(drift)?;
+        (!min_validity.is_zero() && usable >= min_validity).then_some(Self {
+            ttl,
+            drift,
+            min_validity,
+        })
+    }
+
+    /// How long a node keeps the key after it granted or extended it.
+    pub const fn ttl(self) -> Duration {
+        self.ttl
+    }
+
+    /// The part of the ttl that is kept back for the difference between clocks.
+    pub const fn drift(self) -> Duration {
+        self.drift
+    }
+
+    /// What must be left of the lease when it is handed out.
+    pub const fn min_validity(self) -> Duration {
+        self.min_validity
+    }
+
+    /// The moment up to which a lease is valid whose requests were sent after `start`.
+    ///
+    /// `start` is read before the first byte is sent: no node can have begun to count earlier, so no
+    /// node lets the key go before this moment.
+    pub fn deadline(self, start: Instant) -> Instant {
+        start + (self.ttl - self.drift)
+    }
+
+    /// Whether a lease with this deadline may be handed out now.
+    pub fn may_hand_out(self, deadline: Instant, now: Instant) -> bool {
+        deadline.saturating_since(now) >= self.min_validity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn drift_is_twice_the_rate_error_and_two_milliseconds() {
+        let timing = Timing::new(Duration::from_secs(10), 0.01, Duration::from_millis(1)).unwrap();
+        assert_eq!(timing.drift(), Duration::from_millis(202));
+        assert_eq!(
+            timing.deadline(Instant::from_origin(Duration::from_secs(1))),
+            Instant::from_origin(Duration::from_millis(10_798))
+        );
+    }
+
+    #[test]
+    fn a_lease_that_could_never_be_handed_out_is_refused() {
+        let new = |ttl, rate, min| {
+            Timing::new(Duration::from_millis(ttl), rate, Duration::from_millis(min))
+        };
+        assert!(new(2, 0.0, 1).is_none());
+        assert!(new(3, 0.0, 1).is_some());
+        assert!(new(1000, 0.01, 979).is_none());
+        assert!(new(1000, 0.01, 0).is_none());
+        assert!(new(1000, f64::NAN, 1).is_none());
+        assert!(new(1000, -0.01, 1).is_none());
+        assert!(new(1000, 0.26, 1).is_none());
+    }
+
+    proptest! {
+        /// redlock-rs computed `ttl - drift - elapsed` in unsigned numbers and granted locks of
+        /// half a billion years; node-redlock handed out locks that had already expired.
+        #[test]
+        fn s02_remaining_time_never_underflows(
+            ttl in 0u64..=u64::MAX / 2,
+            rate in 0.0f64..=0.25,
+            min in 0u64..=u64::MAX / 2,
+            start in 0u64..=u64::MAX / 2,
+            elapsed in prop_oneof![Just(0), Just(1), Just(u64::MAX / 2), any::<u64>()],
+        ) {
+            let nanos = Duration::from_nanos;
+            let Some(timing) = Timing::new(nanos(ttl), rate, nanos(min)) else { return Ok(()) };
+            let start = Instant::from_origin(nanos(start));
+            let deadline = timing.deadline(start);
+            let now = start + nanos(elapsed);
+            prop_assert!(deadline > start);
+            prop_assert!(deadline.saturating_since(now) <= nanos(ttl));
+            prop_assert!(deadline + timing.drift() == start + timing.ttl());
+            if nanos(elapsed) >= timing.ttl() - timing.drift() {
+                prop_assert!(!timing.may_hand_out(deadline, now));
+            }
+        }
+    }
+}
