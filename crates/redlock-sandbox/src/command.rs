@@ -1,0 +1,98 @@
+//! One command to a server, on a connection of its own.
+
+use std::{
+    error::Error,
+    fmt,
+    io::{self, BufReader, Write},
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use crate::resp::{Value, encode};
+
+/// Sends `arguments` to the server at `address`, after the password if there is one.
+///
+/// `limit` bounds each wait for the network, not their sum.
+pub(crate) fn send<A: AsRef<[u8]>>(
+    address: SocketAddr,
+    password: Option<&str>,
+    arguments: &[A],
+    limit: Duration,
+) -> Result<Value, CommandError> {
+    let stream = TcpStream::connect_timeout(&address, limit)?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.set_write_timeout(Some(limit))?;
+    stream.set_nodelay(true)?;
+    let mut input = BufReader::new(&stream);
+    let mut call = |request: &[u8]| -> Result<Value, CommandError> {
+        (&stream).write_all(request)?;
+        match Value::read(&mut input)? {
+            Value::Error(message) => Err(CommandError(Cause::Refused(message))),
+            value => Ok(value),
+        }
+    };
+    if let Some(password) = password {
+        call(&encode(&["AUTH", password]))?;
+    }
+    call(&encode(arguments))
+}
+
+/// Why a command got no reply, or an error for a reply.
+#[derive(Debug)]
+pub struct CommandError(Cause);
+
+#[derive(Debug)]
+enum Cause {
+    Refused(String),
+    Io(io::Error),
+}
+
+impl CommandError {
+    /// What went wrong.
+    pub fn kind(&self) -> CommandErrorKind {
+        match &self.0 {
+            Cause::Refused(_) => CommandErrorKind::Refused,
+            Cause::Io(error) => match error.kind() {
+                // A read that ran into its limit says the one on some systems, the other on others.
+                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => CommandErrorKind::TimedOut,
+                _ => CommandErrorKind::Io,
+            },
+        }
+    }
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        Self(Cause::Io(error))
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Cause::Refused(message) => write!(f, "the server answered: {message}"),
+            Cause::Io(_) => f.write_str("the command got no reply"),
+        }
+    }
+}
+
+impl Error for CommandError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.0 {
+            Cause::Refused(_) => None,
+            Cause::Io(error) => Some(error),
+        }
+    }
+}
+
+/// The kinds of [`CommandError`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum CommandErrorKind {
+    /// The server answered with an error; the message has its words.
+    Refused,
+    /// No reply came in time, as from a frozen server.
+    TimedOut,
+    /// There is no connection, or it broke, as with a server that is down.
+    Io,
+}

@@ -1,0 +1,91 @@
+//! Why a server did not start.
+
+use std::{error::Error, fmt, io, process::ExitStatus, time::Duration};
+
+/// Why a server did not start.
+#[derive(Debug)]
+pub struct StartError {
+    kind: StartErrorKind,
+    message: String,
+    source: Option<io::Error>,
+}
+
+impl StartError {
+    /// What went wrong.
+    pub fn kind(&self) -> StartErrorKind {
+        self.kind
+    }
+
+    pub(crate) fn io(doing: &str, source: io::Error) -> Self {
+        Self {
+            kind: StartErrorKind::Io,
+            message: format!("could not {doing}"),
+            source: Some(source),
+        }
+    }
+
+    pub(crate) fn port_taken(port: u16) -> Self {
+        Self {
+            kind: StartErrorKind::PortTaken,
+            message: format!("port {port} of the loopback interface is taken"),
+            source: None,
+        }
+    }
+
+    pub(crate) fn exited(status: Option<ExitStatus>, log: &str) -> Self {
+        let status =
+            status.map_or_else(|| "of itself".to_owned(), |status| format!("with {status}"));
+        Self {
+            kind: StartErrorKind::Exited,
+            message: format!(
+                "the server ended {status} before it answered: {}",
+                last_lines(log)
+            ),
+            source: None,
+        }
+    }
+
+    pub(crate) fn timed_out(limit: Duration, log: &str) -> Self {
+        Self {
+            kind: StartErrorKind::TimedOut,
+            message: format!(
+                "the server did not answer within {limit:?}: {}",
+                last_lines(log)
+            ),
+            source: None,
+        }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for StartError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_ref().map(|source| source as _)
+    }
+}
+
+/// The kinds of [`StartError`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum StartErrorKind {
+    /// Another socket has the port that was asked for.
+    PortTaken,
+    /// The server ended before it answered; the message has the end of its log.
+    Exited,
+    /// The server runs but never answered; the message has the end of its log.
+    TimedOut,
+    /// The system refused a process, a file or a socket; the source says which.
+    Io,
+}
+
+/// The end of a log: the last lines say what stopped a server.
+fn last_lines(log: &str) -> String {
+    const LINES: usize = 4;
+    let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..].join(" | ")
+}

@@ -1,0 +1,63 @@
+//! How a server is started.
+
+use std::ffi::OsString;
+
+/// How a server is started: without password, without persistence and on a free port by default.
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until a server is started with them"]
+pub struct ServerOptions {
+    pub(crate) port: Option<u16>,
+    pub(crate) password: Option<String>,
+    pub(crate) persistence: Persistence,
+    pub(crate) arguments: Vec<OsString>,
+}
+
+impl ServerOptions {
+    /// The port to listen on, instead of a free one.
+    ///
+    /// A start fails with [`PortTaken`](crate::StartErrorKind::PortTaken) if another socket has it.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
+    /// The password of the default user; none by default.
+    ///
+    /// It appears in the process list, as every argument of a program does.
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// What a server still knows after a kill; nothing by default.
+    pub fn persistence(mut self, persistence: Persistence) -> Self {
+        self.persistence = persistence;
+        self
+    }
+
+    /// One more argument for the command line, after all others, so that it wins over them.
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+}
+
+/// What a server still knows after it was killed and started again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Persistence {
+    /// Nothing: keys live in memory only, so that a restart is the loss of all of them.
+    #[default]
+    Memory,
+    /// Every write it acknowledged: an append-only file, synced before each reply.
+    AppendOnly,
+}
+
+impl Persistence {
+    pub(crate) fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Memory => &["--appendonly", "no"],
+            Self::AppendOnly => &["--appendonly", "yes", "--appendfsync", "always"],
+        }
+    }
+}

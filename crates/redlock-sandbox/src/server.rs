@@ -1,0 +1,306 @@
+//! One server: start, crash, restart, freeze.
+
+use std::{
+    fs::{self, File},
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    ServerBinary, ServerOptions,
+    command::{self, CommandError},
+    error::{StartError, StartErrorKind},
+    port,
+    process::Process,
+    resp::Value,
+};
+
+/// A server on the loopback interface that ends with this value, or with this process.
+///
+/// Its files are in a temporary folder of its own, which is removed at the same time.
+#[derive(Debug)]
+pub struct Server {
+    // `None` while the server is down.
+    process: Option<Process>,
+    binary: ServerBinary,
+    options: ServerOptions,
+    port: u16,
+    // Declared after the process, so that the folder goes when its user is gone.
+    folder: TempDir,
+}
+
+impl Server {
+    /// Starts a server and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the program cannot be run, ends at once, or does not answer within ten
+    /// seconds.
+    pub fn start(binary: &ServerBinary, options: ServerOptions) -> Result<Self, StartError> {
+        Self::start_on(binary, options, port::free)
+    }
+
+    /// The port it listens on, or did when it was up.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its address on the loopback interface.
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// Its URL, such as `redis://127.0.0.1:20480`, with the password if it has one.
+    pub fn url(&self) -> String {
+        let password = self.options.password.as_deref().map(percent_encoded);
+        let user = password.map_or_else(String::new, |password| format!(":{password}@"));
+        format!("redis://{user}{}", self.address())
+    }
+
+    /// The id of its process; `None` while it is down.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::pid)
+    }
+
+    /// Whether its process runs; a frozen one does.
+    pub fn is_running(&self) -> bool {
+        self.process.as_ref().is_some_and(Process::is_running)
+    }
+
+    /// Kills it as a crash would: nothing is shut down, nothing is written any more.
+    ///
+    /// A server that is down stays down.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when it refuses the signal.
+    pub fn kill(&mut self) -> io::Result<()> {
+        match self.process.take() {
+            Some(mut process) => process.kill().map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts it again on the same port and folder, after a kill if it still runs.
+    ///
+    /// What it still knows is for [`Persistence`](crate::Persistence) to say.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`], as at the first start.
+    pub fn restart(&mut self) -> Result<(), StartError> {
+        self.kill()
+            .map_err(|error| StartError::io("kill the server", error))?;
+        self.launch()
+    }
+
+    /// Freezes it: the system still accepts connections for it, but it does not answer.
+    ///
+    /// Its clock goes on, so keys expire in the meantime.
+    ///
+    /// # Errors
+    ///
+    /// If the server is down.
+    pub fn freeze(&self) -> io::Result<()> {
+        self.process()?.freeze()
+    }
+
+    /// Lets a frozen server go on; what was sent to it in the meantime is answered now.
+    ///
+    /// # Errors
+    ///
+    /// If the server is down.
+    pub fn thaw(&self) -> io::Result<()> {
+        self.process()?.thaw()
+    }
+
+    /// Sends one command and waits up to five seconds for its reply.
+    ///
+    /// ```
+    /// # use redlock_sandbox::{Server, ServerBinary, ServerOptions};
+    /// # let server = Server::start(&ServerBinary::find()?, ServerOptions::default())?;
+    /// server.command(&["SET", "orders/7", "mine", "PX", "30000"])?;
+    /// let left = server.command(&["PTTL", "orders/7"])?.as_integer();
+    /// assert!(left.is_some_and(|left| left > 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if there is no reply, or if the reply is an error.
+    pub fn command<A: AsRef<[u8]>>(&self, arguments: &[A]) -> Result<Value, CommandError> {
+        self.command_within(PATIENCE, arguments)
+    }
+
+    /// Sends one command and waits up to `limit` for each step to its reply.
+    ///
+    /// # Errors
+    ///
+    /// [`CommandError`] if there is no reply, or if the reply is an error.
+    pub fn command_within<A: AsRef<[u8]>>(
+        &self,
+        limit: Duration,
+        arguments: &[A],
+    ) -> Result<Value, CommandError> {
+        let password = self.options.password.as_deref();
+        command::send(self.address(), password, arguments, limit)
+    }
+
+    fn start_on(
+        binary: &ServerBinary,
+        options: ServerOptions,
+        mut free_port: impl FnMut() -> io::Result<u16>,
+    ) -> Result<Self, StartError> {
+        let folder = tempfile::Builder::new()
+            .prefix("redlock-sandbox-")
+            .tempdir()
+            .map_err(|error| StartError::io("create a folder", error))?;
+        let mut server = Self {
+            process: None,
+            binary: binary.clone(),
+            options,
+            port: 0,
+            folder,
+        };
+        if let Some(port) = server.options.port {
+            server.port = port;
+            return server.launch().map(|()| server);
+        }
+        // A port that was free a moment ago can be somebody else's by the time it is bound.
+        let mut attempt = 1;
+        loop {
+            server.port = free_port().map_err(|error| StartError::io("find a free port", error))?;
+            match server.launch() {
+                Ok(()) => return Ok(server),
+                Err(error) if error.kind() == StartErrorKind::PortTaken && attempt < ATTEMPTS => {
+                    attempt += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn launch(&mut self) -> Result<(), StartError> {
+        let log = self.folder.path().join(LOG);
+        let output = File::create(&log).map_err(|error| StartError::io("create a log", error))?;
+        let errors = output
+            .try_clone()
+            .map_err(|error| StartError::io("share a log", error))?;
+        let mut command = Process::command(self.binary.path());
+        command
+            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
+            .args(["--save", "", "--daemonize", "no", "--dir"])
+            .arg(self.folder.path())
+            .args(self.options.persistence.arguments())
+            .stdout(Stdio::from(output))
+            .stderr(Stdio::from(errors));
+        if let Some(password) = &self.options.password {
+            command.args(["--requirepass", password]);
+        }
+        command.args(&self.options.arguments);
+        let process =
+            Process::spawn(command).map_err(|error| StartError::io("start a process", error))?;
+        self.await_answer(process)
+    }
+
+    /// Keeps `process` once it answers; drops it, and so kills it, if it does not.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a patience limit, not the deadline of a lease"
+    )]
+    fn await_answer(&mut self, mut process: Process) -> Result<(), StartError> {
+        let started = Instant::now();
+        loop {
+            if self.answers_as(process.pid()) {
+                self.process = Some(process);
+                return Ok(());
+            }
+            let log = || fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
+            if !process.is_running() {
+                let status = process.kill().ok();
+                let log = log();
+                return Err(if log.contains("Address already in use") {
+                    StartError::port_taken(self.port)
+                } else {
+                    StartError::exited(status, &log)
+                });
+            }
+            if started.elapsed() >= START_LIMIT {
+                return Err(StartError::timed_out(START_LIMIT, &log()));
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Whether the server at our port answers and is the process `pid`.
+    ///
+    /// If somebody else took the port, somebody else's server may answer there while ours is about
+    /// to give up.
+    fn answers_as(&self, pid: u32) -> bool {
+        self.command_within(PROBE, &["PING"]).is_ok()
+            && self
+                .command_within(PROBE, &["INFO", "server"])
+                .is_ok_and(|info| {
+                    let own = format!("process_id:{pid}");
+                    info.as_text()
+                        .is_some_and(|text| text.lines().any(|line| line == own))
+                })
+    }
+
+    fn process(&self) -> io::Result<&Process> {
+        self.process
+            .as_ref()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the server is down"))
+    }
+}
+
+/// `text` with all but the unreserved characters of RFC 3986 escaped.
+fn percent_encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+const ATTEMPTS: u32 = 16;
+const LOG: &str = "server.log";
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(2);
+/// How long a probe waits: somebody else's socket may accept it and say nothing.
+const PROBE: Duration = Duration::from_millis(250);
+const START_LIMIT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_port_lost_to_another_between_choice_and_bind_is_replaced() {
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let taken = other.local_addr().unwrap().port();
+        let mut offers = vec![port::free().unwrap(), taken, taken];
+        let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+        let server = Server::start_on(&binary, ServerOptions::default(), || {
+            Ok(offers.pop().unwrap())
+        })
+        .unwrap();
+        assert_ne!(server.port(), taken);
+        assert!(offers.is_empty());
+    }
+
+    #[test]
+    fn a_password_is_escaped_in_the_url() {
+        assert_eq!(percent_encoded("a/b@c:d é"), "a%2Fb%40c%3Ad%20%C3%A9");
+    }
+}

@@ -1,0 +1,115 @@
+//! Several independent servers.
+
+use std::{
+    ops::{Index, IndexMut},
+    slice, thread,
+};
+
+use crate::{Server, ServerBinary, ServerOptions, StartError};
+
+/// Independent servers, started at once: the masters of a lock.
+///
+/// They know nothing of each other: no replication, no cluster.
+#[derive(Debug)]
+pub struct ServerSet(Vec<Server>);
+
+impl ServerSet {
+    /// Starts `count` servers with the same options and waits until all of them answer.
+    ///
+    /// A port among the options is the first server's; the others get the ports after it.
+    ///
+    /// # Errors
+    ///
+    /// The first [`StartError`]; the servers that did start are stopped.
+    ///
+    /// # Panics
+    ///
+    /// If the ports after the first one end before the servers do.
+    pub fn start(
+        binary: &ServerBinary,
+        count: usize,
+        options: &ServerOptions,
+    ) -> Result<Self, StartError> {
+        thread::scope(|scope| {
+            let starts: Vec<_> = (0..count)
+                .map(|index| {
+                    let mut options = options.clone();
+                    options.port = options.port.map(|first| port_after(first, index));
+                    scope.spawn(move || Server::start(binary, options))
+                })
+                .collect();
+            starts
+                .into_iter()
+                .map(|start| match start.join() {
+                    Ok(server) => server,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+                .collect::<Result<_, _>>()
+                .map(Self)
+        })
+    }
+
+    /// The URLs, in the order of the servers.
+    pub fn urls(&self) -> Vec<String> {
+        self.iter().map(Server::url).collect()
+    }
+
+    /// How many servers there are, up or down.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The servers.
+    pub fn iter(&self) -> slice::Iter<'_, Server> {
+        self.0.iter()
+    }
+
+    /// The servers, to kill and to restart.
+    pub fn iter_mut(&mut self) -> slice::IterMut<'_, Server> {
+        self.0.iter_mut()
+    }
+}
+
+impl Index<usize> for ServerSet {
+    type Output = Server;
+
+    fn index(&self, index: usize) -> &Server {
+        &self.0[index]
+    }
+}
+
+impl IndexMut<usize> for ServerSet {
+    fn index_mut(&mut self, index: usize) -> &mut Server {
+        &mut self.0[index]
+    }
+}
+
+impl<'a> IntoIterator for &'a ServerSet {
+    type Item = &'a Server;
+    type IntoIter = slice::Iter<'a, Server>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a mut ServerSet {
+    type Item = &'a mut Server;
+    type IntoIter = slice::IterMut<'a, Server>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter_mut()
+    }
+}
+
+fn port_after(first: u16, index: usize) -> u16 {
+    u16::try_from(index)
+        .ok()
+        .and_then(|index| first.checked_add(index))
+        .expect("a port for each server")
+}
