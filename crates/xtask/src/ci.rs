@@ -1,0 +1,58 @@
+//! `cargo xtask ci`: what a change must pass, the quick checks first.
+
+use std::{
+    env,
+    process::{Command, Stdio},
+};
+
+use crate::{
+    step::{Failed, Step},
+    test,
+};
+
+/// Runs every step, and stops at the first that fails.
+pub(crate) fn run() -> Result<(), Failed> {
+    Step::cargo("format", "fmt --all --check").run()?;
+    Step::cargo("lints", LINTS).run()?;
+    Step::cargo("documentation", "doc --workspace --no-deps --all-features")
+        .variable("RUSTDOCFLAGS", "-D warnings")
+        .alone("RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --all-features")
+        .run()?;
+    dependencies()?;
+    test::run(&[])
+}
+
+/// Licences, sources and duplicates of what we depend on.
+///
+/// Advisories need the network and change without us: a check of its own, not a gate.
+fn dependencies() -> Result<(), Failed> {
+    if !has_cargo_deny() && env::var_os("CI").is_some() {
+        // Two minutes on two cores, once for each machine.
+        let install = Step::cargo("cargo-deny", "install --locked --quiet cargo-deny@0.20.2");
+        if let Err(Failed(message)) = install.run() {
+            eprintln!("{message}");
+        }
+    }
+    if has_cargo_deny() {
+        Step::cargo(
+            "dependencies",
+            "deny --all-features check bans licenses sources",
+        )
+        .run()
+    } else {
+        eprintln!(
+            "== dependencies: NOT CHECKED, cargo-deny is missing; type: cargo install --locked cargo-deny"
+        );
+        Ok(())
+    }
+}
+
+fn has_cargo_deny() -> bool {
+    let version = Command::new("cargo-deny")
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+const LINTS: &str = "clippy --workspace --all-targets --all-features -- -D warnings";

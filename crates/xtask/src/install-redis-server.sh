@@ -1,0 +1,27 @@
+# Installs the redis-server program on Debian and Ubuntu, as root, and leaves no service behind.
+#
+# The package comes with a service that its installation starts.
+# The tests start servers of their own, on their own ports, and end them; a server on the standard
+# port of a developer's machine is nobody's wish.
+set -eu
+
+export DEBIAN_FRONTEND=noninteractive
+policy=/usr/sbin/policy-rc.d
+
+# Debian asks this program before it starts any service; 101 means no.
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
+
+# Lists that are a little old still do when the network is away.
+apt-get update -qq || echo "apt-get update failed; going on with the lists at hand" >&2
+apt-get install -y -qq --no-install-recommends redis-server
+
+# Not at the next boot either.
+if command -v systemctl >/dev/null; then
+    systemctl disable --quiet redis-server || echo "could not disable the service redis-server" >&2
+fi

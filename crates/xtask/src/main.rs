@@ -1,0 +1,43 @@
+//! The project's own commands: `cargo xtask <verb>`.
+
+mod ci;
+mod server;
+mod step;
+mod test;
+
+use std::{env, ffi::OsString, process::ExitCode};
+
+use crate::step::Failed;
+
+fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    let verb = arguments.next().and_then(|verb| verb.into_string().ok());
+    let rest: Vec<OsString> = arguments.collect();
+    let outcome = match (verb.as_deref(), rest.is_empty()) {
+        (Some("test"), _) => test::run(&rest),
+        (Some("ci"), true) => ci::run(),
+        (Some("help" | "--help" | "-h"), true) => {
+            eprint!("{USAGE}");
+            Ok(())
+        }
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failed(message)) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+const USAGE: &str = "\
+usage: cargo xtask <verb>
+
+  test [ARGUMENTS]  every test of the workspace, on real servers;
+                    ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
+  ci                what a change must pass: format, lints, documentation, dependencies, tests
+";

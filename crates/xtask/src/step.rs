@@ -1,0 +1,103 @@
+//! One step of a run: a command, announced, timed, and explained when it fails.
+
+use std::{
+    env,
+    ffi::OsStr,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+/// Why a run ended; said to the user as it is.
+#[derive(Debug)]
+pub(crate) struct Failed(pub(crate) String);
+
+/// A command with a name, run in the root of the repository with nothing on its input.
+pub(crate) struct Step {
+    name: &'static str,
+    command: Command,
+    alone: String,
+}
+
+impl Step {
+    /// Calls `cargo` with `arguments`, separated by blanks.
+    pub(crate) fn cargo(name: &'static str, arguments: &str) -> Self {
+        // The cargo that runs us knows which toolchain was asked for.
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command
+            .args(arguments.split(' '))
+            .current_dir(root())
+            .stdin(Stdio::null());
+        Self {
+            name,
+            command,
+            alone: format!("cargo {arguments}"),
+        }
+    }
+
+    /// What to type to run this step alone, where the command itself is not it.
+    pub(crate) fn alone(mut self, alone: &str) -> Self {
+        alone.clone_into(&mut self.alone);
+        self
+    }
+
+    /// Arguments after the others, kept as they are.
+    pub(crate) fn arguments(mut self, arguments: &[impl AsRef<OsStr>]) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets a variable of its environment.
+    pub(crate) fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs the command, then prints how long it took.
+    pub(crate) fn run(self) -> Result<(), Failed> {
+        let name = self.name;
+        let started = now();
+        self.run_last()?;
+        eprintln!(
+            "== {name}: fine after {:.1} s",
+            started.elapsed().as_secs_f64()
+        );
+        Ok(())
+    }
+
+    /// Runs the command so that its own closing lines are the last ones.
+    pub(crate) fn run_last(mut self) -> Result<(), Failed> {
+        eprintln!("== {}: {}", self.name, self.alone);
+        let started = now();
+        let outcome = match self.command.status() {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(Failed(format!(
+            "== {} failed after {:.1} s ({outcome}); to run it alone: {}",
+            self.name,
+            started.elapsed().as_secs_f64(),
+            self.alone,
+        )))
+    }
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    // Cargo says where this crate is at run time; a path from build time would be wrong after the
+    // folder was moved.
+    let here = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    here.as_deref()
+        .and_then(|here| here.ancestors().nth(2))
+        .map_or_else(|| PathBuf::from("."), PathBuf::from)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a step took, for its reader only"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
