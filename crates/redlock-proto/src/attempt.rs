@@ -1,12 +1,12 @@
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use crate::{Instant, Outcome, Quorum, Timing, Votes};
 
 /// One round in which every node is asked, at once, for a key under a fresh owner.
 ///
 /// The driver reads its clock, starts the attempt with that reading, and only then sends anything.
-/// It feeds back what becomes of each request and does what [`next_action`](Self::next_action) says
-/// until that is empty.
+/// It feeds back what becomes of each request, with the time at which it saw that, and is told the
+/// verdict once, as soon as there is one.
 ///
 /// ```
 /// # use redlock_proto::*;
@@ -16,10 +16,10 @@ use crate::{Instant, Outcome, Quorum, Timing, Votes};
 /// let at = |ms| Instant::from_origin(Duration::from_millis(ms));
 ///
 /// let mut attempt = Attempt::start(quorum, timing, at(0));
-/// attempt.on_outcome(0, Outcome::Granted, at(1));
-/// assert_eq!(attempt.next_action(), None);
-/// attempt.on_outcome(2, Outcome::Granted, at(3));
-/// let Some(AttemptAction::Grant(grant)) = attempt.next_action() else { panic!() };
+/// assert_eq!(attempt.on_outcome(0, Outcome::Granted, at(1)), None);
+/// let Some(AttemptVerdict::Granted(grant)) = attempt.on_outcome(2, Outcome::Granted, at(3)) else {
+///     panic!("two of three are a majority");
+/// };
 /// assert_eq!(grant.deadline, at(9_798));
 /// ```
 #[derive(Debug)]
@@ -27,30 +27,20 @@ pub struct Attempt {
     timing: Timing,
     start: Instant,
     votes: Votes,
-    state: State,
-    actions: VecDeque<AttemptAction>,
+    decided: bool,
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum State {
-    Undecided,
-    Granted,
-    Failed,
-}
-
-/// What the driver must do next for an [`Attempt`].
+/// What an [`Attempt`] came to.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "a driver must handle every action")]
-pub enum AttemptAction {
-    /// Hand out the lease.
-    Grant(Grant),
-    /// Send a release to this node, behind the acquire and in order with it.
-    Release {
-        /// The node.
-        node: usize,
-    },
-    /// Tell the caller, or try again later.
-    Fail(Failure),
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a driver must handle every verdict"
+)]
+pub enum AttemptVerdict {
+    /// A majority granted in time: hand out the lease.
+    Granted(Grant),
+    /// Nothing was won: give back what was taken, then try again later or tell the caller.
+    Failed(Failure),
 }
 
 /// A lease that was won.
@@ -64,11 +54,16 @@ pub struct Grant {
 }
 
 /// An attempt that won nothing.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Failure {
     /// Why.
     pub kind: FailureKind,
+    /// The nodes that may have the key, now or once their request arrives.
+    ///
+    /// Each must be sent a release, behind the acquire and in order with it, before the next attempt:
+    /// split votes dissolve that way, and the next attempt is not refused by the leftovers of this.
+    pub give_back: Vec<usize>,
     /// The earliest moment at which the remaining times that nodes reported allow a majority;
     /// `None` if too few nodes reported one.
     pub majority_free_at: Option<Instant>,
@@ -97,47 +92,42 @@ impl Attempt {
             timing,
             start: now,
             votes: Votes::new(quorum),
-            state: State::Undecided,
-            actions: VecDeque::new(),
+            decided: false,
         }
     }
 
-    /// When the attempt was started.
-    pub const fn started(&self) -> Instant {
-        self.start
-    }
-
-    /// A node's outcome became known, at `now`.
+    /// A node's outcome became known, at `now`; returns the verdict when this decides the attempt.
     ///
     /// `now` is read after the outcome was received, so that a client that was paused in between
     /// finds its lease expired.
     /// Outcomes of a node that has one, and outcomes after the decision, are not counted.
-    pub fn on_outcome(&mut self, node: usize, outcome: Outcome, now: Instant) {
-        if self.state != State::Undecided || !self.votes.cast(node, outcome) {
-            return;
+    pub fn on_outcome(
+        &mut self,
+        node: usize,
+        outcome: Outcome,
+        now: Instant,
+    ) -> Option<AttemptVerdict> {
+        if self.decided || !self.votes.cast(node, outcome) {
+            return None;
         }
-        self.decide(now);
+        self.decide(now)
     }
 
     /// The time limit of the attempt was reached: what has not come counts as unknown.
-    pub fn on_time_limit(&mut self, now: Instant) {
-        if self.state != State::Undecided {
-            return;
+    pub fn on_time_limit(&mut self, now: Instant) -> Option<AttemptVerdict> {
+        if self.decided {
+            return None;
         }
         self.votes.close();
-        self.decide(now);
+        self.decide(now)
     }
 
     /// Nobody waits for the attempt any more: whatever it took, or takes later, is given back.
-    pub fn on_abandoned(&mut self, now: Instant) {
-        if self.state == State::Undecided {
-            self.fail(FailureKind::Abandoned, now);
+    pub fn on_abandoned(&mut self, now: Instant) -> Option<AttemptVerdict> {
+        if self.decided {
+            return None;
         }
-    }
-
-    /// What to do next, if there is something.
-    pub fn next_action(&mut self) -> Option<AttemptAction> {
-        self.actions.pop_front()
+        Some(self.fail(FailureKind::Abandoned, now))
     }
 
     /// The votes counted so far.
@@ -145,47 +135,37 @@ impl Attempt {
         &self.votes
     }
 
-    /// The votes that were counted, for the lease that follows.
-    pub fn into_votes(self) -> Votes {
-        self.votes
-    }
-
-    fn decide(&mut self, now: Instant) {
+    fn decide(&mut self, now: Instant) -> Option<AttemptVerdict> {
         if self.votes.is_won() {
             let deadline = self.timing.deadline(self.start);
-            if self.timing.may_hand_out(deadline, now) {
-                self.state = State::Granted;
-                self.actions.push_back(AttemptAction::Grant(Grant {
-                    start: self.start,
-                    deadline,
-                }));
-            } else {
-                self.fail(FailureKind::Expired, now);
+            if !self.timing.may_hand_out(deadline, now) {
+                return Some(self.fail(FailureKind::Expired, now));
             }
-        } else if self.votes.is_out_of_reach() {
-            // With a majority up, it is the holder that is in the way, even if a few nodes failed too.
-            if self.votes.is_majority_down() {
-                self.fail(FailureKind::NoQuorum, now);
-            } else {
-                self.fail(FailureKind::Contended, now);
-            }
+            self.decided = true;
+            return Some(AttemptVerdict::Granted(Grant {
+                start: self.start,
+                deadline,
+            }));
         }
+        if !self.votes.is_out_of_reach() {
+            return None;
+        }
+        // With a majority up, it is the holder that is in the way, even if a few nodes failed too.
+        let kind = match self.votes.is_majority_down() {
+            true => FailureKind::NoQuorum,
+            false => FailureKind::Contended,
+        };
+        Some(self.fail(kind, now))
     }
 
-    fn fail(&mut self, kind: FailureKind, now: Instant) {
-        self.state = State::Failed;
-        // Partial grants are freed before anything else, so that split votes dissolve, and so that
-        // the next attempt is not refused by the leftovers of this one.
-        let releases = self
-            .votes
-            .may_hold()
-            .map(|node| AttemptAction::Release { node });
-        self.actions.extend(releases);
-        self.actions.push_back(AttemptAction::Fail(Failure {
+    fn fail(&mut self, kind: FailureKind, now: Instant) -> AttemptVerdict {
+        self.decided = true;
+        AttemptVerdict::Failed(Failure {
             kind,
+            give_back: self.votes.may_hold().collect(),
             majority_free_at: self.votes.majority_free_in().map(|free_in| now + free_in),
             took: now.saturating_since(self.start),
-        }));
+        })
     }
 }
 
@@ -208,111 +188,95 @@ mod tests {
         Attempt::start(quorum, timing, ms(0))
     }
 
-    fn actions(attempt: &mut Attempt) -> Vec<AttemptAction> {
-        std::iter::from_fn(|| attempt.next_action()).collect()
+    /// Feeds outcomes that must not decide, then one that must.
+    fn decided(
+        attempt: &mut Attempt,
+        before: &[(usize, Outcome)],
+        (node, last, at): (usize, Outcome, u64),
+    ) -> AttemptVerdict {
+        for (node, outcome) in before {
+            assert_eq!(attempt.on_outcome(*node, *outcome, ms(1)), None);
+        }
+        attempt
+            .on_outcome(node, last, ms(at))
+            .expect("this outcome decides")
     }
 
-    fn released(actions: &[AttemptAction]) -> Vec<usize> {
-        let nodes = actions.iter().filter_map(|action| match action {
-            AttemptAction::Release { node } => Some(*node),
-            _ => None,
-        });
-        nodes.collect()
-    }
-
-    fn failure(actions: &[AttemptAction]) -> Failure {
-        match actions.last() {
-            Some(AttemptAction::Fail(failure)) => *failure,
-            other => panic!("{other:?}"),
+    fn failure(verdict: AttemptVerdict) -> Failure {
+        match verdict {
+            AttemptVerdict::Failed(failure) => failure,
+            AttemptVerdict::Granted(grant) => panic!("granted until {}", grant.deadline),
         }
     }
 
     #[test]
     fn s01_a_majority_after_the_ttl_is_refused_and_freed() {
-        let mut late = attempt(3);
-        late.on_outcome(0, Outcome::Granted, ms(10));
-        late.on_outcome(1, Outcome::Granted, ms(879));
-        let actions = actions(&mut late);
-        assert_eq!(failure(&actions).kind, FailureKind::Expired);
-        assert_eq!(released(&actions), [0, 1, 2]);
+        let granted = [(0, Outcome::Granted)];
+        let late = decided(&mut attempt(3), &granted, (1, Outcome::Granted, 879));
+        let late = failure(late);
+        assert_eq!(
+            (late.kind, late.give_back),
+            (FailureKind::Expired, vec![0, 1, 2])
+        );
 
-        let mut in_time = attempt(3);
-        in_time.on_outcome(0, Outcome::Granted, ms(10));
-        in_time.on_outcome(1, Outcome::Granted, ms(878));
+        let in_time = decided(&mut attempt(3), &granted, (1, Outcome::Granted, 878));
         let grant = Grant {
             start: ms(0),
             deadline: ms(978),
         };
-        assert_eq!(in_time.next_action(), Some(AttemptAction::Grant(grant)));
+        assert_eq!(in_time, AttemptVerdict::Granted(grant));
     }
 
     #[test]
     fn l01_a_hung_minority_is_not_waited_for() {
-        let mut attempt = attempt(5);
-        for node in [4, 0, 2] {
-            assert_eq!(attempt.next_action(), None);
-            attempt.on_outcome(node, Outcome::Granted, ms(1));
-        }
-        assert!(matches!(
-            attempt.next_action(),
-            Some(AttemptAction::Grant(_))
-        ));
+        let granted = [(4, Outcome::Granted), (0, Outcome::Granted)];
+        let verdict = decided(&mut attempt(5), &granted, (2, Outcome::Granted, 1));
+        assert!(matches!(verdict, AttemptVerdict::Granted(_)));
     }
 
     #[test]
     fn l02_a_dead_minority_does_not_fail_the_attempt() {
-        let mut attempt = attempt(3);
-        attempt.on_outcome(0, Outcome::NotExecuted, ms(1));
-        attempt.on_outcome(1, Outcome::Granted, ms(1));
-        attempt.on_outcome(2, Outcome::Granted, ms(1));
-        assert!(matches!(
-            attempt.next_action(),
-            Some(AttemptAction::Grant(_))
-        ));
+        let before = [(0, Outcome::NotExecuted), (1, Outcome::Granted)];
+        let verdict = decided(&mut attempt(3), &before, (2, Outcome::Granted, 1));
+        assert!(matches!(verdict, AttemptVerdict::Granted(_)));
     }
 
     #[test]
     fn l04_a_failed_attempt_frees_what_it_took_before_the_next() {
         let mut attempt = attempt(5);
-        attempt.on_outcome(0, Outcome::Granted, ms(1));
-        attempt.on_outcome(1, HELD, ms(1));
-        attempt.on_outcome(2, Outcome::NotExecuted, ms(1));
-        attempt.on_outcome(3, HELD, ms(2));
-        let actions = actions(&mut attempt);
+        let before = [(0, Outcome::Granted), (1, HELD), (2, Outcome::NotExecuted)];
+        let failure = failure(decided(&mut attempt, &before, (3, HELD, 2)));
         // Node 4 has not answered yet, so it may still grant.
-        assert_eq!(released(&actions), [0, 4]);
-        assert_eq!(failure(&actions).kind, FailureKind::Contended);
-        attempt.on_outcome(4, Outcome::Granted, ms(3));
-        assert_eq!(attempt.next_action(), None);
+        assert_eq!(failure.give_back, [0, 4]);
+        assert_eq!(failure.kind, FailureKind::Contended);
+        assert_eq!(attempt.on_outcome(4, Outcome::Granted, ms(3)), None);
     }
 
     #[test]
     fn too_few_nodes_up_is_no_quorum_whoever_holds_the_key() {
-        let mut attempt = attempt(4);
-        attempt.on_outcome(0, HELD, ms(1));
-        attempt.on_outcome(1, Outcome::NotExecuted, ms(1));
-        let contended = actions(&mut attempt);
-        assert_eq!(failure(&contended).kind, FailureKind::Contended);
+        let contended = decided(&mut attempt(4), &[(0, HELD)], (1, Outcome::NotExecuted, 1));
+        assert_eq!(failure(contended).kind, FailureKind::Contended);
 
-        let mut attempt = self::attempt(4);
-        attempt.on_outcome(0, Outcome::Granted, ms(1));
-        attempt.on_outcome(1, Outcome::NotExecuted, ms(1));
-        attempt.on_time_limit(ms(50));
-        let actions = actions(&mut attempt);
-        assert_eq!(failure(&actions).kind, FailureKind::NoQuorum);
-        assert_eq!(released(&actions), [0, 2, 3]);
+        let mut silent = attempt(4);
+        assert_eq!(silent.on_outcome(0, Outcome::Granted, ms(1)), None);
+        assert_eq!(silent.on_outcome(1, Outcome::NotExecuted, ms(1)), None);
+        let silent = failure(silent.on_time_limit(ms(50)).expect("the limit decides"));
+        assert_eq!(
+            (silent.kind, silent.give_back),
+            (FailureKind::NoQuorum, vec![0, 2, 3])
+        );
     }
 
     #[test]
     fn l03_an_abandoned_attempt_frees_what_it_took_and_what_it_may_take() {
         let mut attempt = attempt(3);
-        attempt.on_outcome(0, HELD, ms(1));
-        attempt.on_outcome(1, Outcome::Granted, ms(1));
-        attempt.on_abandoned(ms(2));
-        let actions = actions(&mut attempt);
-        assert_eq!(released(&actions), [1, 2]);
-        assert_eq!(failure(&actions).kind, FailureKind::Abandoned);
-        attempt.on_abandoned(ms(3));
-        assert_eq!(attempt.next_action(), None);
+        assert_eq!(attempt.on_outcome(0, HELD, ms(1)), None);
+        assert_eq!(attempt.on_outcome(1, Outcome::Granted, ms(1)), None);
+        let failure = failure(attempt.on_abandoned(ms(2)).expect("nobody waits"));
+        assert_eq!(
+            (failure.kind, failure.give_back),
+            (FailureKind::Abandoned, vec![1, 2])
+        );
+        assert_eq!(attempt.on_abandoned(ms(3)), None);
     }
 }

@@ -46,7 +46,7 @@ mod timing;
 mod votes;
 
 pub use self::{
-    attempt::{Attempt, AttemptAction, Failure, FailureKind, Grant},
+    attempt::{Attempt, AttemptVerdict, Failure, FailureKind, Grant},
     extension::{Extension, ExtensionVerdict},
     instant::Instant,
     lease::{LeaseAction, LeaseState, Loss},

@@ -80,6 +80,7 @@ mod tests {
     fn contended(took: u64, free_at: Option<u64>) -> Failure {
         Failure {
             kind: FailureKind::Contended,
+            give_back: Vec::new(),
             majority_free_at: free_at.map(at),
             took: Duration::from_millis(took),
         }

@@ -1,0 +1,363 @@
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use redlock_proto::{Quorum, RetryPolicy};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+use crate::{
+    BuildError, Config, MemoryNode, NodeAnswer, NodeConfig, NodeReport, Redlock, Wait,
+    clock::Clock,
+    config::NodeSpec,
+    engine::{self, EngineConfig, LinkConfig, LinkState, Placement},
+    keyspace::{KeySpace, Namespace},
+    node::{Node, RedisNode, RedisNodeError},
+    queue::QueueLimits,
+    settings::Settings,
+};
+
+/// Describes a client; made by [`Redlock::builder`].
+///
+/// Only the nodes have no default.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct RedlockBuilder {
+    config: Config,
+    max_waiters_per_key: usize,
+    max_waiters: usize,
+    connect_lazily: bool,
+    virtual_time: bool,
+}
+
+impl RedlockBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            config: Config::default(),
+            max_waiters_per_key: 1_024,
+            max_waiters: 65_536,
+            connect_lazily: false,
+            virtual_time: false,
+        }
+    }
+
+    /// Adds a node: a URL (`redis://[user:password@]host[:port][/db]`, `rediss://…` with the feature
+    /// `tls-rustls`, `unix:///path`), a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or
+    /// a [`MemoryNode`].
+    ///
+    /// Each must be an independent master: a vote from a replica, or two votes from one server, would
+    /// let two holders in.
+    pub fn node(mut self, node: impl Into<NodeConfig>) -> Self {
+        self.config.nodes.push(node.into());
+        self
+    }
+
+    /// Adds nodes; see [`node`](Self::node).
+    pub fn nodes<N: Into<NodeConfig>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        self.config.nodes.extend(nodes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds this many fresh nodes in memory, for tests and first runs.
+    ///
+    /// They exclude within this client only; share [`MemoryNode`]s to have several clients contend.
+    pub fn in_memory_nodes(self, nodes: usize) -> Self {
+        self.nodes((0..nodes).map(|_| MemoryNode::new()))
+    }
+
+    /// Takes settings over from a configuration; what it leaves out stays as it is, and its nodes are
+    /// added.
+    pub fn config(mut self, config: Config) -> Self {
+        let own = &mut self.config;
+        own.nodes.extend(config.nodes);
+        own.namespace = config.namespace.or(own.namespace.take());
+        own.verbatim_keys |= config.verbatim_keys;
+        own.ttl = config.ttl.or(own.ttl);
+        own.max_ttl = config.max_ttl.or(own.max_ttl);
+        own.wait = config.wait.or(own.wait);
+        own.node_timeout = config.node_timeout.or(own.node_timeout);
+        own.connect_timeout = config.connect_timeout.or(own.connect_timeout);
+        own.clock_rate_error = config.clock_rate_error.or(own.clock_rate_error);
+        self
+    }
+
+    /// The namespace of all keys: 1 to 32 letters, digits, `.`, `_` or `-`.
+    ///
+    /// Default: `redlock`.
+    /// Clients of different namespaces do not exclude each other.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.config.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Uses names as keys just as they are, without a namespace.
+    ///
+    /// Other Redlock libraries that lock the same key with `SET key value NX PX ttl` exclude us then,
+    /// and we them.
+    pub fn verbatim_keys(mut self) -> Self {
+        self.config.verbatim_keys = true;
+        self
+    }
+
+    /// How long nodes keep a key without a renewal, where an acquire asks for nothing else: from
+    /// 100 ms to `max_ttl`.
+    ///
+    /// Default: 10 s.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.config.ttl = Some(ttl);
+        self
+    }
+
+    /// The longest time to live that an acquire may ask for, up to 24 hours.
+    ///
+    /// Default: 30 s.
+    /// A node that restarts without its data must stay away for longer than this, so all clients of a
+    /// set of nodes must agree on it.
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.config.max_ttl = Some(max_ttl);
+        self
+    }
+
+    /// How long an acquire waits for a resource that another holds, where it asks for nothing else.
+    ///
+    /// Default: up to 5 s.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.config.wait = Some(wait.duration());
+        self
+    }
+
+    /// How long a node may take to answer before it is left behind: from 1 ms to 60 s.
+    ///
+    /// Default: a tenth of `ttl`, between 50 ms and 500 ms.
+    /// It is never longer than half the time to live asked for.
+    /// Only a majority is waited for, so this matters when a majority is slow.
+    pub fn node_timeout(mut self, limit: Duration) -> Self {
+        self.config.node_timeout = Some(limit);
+        self
+    }
+
+    /// How long a connection to a node may take to be made: from 1 ms to 60 s.
+    ///
+    /// Default: 1 s.
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.config.connect_timeout = Some(limit);
+        self
+    }
+
+    /// By how much the rate of any clock involved may be off: from 0 to 0.25.
+    ///
+    /// Default: 0.01, which is one per cent.
+    /// Exclusion rests on it; chrony, for one, slews by up to 8.3 % unless `maxslewrate` is set.
+    pub fn clock_rate_error(mut self, error: f64) -> Self {
+        self.config.clock_rate_error = Some(error);
+        self
+    }
+
+    /// How many callers of this process may wait for one resource, and how many in all.
+    ///
+    /// Default: 1,024 and 65,536; more fail with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded).
+    pub fn max_waiters(mut self, per_key: usize, total: usize) -> Self {
+        (self.max_waiters_per_key, self.max_waiters) = (per_key, total);
+        self
+    }
+
+    /// Does not wait for connections in [`build`](Self::build), and does not fail without a majority.
+    pub fn connect_lazily(mut self) -> Self {
+        self.connect_lazily = true;
+        self
+    }
+
+    /// Runs the client on the calling tokio runtime and on its clock, instead of on a thread of its own
+    /// and the operating system's clock.
+    ///
+    /// For tests with paused time, over nodes in memory.
+    /// In production a handler that blocks its thread would delay the renewal of leases.
+    pub fn virtual_time(mut self) -> Self {
+        self.virtual_time = true;
+        self
+    }
+
+    /// Checks the settings, connects to the nodes and starts the client.
+    ///
+    /// It waits until every node has been reached or has failed, at most `connect_timeout`.
+    ///
+    /// # Errors
+    ///
+    /// A setting is not valid, a node is given twice, or fewer than a majority of the nodes can be
+    /// reached; the error names the setting, or has a line per node.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the client.
+    pub async fn build(self) -> Result<Redlock, BuildError> {
+        let settings = self.settings()?;
+        let key_space = self.key_space()?;
+        let nodes = self.open_nodes(settings.connect_timeout)?;
+        let Some(count) = NonZeroUsize::new(nodes.len()) else {
+            let message =
+                "no node is given; give one, or better three or five, independent masters";
+            return Err(BuildError::misuse("nodes", message));
+        };
+        let quorum = Quorum::of(count);
+        let (clock, placement) = match self.virtual_time {
+            true => (
+                Clock::Tokio {
+                    origin: Instant::now(),
+                },
+                Placement::Runtime(Handle::current()),
+            ),
+            false => (Clock::Boot, Placement::OwnThread),
+        };
+        let Settings {
+            retry,
+            node_timeout,
+            connect_timeout,
+            ..
+        } = settings;
+        let config = EngineConfig {
+            quorum,
+            clock,
+            retry,
+            node_timeout,
+        };
+        let links = LinkConfig {
+            connect_timeout,
+            lag_after: node_timeout,
+        };
+        let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();
+        let (engine, mut states) = engine::start(config, links, nodes, placement)?;
+        if !self.connect_lazily {
+            let reports = connected(&mut states, names, connect_timeout).await;
+            let up = reports
+                .iter()
+                .filter(|report| report.answer == NodeAnswer::Granted)
+                .count();
+            if up < quorum.majority() {
+                return Err(BuildError::no_quorum(quorum.majority(), reports));
+            }
+        }
+        Ok(Redlock::new(engine, clock, quorum, key_space, settings))
+    }
+
+    fn settings(&self) -> Result<Settings, BuildError> {
+        let config = &self.config;
+        let ttl = config.ttl.unwrap_or(Duration::from_secs(10));
+        let (ms, longest) = (Duration::from_millis(1), Duration::from_millis(500));
+        let settings = Settings {
+            ttl,
+            max_ttl: config.max_ttl.unwrap_or(Duration::from_secs(30)),
+            wait: match config.wait {
+                Some(wait) if wait.is_zero() => Wait::Never,
+                Some(wait) => Wait::UpTo(wait),
+                None => Wait::UpTo(Duration::from_secs(5)),
+            },
+            clock_rate_error: config.clock_rate_error.unwrap_or(0.01),
+            node_timeout: config
+                .node_timeout
+                .unwrap_or((ttl / 10).clamp(50 * ms, longest)),
+            connect_timeout: config.connect_timeout.unwrap_or(Duration::from_secs(1)),
+            retry: RetryPolicy::new(10 * ms, 250 * ms).expect("0 < 10 ms <= 250 ms"),
+            queue: QueueLimits {
+                per_key: self.max_waiters_per_key,
+                total: self.max_waiters,
+            },
+        };
+        settings.check()
+    }
+
+    fn key_space(&self) -> Result<KeySpace, BuildError> {
+        match (&self.config.namespace, self.config.verbatim_keys) {
+            (Some(_), true) => {
+                let message = "is given together with verbatim_keys, which have none; give one";
+                Err(BuildError::misuse("namespace", message))
+            }
+            (None, true) => Ok(KeySpace::Verbatim),
+            (namespace, false) => {
+                let namespace = namespace.as_deref().unwrap_or("redlock");
+                Namespace::new(namespace)
+                    .map(KeySpace::Namespace)
+                    .ok_or_else(|| {
+                        let message = "is not 1 to 32 letters, digits, `.`, `_` or `-`";
+                        BuildError::misuse("namespace", format!("{namespace:?} {message}"))
+                    })
+            }
+        }
+    }
+
+    fn open_nodes(&self, connect_timeout: Duration) -> Result<Vec<Arc<dyn Node>>, BuildError> {
+        let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
+        let mut identities = Vec::new();
+        for (index, NodeConfig(spec)) in self.config.nodes.iter().enumerate() {
+            let field = format!("nodes[{index}]");
+            let (node, identity) = match spec {
+                NodeSpec::Redis(config) => {
+                    let (node, address) = RedisNode::new(config, connect_timeout)
+                        .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
+                    (Arc::new(node) as Arc<dyn Node>, Some(address.to_string()))
+                }
+                NodeSpec::Pool { name, pool } => {
+                    let name = name
+                        .clone()
+                        .unwrap_or_else(|| format!("pool {index}").into());
+                    (
+                        Arc::new(RedisNode::from_pool(name, pool.clone())) as Arc<dyn Node>,
+                        None,
+                    )
+                }
+                // Names of nodes in memory are unique.
+                NodeSpec::Memory(node) => (
+                    Arc::new(node.clone()) as Arc<dyn Node>,
+                    Some(node.name().to_string()),
+                ),
+                NodeSpec::Other(node) => (Arc::clone(node), Some(node.name().to_string())),
+            };
+            if identity.is_some()
+                && let Some(first) = identities.iter().position(|known| *known == identity)
+            {
+                let message = format!(
+                    "is the same server as nodes[{first}], {}; each vote needs a server of its own",
+                    node.name()
+                );
+                return Err(BuildError::misuse(field, message));
+            }
+            identities.push(identity);
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+}
+
+/// Waits until each link knows whether its node can be reached.
+async fn connected(
+    states: &mut [watch::Receiver<LinkState>],
+    names: Vec<Arc<str>>,
+    limit: Duration,
+) -> Vec<NodeReport> {
+    // Links have that limit themselves; a little more lets them report.
+    let until = Instant::now() + limit + Duration::from_millis(100);
+    let mut reports = Vec::new();
+    for (state, node) in states.iter_mut().zip(names) {
+        let known = timeout_at(
+            until,
+            state.wait_for(|state| *state != LinkState::Connecting),
+        );
+        let answer = match known.await {
+            Ok(Ok(known)) => match &*known {
+                LinkState::Up => NodeAnswer::Granted,
+                LinkState::Down(reason) => NodeAnswer::NotExecuted {
+                    reason: Arc::clone(reason),
+                },
+                LinkState::Connecting => NodeAnswer::Pending,
+            },
+            Ok(Err(_)) | Err(_) => NodeAnswer::Pending,
+        };
+        reports.push(NodeReport { node, answer });
+    }
+    reports
+}

@@ -1,0 +1,246 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use redlock_proto::{Quorum, Timing};
+use tokio::select;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    AcquireError, AcquireOptions, InvalidKey, LockGuard, RedlockBuilder, Renewal, ResourceKey,
+    Wait,
+    clock::Clock,
+    engine::{AcquireRequest, EngineHandle},
+    keyspace::KeySpace,
+    queue::{LocalQueue, QueueFull, Turn},
+    settings::Settings,
+};
+
+/// The client: acquires leases on resources over a fixed set of nodes.
+///
+/// Cloning it is cheap and gives another handle to the same client; a process needs one per set of
+/// nodes.
+/// The client runs on a thread of its own, so that work which blocks a runtime's thread cannot
+/// delay a renewal.
+/// That thread ends when the last handle and the last guard are dropped and the clean-up is done.
+///
+/// # Examples
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::Redlock;
+///
+/// let redlock = Redlock::builder()
+///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+///     .build()
+///     .await?;
+/// let guard = redlock.acquire("invoice:2026-11").await?;
+/// let sent = guard.run(async { /* work that must not overlap */ }).await;
+/// guard.release().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Redlock {
+    client: Arc<Client>,
+}
+
+struct Client {
+    engine: EngineHandle,
+    queue: Arc<LocalQueue>,
+    closing: CancellationToken,
+    clock: Clock,
+    quorum: Quorum,
+    key_space: KeySpace,
+    settings: Settings,
+}
+
+impl Redlock {
+    /// Starts to describe a client.
+    pub fn builder() -> RedlockBuilder {
+        RedlockBuilder::new()
+    }
+
+    pub(crate) fn new(
+        engine: EngineHandle,
+        clock: Clock,
+        quorum: Quorum,
+        key_space: KeySpace,
+        settings: Settings,
+    ) -> Self {
+        let queue = LocalQueue::new(settings.queue);
+        let closing = CancellationToken::new();
+        let client = Client {
+            engine,
+            queue,
+            closing,
+            clock,
+            quorum,
+            key_space,
+            settings,
+        };
+        Self {
+            client: Arc::new(client),
+        }
+    }
+
+    /// Acquires a lease on `key`, waiting as long as the client's default wait (5 s) if another holds
+    /// it.
+    ///
+    /// See [`acquire_with`](Self::acquire_with), which says what is common to all forms.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    pub async fn acquire<K>(&self, key: K) -> Result<LockGuard, AcquireError>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        self.acquire_with(key, AcquireOptions::new()).await
+    }
+
+    /// Makes one attempt to acquire a lease on `key`.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_with`](Self::acquire_with);
+    /// [`Contended`](crate::AcquireErrorKind::Contended) at once if another holds it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    pub async fn try_acquire<K>(&self, key: K) -> Result<LockGuard, AcquireError>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        self.acquire_with(key, AcquireOptions::new().wait(Wait::Never))
+            .await
+    }
+
+    /// Acquires a lease on `key` as `options` say.
+    ///
+    /// Callers of one process take their turns in order, one of them contends at a time.
+    /// It asks all nodes at once and is decided by a strict majority, so that a minority which is
+    /// down, slow or hung neither fails nor delays it.
+    /// A wait ends by its deadline, at most one time limit of a node (half a second by default)
+    /// later.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::kind`] says who must act; nothing is held after an error.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and whatever was or will be granted is
+    /// released in the background.
+    pub async fn acquire_with<K>(
+        &self,
+        key: K,
+        options: AcquireOptions,
+    ) -> Result<LockGuard, AcquireError>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        let key = key
+            .try_into()
+            .map_err(|invalid| AcquireError::from(invalid.into()))?;
+        let client = &*self.client;
+        let timing = client.timing(options.ttl)?;
+        let wait = options.wait.unwrap_or(client.settings.wait);
+        let wait_until = client.clock.now() + wait.duration();
+        let turn = client.turn(&key, wait).await?;
+        let request = AcquireRequest {
+            encoded: client.key_space.encode(&key),
+            key,
+            timing,
+            renew: options.renewal == Renewal::Automatic,
+            wait_until,
+        };
+        let holding = client.engine.acquire(request).await?;
+        Ok(LockGuard::new(holding, turn))
+    }
+
+    /// Makes every waiting and future acquire fail with
+    /// [`Closed`](crate::AcquireErrorKind::Closed), and waits until all clean-up is done.
+    ///
+    /// Leases that are held stay held, and renewed, until their guards are dropped; this does not
+    /// wait for them.
+    /// Clean-up ends by the nodes' time limit at the latest.
+    ///
+    /// # Cancel safety
+    ///
+    /// The client is closed once this was polled; dropping it only stops waiting.
+    pub async fn close(&self) {
+        self.client.closing.cancel();
+        self.client.engine.close().await;
+    }
+
+    /// The number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.client.quorum.nodes()
+    }
+
+    /// The number of nodes that must grant: a strict majority.
+    pub fn majority(&self) -> usize {
+        self.client.quorum.majority()
+    }
+
+    /// The time to live of a lease for which none is asked.
+    pub fn ttl(&self) -> Duration {
+        self.client.settings.ttl
+    }
+
+    /// The longest time to live that may be asked for.
+    pub fn max_ttl(&self) -> Duration {
+        self.client.settings.max_ttl
+    }
+}
+
+impl Client {
+    fn timing(&self, ttl: Option<Duration>) -> Result<Timing, AcquireError> {
+        let ttl = ttl.unwrap_or(self.settings.ttl);
+        self.settings
+            .timing(ttl)
+            .map_err(|invalid| AcquireError::option(format!("ttl: {invalid}")))
+    }
+
+    async fn turn(&self, key: &ResourceKey, wait: Wait) -> Result<Turn, AcquireError> {
+        if self.closing.is_cancelled() {
+            return Err(AcquireError::closed());
+        }
+        let place = self.queue.enter(key).map_err(|full| {
+            AcquireError::overloaded(match full {
+                QueueFull::PerKey => "the resource's local queue is full",
+                QueueFull::Total => "the local queues are full",
+            })
+        })?;
+        let longest = match wait {
+            Wait::Never => return place.try_turn().ok_or_else(AcquireError::contended_locally),
+            Wait::UpTo(longest) => longest,
+        };
+        select! {
+            biased;
+            () = self.closing.cancelled() => Err(AcquireError::closed()),
+            turn = place.turn() => Ok(turn),
+            () = tokio::time::sleep(longest) => Err(AcquireError::contended_locally()),
+        }
+    }
+}
+
+impl fmt::Debug for Redlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redlock")
+            .field("nodes", &self.nodes())
+            .field("settings", &self.client.settings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use redlock_proto::{Instant, Timing};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Holding;
+use crate::{AcquireError, ExtendError, ReleaseError, ResourceKey};
+
+/// What callers ask of the driver.
+#[derive(Debug)]
+pub(super) enum Command {
+    Acquire {
+        id: u64,
+        request: AcquireRequest,
+        answer: oneshot::Sender<AcquireAnswer>,
+    },
+    Abandon {
+        id: u64,
+    },
+    Extend {
+        lease: u64,
+        answer: oneshot::Sender<Result<(), ExtendError>>,
+    },
+    Release {
+        lease: u64,
+        answer: Option<oneshot::Sender<Result<(), ReleaseError>>>,
+    },
+    Leave {
+        lease: u64,
+    },
+    Close {
+        answer: oneshot::Sender<()>,
+    },
+}
+
+/// An acquisition: the attempts that one caller makes until it wins, or its wait ends.
+#[derive(Debug)]
+pub(crate) struct AcquireRequest {
+    pub(crate) key: ResourceKey,
+    /// The key as the nodes know it.
+    pub(crate) encoded: Arc<str>,
+    pub(crate) timing: Timing,
+    pub(crate) renew: bool,
+    pub(crate) wait_until: Instant,
+}
+
+pub(super) type AcquireAnswer = Result<Holding, AcquireError>;
+
+/// The callers' end of the driver; the driver ends when the last one is gone and nothing is left to
+/// clean up.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineHandle {
+    commands: mpsc::UnboundedSender<Command>,
+    next_id: Arc<AtomicU64>,
+}
+
+/// The driver's own handle, from which it makes one for each lease that it hands out.
+#[derive(Debug)]
+pub(super) struct WeakEngineHandle {
+    commands: mpsc::WeakUnboundedSender<Command>,
+    next_id: Arc<AtomicU64>,
+}
+
+impl WeakEngineHandle {
+    /// `None` if no caller is left.
+    pub(super) fn upgrade(&self) -> Option<EngineHandle> {
+        let commands = self.commands.upgrade()?;
+        Some(EngineHandle {
+            commands,
+            next_id: Arc::clone(&self.next_id),
+        })
+    }
+}
+
+impl EngineHandle {
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Command>) {
+        let (commands, received) = mpsc::unbounded_channel();
+        (
+            Self {
+                commands,
+                next_id: Arc::default(),
+            },
+            received,
+        )
+    }
+
+    /// Attempts to win the lease until `wait_until`.
+    ///
+    /// Dropping the future at any point leaves nothing behind.
+    pub(crate) async fn acquire(&self, request: AcquireRequest) -> AcquireAnswer {
+        let (answer, answered) = oneshot::channel();
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        self.send(Command::Acquire {
+            id,
+            request,
+            answer,
+        });
+        let mut pending = Pending {
+            engine: self,
+            id,
+            answered: false,
+        };
+        let answer = answered.await;
+        pending.answered = true;
+        answer.unwrap_or_else(|_| Err(AcquireError::closed()))
+    }
+
+    /// Ends every acquisition and waits until all clean-up is done.
+    pub(crate) async fn close(&self) {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::Close { answer });
+        // An error means that the driver is gone, and so is everything it had to do.
+        let _ = answered.await;
+    }
+
+    /// A handle that does not keep the driver alive.
+    pub(super) fn downgrade(&self) -> WeakEngineHandle {
+        WeakEngineHandle {
+            commands: self.commands.downgrade(),
+            next_id: Arc::clone(&self.next_id),
+        }
+    }
+
+    pub(super) fn send(&self, command: Command) {
+        // The driver outlives every handle, unless its runtime was shut down under it; then the
+        // command is dropped, which its sender sees as an answer that never comes.
+        let _ = self.commands.send(command);
+    }
+}
+
+/// An acquisition that has not been answered; dropping it abandons the acquisition.
+///
+/// If the answer is on its way at that moment it carries a [`Holding`], whose drop releases the lease.
+struct Pending<'a> {
+    engine: &'a EngineHandle,
+    id: u64,
+    answered: bool,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.engine.send(Command::Abandon { id: self.id });
+        }
+    }
+}

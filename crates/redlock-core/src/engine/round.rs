@@ -1,0 +1,103 @@
+use std::sync::Arc;
+
+use redlock_proto::{Attempt, Extension, Instant, Outcome, OwnerId, Release, Reply};
+use tokio::sync::oneshot;
+
+use super::{
+    link::{Done, OpError},
+    timers::TimerKey,
+};
+use crate::{NodeAnswer, NodeReport, ReleaseError};
+
+/// One request to every node that is concerned, until each has had its outcome.
+///
+/// A round outlives its decision: what comes late still tells who may have the key.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) kind: RoundKind,
+    pub(super) started: Instant,
+    /// The requests whose outcome is still to come.
+    pub(super) open: usize,
+    /// The time limit, while the round is undecided.
+    pub(super) limit: Option<TimerKey>,
+    answers: Vec<Option<Result<Reply, OpError>>>,
+}
+
+#[derive(Debug)]
+pub(super) enum RoundKind {
+    Attempt {
+        acquisition: u64,
+        owner: OwnerId,
+        attempt: Attempt,
+    },
+    /// An attempt that was decided; its late outcomes concern the lease, if it became one.
+    Decided {
+        lease: Option<u64>,
+    },
+    Extension {
+        lease: u64,
+        extension: Extension,
+    },
+    Release {
+        release: Release,
+        answer: Option<oneshot::Sender<Result<(), ReleaseError>>>,
+        ends: Instant,
+    },
+}
+
+impl Round {
+    pub(super) fn new(kind: RoundKind, started: Instant, nodes: usize) -> Self {
+        Self {
+            kind,
+            started,
+            open: 0,
+            limit: None,
+            answers: (0..nodes).map(|_| None).collect(),
+        }
+    }
+
+    /// Notes an outcome and says how the protocol counts it.
+    pub(super) fn note(&mut self, done: Done) -> Outcome {
+        self.open -= 1;
+        let outcome = match &done.result {
+            Ok(reply) => reply.outcome(),
+            Err(OpError {
+                may_have_run: true, ..
+            }) => Outcome::Unknown,
+            Err(OpError {
+                may_have_run: false,
+                ..
+            }) => Outcome::NotExecuted,
+        };
+        self.answers[done.node] = Some(done.result);
+        outcome
+    }
+
+    /// A line per node, for an error.
+    pub(super) fn reports(&self, names: impl Iterator<Item = Arc<str>>) -> Vec<NodeReport> {
+        let report = |(node, answer): (Arc<str>, &Option<Result<Reply, OpError>>)| {
+            let answer = match answer {
+                None => NodeAnswer::Pending,
+                Some(Ok(Reply::Done)) => NodeAnswer::Granted,
+                Some(Ok(Reply::Held { remaining })) => NodeAnswer::Held {
+                    remaining: *remaining,
+                },
+                Some(Ok(Reply::Missing)) => NodeAnswer::Missing,
+                Some(Err(OpError {
+                    may_have_run: true,
+                    reason,
+                })) => NodeAnswer::Unknown {
+                    reason: Arc::clone(reason),
+                },
+                Some(Err(OpError {
+                    may_have_run: false,
+                    reason,
+                })) => NodeAnswer::NotExecuted {
+                    reason: Arc::clone(reason),
+                },
+            };
+            NodeReport { node, answer }
+        };
+        names.zip(&self.answers).map(report).collect()
+    }
+}

@@ -1,0 +1,162 @@
+use std::{error::Error, fmt, time::Duration};
+
+use super::{NodeAnswer, NodeReport, nodes};
+use crate::InvalidKey;
+
+/// An acquire that did not win the lease; nothing is held, and what was taken is being given back.
+#[derive(Debug)]
+pub struct AcquireError {
+    kind: AcquireErrorKind,
+    detail: Detail,
+}
+
+#[derive(Debug)]
+enum Detail {
+    Nodes {
+        needed: usize,
+        remaining: Option<Duration>,
+        reports: Vec<NodeReport>,
+    },
+    Key(InvalidKey),
+    Text(String),
+    None,
+}
+
+/// Why an acquire failed, by who must act.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum AcquireErrorKind {
+    /// Another holds the resource: try again later.
+    Contended,
+    /// Too few nodes gave a usable answer: the operator must look at the nodes.
+    NoQuorum,
+    /// A majority granted, but too late to be of use: the nodes or this process are too slow for the
+    /// time to live.
+    Expired,
+    /// Too many callers in this process wait already: shed load.
+    Overloaded,
+    /// The client was closed.
+    Closed,
+    /// The key or an option is not valid: the caller must change it.
+    Misuse,
+}
+
+impl AcquireError {
+    pub(crate) fn nodes(
+        kind: AcquireErrorKind,
+        needed: usize,
+        remaining: Option<Duration>,
+        reports: Vec<NodeReport>,
+    ) -> Self {
+        Self {
+            kind,
+            detail: Detail::Nodes {
+                needed,
+                remaining,
+                reports,
+            },
+        }
+    }
+
+    /// Contended by another caller of this process.
+    pub(crate) fn contended_locally() -> Self {
+        Self::plain(AcquireErrorKind::Contended)
+    }
+
+    pub(crate) fn overloaded(limit: &str) -> Self {
+        Self {
+            kind: AcquireErrorKind::Overloaded,
+            detail: Detail::Text(limit.to_owned()),
+        }
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::plain(AcquireErrorKind::Closed)
+    }
+
+    pub(crate) fn option(message: String) -> Self {
+        Self {
+            kind: AcquireErrorKind::Misuse,
+            detail: Detail::Text(message),
+        }
+    }
+
+    fn plain(kind: AcquireErrorKind) -> Self {
+        Self {
+            kind,
+            detail: Detail::None,
+        }
+    }
+
+    /// Why it failed.
+    pub fn kind(&self) -> AcquireErrorKind {
+        self.kind
+    }
+
+    /// After how long the present holders' keys allow a majority at the latest, as far as nodes said.
+    ///
+    /// A holder that renews its lease stays longer, and one that releases it goes sooner.
+    pub fn remaining(&self) -> Option<Duration> {
+        match self.detail {
+            Detail::Nodes { remaining, .. } => remaining,
+            _ => None,
+        }
+    }
+
+    /// What each node said in the last attempt; empty if no node was asked.
+    pub fn reports(&self) -> &[NodeReport] {
+        match &self.detail {
+            Detail::Nodes { reports, .. } => reports,
+            _ => &[],
+        }
+    }
+}
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            AcquireErrorKind::Contended => "another holds the resource",
+            AcquireErrorKind::NoQuorum => "no quorum",
+            AcquireErrorKind::Expired => "a majority granted too late",
+            AcquireErrorKind::Overloaded => "too many callers wait",
+            AcquireErrorKind::Closed => "the client is closed",
+            AcquireErrorKind::Misuse => "bad request",
+        })?;
+        match &self.detail {
+            Detail::Nodes {
+                needed, reports, ..
+            } => {
+                let granted = reports
+                    .iter()
+                    .filter(|r| r.answer == NodeAnswer::Granted)
+                    .count();
+                write!(
+                    f,
+                    ": {granted} of {} nodes granted, {needed} needed",
+                    reports.len()
+                )?;
+                nodes::write_lines(f, reports)
+            }
+            Detail::Text(text) => write!(f, ": {text}"),
+            Detail::Key(_) | Detail::None => Ok(()),
+        }
+    }
+}
+
+impl Error for AcquireError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.detail {
+            Detail::Key(invalid) => Some(invalid),
+            _ => None,
+        }
+    }
+}
+
+impl From<InvalidKey> for AcquireError {
+    fn from(invalid: InvalidKey) -> Self {
+        Self {
+            kind: AcquireErrorKind::Misuse,
+            detail: Detail::Key(invalid),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+use std::{error::Error, fmt};
+
+use super::{NodeReport, nodes};
+
+/// A client that could not be built.
+///
+/// It names the setting and what would be right, and never shows a password.
+#[derive(Debug)]
+pub struct BuildError {
+    kind: BuildErrorKind,
+    field: String,
+    message: String,
+    reports: Vec<NodeReport>,
+}
+
+/// Why a client could not be built.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum BuildErrorKind {
+    /// A setting is not valid: change the field that [`BuildError::field`] names.
+    Misuse,
+    /// Fewer than a majority of the nodes can be reached: look at the nodes.
+    NoQuorum,
+    /// The operating system refused a resource, such as a thread.
+    System,
+}
+
+impl BuildError {
+    pub(crate) fn misuse(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(BuildErrorKind::Misuse, field, message)
+    }
+
+    pub(crate) fn system(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::new(BuildErrorKind::System, field, message)
+    }
+
+    pub(crate) fn no_quorum(needed: usize, reports: Vec<NodeReport>) -> Self {
+        let message = format!(
+            "fewer than {needed} of {} nodes can be reached",
+            reports.len()
+        );
+        Self {
+            reports,
+            ..Self::new(BuildErrorKind::NoQuorum, "nodes", message)
+        }
+    }
+
+    fn new(kind: BuildErrorKind, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            field: field.into(),
+            message: message.into(),
+            reports: Vec::new(),
+        }
+    }
+
+    /// Why it failed.
+    pub fn kind(&self) -> BuildErrorKind {
+        self.kind
+    }
+
+    /// The setting at fault, as the builder and the configuration call it, such as `nodes[2]`.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// What each node said, if they were asked.
+    pub fn reports(&self) -> &[NodeReport] {
+        &self.reports
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)?;
+        nodes::write_lines(f, &self.reports)
+    }
+}
+
+impl Error for BuildError {}

@@ -1,0 +1,61 @@
+use std::{error::Error, fmt};
+
+use super::{NodeReport, nodes};
+
+/// An extension that moved no deadline.
+#[derive(Debug)]
+pub struct ExtendError {
+    kind: ExtendErrorKind,
+    reports: Vec<NodeReport>,
+}
+
+/// Why an extension moved no deadline.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ExtendErrorKind {
+    /// No majority confirmed in time.
+    /// The lease is valid up to the deadline it had, and another extension may succeed.
+    Unconfirmed,
+    /// The lease is lost; it never comes back.
+    Lost,
+}
+
+impl ExtendError {
+    pub(crate) fn unconfirmed(reports: Vec<NodeReport>) -> Self {
+        Self {
+            kind: ExtendErrorKind::Unconfirmed,
+            reports,
+        }
+    }
+
+    pub(crate) fn lost(reports: Vec<NodeReport>) -> Self {
+        Self {
+            kind: ExtendErrorKind::Lost,
+            reports,
+        }
+    }
+
+    /// Why it failed.
+    pub fn kind(&self) -> ExtendErrorKind {
+        self.kind
+    }
+
+    /// What each node said; empty if no node was asked.
+    pub fn reports(&self) -> &[NodeReport] {
+        &self.reports
+    }
+}
+
+impl fmt::Display for ExtendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            ExtendErrorKind::Unconfirmed => {
+                "no majority confirmed the extension; the lease keeps its deadline"
+            }
+            ExtendErrorKind::Lost => "the lease is lost",
+        })?;
+        nodes::write_lines(f, &self.reports)
+    }
+}
+
+impl Error for ExtendError {}

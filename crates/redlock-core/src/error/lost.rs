@@ -1,0 +1,60 @@
+use std::{error::Error, fmt};
+
+use redlock_proto::Loss;
+
+/// The lease ended before the work did, and the work was dropped.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LeaseLost {
+    reason: LossReason,
+}
+
+/// Why a lease can no longer be relied on.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// Its deadline was reached without a majority having confirmed an extension.
+    Expired,
+    /// So many nodes say that the key is gone or another's that no majority is left.
+    Revoked,
+    /// Its guard released it.
+    Released,
+}
+
+impl LeaseLost {
+    pub(crate) fn new(reason: LossReason) -> Self {
+        Self { reason }
+    }
+
+    /// Why.
+    pub fn reason(&self) -> LossReason {
+        self.reason
+    }
+}
+
+impl From<Loss> for LossReason {
+    fn from(loss: Loss) -> Self {
+        match loss {
+            Loss::Revoked => Self::Revoked,
+            // An unknown way of losing is told as the one that is always true by the deadline.
+            _ => Self::Expired,
+        }
+    }
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "its deadline passed without an extension",
+            Self::Revoked => "a majority of the nodes no longer has its key",
+            Self::Released => "it was released",
+        })
+    }
+}
+
+impl fmt::Display for LeaseLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the lease is over: {}", self.reason)
+    }
+}
+
+impl Error for LeaseLost {}

@@ -1,0 +1,17 @@
+//! The errors: opaque, with a kind that says who must act.
+
+mod acquire;
+mod build;
+mod extend;
+mod lost;
+mod nodes;
+mod release;
+
+pub use self::{
+    acquire::{AcquireError, AcquireErrorKind},
+    build::{BuildError, BuildErrorKind},
+    extend::{ExtendError, ExtendErrorKind},
+    lost::{LeaseLost, LossReason},
+    nodes::{NodeAnswer, NodeReport},
+    release::{ReleaseError, ReleaseErrorKind},
+};

@@ -1,0 +1,76 @@
+use std::{error::Error, fmt, time::Duration};
+
+use super::{NodeReport, nodes};
+
+/// A release that could not be confirmed, or came too late.
+///
+/// The work that the lease guarded is done all the same; nothing needs to be retried.
+#[derive(Debug)]
+pub struct ReleaseError {
+    kind: ReleaseErrorKind,
+    reports: Vec<NodeReport>,
+    ends_within: Duration,
+}
+
+/// What was wrong with a release.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ReleaseErrorKind {
+    /// Fewer than a majority confirmed in time; the key ends by itself within
+    /// [`ReleaseError::ends_within`].
+    Unconfirmed,
+    /// The lease had been lost before it was released: part of the work may have been done while
+    /// another held the resource.
+    Lost,
+}
+
+impl ReleaseError {
+    pub(crate) fn unconfirmed(reports: Vec<NodeReport>, ends_within: Duration) -> Self {
+        Self {
+            kind: ReleaseErrorKind::Unconfirmed,
+            reports,
+            ends_within,
+        }
+    }
+
+    pub(crate) fn lost() -> Self {
+        Self {
+            kind: ReleaseErrorKind::Lost,
+            reports: Vec::new(),
+            ends_within: Duration::ZERO,
+        }
+    }
+
+    /// What was wrong.
+    pub fn kind(&self) -> ReleaseErrorKind {
+        self.kind
+    }
+
+    /// Within which time the key ends on nodes that did not confirm.
+    pub fn ends_within(&self) -> Duration {
+        self.ends_within
+    }
+
+    /// What each node said; empty if the lease had been lost.
+    pub fn reports(&self) -> &[NodeReport] {
+        &self.reports
+    }
+}
+
+impl fmt::Display for ReleaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ReleaseErrorKind::Unconfirmed => {
+                let ms = self.ends_within.as_millis();
+                write!(
+                    f,
+                    "no majority confirmed the release; the key ends within {ms} ms"
+                )?;
+            }
+            ReleaseErrorKind::Lost => f.write_str("the lease had been lost before its release")?,
+        }
+        nodes::write_lines(f, &self.reports)
+    }
+}
+
+impl Error for ReleaseError {}

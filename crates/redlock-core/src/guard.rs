@@ -1,0 +1,148 @@
+use std::{fmt, pin::pin};
+
+use tokio::select;
+
+use crate::{
+    ExtendError, Lease, LeaseLost, ReleaseError, ResourceKey, engine::Holding, queue::Turn,
+};
+
+/// The owner of a lease.
+///
+/// While it lives, the client renews the lease (unless [`Renewal::Manual`](crate::Renewal) was asked
+/// for), and no other caller of this process or another gets one on the same resource.
+///
+/// # Dropping
+///
+/// Dropping the guard releases the lease: it hands the release over to the client's own thread and
+/// never blocks, panics or needs a runtime.
+/// It does not tell whether the release was confirmed; [`release`](Self::release) does.
+/// A process that ends right after the drop may end before the release was sent;
+/// [`Redlock::close`](crate::Redlock::close) waits for it, and the time to live is the backstop.
+///
+/// # Fairness
+///
+/// Callers of one process wait in order.
+/// Between processes, a random retry decides.
+#[clippy::has_significant_drop]
+#[must_use = "dropping the guard releases the lock"]
+pub struct LockGuard {
+    // Dropped in this order: the release is on its way before the next local caller has its turn, and
+    // requests travel in order on each connection, so that caller is not refused by our leftovers.
+    holding: Holding,
+    _turn: Turn,
+}
+
+impl LockGuard {
+    pub(crate) fn new(holding: Holding, turn: Turn) -> Self {
+        Self {
+            holding,
+            _turn: turn,
+        }
+    }
+
+    /// A view of the lease, to be cloned and handed on.
+    pub fn lease(&self) -> &Lease {
+        self.holding.lease()
+    }
+
+    /// What is locked.
+    pub fn key(&self) -> &ResourceKey {
+        self.lease().key()
+    }
+
+    /// Runs `work` for as long as the lease is valid.
+    ///
+    /// The deadline is looked at before each poll of `work`; when it has passed, `work` is dropped
+    /// before this returns.
+    /// Work that blocks its thread cannot be dropped in time: it must ask [`Lease::is_held`] before
+    /// each step that matters, and the resource should check for itself.
+    ///
+    /// # Errors
+    ///
+    /// The lease was lost, and `work` was dropped unfinished.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it drops `work`; the lease stays with the guard.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let guard = redlock.acquire("invoice:2026-11").await?;
+    /// let total = guard.run(async { 6 * 7 }).await?;
+    /// assert_eq!(total, 42);
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
+        let mut work = pin!(work);
+        select! {
+            biased;
+            reason = self.lease().lost() => Err(LeaseLost::new(reason)),
+            output = &mut work => Ok(output),
+        }
+    }
+
+    /// Asks a majority to keep the lease for its whole time to live from now.
+    ///
+    /// With automatic renewal there is no need to.
+    ///
+    /// # Errors
+    ///
+    /// [`Unconfirmed`](crate::ExtendErrorKind::Unconfirmed) changes nothing: the lease keeps the
+    /// deadline it had and the next extension may succeed.
+    /// [`Lost`](crate::ExtendErrorKind::Lost) is final.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the extension may still be made.
+    pub async fn extend(&self) -> Result<(), ExtendError> {
+        self.holding.extend().await
+    }
+
+    /// Releases the lease and waits until a majority has confirmed it.
+    ///
+    /// # Errors
+    ///
+    /// Nothing needs to be done about an error: it says that the key stays until its time to live
+    /// ends, or that the lease had been lost before.
+    ///
+    /// # Cancel safety
+    ///
+    /// The release is on its way when this is first polled or dropped; dropping it only gives up the
+    /// confirmation.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        let Self {
+            holding,
+            _turn: turn,
+        } = self;
+        let confirmation = holding.release();
+        drop(turn);
+        confirmation.await
+    }
+
+    /// Ends the renewal but leaves the key on the nodes until its time to live ends.
+    ///
+    /// For marks that must outlive their work, such as "this was started".
+    /// From now on this process cannot tell how long the mark stays: views of the lease report it as
+    /// released.
+    pub fn leave(self) {
+        self.holding.leave();
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockGuard")
+            .field("lease", self.lease())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,89 @@
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::ResourceKey;
+
+/// How the name of a resource becomes a key on the nodes.
+#[derive(Clone, Debug)]
+pub(crate) enum KeySpace {
+    /// `{namespace}:lock:name`, with the namespace as hash tag.
+    Namespace(Namespace),
+    /// The name as it is, so that other Redlock libraries on the same key exclude us and we them.
+    Verbatim,
+}
+
+/// 1 to 32 letters, digits, `.`, `_` or `-`.
+#[derive(Clone, Debug)]
+pub(crate) struct Namespace(Arc<str>);
+
+impl Namespace {
+    pub(crate) fn new(name: &str) -> Option<Self> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        ((1..=32).contains(&name.len()) && name.chars().all(allowed)).then(|| Self(name.into()))
+    }
+}
+
+impl KeySpace {
+    /// The key for a resource.
+    ///
+    /// Injective within a namespace: a long name becomes its SHA-256 under a prefix of its own, so
+    /// that it can never meet a short name that looks like a hash.
+    pub(crate) fn encode(&self, key: &ResourceKey) -> Arc<str> {
+        match self {
+            Self::Verbatim => key.as_str().into(),
+            Self::Namespace(Namespace(namespace)) => match key.as_str() {
+                name if name.len() <= LONGEST_PLAIN_NAME => {
+                    format!("{{{namespace}}}:lock:{name}").into()
+                }
+                name => {
+                    format!("{{{namespace}}}:lock-sha256:{}", hex(&Sha256::digest(name))).into()
+                }
+            },
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const LONGEST_PLAIN_NAME: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encode(space: &KeySpace, name: &str) -> String {
+        space.encode(&name.parse().unwrap()).to_string()
+    }
+
+    #[test]
+    fn names_are_encoded_injectively() {
+        let space = KeySpace::Namespace(Namespace::new("billing").unwrap());
+        assert_eq!(encode(&space, "order:42"), "{billing}:lock:order:42");
+        let long = "x".repeat(129);
+        let encoded = encode(&space, &long);
+        assert_eq!(encoded.len(), "{billing}:lock-sha256:".len() + 64);
+        assert_ne!(encoded, encode(&space, &"x".repeat(130)));
+        let looks_alike = encoded.strip_prefix("{billing}:lock-sha256:").unwrap();
+        assert_ne!(encoded, encode(&space, looks_alike));
+    }
+
+    #[test]
+    fn verbatim_keys_stay_as_they_are() {
+        assert_eq!(encode(&KeySpace::Verbatim, "order:42"), "order:42");
+        assert_eq!(
+            encode(&KeySpace::Verbatim, &"x".repeat(500)),
+            "x".repeat(500)
+        );
+    }
+
+    #[test]
+    fn namespaces_are_checked() {
+        for bad in ["", "a b", "a{b", "a:b", &"n".repeat(33)] {
+            assert!(Namespace::new(bad).is_none(), "{bad:?}");
+        }
+        assert!(Namespace::new("Billing-2.eu_west").is_some());
+    }
+}

@@ -1,0 +1,228 @@
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::Poll,
+    time::Duration,
+};
+
+use redlock_proto::Instant;
+use tokio::sync::Notify;
+
+use crate::{LossReason, ResourceKey, clock::Clock};
+
+/// A view of a held lease: what it is on, how long it is valid, and whether it is lost.
+///
+/// Cloning it clones the view; the lease ends with its [`LockGuard`](crate::LockGuard) however many
+/// views there are.
+///
+/// The deadline is a local one: it counts from before the first byte of the request was sent, with
+/// an allowance for clocks that run at different rates, and it passes whether or not the network
+/// works.
+/// Until then no other client can have the lease; see the [crate documentation](crate) for what that
+/// rests on.
+#[derive(Clone)]
+pub struct Lease {
+    shared: Arc<LeaseShared>,
+}
+
+impl Lease {
+    pub(crate) fn new(shared: Arc<LeaseShared>) -> Self {
+        Self { shared }
+    }
+
+    /// What the lease is on.
+    pub fn key(&self) -> &ResourceKey {
+        &self.shared.key
+    }
+
+    /// How much longer the lease is valid; zero once it is lost or released.
+    ///
+    /// Automatic renewal makes it longer again.
+    pub fn remaining(&self) -> Duration {
+        self.shared.remaining()
+    }
+
+    /// Up to when the lease is valid, on the clock of tokio's timers.
+    ///
+    /// That clock stops while the machine is suspended; [`remaining`](Self::remaining) and
+    /// [`lost`](Self::lost) are right even then.
+    pub fn deadline(&self) -> tokio::time::Instant {
+        tokio::time::Instant::now() + self.remaining()
+    }
+
+    /// Whether the lease can be relied on at this moment.
+    pub fn is_held(&self) -> bool {
+        self.shared.loss().is_none()
+    }
+
+    /// Waits until the lease can no longer be relied on.
+    ///
+    /// It resolves at the deadline at the latest, with all links dead, and at once if a majority of
+    /// the nodes says that the key is gone or if the guard releases it.
+    /// Each poll looks at the clock first, so that a process that was paused beyond its lease learns
+    /// of it before it does anything else; put it first in a `select!` with `biased`.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn lost(&self) -> LossReason {
+        let mut timer = pin!(tokio::time::sleep(self.remaining()));
+        let mut over = pin!(self.shared.over.notified());
+        over.as_mut().enable();
+        poll_fn(|cx| {
+            loop {
+                if let Some(reason) = self.shared.loss() {
+                    return Poll::Ready(reason);
+                }
+                if over.as_mut().poll(cx).is_ready() {
+                    over.set(self.shared.over.notified());
+                } else if timer.as_mut().poll(cx).is_ready() {
+                    // The deadline has moved on since the timer was set.
+                    timer.as_mut().reset(self.deadline());
+                } else {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("key", &self.shared.key)
+            .field("remaining", &self.remaining())
+            .finish()
+    }
+}
+
+/// What the engine, the guard and the views of a lease share.
+#[derive(Debug)]
+pub(crate) struct LeaseShared {
+    key: ResourceKey,
+    clock: Clock,
+    validity: Mutex<Validity>,
+    /// Notified when the lease is over for another reason than the clock.
+    over: Notify,
+}
+
+#[derive(Debug)]
+struct Validity {
+    deadline: Instant,
+    over: Option<LossReason>,
+}
+
+impl LeaseShared {
+    pub(crate) fn new(key: ResourceKey, clock: Clock, deadline: Instant) -> Self {
+        let validity = Mutex::new(Validity {
+            deadline,
+            over: None,
+        });
+        Self {
+            key,
+            clock,
+            validity,
+            over: Notify::new(),
+        }
+    }
+
+    /// Moves the deadline, later only, unless somebody has seen the lease expire.
+    ///
+    /// Whoever was told of a loss acts on it, so a lease never comes back.
+    pub(crate) fn extend(&self, deadline: Instant) {
+        let mut validity = self.look();
+        if validity.over.is_none() {
+            validity.deadline = validity.deadline.max(deadline);
+        }
+    }
+
+    /// Ends the lease; the first reason stays.
+    pub(crate) fn end(&self, reason: LossReason) {
+        self.look().over.get_or_insert(reason);
+        self.over.notify_waiters();
+    }
+
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        self.look().over
+    }
+
+    fn remaining(&self) -> Duration {
+        let validity = self.look();
+        match validity.over {
+            Some(_) => Duration::ZERO,
+            None => validity.deadline.saturating_since(self.clock.now()),
+        }
+    }
+
+    /// The state as of now: a deadline that has passed ends the lease by being looked at.
+    fn look(&self) -> std::sync::MutexGuard<'_, Validity> {
+        // Nothing panics while the lock is held, and a state is whole at every moment.
+        let mut validity = self.validity.lock().unwrap_or_else(PoisonError::into_inner);
+        if validity.over.is_none() && self.clock.now() >= validity.deadline {
+            validity.over = Some(LossReason::Expired);
+        }
+        validity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(valid_for: Duration) -> (Lease, Clock) {
+        let clock = Clock::Tokio {
+            origin: tokio::time::Instant::now(),
+        };
+        let key = "key".parse().unwrap();
+        let shared = LeaseShared::new(key, clock, clock.now() + valid_for);
+        (Lease::new(Arc::new(shared)), clock)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_loss_is_told_at_the_deadline() {
+        let (lease, clock) = lease(Duration::from_secs(5));
+        let start = clock.now();
+        assert_eq!(lease.lost().await, LossReason::Expired);
+        assert_eq!(clock.now().saturating_since(start), Duration::from_secs(5));
+        assert_eq!(lease.remaining(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_extension_moves_the_loss() {
+        let (lease, clock) = lease(Duration::from_secs(5));
+        let start = clock.now();
+        let mut lost = pin!(lease.lost());
+        assert!(futures_util::poll!(lost.as_mut()).is_pending());
+        lease.shared.extend(start + Duration::from_secs(8));
+        lease.shared.extend(start + Duration::from_secs(2));
+        assert_eq!(lost.await, LossReason::Expired);
+        assert_eq!(clock.now().saturating_since(start), Duration::from_secs(8));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_was_seen_to_expire_never_comes_back() {
+        let (lease, clock) = lease(Duration::from_secs(5));
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(!lease.is_held());
+        lease.shared.extend(clock.now() + Duration::from_secs(5));
+        assert!(!lease.is_held());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revocation_is_told_at_once() {
+        let (lease, clock) = lease(Duration::from_secs(5));
+        let start = clock.now();
+        let view = lease.clone();
+        let told = async { (view.lost().await, clock.now()) };
+        let ends = async { lease.shared.end(LossReason::Revoked) };
+        let (told, ()) = tokio::join!(told, ends);
+        assert_eq!(told, (LossReason::Revoked, start));
+    }
+}

@@ -1,0 +1,31 @@
+#![doc = include_str!("../docs/crate.md")]
+
+mod builder;
+mod client;
+mod clock;
+mod config;
+mod engine;
+mod error;
+mod guard;
+mod key;
+mod keyspace;
+mod lease;
+pub mod node;
+mod options;
+mod queue;
+mod settings;
+
+pub use self::{
+    builder::RedlockBuilder,
+    client::Redlock,
+    config::{Config, NodeConfig},
+    error::{
+        AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,
+        LeaseLost, LossReason, NodeAnswer, NodeReport, ReleaseError, ReleaseErrorKind,
+    },
+    guard::LockGuard,
+    key::{InvalidKey, ResourceKey},
+    lease::Lease,
+    node::MemoryNode,
+    options::{AcquireOptions, Renewal, Wait},
+};

@@ -1,0 +1,157 @@
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redlock_proto::{Instant, Reply, Request, Store};
+
+use super::{CallError, Node, Session};
+
+/// A node in the memory of this process.
+///
+/// For tests and first runs: it behaves as a server does, without one.
+/// Clones are handles to the same node, so several clients can contend over a set of them as
+/// replicas of a service contend over real servers.
+///
+/// It excludes within one process only.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{MemoryNode, Redlock};
+///
+/// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+/// let one = Redlock::builder().nodes(nodes.clone()).build().await?;
+/// let other = Redlock::builder().nodes(nodes).build().await?;
+///
+/// let guard = one.acquire("resource").await?;
+/// assert!(other.try_acquire("resource").await.is_err());
+/// guard.release().await?;
+/// assert!(other.try_acquire("resource").await.is_ok());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct MemoryNode {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: Arc<str>,
+    origin: tokio::time::Instant,
+    state: Mutex<State>,
+}
+
+struct State {
+    store: Store,
+    up: bool,
+}
+
+impl MemoryNode {
+    /// A node without keys.
+    pub fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let shared = Shared {
+            name: format!("memory:{number}").into(),
+            origin: tokio::time::Instant::now(),
+            state: Mutex::new(State {
+                store: Store::new(),
+                up: true,
+            }),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Forgets every key, as a server that restarts without its data does.
+    pub fn clear(&self) {
+        self.with(|state, _| state.store.clear());
+    }
+
+    /// Stops answering, as a server that is shut down does; its keys stay.
+    ///
+    /// Connections to it are lost at the next call.
+    pub fn stop(&self) {
+        self.with(|state, _| state.up = false);
+    }
+
+    /// Answers again.
+    pub fn start(&self) {
+        self.with(|state, _| state.up = true);
+    }
+
+    /// The number of keys that have not expired.
+    pub fn keys(&self) -> usize {
+        self.with(|state, now| state.store.len(now))
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut State, Instant) -> T) -> T {
+        // The store is whole at every moment, also if somebody panicked.
+        let mut state = self
+            .shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock, so that time does not go back from one call to the next.
+        let now = Instant::from_origin(self.shared.origin.elapsed());
+        f(&mut state, now)
+    }
+}
+
+impl Default for MemoryNode {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MemoryNode")
+            .field(&self.shared.name)
+            .finish()
+    }
+}
+
+impl Node for MemoryNode {
+    fn name(&self) -> Arc<str> {
+        Arc::clone(&self.shared.name)
+    }
+
+    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
+        let session = match self.with(|state, _| state.up) {
+            true => Ok(Box::new(MemorySession { node: self.clone() }) as Box<dyn Session>),
+            false => Err("the node is stopped".into()),
+        };
+        std::future::ready(session).boxed()
+    }
+}
+
+struct MemorySession {
+    node: MemoryNode,
+}
+
+impl Session for MemorySession {
+    fn call(
+        &mut self,
+        requests: &[Request],
+    ) -> BoxFuture<'static, Result<Vec<Result<Reply, Arc<str>>>, CallError>> {
+        let replies = self.node.with(|state, now| {
+            if !state.up {
+                return Err(CallError::lost("the node is stopped"));
+            }
+            Ok(requests
+                .iter()
+                .map(|request| Ok(state.store.apply(request, now)))
+                .collect())
+        });
+        std::future::ready(replies).boxed()
+    }
+}

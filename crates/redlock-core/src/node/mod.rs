@@ -1,0 +1,101 @@
+//! The seam to a store: what the client needs of a node, and the nodes it has.
+//!
+//! A [`Node`] is something that can be connected to; a [`Session`] is one connection, over which calls
+//! travel in order.
+//! No type of a Redis client crosses this seam.
+//!
+//! # Contract
+//!
+//! * Calls of one session take effect in the order in which [`Session::call`] was called, and the
+//!   requests of one call in the order of the call.
+//! * A call takes effect at most once.
+//! * Each request has one outcome: the node's [`Reply`], or an error that says whether it may have
+//!   been executed. An error that says it was not is a promise.
+//! * Dropping the future of a call may lose the answer, never the order.
+//!
+//! Time-outs, reconnection and the bound on calls in flight are the client's business.
+
+mod memory;
+mod redis;
+
+use std::{fmt, sync::Arc};
+
+use futures_util::future::BoxFuture;
+pub use redlock_proto::{OwnerId, Reply, Request, Verb};
+
+pub use self::memory::MemoryNode;
+pub(crate) use self::redis::{RedisNode, RedisNodeError};
+
+/// One of the independent stores that vote.
+pub trait Node: fmt::Debug + Send + Sync + 'static {
+    /// How to call it in errors and logs: its address, without credentials.
+    fn name(&self) -> Arc<str>;
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    ///
+    /// The reason, in words for an operator and without credentials.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the attempt up.
+    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>>;
+}
+
+/// One connection to a node.
+pub trait Session: Send {
+    /// Sends `requests` as one call.
+    ///
+    /// The request is on its way, in order, once the future was polled.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] for the call as a whole; errors of single requests are in the answer, which has as
+    /// many entries as there were requests.
+    fn call(
+        &mut self,
+        requests: &[Request],
+    ) -> BoxFuture<'static, Result<Vec<Result<Reply, Arc<str>>>, CallError>>;
+}
+
+/// A call that was not answered.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct CallError {
+    /// Whether the call may have been executed, or may be yet.
+    pub may_have_run: bool,
+    /// Whether the session is of no more use.
+    pub session_lost: bool,
+    /// Why, in words for an operator and without credentials.
+    pub reason: Arc<str>,
+}
+
+impl CallError {
+    /// The call was not and will not be executed, and the session goes on.
+    pub fn not_executed(reason: impl Into<Arc<str>>) -> Self {
+        Self {
+            may_have_run: false,
+            session_lost: false,
+            reason: reason.into(),
+        }
+    }
+
+    /// Nobody knows whether the call was executed, and the session is lost.
+    pub fn lost(reason: impl Into<Arc<str>>) -> Self {
+        Self {
+            may_have_run: true,
+            session_lost: true,
+            reason: reason.into(),
+        }
+    }
+
+    /// Nobody knows whether the call was executed; the session goes on.
+    pub fn unknown(reason: impl Into<Arc<str>>) -> Self {
+        Self {
+            may_have_run: true,
+            session_lost: false,
+            reason: reason.into(),
+        }
+    }
+}

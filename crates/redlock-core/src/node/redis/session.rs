@@ -1,0 +1,78 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use deadpool_redis::{
+    Connection, Pool,
+    redis::aio::{ConnectionLike, MultiplexedConnection},
+};
+use futures_util::{FutureExt, future::BoxFuture};
+
+use super::{
+    error::{call_error, pool_reason, reason},
+    wire::{self, SCRIPT},
+};
+use crate::node::{CallError, Reply, Request, Session};
+
+/// One multiplexed connection: calls are pipelined and answered in order.
+pub(super) struct RedisSession {
+    connection: MultiplexedConnection,
+    /// Whether the server has the script in its cache, as far as is known.
+    cached: Arc<AtomicBool>,
+}
+
+impl RedisSession {
+    /// Takes a connection out of the pool for good and hands the script over.
+    pub(super) async fn open(pool: &Pool) -> Result<Self, Arc<str>> {
+        let connection = pool.get().await.map_err(|error| pool_reason(&error))?;
+        let mut connection = Connection::take(connection);
+        // A pool of the user's may have a limit of its own; the driver's is the one that counts.
+        connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
+        let handshake = SCRIPT.call(&[], false);
+        let answer = connection
+            .req_packed_command(&handshake)
+            .await
+            .map_err(|e| reason(&e))?;
+        wire::replies(answer, 0).ok_or("the server does not run scripts as Redis does")?;
+        Ok(Self {
+            connection,
+            cached: Arc::new(AtomicBool::new(true)),
+        })
+    }
+}
+
+impl Session for RedisSession {
+    fn call(
+        &mut self,
+        requests: &[Request],
+    ) -> BoxFuture<'static, Result<Vec<Result<Reply, Arc<str>>>, CallError>> {
+        let cmd = SCRIPT.call(requests, self.cached.load(Ordering::Relaxed));
+        let expected = requests.len();
+        let mut connection = self.connection.clone();
+        let cached = Arc::clone(&self.cached);
+        async move {
+            match connection.req_packed_command(&cmd).await {
+                Ok(value) => {
+                    cached.store(true, Ordering::Relaxed);
+                    wire::replies(value, expected)
+                        .ok_or_else(|| CallError::lost("the server's answer makes no sense"))
+                }
+                Err(error) => {
+                    // After SCRIPT FLUSH the next call carries the text again. This call is not
+                    // repeated: those behind it are on their way, and it must not be overtaken.
+                    if error.code() == Some("NOSCRIPT") {
+                        cached.store(false, Ordering::Relaxed);
+                    }
+                    Err(call_error(&error))
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+const LONGER_THAN_ANY_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);

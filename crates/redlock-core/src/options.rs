@@ -1,0 +1,81 @@
+use std::time::Duration;
+
+/// How long an acquire waits for a resource that another holds.
+///
+/// It is always finite: a wait without an end is a hang.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// One attempt, and the answer.
+    Never,
+    /// Waits in the local queue and tries again up to this long.
+    UpTo(Duration),
+}
+
+impl Wait {
+    pub(crate) fn duration(self) -> Duration {
+        match self {
+            Self::Never => Duration::ZERO,
+            Self::UpTo(longest) => longest,
+        }
+    }
+}
+
+/// Who moves the deadline of a lease.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Renewal {
+    /// The client, from a third of the time to live on, for as long as the guard lives.
+    #[default]
+    Automatic,
+    /// The holder, by [`LockGuard::extend`](crate::LockGuard::extend).
+    Manual,
+}
+
+/// What one acquire asks for, where it differs from the client's defaults.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::{AcquireOptions, Wait};
+/// use std::time::Duration;
+///
+/// let options = AcquireOptions::new()
+///     .ttl(Duration::from_secs(3))
+///     .wait(Wait::UpTo(Duration::from_millis(500)));
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until they are passed to an acquire"]
+pub struct AcquireOptions {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) renewal: Renewal,
+}
+
+impl AcquireOptions {
+    /// The client's defaults, with automatic renewal.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole
+    /// milliseconds.
+    ///
+    /// It bounds how long a crashed holder keeps others out.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// How long to wait for a resource that another holds.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Who moves the deadline.
+    pub fn renewal(mut self, renewal: Renewal) -> Self {
+        self.renewal = renewal;
+        self
+    }
+}

@@ -1,0 +1,209 @@
+//! The queue in front of the nodes: one contender per process and key.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::ResourceKey;
+
+/// Where the callers of one process wait for each other, first come, first served.
+///
+/// An entry lives exactly as long as somebody holds or awaits its key.
+#[derive(Debug)]
+pub(crate) struct LocalQueue {
+    limits: QueueLimits,
+    places: Mutex<Places>,
+}
+
+/// How many callers may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueLimits {
+    pub(crate) per_key: usize,
+    pub(crate) total: usize,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    entries: HashMap<ResourceKey, Entry>,
+    taken: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    turns: Arc<Semaphore>,
+    interested: usize,
+}
+
+/// A place in the queue of one key.
+///
+/// Interest, not the turn, owns the entry: a caller that goes away between being handed the turn and
+/// noticing it must not leave the entry behind.
+#[derive(Debug)]
+pub(crate) struct Place {
+    queue: Arc<LocalQueue>,
+    key: ResourceKey,
+    turns: Arc<Semaphore>,
+}
+
+/// The turn to contend for, and then to hold, one key.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    // Dropped in this order: the next caller's turn first, then the entry if there is none.
+    _permit: OwnedSemaphorePermit,
+    _place: Place,
+}
+
+/// Too many callers wait.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum QueueFull {
+    PerKey,
+    Total,
+}
+
+impl LocalQueue {
+    pub(crate) fn new(limits: QueueLimits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            places: Mutex::default(),
+        })
+    }
+
+    /// Takes a place behind those who came before.
+    ///
+    /// The caller whose turn it is does not count as waiting, hence one more than each limit.
+    pub(crate) fn enter(self: &Arc<Self>, key: &ResourceKey) -> Result<Place, QueueFull> {
+        let mut places = self.places();
+        let ahead = places.entries.get(key).map_or(0, |entry| entry.interested);
+        if ahead > self.limits.per_key {
+            return Err(QueueFull::PerKey);
+        }
+        let waiting = places.taken - places.entries.len();
+        if ahead > 0 && waiting >= self.limits.total {
+            return Err(QueueFull::Total);
+        }
+        places.taken += 1;
+        let entry = places.entries.entry(key.clone()).or_insert_with(|| Entry {
+            turns: Arc::new(Semaphore::new(1)),
+            interested: 0,
+        });
+        entry.interested += 1;
+        let turns = Arc::clone(&entry.turns);
+        Ok(Place {
+            queue: Arc::clone(self),
+            key: key.clone(),
+            turns,
+        })
+    }
+
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        let places = self.places();
+        places.entries.is_empty() && places.taken == 0
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        // Nothing panics while the lock is held.
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// Waits for the turn, in order.
+    pub(crate) async fn turn(self) -> Turn {
+        let permit = Arc::clone(&self.turns).acquire_owned().await;
+        Turn {
+            _permit: permit.expect("the queue never closes its semaphores"),
+            _place: self,
+        }
+    }
+
+    /// The turn, if nobody is ahead.
+    pub(crate) fn try_turn(self) -> Option<Turn> {
+        let permit = Arc::clone(&self.turns).try_acquire_owned().ok()?;
+        Some(Turn {
+            _permit: permit,
+            _place: self,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = self.queue.places();
+        places.taken -= 1;
+        if let Some(entry) = places.entries.get_mut(&self.key) {
+            entry.interested -= 1;
+            if entry.interested == 0 {
+                places.entries.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::poll;
+    use std::{pin::pin, task::Poll};
+
+    fn queue(per_key: usize, total: usize) -> Arc<LocalQueue> {
+        LocalQueue::new(QueueLimits { per_key, total })
+    }
+
+    fn key(name: &str) -> ResourceKey {
+        name.parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn turns_come_in_order_and_leave_nothing() {
+        let queue = queue(10, 10);
+        let first = queue.enter(&key("a")).unwrap().turn().await;
+        let mut second = pin!(queue.enter(&key("a")).unwrap().turn());
+        let mut third = pin!(queue.enter(&key("a")).unwrap().turn());
+        assert!(poll!(second.as_mut()).is_pending());
+        assert!(poll!(third.as_mut()).is_pending());
+        drop(first);
+        assert!(poll!(third.as_mut()).is_pending());
+        let Poll::Ready(second) = poll!(second.as_mut()) else {
+            panic!("not its turn")
+        };
+        drop(second);
+        drop(third.await);
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
+        let queue = queue(10, 10);
+        let first = queue.enter(&key("a")).unwrap().turn().await;
+        let mut second = Box::pin(queue.enter(&key("a")).unwrap().turn());
+        let mut third = pin!(queue.enter(&key("a")).unwrap().turn());
+        assert!(poll!(second.as_mut()).is_pending());
+        assert!(poll!(third.as_mut()).is_pending());
+        drop(first);
+        // The second has been handed the turn and does not know it yet.
+        drop(second);
+        drop(third.await);
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test]
+    async fn waiting_is_bounded_per_key_and_in_all() {
+        let queue = queue(2, 3);
+        let _holder = queue.enter(&key("a")).unwrap().turn().await;
+        let _waiting = [
+            queue.enter(&key("a")).unwrap(),
+            queue.enter(&key("a")).unwrap(),
+        ];
+        assert_eq!(queue.enter(&key("a")).unwrap_err(), QueueFull::PerKey);
+        let _other = [
+            queue.enter(&key("b")).unwrap(),
+            queue.enter(&key("b")).unwrap(),
+        ];
+        assert_eq!(queue.enter(&key("b")).unwrap_err(), QueueFull::Total);
+        assert!(queue.enter(&key("c")).is_ok());
+    }
+}
