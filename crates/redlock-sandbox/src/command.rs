@@ -10,6 +10,20 @@ use std::{
 
 use crate::resp::{Value, encode};
 
+/// Sends one command to a server this crate did not start, and waits up to five seconds for its reply.
+///
+/// For one that it did start, [`Server::command`](crate::Server::command) knows address and password.
+///
+/// # Errors
+///
+/// [`CommandError`] if there is no reply, or if the reply is an error.
+pub fn command<A: AsRef<[u8]>>(
+    address: SocketAddr,
+    arguments: &[A],
+) -> Result<Value, CommandError> {
+    send(address, None, arguments, PATIENCE)
+}
+
 /// Sends `arguments` to the server at `address`, after the password if there is one.
 ///
 /// `limit` bounds each wait for the network, not their sum.
@@ -96,3 +110,6 @@ pub enum CommandErrorKind {
     /// There is no connection, or it broke, as with a server that is down.
     Io,
 }
+
+/// How long a command waits for its reply unless told otherwise.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

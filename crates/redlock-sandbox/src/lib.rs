@@ -30,6 +30,7 @@
 mod binary;
 mod command;
 mod error;
+mod launch;
 mod options;
 mod port;
 mod process;
@@ -40,7 +41,7 @@ mod watchdog;
 
 pub use crate::{
     binary::{NotFound, SERVER_VARIABLE, ServerBinary},
-    command::{CommandError, CommandErrorKind},
+    command::{CommandError, CommandErrorKind, command},
     error::{StartError, StartErrorKind},
     options::{Persistence, ServerOptions},
     process::Process,

@@ -1,12 +1,9 @@
 //! One server: start, crash, restart, freeze.
 
 use std::{
-    fs::{self, File},
     io,
     net::{Ipv4Addr, SocketAddr},
-    process::Stdio,
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -15,6 +12,7 @@ use crate::{
     ServerBinary, ServerOptions,
     command::{self, CommandError},
     error::{StartError, StartErrorKind},
+    launch::launch,
     port,
     process::Process,
     resp::Value,
@@ -134,7 +132,7 @@ impl Server {
     ///
     /// [`CommandError`] if there is no reply, or if the reply is an error.
     pub fn command<A: AsRef<[u8]>>(&self, arguments: &[A]) -> Result<Value, CommandError> {
-        self.command_within(PATIENCE, arguments)
+        self.command_within(command::PATIENCE, arguments)
     }
 
     /// Sends one command and waits up to `limit` for each step to its reply.
@@ -186,70 +184,9 @@ impl Server {
     }
 
     fn launch(&mut self) -> Result<(), StartError> {
-        let log = self.folder.path().join(LOG);
-        let output = File::create(&log).map_err(|error| StartError::io("create a log", error))?;
-        let errors = output
-            .try_clone()
-            .map_err(|error| StartError::io("share a log", error))?;
-        let mut command = Process::command(self.binary.path());
-        command
-            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
-            .args(["--save", "", "--daemonize", "no", "--dir"])
-            .arg(self.folder.path())
-            .args(self.options.persistence.arguments())
-            .stdout(Stdio::from(output))
-            .stderr(Stdio::from(errors));
-        if let Some(password) = &self.options.password {
-            command.args(["--requirepass", password]);
-        }
-        command.args(&self.options.arguments);
-        let process =
-            Process::spawn(command).map_err(|error| StartError::io("start a process", error))?;
-        self.await_answer(process)
-    }
-
-    /// Keeps `process` once it answers; drops it, and so kills it, if it does not.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a patience limit, not the deadline of a lease"
-    )]
-    fn await_answer(&mut self, mut process: Process) -> Result<(), StartError> {
-        let started = Instant::now();
-        loop {
-            if self.answers_as(process.pid()) {
-                self.process = Some(process);
-                return Ok(());
-            }
-            let log = || fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
-            if !process.is_running() {
-                let status = process.kill().ok();
-                let log = log();
-                return Err(if log.contains("Address already in use") {
-                    StartError::port_taken(self.port)
-                } else {
-                    StartError::exited(status, &log)
-                });
-            }
-            if started.elapsed() >= START_LIMIT {
-                return Err(StartError::timed_out(START_LIMIT, &log()));
-            }
-            thread::sleep(POLL);
-        }
-    }
-
-    /// Whether the server at our port answers and is the process `pid`.
-    ///
-    /// If somebody else took the port, somebody else's server may answer there while ours is about
-    /// to give up.
-    fn answers_as(&self, pid: u32) -> bool {
-        self.command_within(PROBE, &["PING"]).is_ok()
-            && self
-                .command_within(PROBE, &["INFO", "server"])
-                .is_ok_and(|info| {
-                    let own = format!("process_id:{pid}");
-                    info.as_text()
-                        .is_some_and(|text| text.lines().any(|line| line == own))
-                })
+        let folder = self.folder.path();
+        self.process = Some(launch(&self.binary, &self.options, self.port, folder)?);
+        Ok(())
     }
 
     fn process(&self) -> io::Result<&Process> {
@@ -272,13 +209,6 @@ fn percent_encoded(text: &str) -> String {
 }
 
 const ATTEMPTS: u32 = 16;
-const LOG: &str = "server.log";
-const PATIENCE: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(2);
-/// How long a probe waits: somebody else's socket may accept it and say nothing.
-const PROBE: Duration = Duration::from_millis(250);
-const START_LIMIT: Duration = Duration::from_secs(10);
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;

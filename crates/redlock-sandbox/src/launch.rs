@@ -1,0 +1,98 @@
+//! From a command line to a server that answers.
+
+use std::{
+    fs::{self, File},
+    net::Ipv4Addr,
+    path::Path,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{ServerBinary, ServerOptions, command, error::StartError, process::Process};
+
+/// Starts a server on `port`, with its files in `folder`, and waits until it answers.
+pub(crate) fn launch(
+    binary: &ServerBinary,
+    options: &ServerOptions,
+    port: u16,
+    folder: &Path,
+) -> Result<Process, StartError> {
+    let log = folder.join("server.log");
+    let output = File::create(&log).map_err(|error| StartError::io("create a log", error))?;
+    let errors = output
+        .try_clone()
+        .map_err(|error| StartError::io("share a log", error))?;
+
+    let mut command = Process::command(binary.path());
+    command
+        .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+        .args(["--save", "", "--daemonize", "no", "--dir"])
+        .arg(folder)
+        .args(options.persistence.arguments())
+        .stdout(Stdio::from(output))
+        .stderr(Stdio::from(errors));
+    if let Some(password) = &options.password {
+        command.args(["--requirepass", password]);
+    }
+    command.args(&options.arguments);
+
+    let process =
+        Process::spawn(command).map_err(|error| StartError::io("start a process", error))?;
+    let log = || fs::read_to_string(&log).unwrap_or_default();
+    await_answer(process, options, port, log)
+}
+
+/// Gives `process` back once it answers; drops it, and so kills it, if it does not.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a patience limit, not the deadline of a lease"
+)]
+fn await_answer(
+    mut process: Process,
+    options: &ServerOptions,
+    port: u16,
+    log: impl Fn() -> String,
+) -> Result<Process, StartError> {
+    let started = Instant::now();
+    loop {
+        if answers(process.pid(), options, port) {
+            return Ok(process);
+        }
+        if !process.is_running() {
+            let status = process.kill().ok();
+            let log = log();
+            return Err(if log.contains("Address already in use") {
+                StartError::port_taken(port)
+            } else {
+                StartError::exited(status, &log)
+            });
+        }
+        if started.elapsed() >= LIMIT {
+            return Err(StartError::timed_out(LIMIT, &log()));
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// Whether a server answers at `port`, and is the process `pid`.
+///
+/// If somebody else took the port, somebody else's server may answer there while ours is about to
+/// give up.
+fn answers(pid: u32, options: &ServerOptions, port: u16) -> bool {
+    let ask = |question: &[&str]| {
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        command::send(address, options.password.as_deref(), question, PROBE)
+    };
+    ask(&["PING"]).is_ok()
+        && ask(&["INFO", "server"]).is_ok_and(|info| {
+            let own = format!("process_id:{pid}");
+            info.as_text()
+                .is_some_and(|text| text.lines().any(|line| line == own))
+        })
+}
+
+const LIMIT: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(2);
+/// Somebody else's socket may accept a probe and say nothing.
+const PROBE: Duration = Duration::from_millis(250);
