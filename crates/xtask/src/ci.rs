@@ -48,8 +48,10 @@ fn dependencies() -> Result<(), Failed> {
 }
 
 fn has_cargo_deny() -> bool {
-    let version = Command::new("cargo-deny")
-        .arg("--version")
+    // Asked of cargo, which also looks where it installs programs, on PATH or not.
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let version = Command::new(cargo)
+        .args(["deny", "--version"])
         .stdin(Stdio::null())
         .output();
     version.is_ok_and(|output| output.status.success())
