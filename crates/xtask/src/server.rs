@@ -1,8 +1,11 @@
 //! A server program for the tests: found, or installed where that needs no question to anyone.
 
-use std::process::{Command, Stdio};
+use std::{
+    env,
+    process::{Command, Stdio},
+};
 
-use redlock_sandbox::{NotFound, ServerBinary};
+use redlock_sandbox::{NotFound, SERVER_VARIABLE, ServerBinary};
 
 use crate::step::Failed;
 
@@ -12,6 +15,10 @@ pub(crate) fn ensure() -> Result<ServerBinary, Failed> {
         Ok(found) => return Ok(found),
         Err(missing) => missing,
     };
+    if env::var_os(SERVER_VARIABLE).is_some() {
+        // It names one that is not there, and no installation makes that right.
+        return Err(explain(&missing));
+    }
     let Some(mut shell) = Installer::of_this_machine().shell() else {
         return Err(explain(&missing));
     };
