@@ -7,11 +7,22 @@ use std::{
     env,
     error::Error,
     io::{self, Read, Write},
+    process::ExitCode,
 };
 
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("redlock-sandbox: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let count = env::args().nth(1).map_or(Ok(5), |count| count.parse())?;
     let servers = ServerSet::start(&ServerBinary::find()?, count, &ServerOptions::default())?;
 
