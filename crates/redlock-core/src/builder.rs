@@ -71,7 +71,7 @@ impl RedlockBuilder {
     pub fn config(mut self, config: Config) -> Self {
         let own = &mut self.config;
         own.nodes.extend(config.nodes);
-        own.namespace = config.namespace.or(own.namespace.take());
+        own.namespace = config.namespace.or_else(|| own.namespace.take());
         own.verbatim_keys |= config.verbatim_keys;
         own.ttl = config.ttl.or(own.ttl);
         own.max_ttl = config.max_ttl.or(own.max_ttl);
@@ -260,7 +260,7 @@ impl RedlockBuilder {
             clock_rate_error: config.clock_rate_error.unwrap_or(0.01),
             node_timeout: config
                 .node_timeout
-                .unwrap_or((ttl / 10).clamp(50 * ms, longest)),
+                .unwrap_or_else(|| (ttl / 10).clamp(50 * ms, longest)),
             connect_timeout: config.connect_timeout.unwrap_or(Duration::from_secs(1)),
             retry: RetryPolicy::new(10 * ms, 250 * ms).expect("0 < 10 ms <= 250 ms"),
             queue: QueueLimits {

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::tasks::random_bits;
-use crate::node::{CallError, Node, Session};
+use crate::node::{Answers, Node, Session};
 
 /// The limits of a link.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ struct Call {
     ops: Vec<Op>,
 }
 
-type Answered = (u64, Result<Vec<Result<Reply, Arc<str>>>, CallError>);
+type Answered = (u64, Answers);
 
 impl Link {
     /// Keeps the node connected and passes requests to it until the driver is gone.
@@ -102,13 +102,17 @@ impl Link {
             };
             let reason = match connected {
                 Ok(session) => {
-                    failures = 0;
                     if let LinkState::Down(_) = self.state.send_replace(LinkState::Up) {
                         tracing::info!(node = %self.node.name(), "node is back");
                     }
+                    let since = Instant::now();
                     let Some(reason) = self.serve(session).await else {
                         return;
                     };
+                    // A node that accepts connections and drops them is not tried in a tight loop.
+                    if since.elapsed() >= LONGEST_PAUSE {
+                        failures = 0;
+                    }
                     reason
                 }
                 Err(reason) => reason,
@@ -227,12 +231,7 @@ impl Link {
     }
 
     /// Reports a call's answer; an error is the reason why the connection is of no more use.
-    fn answer(
-        &mut self,
-        flow: &mut Flow,
-        id: u64,
-        answer: Result<Vec<Result<Reply, Arc<str>>>, CallError>,
-    ) -> Result<(), Arc<str>> {
+    fn answer(&mut self, flow: &mut Flow, id: u64, answer: Answers) -> Result<(), Arc<str>> {
         flow.idle_since = Instant::now();
         let ops = flow
             .in_flight

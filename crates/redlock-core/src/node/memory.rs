@@ -7,9 +7,9 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redlock_proto::{Instant, Reply, Request, Store};
+use redlock_proto::{Instant, Request, Store};
 
-use super::{CallError, Node, Session};
+use super::{Answers, CallError, Node, Session};
 
 /// A node in the memory of this process.
 ///
@@ -139,10 +139,7 @@ struct MemorySession {
 }
 
 impl Session for MemorySession {
-    fn call(
-        &mut self,
-        requests: &[Request],
-    ) -> BoxFuture<'static, Result<Vec<Result<Reply, Arc<str>>>, CallError>> {
+    fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers> {
         let replies = self.node.with(|state, now| {
             if !state.up {
                 return Err(CallError::lost("the node is stopped"));

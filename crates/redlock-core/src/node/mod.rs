@@ -23,8 +23,11 @@ use std::{fmt, sync::Arc};
 use futures_util::future::BoxFuture;
 pub use redlock_proto::{OwnerId, Reply, Request, Verb};
 
-pub use self::memory::MemoryNode;
-pub(crate) use self::redis::{RedisNode, RedisNodeError};
+pub(crate) use self::redis::RedisNodeError;
+pub use self::{memory::MemoryNode, redis::RedisNode};
+
+/// What becomes of a call: a reply or an error for each request, or an error for all of them.
+pub type Answers = Result<Vec<Result<Reply, Arc<str>>>, CallError>;
 
 /// One of the independent stores that vote.
 pub trait Node: fmt::Debug + Send + Sync + 'static {
@@ -53,10 +56,7 @@ pub trait Session: Send {
     ///
     /// [`CallError`] for the call as a whole; errors of single requests are in the answer, which has as
     /// many entries as there were requests.
-    fn call(
-        &mut self,
-        requests: &[Request],
-    ) -> BoxFuture<'static, Result<Vec<Result<Reply, Arc<str>>>, CallError>>;
+    fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers>;
 }
 
 /// A call that was not answered.

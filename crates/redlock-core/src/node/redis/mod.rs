@@ -16,12 +16,14 @@ use futures_util::{FutureExt, future::BoxFuture};
 pub(crate) use self::address::Address;
 use self::{error::reason, session::RedisSession};
 use super::{Node, Session};
+use crate::BuildError;
 
 /// A Redis or Valkey master, reached over one connection that is taken from a pool.
 ///
-/// The pool is only a factory of connections: a checkout per command would cost a round trip each,
-/// because deadpool pings what it hands out.
-pub(crate) struct RedisNode {
+/// The builder makes one of a URL; it is public for those who wrap it.
+// The pool is only a factory of connections: a checkout per command would cost a round trip each,
+// because deadpool pings what it hands out.
+pub struct RedisNode {
     name: Arc<str>,
     pool: Pool,
 }
@@ -31,6 +33,21 @@ pub(crate) struct RedisNode {
 pub(crate) struct RedisNodeError(pub(crate) String);
 
 impl RedisNode {
+    /// A node at this URL, with a second for a connection to be made.
+    ///
+    /// # Errors
+    ///
+    /// The URL is malformed; the error does not repeat it.
+    pub fn at(url: &str) -> Result<Self, BuildError> {
+        match Self::new(
+            &deadpool_redis::Config::from_url(url),
+            Duration::from_secs(1),
+        ) {
+            Ok((node, _)) => Ok(node),
+            Err(RedisNodeError(message)) => Err(BuildError::misuse("url", message)),
+        }
+    }
+
     /// A node at this URL or configuration.
     pub(crate) fn new(
         config: &deadpool_redis::Config,

@@ -8,7 +8,10 @@ use std::{
 
 use deadpool_redis::{
     Connection, Pool,
-    redis::aio::{ConnectionLike, MultiplexedConnection},
+    redis::{
+        Cmd, RedisResult, Value,
+        aio::{ConnectionLike, MultiplexedConnection},
+    },
 };
 use futures_util::{FutureExt, future::BoxFuture};
 
@@ -16,7 +19,7 @@ use super::{
     error::{call_error, pool_reason, reason},
     wire::{self, SCRIPT},
 };
-use crate::node::{CallError, Reply, Request, Session};
+use crate::node::{Answers, CallError, Request, Session};
 
 /// One multiplexed connection: calls are pipelined and answered in order.
 pub(super) struct RedisSession {
@@ -33,10 +36,9 @@ impl RedisSession {
         // A pool of the user's may have a limit of its own; the driver's is the one that counts.
         connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
         let handshake = SCRIPT.call(&[], false);
-        let answer = connection
-            .req_packed_command(&handshake)
+        let answer = ask(&mut connection, &handshake)
             .await
-            .map_err(|e| reason(&e))?;
+            .map_err(|error| reason(&error))?;
         wire::replies(answer, 0).ok_or("the server does not run scripts as Redis does")?;
         Ok(Self {
             connection,
@@ -46,16 +48,13 @@ impl RedisSession {
 }
 
 impl Session for RedisSession {
-    fn call(
-        &mut self,
-        requests: &[Request],
-    ) -> BoxFuture<'static, Result<Vec<Result<Reply, Arc<str>>>, CallError>> {
+    fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers> {
         let cmd = SCRIPT.call(requests, self.cached.load(Ordering::Relaxed));
         let expected = requests.len();
         let mut connection = self.connection.clone();
         let cached = Arc::clone(&self.cached);
         async move {
-            match connection.req_packed_command(&cmd).await {
+            match ask(&mut connection, &cmd).await {
                 Ok(value) => {
                     cached.store(true, Ordering::Relaxed);
                     wire::replies(value, expected)
@@ -73,6 +72,11 @@ impl Session for RedisSession {
         }
         .boxed()
     }
+}
+
+/// The server's answer; an error that it sent is an error here too.
+async fn ask(connection: &mut MultiplexedConnection, cmd: &Cmd) -> RedisResult<Value> {
+    connection.req_packed_command(cmd).await?.extract_error()
 }
 
 const LONGER_THAN_ANY_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);

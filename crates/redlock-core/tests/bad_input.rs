@@ -1,0 +1,179 @@
+//! Settings and keys that are not valid: a typed error that names the field and what would be right.
+
+use std::time::Duration;
+
+use redlock_core::{
+    AcquireErrorKind, AcquireOptions, BuildError, BuildErrorKind, Config, MemoryNode, NodeConfig,
+    Redlock, RedlockBuilder,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn three() -> RedlockBuilder {
+    Redlock::builder().in_memory_nodes(3)
+}
+
+async fn refused(builder: RedlockBuilder) -> BuildError {
+    let error = builder.build().await.expect_err("this is not valid");
+    assert_eq!(error.kind(), BuildErrorKind::Misuse, "{error}");
+    error
+}
+
+#[tokio::test]
+async fn no_node_is_refused() {
+    let error = refused(Redlock::builder()).await;
+    assert_eq!(error.field(), "nodes");
+    assert!(error.to_string().contains("give one"), "{error}");
+}
+
+#[tokio::test]
+async fn a_malformed_url_is_named_and_not_shown() {
+    for url in [
+        "",
+        "127.0.0.1",
+        "http://me:hunter2@host",
+        "redis://me:hunter2@host:port",
+    ] {
+        let error = refused(Redlock::builder().node("redis://127.0.0.1:1").node(url)).await;
+        assert_eq!(error.field(), "nodes[1]", "{url}");
+        assert!(
+            error.to_string().contains("redis://[user:password@]host"),
+            "{error}"
+        );
+        assert!(
+            !format!("{error} {error:?}").contains("hunter2"),
+            "{error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn s11_one_server_has_one_vote() {
+    let twice = [
+        "redis://127.0.0.1:7001",
+        "redis://127.0.0.1:7002",
+        "redis://:pw@localhost:7001/2",
+    ];
+    let error = refused(Redlock::builder().nodes(twice)).await;
+    assert_eq!(error.field(), "nodes[2]");
+    assert!(
+        error
+            .to_string()
+            .contains("the same server as nodes[0], 127.0.0.1:7001"),
+        "{error}"
+    );
+    assert!(!error.to_string().contains("pw"), "{error}");
+
+    let node = MemoryNode::new();
+    let error = refused(Redlock::builder().nodes([node.clone(), node])).await;
+    assert_eq!(error.field(), "nodes[1]");
+    let other = || NodeConfig::other(MemoryNode::new());
+    assert!(
+        Redlock::builder()
+            .nodes([other(), other()])
+            .build()
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn an_unreachable_majority_is_told_with_a_line_per_node() {
+    // Port 1 on loopback: nobody listens there.
+    let url = "redis://me:hunter2@127.0.0.1:1";
+    let error = Redlock::builder()
+        .node(url)
+        .build()
+        .await
+        .expect_err("nobody listens");
+    assert_eq!(
+        (error.kind(), error.field()),
+        (BuildErrorKind::NoQuorum, "nodes")
+    );
+    let text = error.to_string();
+    assert!(text.contains("\n  127.0.0.1:1: "), "{text}");
+    assert!(text.to_lowercase().contains("refused"), "{text}");
+    assert!(
+        !format!("{text} {error:?}").contains("hunter2"),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn times_out_of_range_are_named_with_the_range() {
+    let cases = [
+        ("ttl", three().ttl(99 * MS)),
+        ("ttl", three().ttl(30_001 * MS)),
+        ("max_ttl", three().max_ttl(99 * MS)),
+        ("max_ttl", three().max_ttl(Duration::from_secs(86_401))),
+        ("node_timeout", three().node_timeout(Duration::ZERO)),
+        (
+            "connect_timeout",
+            three().connect_timeout(Duration::from_secs(61)),
+        ),
+        ("clock_rate_error", three().clock_rate_error(0.5)),
+        ("clock_rate_error", three().clock_rate_error(f64::NAN)),
+    ];
+    for (field, builder) in cases {
+        let error = refused(builder).await;
+        assert_eq!(error.field(), field, "{error}");
+        assert!(error.to_string().contains("between"), "{error}");
+    }
+    let narrow = three().ttl(100 * MS).clock_rate_error(0.25);
+    assert!(narrow.build().await.is_ok());
+}
+
+#[tokio::test]
+async fn namespaces_are_checked() {
+    for namespace in ["", "a:b", "{a}", "a b"] {
+        let error = refused(three().namespace(namespace)).await;
+        assert_eq!(error.field(), "namespace");
+    }
+    let error = refused(three().namespace("billing").verbatim_keys()).await;
+    assert_eq!(error.field(), "namespace");
+}
+
+#[tokio::test]
+async fn a_configuration_is_checked_like_the_builder() {
+    let config: Config = toml::from_str("ttl = '1ms'\nnodes = ['redis://localhost']").unwrap();
+    assert_eq!(
+        refused(Redlock::builder().config(config)).await.field(),
+        "ttl"
+    );
+    let both = r#"nodes = [{ url = "redis://a", connection = { addr = { Tcp = ["b", 1] }, db = 0, protocol = "RESP2" } }]"#;
+    let config: Config = toml::from_str(both).unwrap();
+    let error = refused(Redlock::builder().config(config)).await;
+    assert_eq!(error.field(), "nodes[0]");
+    assert!(error.to_string().contains("both"), "{error}");
+}
+
+#[tokio::test]
+async fn keys_and_options_are_checked_before_anything_is_asked() {
+    let redlock = three().build().await.unwrap();
+    for key in ["".to_owned(), "x".repeat(513), "a\0b".to_owned()] {
+        let error = redlock.acquire(&key).await.unwrap_err();
+        assert_eq!(error.kind(), AcquireErrorKind::Misuse);
+        assert!(std::error::Error::source(&error).is_some());
+    }
+    for ttl in [99 * MS, 30_001 * MS, Duration::MAX] {
+        let error = redlock
+            .acquire_with("key", AcquireOptions::new().ttl(ttl))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), AcquireErrorKind::Misuse);
+        assert!(error.to_string().contains("max_ttl of 30s"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn debug_shows_no_password_and_no_key() {
+    let builder = Redlock::builder()
+        .node("redis://me:hunter2@127.0.0.1:1")
+        .connect_lazily();
+    assert!(!format!("{builder:?}").contains("hunter2"));
+    let redlock = builder.build().await.unwrap();
+    assert!(!format!("{redlock:?}").contains("hunter2"));
+    let memory = three().build().await.unwrap();
+    let guard = memory.acquire("a secret name").await.unwrap();
+    assert!(!format!("{guard:?} {:?}", guard.lease()).contains("secret"));
+}

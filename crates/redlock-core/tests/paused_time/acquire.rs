@@ -1,0 +1,207 @@
+//! Acquiring, waiting and releasing, in paused time.
+
+use std::{pin::pin, time::Duration};
+
+use crate::fixtures::{MS, SECOND, client, client_of, faulty, keys, settle};
+use futures_util::poll;
+use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, ReleaseErrorKind, Wait};
+use tokio::time::Instant;
+
+#[tokio::test(start_paused = true)]
+async fn one_holder_at_a_time() {
+    let nodes = faulty(5);
+    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let guard = one.acquire("key").await.unwrap();
+    assert_eq!(keys(&nodes), [1; 5]);
+
+    let refused = other.try_acquire("key").await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+    assert_eq!(refused.remaining(), Some(10 * SECOND));
+    assert!(other.try_acquire("another key").await.is_ok());
+
+    guard.release().await.unwrap();
+    assert_eq!(keys(&nodes), [0; 5]);
+    drop(other.try_acquire("key").await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_do_not_meet() {
+    let nodes = faulty(3);
+    let one = client_of(&nodes).namespace("one").build().await.unwrap();
+    let other = client_of(&nodes).namespace("other").build().await.unwrap();
+    let verbatim = client_of(&nodes).verbatim_keys().build().await.unwrap();
+    let _one = one.try_acquire("key").await.unwrap();
+    let _other = other.try_acquire("key").await.unwrap();
+    let _verbatim = verbatim.try_acquire("key").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_guard_releases_the_lease() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    drop(redlock.acquire("key").await.unwrap());
+    settle().await;
+    assert_eq!(keys(&nodes), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_gets_the_lease_when_it_is_released() {
+    let nodes = faulty(3);
+    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let guard = one.acquire("key").await.unwrap();
+    let start = Instant::now();
+    let (waited, ()) = tokio::join!(other.acquire("key"), async {
+        tokio::time::sleep(SECOND).await;
+        guard.release().await.unwrap();
+    });
+    drop(waited.unwrap());
+    // The longest delay between two attempts is 250 ms.
+    assert!(start.elapsed() >= SECOND && start.elapsed() <= SECOND + 251 * MS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crashed_holder_keeps_others_out_until_its_ttl_ends() {
+    let nodes = faulty(3);
+    let one = client(&nodes).await;
+    let ttl = AcquireOptions::new().ttl(2 * SECOND);
+    let start = Instant::now();
+    one.acquire_with("key", ttl).await.unwrap().leave();
+    let other = client(&nodes).await;
+    let guard = other.acquire("key").await.unwrap();
+    assert!(start.elapsed() >= 2 * SECOND, "after {:?}", start.elapsed());
+    // The nodes said when the key would end, and the last delay was cut to that.
+    assert!(
+        start.elapsed() <= 2 * SECOND + 20 * MS,
+        "after {:?}",
+        start.elapsed()
+    );
+    drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_ends_by_its_deadline() {
+    let nodes = faulty(3);
+    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let _held = one.acquire("key").await.unwrap();
+    for wait in [Wait::Never, Wait::UpTo(MS), Wait::UpTo(700 * MS)] {
+        let start = Instant::now();
+        let error = other
+            .acquire_with("key", AcquireOptions::new().wait(wait))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), AcquireErrorKind::Contended);
+        let longest = match wait {
+            Wait::UpTo(longest) => longest,
+            _ => Duration::ZERO,
+        };
+        assert!(
+            start.elapsed() >= longest && start.elapsed() <= longest + MS,
+            "{wait:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_of_one_process_take_turns_in_order() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let first = redlock.acquire("key").await.unwrap();
+    let mut second = pin!(redlock.acquire("key"));
+    let mut third = pin!(redlock.acquire("key"));
+    assert!(poll!(second.as_mut()).is_pending());
+    assert!(poll!(third.as_mut()).is_pending());
+    let start = Instant::now();
+    drop(first);
+    // Neither a retry delay nor the release's confirmation is waited for.
+    let second = second.await.unwrap();
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert!(poll!(third.as_mut()).is_pending());
+    drop(second);
+    drop(third.await.unwrap());
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_in_one_process_is_bounded() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes).max_waiters(1, 10).build().await.unwrap();
+    let _held = redlock.acquire("key").await.unwrap();
+    let mut waiting = pin!(redlock.acquire("key"));
+    assert!(poll!(waiting.as_mut()).is_pending());
+    let error = redlock.acquire("key").await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::Overloaded);
+    let local = redlock.try_acquire("other").await;
+    assert!(local.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_number_of_nodes_from_one_works() {
+    for count in 1..=7 {
+        let nodes = faulty(count);
+        let (one, other) = (client(&nodes).await, client(&nodes).await);
+        assert_eq!(one.majority(), count / 2 + 1);
+        let guard = one.acquire("key").await.unwrap();
+        assert!(other.try_acquire("key").await.is_err(), "{count} nodes");
+        guard.release().await.unwrap();
+        drop(other.try_acquire("key").await.unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l04_contenders_that_split_the_votes_come_to_a_winner() {
+    let nodes = faulty(4);
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        clients.push(client(&nodes).await);
+    }
+    for round in 0..20 {
+        let key = format!("key {round}");
+        let attempts = clients.iter().map(|client| async {
+            let guard = client.acquire(&key).await?;
+            tokio::time::sleep(MS).await;
+            guard.release().await.unwrap();
+            Ok::<_, redlock_core::AcquireError>(())
+        });
+        for result in futures_util::future::join_all(attempts).await {
+            result.unwrap();
+        }
+    }
+    assert_eq!(keys(&nodes), [0; 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_how_long_the_key_stays() {
+    let nodes = faulty(1);
+    let redlock = client(&nodes).await;
+    let _held = redlock.acquire("key").await.unwrap();
+    let other = client(&nodes).await;
+    let error = other.try_acquire("key").await.unwrap_err();
+    let [report] = error.reports() else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        report.answer,
+        NodeAnswer::Held {
+            remaining: Some(10 * SECOND)
+        }
+    );
+    assert!(
+        error
+            .to_string()
+            .contains("held by another for 10000 ms at most"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn l05_a_release_that_is_not_confirmed_says_so_and_hides_nothing() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    let output = guard.run(async { 42 }).await.unwrap();
+    nodes.iter().for_each(|node| node.node.stop());
+    let error = guard.release().await.unwrap_err();
+    assert_eq!(output, 42);
+    assert_eq!(error.kind(), ReleaseErrorKind::Unconfirmed);
+    assert!(error.ends_within() <= 10 * SECOND);
+    assert_eq!(error.reports().len(), 3);
+}

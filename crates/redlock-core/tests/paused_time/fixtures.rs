@@ -1,0 +1,135 @@
+//! Fixtures: nodes in memory behind a link that can be slow, silent or cut.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redlock_core::{
+    MemoryNode, NodeConfig, Redlock, RedlockBuilder,
+    node::{Answers, CallError, Node, Request, Session},
+};
+
+pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// A node in memory behind a faulty link.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultyNode {
+    pub(crate) node: MemoryNode,
+    faults: Arc<Mutex<Faults>>,
+}
+
+/// What the link does to a call that is made now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Faults {
+    /// The request arrives this much later; order is kept.
+    pub(crate) request_delay: Duration,
+    /// The reply arrives this much later.
+    pub(crate) reply_delay: Duration,
+    /// The request arrives and the reply never does.
+    pub(crate) silent: bool,
+    /// Neither arrives.
+    pub(crate) black_hole: bool,
+    /// The request arrives, and then the connection is cut.
+    pub(crate) cut_after_execution: bool,
+}
+
+impl FaultyNode {
+    pub(crate) fn new() -> Self {
+        Self {
+            node: MemoryNode::new(),
+            faults: Arc::default(),
+        }
+    }
+
+    pub(crate) fn set(&self, faults: Faults) {
+        *self.faults.lock().expect("no fixture panics") = faults;
+    }
+
+    pub(crate) fn heal(&self) {
+        self.set(Faults::default());
+    }
+}
+
+impl Node for FaultyNode {
+    fn name(&self) -> Arc<str> {
+        self.node.name()
+    }
+
+    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
+        let this = self.clone();
+        async move {
+            let inner = this.node.connect().await?;
+            if this.faults.lock().expect("no fixture panics").black_hole {
+                std::future::pending::<()>().await;
+            }
+            let inner = Arc::new(tokio::sync::Mutex::new(inner));
+            Ok(Box::new(FaultySession {
+                inner,
+                faults: this.faults,
+            }) as Box<dyn Session>)
+        }
+        .boxed()
+    }
+}
+
+struct FaultySession {
+    // tokio's mutex is fair, so requests that are delayed alike arrive in order.
+    inner: Arc<tokio::sync::Mutex<Box<dyn Session>>>,
+    faults: Arc<Mutex<Faults>>,
+}
+
+impl Session for FaultySession {
+    fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers> {
+        let faults = *self.faults.lock().expect("no fixture panics");
+        let (inner, requests) = (Arc::clone(&self.inner), requests.to_vec());
+        async move {
+            if faults.black_hole {
+                std::future::pending::<()>().await;
+            }
+            let mut inner = inner.lock().await;
+            if !faults.request_delay.is_zero() {
+                tokio::time::sleep(faults.request_delay).await;
+            }
+            let answer = inner.call(&requests).await;
+            drop(inner);
+            if faults.silent {
+                std::future::pending::<()>().await;
+            }
+            if faults.cut_after_execution {
+                return Err(CallError::lost("connection reset"));
+            }
+            tokio::time::sleep(faults.reply_delay).await;
+            answer
+        }
+        .boxed()
+    }
+}
+
+pub(crate) fn faulty(nodes: usize) -> Vec<FaultyNode> {
+    (0..nodes).map(|_| FaultyNode::new()).collect()
+}
+
+/// A client in the test's own, paused time.
+pub(crate) fn client_of(nodes: &[FaultyNode]) -> RedlockBuilder {
+    let nodes = nodes.iter().map(|node| NodeConfig::other(node.clone()));
+    Redlock::builder().nodes(nodes).virtual_time()
+}
+
+pub(crate) async fn client(nodes: &[FaultyNode]) -> Redlock {
+    client_of(nodes).build().await.expect("the nodes are up")
+}
+
+/// The keys on each node.
+pub(crate) fn keys(nodes: &[FaultyNode]) -> Vec<usize> {
+    nodes.iter().map(|node| node.node.keys()).collect()
+}
+
+/// Lets everything that is ready happen, without time passing.
+pub(crate) async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}

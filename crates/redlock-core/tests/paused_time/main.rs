@@ -1,0 +1,9 @@
+//! The client over nodes in memory with faulty links, in paused time: what takes no time takes none,
+//! and a time limit is met to the millisecond.
+
+mod acquire;
+mod cancel;
+mod close;
+mod fixtures;
+mod quorum;
+mod renewal;
