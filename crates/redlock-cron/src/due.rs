@@ -1,0 +1,129 @@
+//! Which tick a wake-up is about.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::schedule::Schedule;
+
+/// How far this replica has come with the ticks of a job.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    /// Ticks up to this instant are dealt with.
+    until: DateTime<Utc>,
+}
+
+/// What a wake-up has to deal with.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Due {
+    /// The newest tick that is due.
+    pub(crate) tick: DateTime<Utc>,
+    /// Older ones that are due as well, in order; of very many, the newest.
+    pub(crate) passed_over: Vec<DateTime<Utc>>,
+}
+
+impl Progress {
+    /// Ticks at or before `now` are not this replica's business.
+    pub(crate) fn from(now: DateTime<Utc>) -> Self {
+        Self { until: now }
+    }
+
+    /// What is due at `wake`, once: what was returned is dealt with.
+    ///
+    /// Wake-ups may come late, in bursts, or without a tick; only the newest tick is worth claiming,
+    /// because the job would otherwise run for each second of a pause.
+    pub(crate) fn due(&mut self, schedule: &Schedule, wake: DateTime<Utc>) -> Option<Due> {
+        if self.until - wake > LONGEST_STEP_BACK {
+            // Waiting until the clock comes by again could silence the job for years.
+            self.until = wake;
+            return None;
+        }
+        let tick = schedule.latest_at(wake).filter(|tick| *tick > self.until)?;
+        let mut passed_over = Vec::new();
+        let mut newer = tick;
+        while passed_over.len() < MOST_PASSED_OVER
+            && let Some(older) = schedule.latest_at(newer - TimeDelta::seconds(1))
+            && older > self.until
+        {
+            passed_over.push(older);
+            newer = older;
+        }
+        passed_over.reverse();
+        self.until = tick;
+        Some(Due { tick, passed_over })
+    }
+}
+
+/// A clock that is set back by no more than this lives through ticks again that are dealt with; one
+/// that is set back further was wrong before.
+const LONGEST_STEP_BACK: TimeDelta = TimeDelta::hours(1);
+
+/// After a pause of hours, a job of every second has passed over thousands.
+const MOST_PASSED_OVER: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono_tz::Tz;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+    }
+
+    fn due(progress: &mut Progress, wake: i64) -> Option<(DateTime<Utc>, usize)> {
+        let schedule = Schedule::parse("*/10 * * * * *", Tz::UTC).unwrap();
+        progress
+            .due(&schedule, at(wake))
+            .map(|due| (due.tick, due.passed_over.len()))
+    }
+
+    #[test]
+    fn a_tick_is_due_once_however_often_it_wakes_up() {
+        let mut progress = Progress::from(at(5));
+        assert_eq!(due(&mut progress, 7), None);
+        assert_eq!(due(&mut progress, 10), Some((at(10), 0)));
+        assert_eq!(due(&mut progress, 10), None);
+        assert_eq!(due(&mut progress, 19), None);
+        assert_eq!(due(&mut progress, 23), Some((at(20), 0)));
+    }
+
+    #[test]
+    fn ticks_before_the_job_was_added_are_not_due() {
+        let mut progress = Progress::from(at(11));
+        assert_eq!(due(&mut progress, 12), None);
+        let mut progress = Progress::from(at(10));
+        assert_eq!(due(&mut progress, 12), None);
+    }
+
+    #[test]
+    fn after_a_pause_the_newest_is_due_and_the_others_are_told() {
+        let schedule = Schedule::parse("*/10 * * * * *", Tz::UTC).unwrap();
+        let mut progress = Progress::from(at(5));
+        let due = progress.due(&schedule, at(45)).unwrap();
+        assert_eq!(
+            due,
+            Due {
+                tick: at(40),
+                passed_over: vec![at(10), at(20), at(30)]
+            }
+        );
+        let long = progress.due(&schedule, at(86_400)).unwrap();
+        assert_eq!(long.passed_over.len(), 100);
+        assert_eq!(long.passed_over.last(), Some(&at(86_390)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_does_not_bring_ticks_back() {
+        let mut progress = Progress::from(at(5));
+        assert_eq!(due(&mut progress, 1_000), Some((at(1_000), 99)));
+        assert_eq!(due(&mut progress, 990), None);
+        assert_eq!(due(&mut progress, 1_000), None);
+        assert_eq!(due(&mut progress, 1_010), Some((at(1_010), 0)));
+    }
+
+    #[test]
+    fn a_clock_that_was_years_ahead_does_not_silence_the_job() {
+        let mut progress = Progress::from(at(5));
+        assert!(due(&mut progress, 100_000_000).is_some());
+        assert_eq!(due(&mut progress, 100), None);
+        assert_eq!(due(&mut progress, 110), Some((at(110), 0)));
+    }
+}

@@ -1,0 +1,107 @@
+use std::{error::Error, fmt};
+
+use tokio_cron_scheduler::JobSchedulerError;
+
+/// A scheduler that could not be built or started, or a job that could not be added.
+///
+/// It names the field at fault and what would be right.
+#[derive(Debug)]
+pub struct SetupError {
+    kind: SetupErrorKind,
+    field: &'static str,
+    message: String,
+    job: Option<String>,
+    source: Option<JobSchedulerError>,
+}
+
+/// Why a scheduler or a job could not be set up.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum SetupErrorKind {
+    /// A value is not valid: change the field that [`SetupError::field`] names.
+    Misuse,
+    /// The pattern is valid, but no instant to come matches it, such as 30 February: change it.
+    NeverFires,
+    /// The scheduler has a job of that name already: names must differ.
+    Duplicate,
+    /// The scheduler was shut down: build another.
+    Closed,
+    /// tokio-cron-scheduler refused; its error is the source.
+    Scheduler,
+}
+
+impl SetupError {
+    pub(crate) fn misuse(field: &'static str, message: impl Into<String>) -> Self {
+        Self::new(SetupErrorKind::Misuse, field, message)
+    }
+
+    pub(crate) fn never_fires(pattern: &str) -> Self {
+        let message = format!("{pattern:?} matches no instant to come; it must match at least one");
+        Self::new(SetupErrorKind::NeverFires, "pattern", message)
+    }
+
+    pub(crate) fn duplicate() -> Self {
+        let message = "the scheduler has a job of this name; each job needs one of its own";
+        Self::new(SetupErrorKind::Duplicate, "name", message)
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::new(SetupErrorKind::Closed, "scheduler", "it was shut down")
+    }
+
+    pub(crate) fn scheduler(what: &str, source: JobSchedulerError) -> Self {
+        let error = Self::new(SetupErrorKind::Scheduler, "scheduler", what);
+        Self {
+            source: Some(source),
+            ..error
+        }
+    }
+
+    fn new(kind: SetupErrorKind, field: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            field,
+            message: message.into(),
+            job: None,
+            source: None,
+        }
+    }
+
+    /// The same error, of the job called `job`.
+    pub(crate) fn of_job(self, job: &str) -> Self {
+        Self {
+            job: Some(job.to_owned()),
+            ..self
+        }
+    }
+
+    /// Why it failed.
+    pub fn kind(&self) -> SetupErrorKind {
+        self.kind
+    }
+
+    /// The field at fault, such as `pattern` or `start_within`.
+    pub fn field(&self) -> &str {
+        self.field
+    }
+
+    /// The job at fault, if the error is about one.
+    pub fn job(&self) -> Option<&str> {
+        self.job.as_deref()
+    }
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(job) = &self.job {
+            write!(f, "job {job:?}: ")?;
+        }
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl Error for SetupError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_ref().map(|source| source as _)
+    }
+}

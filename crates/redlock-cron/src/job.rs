@@ -1,0 +1,108 @@
+use std::{error::Error, time::Duration};
+
+use futures_util::{FutureExt, future::BoxFuture};
+
+use crate::{Run, Zone};
+
+/// The error that a job's own error becomes.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+pub(crate) type Work = Box<dyn Fn(Run) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
+/// A cron job of which each tick is started on one replica.
+///
+/// It is the same job on all replicas that add it under the same name to schedulers of the same
+/// namespace; they must give it the same pattern and zone.
+/// What is wrong with it is told by [`SingletonScheduler::add`](crate::SingletonScheduler::add).
+///
+/// # Examples
+///
+/// ```
+/// use redlock_cron::{Run, SingletonJob};
+/// use std::time::Duration;
+///
+/// let job = SingletonJob::cron("close-day", "0 0 2 * * *", chrono_tz::Europe::Berlin, |run: Run| async move {
+///     println!("closing the books of {}", run.tick());
+///     Ok::<(), std::io::Error>(())
+/// })
+/// .start_within(Duration::from_secs(10));
+/// ```
+#[must_use = "a job does nothing until it is added to a scheduler"]
+pub struct SingletonJob {
+    pub(crate) name: String,
+    pub(crate) pattern: String,
+    pub(crate) zone: Zone,
+    pub(crate) start_within: Option<Duration>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) work: Work,
+}
+
+impl SingletonJob {
+    /// A job that is due whenever `pattern` matches the local time of `zone`.
+    ///
+    /// * `name` has 1 to 128 bytes, is unique in its scheduler and the same on all replicas.
+    /// * `pattern` has the fields second, minute, hour, day of month, month, day of week and, if
+    ///   wanted, year; a day must match both day fields.
+    /// * `zone` is an IANA zone or the name of one.
+    ///   Where clocks go forward, a fixed time that does not exist is due at the first instant after
+    ///   the gap; where they go back, a fixed time that exists twice is due at the first.
+    ///   A pattern that repeats within the hour goes on through both passes and skips the gap.
+    ///   A pattern with several hours counts as repeating.
+    /// * `work` is called for each run; its future is dropped if the run's lease is lost.
+    ///   It must not block its thread.
+    pub fn cron<F, W, E>(
+        name: impl Into<String>,
+        pattern: impl Into<String>,
+        zone: impl Into<Zone>,
+        work: W,
+    ) -> Self
+    where
+        W: Fn(Run) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        Self {
+            name: name.into(),
+            pattern: pattern.into(),
+            zone: zone.into(),
+            start_within: None,
+            ttl: None,
+            work: Box::new(move |run| {
+                let done = work(run);
+                async move { done.await.map_err(Into::into) }.boxed()
+            }),
+        }
+    }
+
+    /// How long after a tick it may still be started: at least one second, and shorter than the
+    /// client's [`max_ttl`](redlock_core::Redlock::max_ttl).
+    ///
+    /// Default: a third of `max_ttl`, which makes 10 s.
+    /// No tick starts twice as long as the replicas' clocks differ by less than `max_ttl` less this.
+    /// It must be the same on all replicas.
+    pub fn start_within(mut self, limit: Duration) -> Self {
+        self.start_within = Some(limit);
+        self
+    }
+
+    /// The time to live of the lease that a run holds, from 100 ms to the client's `max_ttl`.
+    ///
+    /// Default: the client's [`ttl`](redlock_core::Redlock::ttl).
+    /// It bounds how long a replica that crashes in a run keeps the job from being run by others.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+}
+
+impl std::fmt::Debug for SingletonJob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SingletonJob")
+            .field("name", &self.name)
+            .field("pattern", &self.pattern)
+            .field("zone", &self.zone)
+            .field("start_within", &self.start_within)
+            .field("ttl", &self.ttl)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,35 @@
+#![doc = include_str!("../docs/crate.md")]
+
+mod attach;
+mod builder;
+mod claim;
+mod clock;
+mod due;
+mod error;
+mod identity;
+mod job;
+mod observer;
+mod replica;
+mod report;
+mod run;
+mod runner;
+mod schedule;
+mod scheduler;
+mod tasks;
+mod zone;
+
+pub use self::{
+    builder::SingletonSchedulerBuilder,
+    error::{SetupError, SetupErrorKind},
+    job::{BoxError, SingletonJob},
+    report::{Outcome, ShutdownReport, TickReport, UnfinishedRun},
+    run::Run,
+    scheduler::SingletonScheduler,
+    zone::Zone,
+};
+
+// Their types are in this crate's signatures.
+pub use chrono;
+pub use chrono_tz;
+pub use redlock_core;
+pub use tokio_cron_scheduler;

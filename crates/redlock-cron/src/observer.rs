@@ -1,0 +1,58 @@
+//! Where reports go: to `tracing`, and to the hook of whoever built the scheduler.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tracing::{debug, error, info, warn};
+
+use crate::{Outcome, TickReport};
+
+pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
+
+#[derive(Default)]
+pub(crate) struct Observer {
+    hook: Option<OutcomeHook>,
+}
+
+impl Observer {
+    pub(crate) fn new(hook: Option<OutcomeHook>) -> Self {
+        Self { hook }
+    }
+
+    pub(crate) fn tell(&self, report: &TickReport) {
+        log(report);
+        if let Some(hook) = &self.hook {
+            // A hook that panics must not take with it the task that has a lease to release.
+            // No state of ours is behind the hook, so none can be left half-done.
+            if catch_unwind(AssertUnwindSafe(|| hook(report))).is_err() {
+                error!(job = report.job(), tick = %report.tick, "the outcome hook panicked");
+            }
+        }
+    }
+}
+
+fn log(report: &TickReport) {
+    macro_rules! event {
+        ($level:ident) => {
+            $level!(
+                job = report.job(),
+                tick = %report.tick,
+                outcome = report.outcome.as_str(),
+                lag_ms = millis(report.lag),
+                took_ms = report.took.map(millis),
+                detail = report.detail(),
+                "tick"
+            )
+        };
+    }
+    match report.outcome {
+        Outcome::Ok => event!(info),
+        // What losing replicas and shutdowns are expected to say.
+        Outcome::NotWinner | Outcome::Busy | Outcome::Draining => event!(debug),
+        Outcome::TooLate | Outcome::NoQuorum | Outcome::Refused | Outcome::Aborted => event!(warn),
+        Outcome::Failed | Outcome::Panicked | Outcome::Lost => event!(error),
+    }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,159 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+
+/// What became of a tick on this replica.
+///
+/// Every replica has one report for each tick it was awake for; over a healthy fleet, one of them is
+/// about a run.
+#[derive(Clone, Debug)]
+pub struct TickReport {
+    pub(crate) job: Arc<str>,
+    pub(crate) tick: DateTime<Utc>,
+    pub(crate) outcome: Outcome,
+    pub(crate) lag: Duration,
+    pub(crate) took: Option<Duration>,
+    pub(crate) detail: Option<String>,
+}
+
+/// How a tick ended on this replica.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It ran here and returned `Ok`.
+    Ok,
+    /// It ran here and returned an error.
+    Failed,
+    /// It ran here and panicked.
+    Panicked,
+    /// It was started here, and dropped unfinished because its lease was lost.
+    Lost,
+    /// It was started here, and dropped unfinished because the grace of a shutdown was over or the
+    /// scheduler was dropped.
+    Aborted,
+    /// It was started before, by this replica or another.
+    NotWinner,
+    /// A run of the job was in progress: of this tick on another replica, or of an earlier one.
+    ///
+    /// If no replica reports a run of the tick, runs overlapped and the tick was skipped.
+    Busy,
+    /// It was older than `start_within` when this replica came to it, or a newer one was due as well.
+    TooLate,
+    /// Too few nodes gave a usable answer in time: nothing ran, and the operator must look at the
+    /// nodes.
+    NoQuorum,
+    /// The lock client refused before it asked any node, because it is closed or overloaded.
+    Refused,
+    /// The scheduler was being shut down: nothing is started any more.
+    Draining,
+}
+
+impl TickReport {
+    /// The job's name.
+    pub fn job(&self) -> &str {
+        &self.job
+    }
+
+    /// The scheduled instant, in whole seconds.
+    pub fn tick(&self) -> DateTime<Utc> {
+        self.tick
+    }
+
+    /// What became of it.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// How long after the tick, on this replica's clock, the run was started, or it was decided that
+    /// it is not.
+    pub fn lag(&self) -> Duration {
+        self.lag
+    }
+
+    /// How long the run took, if it was started here.
+    pub fn took(&self) -> Option<Duration> {
+        self.took
+    }
+
+    /// More about it for a person: the job's error, the message of the panic, what each node said.
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_deref()
+    }
+}
+
+impl Outcome {
+    /// Whether the tick was started on this replica.
+    pub fn was_started(self) -> bool {
+        matches!(
+            self,
+            Self::Ok | Self::Failed | Self::Panicked | Self::Lost | Self::Aborted
+        )
+    }
+
+    /// The outcome as a word for logs and as a label of metrics, such as `not_winner`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Panicked => "panicked",
+            Self::Lost => "lost",
+            Self::Aborted => "aborted",
+            Self::NotWinner => "not_winner",
+            Self::Busy => "busy",
+            Self::TooLate => "too_late",
+            Self::NoQuorum => "no_quorum",
+            Self::Refused => "refused",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a shutdown left undone.
+#[derive(Clone, Debug, Default)]
+#[must_use = "it says which runs did not finish"]
+pub struct ShutdownReport {
+    pub(crate) unfinished: Vec<UnfinishedRun>,
+}
+
+/// A run that had not finished when the grace of the shutdown was over.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnfinishedRun {
+    pub(crate) job: Arc<str>,
+    pub(crate) tick: DateTime<Utc>,
+    pub(crate) dropped: bool,
+}
+
+impl ShutdownReport {
+    /// Whether every run that was in flight finished by itself.
+    pub fn is_clean(&self) -> bool {
+        self.unfinished.is_empty()
+    }
+
+    /// The runs that did not.
+    pub fn unfinished(&self) -> &[UnfinishedRun] {
+        &self.unfinished
+    }
+}
+
+impl UnfinishedRun {
+    /// The job's name.
+    pub fn job(&self) -> &str {
+        &self.job
+    }
+
+    /// The scheduled instant.
+    pub fn tick(&self) -> DateTime<Utc> {
+        self.tick
+    }
+
+    /// Whether it was dropped; if not, it blocks its thread and goes on.
+    pub fn was_dropped(&self) -> bool {
+        self.dropped
+    }
+}

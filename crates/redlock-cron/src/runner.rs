@@ -1,0 +1,178 @@
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
+use redlock_core::LockGuard;
+use tokio::{select, time::Instant};
+use tracing::{Instrument, info_span};
+
+use crate::{
+    Outcome, Run, TickReport,
+    claim::{Refusal, Terms},
+    clock::lag,
+    due::Progress,
+    identity::JobId,
+    job::Work,
+    replica::Replica,
+    schedule::Schedule,
+};
+
+/// One job on one replica: turns wake-ups into runs, and both into reports.
+pub(crate) struct JobRunner {
+    pub(crate) replica: Arc<Replica>,
+    pub(crate) id: JobId,
+    pub(crate) schedule: Schedule,
+    pub(crate) terms: Terms,
+    pub(crate) work: Work,
+    pub(crate) progress: Mutex<Progress>,
+}
+
+/// How a run ended.
+struct Ended {
+    outcome: Outcome,
+    detail: Option<String>,
+}
+
+impl JobRunner {
+    /// Deals with a wake-up at `wake`; what it starts goes on in a task.
+    pub(crate) fn wake(self: &Arc<Self>, wake: DateTime<Utc>) {
+        // Nothing panics while the lock is held.
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = progress.due(&self.schedule, wake);
+        drop(progress);
+        let Some(due) = due else { return };
+        for tick in due.passed_over {
+            self.refused(
+                tick,
+                Refusal::too_late("a newer tick was due at the same wake-up"),
+            );
+        }
+        self.replica.tasks.spawn(Arc::clone(self).tick(due.tick));
+    }
+
+    /// The time of day, as this replica has it.
+    pub(crate) fn now(&self) -> DateTime<Utc> {
+        self.replica.clock.now()
+    }
+
+    /// When to wake up next, or `None` if there is nothing more to wake up for.
+    pub(crate) fn next_after(&self, wake: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        if self.replica.tasks.is_draining() {
+            None
+        } else {
+            self.schedule.next_after(wake)
+        }
+    }
+
+    /// Claims the tick, runs the job if it is ours, and reports.
+    async fn tick(self: Arc<Self>, tick: DateTime<Utc>) {
+        let Replica { claims, tasks, .. } = &*self.replica;
+        let claim = select! {
+            biased;
+            () = tasks.draining() => Err(Refusal::draining()),
+            claim = claims.claim(&self.id, tick, self.terms) => claim,
+        };
+        let claim = match claim {
+            Ok(claim) => claim,
+            Err(refusal) => return self.refused(tick, refusal),
+        };
+        let Some(in_flight) = tasks.start(self.id.name(), tick) else {
+            drop(claim);
+            return self.refused(tick, Refusal::draining());
+        };
+        let lease = claim.start();
+        let late = lag(tick, self.replica.clock.now());
+        let started = Instant::now();
+        let Ended { outcome, detail } = self.run(&lease, tick, late).await;
+        match outcome {
+            Outcome::Aborted => in_flight.dropped(),
+            _ => drop(in_flight),
+        }
+        self.report(tick, outcome, late, Some(started.elapsed()), detail);
+        if let Err(error) = lease.release().await {
+            // The run is over, and its lease ends by itself.
+            tracing::debug!(job = &**self.id.name(), %tick, %error, "release");
+        }
+    }
+
+    /// Runs the job for as long as its lease is valid and it is not told to stop.
+    async fn run(&self, lease: &LockGuard, tick: DateTime<Utc>, late: Duration) -> Ended {
+        let name = Arc::clone(self.id.name());
+        let span = info_span!("run", job = &*name, %tick);
+        let run = Run::new(name, tick, late, lease.lease().clone());
+        // Called inside the future, so that a panic of the call itself is caught as well.
+        let work = async { (self.work)(run).await }.instrument(span);
+        let guarded = async {
+            select! {
+                biased;
+                () = self.replica.tasks.dropping() => None,
+                ended = lease.run(work) => Some(ended),
+            }
+        };
+        // The job's state is dropped with its future, or is the job's own to keep whole.
+        match AssertUnwindSafe(guarded).catch_unwind().await {
+            Ok(Some(Ok(Ok(())))) => Ended {
+                outcome: Outcome::Ok,
+                detail: None,
+            },
+            Ok(Some(Ok(Err(error)))) => Ended::new(Outcome::Failed, chain(&*error)),
+            Ok(Some(Err(lost))) => Ended::new(Outcome::Lost, lost.to_string()),
+            Ok(None) => Ended::new(Outcome::Aborted, "the scheduler ended before the run did"),
+            Err(panic) => Ended::new(Outcome::Panicked, message(&*panic)),
+        }
+    }
+
+    fn refused(&self, tick: DateTime<Utc>, refusal: Refusal) {
+        let late = lag(tick, self.replica.clock.now());
+        self.report(tick, refusal.outcome, late, None, refusal.detail);
+    }
+
+    fn report(
+        &self,
+        tick: DateTime<Utc>,
+        outcome: Outcome,
+        lag: Duration,
+        took: Option<Duration>,
+        detail: Option<String>,
+    ) {
+        let job = Arc::clone(self.id.name());
+        self.replica.observer.tell(&TickReport {
+            job,
+            tick,
+            outcome,
+            lag,
+            took,
+            detail,
+        });
+    }
+}
+
+impl Ended {
+    fn new(outcome: Outcome, detail: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            detail: Some(detail.into()),
+        }
+    }
+}
+
+/// An error and its sources, in a line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let errors = std::iter::successors(Some(error), |error| error.source());
+    errors
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+/// What a panic said, if it said it in words.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let words = panic.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    words.unwrap_or("the panic has no message").to_owned()
+}

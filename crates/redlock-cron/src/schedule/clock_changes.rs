@@ -1,0 +1,206 @@
+//! What happens to ticks when the clocks of a zone change.
+//!
+//! A fixed time that a gap skips is due at the first instant after the gap; one that occurs twice is
+//! due at its first pass.
+//! A pattern that repeats within the hour goes on through both passes and skips the gap.
+
+use super::*;
+use chrono::TimeDelta;
+
+/// Pattern, zone, and the ticks in the day around a change, in UTC.
+type Row = (&'static str, Tz, &'static str, &'static [&'static str]);
+
+const TABLE: &[Row] = &[
+    // Berlin, forward on 29 March 2026 at 02:00 (01:00 UTC) to 03:00.
+    (
+        "0 0 9 * * *",
+        Tz::Europe__Berlin,
+        "2026-03-28T12:00:00Z",
+        &["03-29T07:00:00Z"],
+    ),
+    (
+        "0 30 2 * * *",
+        Tz::Europe__Berlin,
+        "2026-03-28T12:00:00Z",
+        &["03-29T01:00:00Z"],
+    ),
+    (
+        "0 0 3 * * *",
+        Tz::Europe__Berlin,
+        "2026-03-28T12:00:00Z",
+        &["03-29T01:00:00Z"],
+    ),
+    (
+        "0 */30 0-3 * * *",
+        Tz::Europe__Berlin,
+        "2026-03-28T12:00:00Z",
+        &[
+            "03-28T23:00:00Z",
+            "03-28T23:30:00Z",
+            "03-29T00:00:00Z",
+            "03-29T00:30:00Z",
+            "03-29T01:00:00Z",
+            "03-29T01:30:00Z",
+        ],
+    ),
+    // Berlin, back on 25 October 2026 at 03:00 (01:00 UTC) to 02:00.
+    (
+        "0 0 9 * * *",
+        Tz::Europe__Berlin,
+        "2026-10-24T12:00:00Z",
+        &["10-25T08:00:00Z"],
+    ),
+    (
+        "0 30 2 * * *",
+        Tz::Europe__Berlin,
+        "2026-10-24T12:00:00Z",
+        &["10-25T00:30:00Z"],
+    ),
+    (
+        "0 */30 1-2 * * *",
+        Tz::Europe__Berlin,
+        "2026-10-24T12:00:00Z",
+        &[
+            "10-24T23:00:00Z",
+            "10-24T23:30:00Z",
+            "10-25T00:00:00Z",
+            "10-25T00:30:00Z",
+            "10-25T01:00:00Z",
+            "10-25T01:30:00Z",
+        ],
+    ),
+    // New York, forward on 8 March 2026 at 02:00 (07:00 UTC), back on 1 November at 02:00 (06:00 UTC).
+    (
+        "0 15 2 * * *",
+        Tz::America__New_York,
+        "2026-03-07T20:00:00Z",
+        &["03-08T07:00:00Z"],
+    ),
+    (
+        "0 15 1 * * *",
+        Tz::America__New_York,
+        "2026-10-31T20:00:00Z",
+        &["11-01T05:15:00Z"],
+    ),
+    (
+        "0 0 0-2 * * *",
+        Tz::America__New_York,
+        "2026-10-31T20:00:00Z",
+        &[
+            "11-01T04:00:00Z",
+            "11-01T05:00:00Z",
+            "11-01T06:00:00Z",
+            "11-01T07:00:00Z",
+        ],
+    ),
+    // Sydney, where the seasons are the other way round: back on 5 April 2026 at 03:00 (4 April, 16:00
+    // UTC), forward on 4 October at 02:00 (3 October, 16:00 UTC).
+    (
+        "0 30 2 * * *",
+        Tz::Australia__Sydney,
+        "2026-04-04T04:00:00Z",
+        &["04-04T15:30:00Z"],
+    ),
+    (
+        "0 30 2 * * *",
+        Tz::Australia__Sydney,
+        "2026-10-03T04:00:00Z",
+        &["10-03T16:00:00Z"],
+    ),
+    (
+        "0 0 9 * * *",
+        Tz::Australia__Sydney,
+        "2026-10-03T04:00:00Z",
+        &["10-03T22:00:00Z"],
+    ),
+    // Lord Howe changes by half an hour: back on 5 April 2026 at 02:00 (+11:00) to 01:30, forward on
+    // 4 October at 02:00 (+10:30) to 02:30.
+    (
+        "0 45 1 * * *",
+        Tz::Australia__Lord_Howe,
+        "2026-04-04T04:00:00Z",
+        &["04-04T14:45:00Z"],
+    ),
+    (
+        "0 15 2 * * *",
+        Tz::Australia__Lord_Howe,
+        "2026-10-03T04:00:00Z",
+        &["10-03T15:30:00Z"],
+    ),
+    (
+        "0 */15 1 * * *",
+        Tz::Australia__Lord_Howe,
+        "2026-04-04T04:00:00Z",
+        &[
+            "04-04T14:00:00Z",
+            "04-04T14:15:00Z",
+            "04-04T14:30:00Z",
+            "04-04T14:45:00Z",
+            "04-04T15:00:00Z",
+            "04-04T15:15:00Z",
+        ],
+    ),
+    // Kolkata never changes and is half an hour off.
+    (
+        "0 0 9 * * *",
+        Tz::Asia__Kolkata,
+        "2026-03-28T12:00:00Z",
+        &["03-29T03:30:00Z"],
+    ),
+    // Santiago goes forward at midnight on 6 September 2026 (04:00 UTC): the day starts at 01:00.
+    (
+        "0 0 0 * * *",
+        Tz::America__Santiago,
+        "2026-09-05T12:00:00Z",
+        &["09-06T04:00:00Z"],
+    ),
+];
+
+#[test]
+fn ticks_around_a_change_are_those_of_the_table() {
+    for (pattern, zone, from, expected) in TABLE {
+        let schedule = Schedule::parse(pattern, *zone).unwrap();
+        let from: DateTime<Utc> = from.parse().unwrap();
+        let until = from + TimeDelta::hours(22);
+        let ticks: Vec<_> = ticks(&schedule, from)
+            .take_while(|tick| *tick < until)
+            .collect();
+        let expected: Vec<DateTime<Utc>> = expected
+            .iter()
+            .map(|tick| format!("2026-{tick}").parse().unwrap())
+            .collect();
+        assert_eq!(ticks, expected, "{pattern:?} in {zone}");
+    }
+}
+
+/// A replica that wakes up late, or for nothing, must name the tick that the others name.
+#[test]
+fn every_wake_up_around_a_change_finds_the_tick_of_the_sequence() {
+    for (pattern, zone, from, _) in TABLE {
+        let schedule = Schedule::parse(pattern, *zone).unwrap();
+        let from: DateTime<Utc> = from.parse().unwrap();
+        let start = from - TimeDelta::days(2);
+        let end = from + TimeDelta::hours(22);
+        let sequence: Vec<_> = ticks(&schedule, start)
+            .take_while(|tick| *tick < end)
+            .collect();
+        let mut wake = from;
+        while wake < end {
+            let expected = sequence.iter().rev().find(|tick| **tick <= wake).copied();
+            assert_eq!(
+                schedule.latest_at(wake),
+                expected,
+                "{pattern:?} in {zone} at {wake}"
+            );
+            wake += TimeDelta::milliseconds(97_531);
+        }
+    }
+}
+
+fn ticks(schedule: &Schedule, from: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
+    std::iter::successors(schedule.next_after(from), |tick| {
+        let next = schedule.next_after(*tick)?;
+        assert!(next > *tick, "{next} is not after {tick}");
+        Some(next)
+    })
+}

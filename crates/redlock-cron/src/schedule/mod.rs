@@ -1,0 +1,145 @@
+//! When a job is due: our own reading of the pattern, in a real time zone.
+//!
+//! tokio-cron-scheduler takes the zone's offset once, when the job is created, so that after a
+//! change of the clocks it is an hour off, and replicas that were started before and after the change
+//! disagree.
+//! It also reads patterns with an older croner, which answers with an instant in the past in the hour
+//! that occurs twice.
+
+use chrono::{DateTime, SubsecRound, Utc};
+use chrono_tz::Tz;
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds},
+};
+
+use crate::SetupError;
+
+/// A cron pattern in a zone.
+///
+/// Replicas that are given the same pattern, zone and zone data compute the same ticks.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    cron: Cron,
+    zone: Tz,
+}
+
+impl Schedule {
+    pub(crate) fn parse(pattern: &str, zone: Tz) -> Result<Self, SetupError> {
+        let parser = CronParser::builder()
+            .seconds(Seconds::Required)
+            // A day must match both the day of the month and the day of the week.
+            .dom_and_dow(true)
+            // `1/10`, as tokio-cron-scheduler's own documentation writes it, for `1-59/10`.
+            .sloppy_ranges(true)
+            .build();
+        let cron = parser.parse(pattern).map_err(|error| {
+            let right = "it must have the fields second, minute, hour, day of month, month, day of \
+                         week and, if wanted, year, such as `0 30 2 * * *`";
+            SetupError::misuse(
+                "pattern",
+                format!("{pattern:?} is not valid ({error}); {right}"),
+            )
+        })?;
+        Ok(Self { cron, zone })
+    }
+
+    /// The first tick after `time`.
+    pub(crate) fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let next = self
+            .cron
+            .find_next_occurrence(&self.local(time), false)
+            .ok()?;
+        Some(next.with_timezone(&Utc))
+    }
+
+    /// The newest tick at or before `time`.
+    pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let latest = self
+            .cron
+            .find_previous_occurrence(&self.local(time), true)
+            .ok()?;
+        Some(latest.with_timezone(&Utc))
+    }
+
+    /// Whole seconds, so that the fraction of a second at which somebody asks is not part of a tick.
+    fn local(&self, time: DateTime<Utc>) -> DateTime<Tz> {
+        time.trunc_subsecs(0).with_timezone(&self.zone)
+    }
+}
+
+#[cfg(test)]
+mod clock_changes;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SetupErrorKind;
+
+    fn utc(time: &str) -> DateTime<Utc> {
+        time.parse().unwrap()
+    }
+
+    #[test]
+    fn fractions_of_a_second_are_not_part_of_a_tick() {
+        let schedule = Schedule::parse("*/2 * * * * *", Tz::UTC).unwrap();
+        let (before, tick) = (utc("2026-11-21T12:00:01.999Z"), utc("2026-11-21T12:00:02Z"));
+        assert_eq!(schedule.next_after(before), Some(tick));
+        for wake in [
+            "2026-11-21T12:00:02Z",
+            "2026-11-21T12:00:02.001Z",
+            "2026-11-21T12:00:03.9Z",
+        ] {
+            assert_eq!(schedule.latest_at(utc(wake)), Some(tick), "{wake}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_is_not_valid_says_what_would_be() {
+        for bad in [
+            "",
+            "* * * * *",
+            "0 0 25 * * *",
+            "a b c d e f",
+            "0 0 2 * * * * *",
+        ] {
+            let error = Schedule::parse(bad, Tz::UTC).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.field()),
+                (SetupErrorKind::Misuse, "pattern")
+            );
+            let text = error.to_string();
+            assert!(
+                text.contains(&format!("{bad:?}")) && text.contains("day of week"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn patterns_of_the_scheduler_s_documentation_are_read() {
+        let schedule = Schedule::parse("1/10 * * * * *", Tz::UTC).unwrap();
+        let next = schedule.next_after(utc("2026-11-21T12:00:02Z"));
+        assert_eq!(next, Some(utc("2026-11-21T12:00:11Z")));
+    }
+
+    #[test]
+    fn a_day_must_match_both_day_fields() {
+        // Friday the 13th, not every Friday and every 13th.
+        let schedule = Schedule::parse("0 0 0 13 * FRI", Tz::UTC).unwrap();
+        let next = schedule.next_after(utc("2026-11-21T12:00:00Z"));
+        assert_eq!(next, Some(utc("2027-08-13T00:00:00Z")));
+    }
+
+    #[test]
+    fn a_schedule_that_is_over_has_no_next_tick() {
+        for over in ["0 0 0 30 2 *", "0 0 0 1 1 * 2020"] {
+            let schedule = Schedule::parse(over, Tz::UTC).unwrap();
+            assert_eq!(
+                schedule.next_after(utc("2026-11-21T12:00:00Z")),
+                None,
+                "{over}"
+            );
+        }
+    }
+}

@@ -1,0 +1,143 @@
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+
+use redlock_core::Redlock;
+use tokio::sync::Mutex;
+use tokio_cron_scheduler::JobScheduler;
+
+use crate::{
+    SetupError, ShutdownReport, SingletonJob, SingletonSchedulerBuilder, attach::attach,
+    replica::Replica, runner::JobRunner,
+};
+
+/// Runs cron jobs so that each tick is started on one replica.
+///
+/// See the [crate documentation](crate) for what that rests on.
+///
+/// # Dropping
+///
+/// Dropping it starts nothing more and drops the runs in flight without waiting for them;
+/// [`shutdown`](Self::shutdown) does it with grace.
+#[must_use = "dropping the scheduler ends its jobs"]
+pub struct SingletonScheduler {
+    scheduler: JobScheduler,
+    replica: Arc<Replica>,
+    /// The jobs by name.
+    ///
+    /// Locked while one is being added: tokio-cron-scheduler's own queue of additions ends for good
+    /// when it overflows.
+    jobs: Mutex<HashMap<String, Arc<JobRunner>>>,
+}
+
+impl SingletonScheduler {
+    /// Starts to describe a scheduler that claims ticks through `redlock` and is woken up by
+    /// `scheduler`.
+    ///
+    /// Give `scheduler` channels of at least eight times as many places as it has jobs, with
+    /// `JobScheduler::new_with_channel_size`: an activation that does not fit is lost, and its tick is
+    /// found a second later.
+    /// Do not give it a store that is shared with other replicas: they would take each other's
+    /// wake-ups.
+    /// It may have other jobs as well, and ends with [`shutdown`](Self::shutdown) for them too.
+    pub fn builder(redlock: Redlock, scheduler: JobScheduler) -> SingletonSchedulerBuilder {
+        SingletonSchedulerBuilder::new(redlock, scheduler)
+    }
+
+    pub(crate) fn new(scheduler: JobScheduler, replica: Arc<Replica>) -> Self {
+        Self {
+            scheduler,
+            replica,
+            jobs: Mutex::default(),
+        }
+    }
+
+    /// Adds a job, before or after the start.
+    ///
+    /// Its first tick is the first after now.
+    ///
+    /// # Errors
+    ///
+    /// The job is not valid, can never be due, or has a name that is taken; the scheduler was shut
+    /// down; or tokio-cron-scheduler refused it.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped before it returns, the job is not added.
+    pub async fn add(&self, job: SingletonJob) -> Result<(), SetupError> {
+        let name = job.name.clone();
+        self.try_add(job).await.map_err(|error| error.of_job(&name))
+    }
+
+    async fn try_add(&self, job: SingletonJob) -> Result<(), SetupError> {
+        let mut jobs = self.jobs.lock().await;
+        self.check_open()?;
+        let name = job.name.clone();
+        let runner = self.replica.job(job)?;
+        if jobs.contains_key(&name) {
+            return Err(SetupError::duplicate());
+        }
+        attach(&self.scheduler, &runner)
+            .await
+            .map_err(|error| SetupError::scheduler("it did not take the job", error))?;
+        jobs.insert(name, runner);
+        Ok(())
+    }
+
+    /// Starts to wake jobs up.
+    ///
+    /// # Errors
+    ///
+    /// It was started or shut down before.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, it may have been started or not.
+    pub async fn start(&self) -> Result<(), SetupError> {
+        let _jobs = self.jobs.lock().await;
+        self.check_open()?;
+        self.scheduler
+            .start()
+            .await
+            .map_err(|error| SetupError::scheduler("it did not start", error))
+    }
+
+    /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.
+    ///
+    /// Nothing is started any more once this was polled, not even what was being claimed.
+    /// A run that is dropped releases its lease, so that other replicas can go on at the next tick; its
+    /// own tick is not run again.
+    /// It returns some seconds after the grace at the latest, also if a run blocks its thread.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once this was polled, nothing is started any more; if it is dropped, runs in flight go on until
+    /// they end or the scheduler is dropped.
+    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        self.replica.tasks.drain();
+        // Its own shutdown waits for nothing, and it wakes jobs up for another half second.
+        if let Err(error) = self.scheduler.clone().shutdown().await {
+            tracing::warn!(%error, "tokio-cron-scheduler did not shut down");
+        }
+        self.replica.tasks.shut_down(grace).await
+    }
+
+    fn check_open(&self) -> Result<(), SetupError> {
+        match self.replica.tasks.is_draining() {
+            true => Err(SetupError::closed()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for SingletonScheduler {
+    fn drop(&mut self) {
+        self.replica.tasks.abandon();
+    }
+}
+
+impl fmt::Debug for SingletonScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SingletonScheduler")
+            .field("namespace", &self.replica.namespace)
+            .finish_non_exhaustive()
+    }
+}

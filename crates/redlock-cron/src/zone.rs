@@ -1,0 +1,57 @@
+use chrono_tz::Tz;
+
+use crate::SetupError;
+
+/// The time zone that a cron pattern is read in: an IANA zone, as [`Tz`] or by its name.
+///
+/// An offset such as `+01:00` is not a zone: it does not know when clocks change.
+///
+/// A name, as from a configuration file, is looked up when the job is added, so that an unknown one
+/// is reported together with whatever else is wrong with the job.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_cron::Zone;
+///
+/// let zone: Zone = chrono_tz::Europe::Berlin.into();
+/// let from_config: Zone = "Australia/Lord_Howe".into();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Zone(Given);
+
+#[derive(Clone, Debug)]
+enum Given {
+    Zone(Tz),
+    Name(String),
+}
+
+impl Zone {
+    pub(crate) fn look_up(&self) -> Result<Tz, SetupError> {
+        match &self.0 {
+            Given::Zone(zone) => Ok(*zone),
+            Given::Name(name) => name.parse().map_err(|_| {
+                let right = "it must be the IANA name of a zone, such as `Europe/Berlin` or `UTC`";
+                SetupError::misuse("zone", format!("{name:?} is not a known zone; {right}"))
+            }),
+        }
+    }
+}
+
+impl From<Tz> for Zone {
+    fn from(zone: Tz) -> Self {
+        Self(Given::Zone(zone))
+    }
+}
+
+impl From<&str> for Zone {
+    fn from(name: &str) -> Self {
+        Self(Given::Name(name.to_owned()))
+    }
+}
+
+impl From<String> for Zone {
+    fn from(name: String) -> Self {
+        Self(Given::Name(name))
+    }
+}
