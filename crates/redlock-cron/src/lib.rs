@@ -16,6 +16,8 @@ mod runner;
 mod schedule;
 mod scheduler;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod zone;
 
 pub use self::{

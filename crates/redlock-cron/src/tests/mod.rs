@@ -1,0 +1,160 @@
+//! Replicas in virtual time: their wake-ups and clocks are put where a test wants them.
+
+mod attach;
+mod claims;
+mod outcomes;
+mod shutdown;
+mod skew;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use redlock_core::{MemoryNode, Redlock};
+use tokio::{
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+    time::{Instant, sleep_until, timeout},
+};
+
+use crate::{
+    BoxError, Outcome, Run, SingletonJob, TickReport, clock::Clock, observer::Observer,
+    replica::Replica, runner::JobRunner,
+};
+
+/// Three nodes, and a true time that all skews are relative to.
+struct Fleet {
+    nodes: Vec<MemoryNode>,
+    origin: Instant,
+}
+
+/// A replica with one job.
+struct Member {
+    runner: Arc<JobRunner>,
+    clock: SkewedClock,
+    reports: UnboundedReceiver<TickReport>,
+}
+
+/// Virtual time, off by a constant.
+#[derive(Clone, Copy)]
+struct SkewedClock {
+    origin: Instant,
+    skew: TimeDelta,
+}
+
+/// The ticks that were started, over all replicas.
+#[derive(Clone, Default)]
+struct Starts(Arc<Mutex<Vec<DateTime<Utc>>>>);
+
+impl Fleet {
+    fn new() -> Self {
+        let nodes = (0..3).map(|_| MemoryNode::new()).collect();
+        Self {
+            nodes,
+            origin: Instant::now(),
+        }
+    }
+
+    async fn client(&self) -> Redlock {
+        let nodes = self.nodes.iter().cloned();
+        Redlock::builder()
+            .nodes(nodes)
+            .virtual_time()
+            .build()
+            .await
+            .unwrap()
+    }
+
+    fn clock(&self, skew: i64) -> SkewedClock {
+        SkewedClock {
+            origin: self.origin,
+            skew: TimeDelta::milliseconds(skew),
+        }
+    }
+
+    /// A replica whose clock is `skew` milliseconds ahead.
+    async fn member(&self, skew: i64, job: SingletonJob) -> Member {
+        let (tell, reports) = unbounded_channel();
+        let hook = move |report: &TickReport| drop(tell.send(report.clone()));
+        let observer = Observer::new(Some(Box::new(hook)));
+        let clock = self.clock(skew);
+        let replica =
+            Replica::new(self.client().await, "tests", observer, Arc::new(clock)).unwrap();
+        let runner = replica.job(job).unwrap();
+        Member {
+            runner,
+            clock,
+            reports,
+        }
+    }
+
+    /// The fewest keys on any node: ticks stay marked on all of them.
+    fn keys(&self) -> usize {
+        self.nodes.iter().map(MemoryNode::keys).min().unwrap_or(0)
+    }
+
+    async fn sleep_until(&self, millisecond: u64) {
+        sleep_until(self.origin + Duration::from_millis(millisecond)).await;
+    }
+}
+
+impl Member {
+    /// Wakes the job up when this replica's clock shows `millisecond`.
+    async fn wake_at(&self, millisecond: i64) {
+        let true_time = TimeDelta::milliseconds(millisecond) - self.clock.skew;
+        sleep_until(self.clock.origin + true_time.to_std().unwrap()).await;
+        self.runner.wake(self.runner.now());
+    }
+
+    /// The next report, of this minute.
+    async fn report(&mut self) -> TickReport {
+        let report = timeout(Duration::from_secs(60), self.reports.recv());
+        report.await.expect("no report").unwrap()
+    }
+
+    async fn outcome(&mut self) -> Outcome {
+        self.report().await.outcome()
+    }
+}
+
+impl Clock for SkewedClock {
+    fn now(&self) -> DateTime<Utc> {
+        tick(0) + TimeDelta::from_std(self.origin.elapsed()).unwrap() + self.skew
+    }
+}
+
+impl Starts {
+    fn list(&self) -> Vec<DateTime<Utc>> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// A job that does `work`, and whose starts are listed here.
+    fn job<F>(&self, pattern: &str, work: impl Fn(Run) -> F + Send + Sync + 'static) -> SingletonJob
+    where
+        F: Future<Output = Result<(), BoxError>> + Send + 'static,
+    {
+        let starts = Arc::clone(&self.0);
+        SingletonJob::cron("job", pattern, Tz::UTC, move |run| {
+            starts.lock().unwrap().push(run.tick());
+            work(run)
+        })
+    }
+
+    /// A job of five milliseconds.
+    fn quick_job(&self, pattern: &str) -> SingletonJob {
+        self.job(pattern, |_| async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            Ok(())
+        })
+    }
+}
+
+/// Due three seconds after the fleet's start, and every five seconds from then on.
+const EVERY_FIVE_SECONDS: &str = "*/5 * * * * *";
+
+/// The instant `second` seconds after the fleet's start.
+fn tick(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_002 + second, 0).unwrap()
+}

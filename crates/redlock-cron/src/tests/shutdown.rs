@@ -1,0 +1,120 @@
+use super::*;
+use crate::tasks::Tasks;
+
+fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
+    starts.job(EVERY_FIVE_SECONDS, move |_| async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(())
+    })
+}
+
+/// tokio-cron-scheduler goes on to wake jobs up after its shutdown.
+#[tokio::test(start_paused = true)]
+async fn nothing_starts_after_a_shutdown() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut member = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    fleet.sleep_until(2_980).await;
+    let report = member
+        .runner
+        .replica
+        .tasks
+        .shut_down(Duration::from_secs(10))
+        .await;
+    assert!(report.is_clean());
+    member.wake_at(3_200).await;
+    assert_eq!(member.outcome().await, Outcome::Draining);
+    assert!(starts.list().is_empty());
+    assert_eq!(fleet.keys(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_waits_is_given_up_at_once() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, job_of(&starts, 100)).await;
+    let mut second = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    first.wake_at(3_000).await;
+    second.wake_at(3_100).await;
+    fleet.sleep_until(3_200).await;
+    let report = second
+        .runner
+        .replica
+        .tasks
+        .shut_down(Duration::from_secs(10))
+        .await;
+    assert!(report.is_clean());
+    assert_eq!(second.outcome().await, Outcome::Draining);
+    assert!(fleet.origin.elapsed() < Duration::from_millis(3300));
+}
+
+/// The one moment that neither the wait for a claim nor the look at a wake-up covers.
+#[tokio::test(start_paused = true)]
+async fn no_run_starts_between_its_claim_and_its_start() {
+    let tasks = Arc::new(Tasks::default());
+    let job: Arc<str> = "job".into();
+    let before = tasks.start(&job, tick(3));
+    tasks.drain();
+    assert!(before.is_some());
+    assert!(tasks.start(&job, tick(8)).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ends_within_the_grace_ends_by_itself() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut member = fleet.member(0, job_of(&starts, 3)).await;
+    member.wake_at(3_000).await;
+    fleet.sleep_until(4_000).await;
+    let report = member
+        .runner
+        .replica
+        .tasks
+        .shut_down(Duration::from_secs(10))
+        .await;
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!(member.outcome().await, Outcome::Ok);
+    let ended = fleet.origin.elapsed().as_secs_f64();
+    assert!((6.0..6.1).contains(&ended), "{ended}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_outlasts_the_grace_is_dropped_reported_and_releases_its_lease() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut member = fleet.member(0, job_of(&starts, 1000)).await;
+    let mut other = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    member.wake_at(3_000).await;
+    fleet.sleep_until(4_000).await;
+    let report = member
+        .runner
+        .replica
+        .tasks
+        .shut_down(Duration::from_secs(2))
+        .await;
+    let [run] = report.unfinished() else {
+        panic!("{report:?}")
+    };
+    assert_eq!(
+        (run.job(), run.tick(), run.was_dropped()),
+        ("job", tick(3), true)
+    );
+    assert_eq!(member.outcome().await, Outcome::Aborted);
+    let ended = fleet.origin.elapsed().as_secs_f64();
+    assert!((6.0..6.1).contains(&ended), "{ended}");
+    assert_eq!(fleet.keys(), 1, "the mark of the tick, and no lease");
+    other.wake_at(8_000).await;
+    assert_eq!(other.report().await.tick(), tick(3), "passed over");
+    assert_eq!(other.outcome().await, Outcome::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_dropped_does_not_hold_the_shutdown_up_for_ever() {
+    let tasks = Arc::new(Tasks::default());
+    let stuck = tasks.start(&"job".into(), tick(3));
+    tasks.spawn(async move {
+        let _stuck = stuck;
+        std::future::pending::<()>().await;
+    });
+    let report = tasks.shut_down(Duration::from_secs(1)).await;
+    let [run] = report.unfinished() else {
+        panic!("{report:?}")
+    };
+    assert!(!run.was_dropped());
+}
