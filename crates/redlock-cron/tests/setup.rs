@@ -1,0 +1,150 @@
+//! What is refused, and how it is told.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{convert::Infallible, error::Error as _, time::Duration};
+
+use redlock_core::Redlock;
+use redlock_cron::{
+    Run, SetupError, SetupErrorKind, SingletonJob, SingletonScheduler, Zone,
+    tokio_cron_scheduler::JobScheduler,
+};
+
+async fn scheduler(namespace: &str, max_ttl: Duration) -> Result<SingletonScheduler, SetupError> {
+    let redlock = Redlock::builder()
+        .in_memory_nodes(3)
+        .ttl(Duration::from_millis(500))
+        .max_ttl(max_ttl)
+        .build()
+        .await
+        .unwrap();
+    let scheduler = JobScheduler::new_with_channel_size(64).await.unwrap();
+    SingletonScheduler::builder(redlock, scheduler)
+        .namespace(namespace)
+        .build()
+}
+
+fn job(name: &str, pattern: &str, zone: impl Into<Zone>) -> SingletonJob {
+    SingletonJob::cron(name, pattern, zone, |_: Run| async {
+        Ok::<_, Infallible>(())
+    })
+}
+
+async fn refused(job: SingletonJob) -> SetupError {
+    let jobs = scheduler("tests", Duration::from_secs(30)).await.unwrap();
+    jobs.add(job).await.unwrap_err()
+}
+
+const DAILY: &str = "0 0 2 * * *";
+
+#[tokio::test]
+async fn a_namespace_is_mandatory() {
+    for bad in ["", "a/b", "a\nb"] {
+        let error = scheduler(bad, Duration::from_secs(30)).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.field()),
+            (SetupErrorKind::Misuse, "namespace")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_client_whose_marks_are_too_short_is_refused() {
+    let error = scheduler("tests", Duration::from_secs(1))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.field()),
+        (SetupErrorKind::Misuse, "max_ttl")
+    );
+}
+
+#[tokio::test]
+async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() {
+    let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+    let berlin = "Europe/Berlin";
+    let table = [
+        (job("", DAILY, berlin), "name", "1 to 128 bytes"),
+        (
+            job("a", "0 0 25 * * *", berlin),
+            "pattern",
+            "second, minute, hour",
+        ),
+        (
+            job("a", "* * * * *", berlin),
+            "pattern",
+            "second, minute, hour",
+        ),
+        (job("a", DAILY, "Europe/Berln"), "zone", "`Europe/Berlin`"),
+        (job("a", DAILY, "+01:00"), "zone", "`Europe/Berlin`"),
+        (
+            job("a", DAILY, berlin).start_within(second / 2),
+            "start_within",
+            "between 1s and",
+        ),
+        (
+            job("a", DAILY, berlin).start_within(second * 30),
+            "start_within",
+            "less than",
+        ),
+        (
+            job("a", DAILY, berlin).ttl(second / 100),
+            "ttl",
+            "between 100ms and",
+        ),
+        (job("a", DAILY, berlin).ttl(minute), "ttl", "max_ttl of 30s"),
+    ];
+    for (job, field, right) in table {
+        let error = refused(job).await;
+        assert_eq!(
+            (error.kind(), error.field()),
+            (SetupErrorKind::Misuse, field),
+            "{error}"
+        );
+        assert!(error.to_string().contains(right), "{error}");
+        assert!(error.job().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_pattern_that_can_never_be_due_is_refused() {
+    for pattern in ["0 0 0 30 2 *", "0 0 0 1 1 * 2020"] {
+        let error = refused(job("a", pattern, chrono_tz::UTC)).await;
+        assert_eq!(
+            (error.kind(), error.field()),
+            (SetupErrorKind::NeverFires, "pattern")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_name_is_taken_once_and_a_refused_job_does_not_take_it() {
+    let jobs = scheduler("tests", Duration::from_secs(30)).await.unwrap();
+    jobs.add(job("a", "nonsense", chrono_tz::UTC))
+        .await
+        .unwrap_err();
+    jobs.add(job("a", DAILY, chrono_tz::UTC)).await.unwrap();
+    let error = jobs.add(job("a", DAILY, chrono_tz::UTC)).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.field()),
+        (SetupErrorKind::Duplicate, "name")
+    );
+    assert_eq!(error.job(), Some("a"));
+    jobs.add(job("b", DAILY, chrono_tz::UTC)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_scheduler_starts_once_and_not_after_its_shutdown() {
+    let jobs = scheduler("tests", Duration::from_secs(30)).await.unwrap();
+    jobs.start().await.unwrap();
+    let error = jobs.start().await.unwrap_err();
+    assert_eq!(error.kind(), SetupErrorKind::Scheduler);
+    assert!(error.source().is_some());
+    assert!(jobs.shutdown(Duration::ZERO).await.is_clean());
+    let error = jobs.add(job("a", DAILY, chrono_tz::UTC)).await.unwrap_err();
+    assert_eq!(error.kind(), SetupErrorKind::Closed);
+    assert_eq!(
+        jobs.start().await.unwrap_err().kind(),
+        SetupErrorKind::Closed
+    );
+}
