@@ -1,0 +1,35 @@
+//! What the tests in `tests/` share: servers, client processes, one history of all of them, and a
+//! network that fails on command.
+//!
+//! Every test here needs a `redis-server` or `valkey-server` and fails without one.
+#![expect(
+    clippy::exhaustive_enums,
+    clippy::exhaustive_structs,
+    reason = "the only users are the tests beside it"
+)]
+
+mod client;
+mod clock;
+mod event;
+mod history;
+mod logs;
+mod nodes;
+mod patience;
+mod process;
+mod proxy;
+mod random;
+mod work;
+
+pub use self::{
+    client::{builder, client},
+    clock::now,
+    event::{Event, HistoryWriter, Moment},
+    history::{History, Hold, Overlap},
+    logs::Logs,
+    nodes::Nodes,
+    patience::{eventually, polled, within},
+    process::ClientProcess,
+    proxy::{Proxies, Proxy},
+    random::Random,
+    work::{HoldWork, Load, LoadSummary, Work, work},
+};

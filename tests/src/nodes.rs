@@ -1,0 +1,179 @@
+//! The masters of a test.
+
+use std::{
+    ops::{Deref, DerefMut, Range},
+    sync::{Condvar, Mutex, PoisonError},
+    time::Duration,
+};
+
+use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+
+use crate::eventually;
+
+/// Independent real servers, which end with this value.
+#[derive(Debug)]
+pub struct Nodes {
+    servers: ServerSet,
+    _slot: Slot,
+}
+
+impl Nodes {
+    /// Starts `count` servers that keep their keys in memory.
+    ///
+    /// # Panics
+    ///
+    /// If there is no server program, or it does not start: a test never passes without its servers.
+    pub fn start(count: usize) -> Self {
+        Self::start_with(count, &ServerOptions::default())
+    }
+
+    /// Starts `count` servers with these options.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start).
+    pub fn start_with(count: usize, options: &ServerOptions) -> Self {
+        let slot = Slot::take(count);
+        let binary = ServerBinary::find()
+            .unwrap_or_else(|missing| panic!("this test needs a server: {missing}"));
+        let servers = ServerSet::start(&binary, count, options)
+            .unwrap_or_else(|error| panic!("this test needs a server: {error}"));
+        Self {
+            servers,
+            _slot: slot,
+        }
+    }
+
+    /// Freezes some of the servers.
+    pub fn freeze(&self, nodes: Range<usize>) {
+        for node in nodes {
+            self[node].freeze().expect("the server runs");
+        }
+    }
+
+    /// Lets frozen servers go on.
+    pub fn thaw(&self, nodes: Range<usize>) {
+        for node in nodes {
+            self[node].thaw().expect("the server runs");
+        }
+    }
+
+    /// Kills some of the servers.
+    pub fn kill(&mut self, nodes: Range<usize>) {
+        for node in nodes {
+            self[node].kill().expect("the server runs");
+        }
+    }
+
+    /// A command's reply from one node, as text; numbers too, and nothing is empty.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not answer, or with an error.
+    pub fn ask(&self, node: usize, command: &[&str]) -> String {
+        let reply = self[node]
+            .command(command)
+            .unwrap_or_else(|error| panic!("node {node}, {}: {error}", command[0]));
+        match (reply.as_integer(), reply.as_text()) {
+            (Some(number), _) => number.to_string(),
+            (_, Some(text)) => text.to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// A command's replies from all nodes.
+    pub fn ask_all(&self, command: &[&str]) -> Vec<String> {
+        (0..self.len())
+            .map(|node| self.ask(node, command))
+            .collect()
+    }
+
+    /// The time to live that is left of a key, as a node says it.
+    ///
+    /// `None` if the key is not there.
+    pub fn pttl(&self, node: usize, key: &str) -> Option<Duration> {
+        let ms: i64 = self
+            .ask(node, &["PTTL", key])
+            .parse()
+            .expect("PTTL answers with a number");
+        u64::try_from(ms).ok().map(Duration::from_millis)
+    }
+
+    /// The keys on all nodes, whatever they are, as `node: key`.
+    pub fn keys(&self) -> Vec<String> {
+        let keys = |node: usize| {
+            let reply = self[node]
+                .command(&["KEYS", "*"])
+                .unwrap_or_else(|error| panic!("node {node}, KEYS: {error}"));
+            let keys = reply.as_array().expect("KEYS answers with a list");
+            let line = |key: &redlock_sandbox::Value| {
+                format!("{node}: {}", key.as_text().unwrap_or("(binary)"))
+            };
+            keys.iter().map(line).collect::<Vec<_>>()
+        };
+        (0..self.len()).flat_map(keys).collect()
+    }
+
+    /// Waits until no node has any key.
+    ///
+    /// # Panics
+    ///
+    /// If one still has one after `limit`.
+    pub async fn become_empty(&self, limit: Duration) {
+        eventually("no node has a key", limit, || self.keys(), Vec::is_empty).await;
+    }
+
+    /// How often a node has run a command, from inside scripts too, since its counts were reset.
+    pub fn calls(&self, node: usize, command: &str) -> u64 {
+        let stats = self.ask(node, &["INFO", "commandstats"]);
+        let start = format!("cmdstat_{command}:calls=");
+        let count = stats
+            .lines()
+            .find_map(|line| line.strip_prefix(&start)?.split(',').next());
+        count.map_or(0, |count| count.parse().expect("a count is a number"))
+    }
+
+    /// How often all nodes together have run a command.
+    pub fn calls_in_all(&self, command: &str) -> u64 {
+        (0..self.len()).map(|node| self.calls(node, command)).sum()
+    }
+}
+
+impl Deref for Nodes {
+    type Target = ServerSet;
+
+    fn deref(&self) -> &ServerSet {
+        &self.servers
+    }
+}
+
+impl DerefMut for Nodes {
+    fn deref_mut(&mut self) -> &mut ServerSet {
+        &mut self.servers
+    }
+}
+
+/// The right to run some servers: tests run side by side, on machines with two cores or sixty.
+#[derive(Debug)]
+struct Slot {
+    servers: usize,
+}
+
+impl Slot {
+    fn take(servers: usize) -> Self {
+        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = FREED.wait_while(free, |free| *free < servers);
+        *free.unwrap_or_else(PoisonError::into_inner) -= servers;
+        Self { servers }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.servers;
+        FREED.notify_all();
+    }
+}
+
+static FREE: Mutex<usize> = Mutex::new(15);
+static FREED: Condvar = Condvar::new();

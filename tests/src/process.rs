@@ -1,0 +1,61 @@
+use std::{io::Read, process::Stdio, time::Duration};
+
+use redlock_sandbox::Process;
+use serde::de::DeserializeOwned;
+
+use crate::{Work, eventually};
+
+/// A client in a process of its own, which ends with this value.
+#[derive(Debug)]
+pub struct ClientProcess(Process);
+
+impl ClientProcess {
+    /// Starts the client program at `program` and gives it `work`.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn start(program: &str, work: &Work) -> Self {
+        let work = serde_json::to_string(work).expect("work is plain data");
+        let mut command = Process::command(program);
+        command.arg(work).stdout(Stdio::piped());
+        Self(Process::spawn(command).expect("the client program can be started"))
+    }
+
+    /// Waits for its end; returns what it reports.
+    ///
+    /// # Panics
+    ///
+    /// If it fails, or does not end within `limit`.
+    pub async fn finish<T: DeserializeOwned>(mut self, limit: Duration) -> T {
+        let running = || self.0.is_running();
+        eventually("the client process ends", limit, running, |running| {
+            !running
+        })
+        .await;
+        let mut report = String::new();
+        let output = self.0.take_stdout();
+        output
+            .expect("its output is piped")
+            .read_to_string(&mut report)
+            .expect("its report is text");
+        let status = self.0.finish(limit).expect("it has ended");
+        assert!(status.success(), "the client process: {status}, {report}");
+        serde_json::from_str(&report).unwrap_or_else(|error| panic!("{report}: {error}"))
+    }
+
+    /// Stops it in its tracks, whatever it is doing.
+    pub fn freeze(&self) {
+        self.0.freeze().expect("the client process runs");
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.0.thaw().expect("the client process runs");
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) {
+        self.0.kill().expect("the client process can be killed");
+    }
+}

@@ -1,0 +1,199 @@
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use redlock_core::{AcquireOptions, LockGuard, Redlock, Wait};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use crate::{Event, HistoryWriter, Moment, Random, client, now, polled};
+
+/// Acquires, holds for a moment and releases, again and again, from many tasks.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Load {
+    /// The file for its history.
+    pub history: PathBuf,
+    /// The nodes' URLs.
+    pub nodes: Vec<String>,
+    /// How many tasks there are.
+    pub tasks: usize,
+    /// How many resources there are; each acquisition is of one at random.
+    pub keys: u64,
+    /// How many acquisitions all tasks make together.
+    pub acquisitions: i64,
+    /// After how long they end even so.
+    pub at_most: Duration,
+    /// The time to live.
+    pub ttl: Duration,
+    /// How long an acquire waits.
+    pub wait: Duration,
+    /// A hold lasts up to this long, at random.
+    pub hold: Duration,
+    /// A task rests up to this long after each acquire, at random, so that others have their turn.
+    pub rest: Duration,
+    /// How many acquires of a hundred are dropped at a random point.
+    pub cancelled_percent: u64,
+}
+
+/// What came of a [`Load`].
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct LoadSummary {
+    /// Acquires that won.
+    pub acquired: u64,
+    /// Acquires that were dropped before they ended.
+    pub cancelled: u64,
+    /// Leases that were lost before their release.
+    pub lost: u64,
+    /// Acquires that failed, by kind.
+    pub failed: BTreeMap<String, u64>,
+    /// Releases that were not confirmed, by kind.
+    pub unreleased: BTreeMap<String, u64>,
+    /// The longest acquire.
+    pub slowest: Duration,
+    /// By how much an acquire exceeded its wait at most.
+    pub most_over_wait: Duration,
+}
+
+impl Load {
+    pub(super) async fn run(self) -> LoadSummary {
+        let redlock = client(&self.nodes, self.ttl).await;
+        let shared = Arc::new(Shared {
+            history: HistoryWriter::open(&self.history).expect("the history can be opened"),
+            left: AtomicI64::new(self.acquisitions),
+            leases: AtomicU64::new(0),
+            until: now() + self.at_most,
+            load: self,
+        });
+        let mut tasks = JoinSet::new();
+        for _ in 0..shared.load.tasks {
+            tasks.spawn(Task::new(&shared, &redlock).run());
+        }
+        let mut summary = LoadSummary::default();
+        while let Some(task) = tasks.join_next().await {
+            summary.add(task.expect("a task does not panic"));
+        }
+        redlock.close().await;
+        summary
+    }
+}
+
+struct Shared {
+    load: Load,
+    history: HistoryWriter,
+    left: AtomicI64,
+    leases: AtomicU64,
+    until: Duration,
+}
+
+struct Task {
+    shared: Arc<Shared>,
+    redlock: Redlock,
+    random: Random,
+    summary: LoadSummary,
+}
+
+impl Task {
+    fn new(shared: &Arc<Shared>, redlock: &Redlock) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            redlock: redlock.clone(),
+            random: Random::new(),
+            summary: LoadSummary::default(),
+        }
+    }
+
+    async fn run(mut self) -> LoadSummary {
+        while now() < self.shared.until && self.shared.left.load(Ordering::Relaxed) > 0 {
+            self.step().await;
+            sleep(self.random.below_duration(self.shared.load.rest)).await;
+        }
+        self.summary
+    }
+
+    async fn step(&mut self) {
+        let load = &self.shared.load;
+        let key = format!("key-{}", self.random.below(load.keys));
+        let options = AcquireOptions::new()
+            .ttl(load.ttl)
+            .wait(Wait::UpTo(load.wait));
+        let redlock = self.redlock.clone();
+        let acquire = redlock.acquire_with(key, options);
+        let started = now();
+        let outcome = match self.random.below(100) < load.cancelled_percent {
+            true => cut_short(acquire, &mut self.random).await,
+            false => Some(acquire.await),
+        };
+        let took = now().saturating_sub(started);
+        let summary = &mut self.summary;
+        summary.slowest = summary.slowest.max(took);
+        let over = took.saturating_sub(load.wait);
+        summary.most_over_wait = summary.most_over_wait.max(over);
+        match outcome {
+            None => summary.cancelled += 1,
+            Some(Err(error)) => count(&mut summary.failed, &error.kind()),
+            Some(Ok(guard)) => self.hold(guard).await,
+        }
+    }
+
+    async fn hold(&mut self, guard: LockGuard) {
+        let shared = &self.shared;
+        let id = shared.leases.fetch_add(1, Ordering::Relaxed);
+        let note = |moment| {
+            let event = Event::of(guard.lease(), id, moment);
+            shared.history.write(&event);
+            event.is_valid()
+        };
+        note(Moment::Acquired);
+        sleep(self.random.below_duration(shared.load.hold)).await;
+        self.summary.acquired += 1;
+        shared.left.fetch_sub(1, Ordering::Relaxed);
+        if !note(Moment::Releasing) {
+            self.summary.lost += 1;
+        }
+        // Half are released and awaited, half dropped.
+        if self.random.below(2) == 0
+            && let Err(error) = guard.release().await
+        {
+            count(&mut self.summary.unreleased, &error.kind());
+        }
+    }
+}
+
+/// Drops `future` after a number of polls or a short while, unless it ends before.
+async fn cut_short<F: Future>(future: F, random: &mut Random) -> Option<F::Output> {
+    let polls = random.below(6);
+    if polls > 3 {
+        let limit = random.below_duration(Duration::from_millis(5));
+        return timeout(limit, future).await.ok();
+    }
+    polled(future, polls).await
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, kind: &impl std::fmt::Debug) {
+    *counts.entry(format!("{kind:?}")).or_default() += 1;
+}
+
+impl LoadSummary {
+    fn add(&mut self, other: Self) {
+        self.acquired += other.acquired;
+        self.cancelled += other.cancelled;
+        self.lost += other.lost;
+        for (kind, count) in other.failed {
+            *self.failed.entry(kind).or_default() += count;
+        }
+        for (kind, count) in other.unreleased {
+            *self.unreleased.entry(kind).or_default() += count;
+        }
+        self.slowest = self.slowest.max(other.slowest);
+        self.most_over_wait = self.most_over_wait.max(other.most_over_wait);
+    }
+}

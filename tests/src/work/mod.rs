@@ -1,0 +1,33 @@
+//! What a client process does.
+
+mod hold;
+mod load;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    hold::HoldWork,
+    load::{Load, LoadSummary},
+};
+
+/// What a client process is to do, as it is told on its command line.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub enum Work {
+    /// Acquire, hold for a moment, release, from many tasks at once.
+    Load(Load),
+    /// Hold one lease until it is lost.
+    Hold(HoldWork),
+}
+
+/// Does it; returns what there is to report, as JSON.
+///
+/// # Panics
+///
+/// If the client cannot be built, or the history not be written.
+pub async fn work(work: Work) -> String {
+    let report = match work {
+        Work::Load(load) => serde_json::to_string(&load.run().await),
+        Work::Hold(hold) => serde_json::to_string(&hold.run().await),
+    };
+    report.expect("a report is plain data")
+}

@@ -1,0 +1,150 @@
+//! A network that delays requests and replies, and loses replies.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::Duration;
+
+use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, NodeReport, Redlock, Wait};
+use redlock_tests::{Nodes, Proxies, builder, client, eventually, now};
+
+/// So long that no key ends by itself in a test.
+const TTL: Duration = Duration::from_secs(30);
+const NODE_TIMEOUT: Duration = Duration::from_millis(300);
+const LATE: Duration = Duration::from_millis(900);
+const SOON: Duration = Duration::from_secs(2);
+
+async fn behind_proxies(nodes: &Nodes) -> (Proxies, Redlock) {
+    let proxies = Proxies::start(nodes.iter().map(|node| node.address())).await;
+    let redlock = builder(proxies.urls(), TTL).node_timeout(NODE_TIMEOUT);
+    (proxies, redlock.build().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s28_a_request_that_arrives_after_its_caller_gave_up_leaves_no_key() {
+    let nodes = Nodes::start(3);
+    let (proxies, redlock) = behind_proxies(&nodes).await;
+    for _ in 0..3 {
+        // A node that has just been late is not asked again before it has caught up.
+        let wait = AcquireOptions::new().wait(Wait::UpTo(SOON));
+        let guard = redlock.acquire_with("a", wait).await.unwrap();
+        guard.release().await.unwrap();
+        nodes.become_empty(SOON).await;
+
+        let sets = nodes.calls_in_all("set");
+        for proxy in &proxies.0 {
+            proxy.delay_requests(LATE);
+        }
+        let error = redlock.try_acquire("a").await.unwrap_err();
+        assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
+        assert_eq!(nodes.calls_in_all("set"), sets, "nothing has arrived yet");
+        for proxy in &proxies.0 {
+            proxy.delay_requests(Duration::ZERO);
+        }
+        let look = || nodes.calls_in_all("set");
+        eventually("the request arrives", LATE * 2, look, |all| {
+            *all == sets + 3
+        })
+        .await;
+        // The release is right behind it: on the same connection, in order.
+        nodes.become_empty(SOON).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s28_a_late_request_to_one_node_leaves_no_key_though_the_lease_came_and_went() {
+    let nodes = Nodes::start(3);
+    let (proxies, redlock) = behind_proxies(&nodes).await;
+    proxies.0[0].delay_requests(LATE);
+    let guard = redlock.try_acquire("a").await.unwrap();
+    guard.release().await.unwrap();
+    let look = || nodes.calls(0, "set");
+    eventually("the request arrives", LATE * 2, look, |sets| *sets == 1).await;
+    nodes.become_empty(SOON).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_is_told_too_late_does_not_count_and_is_given_back() {
+    let nodes = Nodes::start(3);
+    let (proxies, redlock) = behind_proxies(&nodes).await;
+    for proxy in &proxies.0[..2] {
+        proxy.delay_replies(LATE);
+    }
+    let started = now();
+    let error = redlock.try_acquire("a").await.unwrap_err();
+    assert!(now() - started < LATE, "it waited for the late replies");
+    assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
+    assert_eq!(error.reports()[2].answer, NodeAnswer::Granted);
+    assert_eq!(nodes.calls_in_all("set"), 3, "all three had granted it");
+    // The releases are not late, only their confirmations are.
+    nodes.become_empty(LATE / 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s17_a_grant_whose_reply_was_lost_is_given_back_after_the_reconnection() {
+    let nodes = Nodes::start(3);
+    let (proxies, redlock) = behind_proxies(&nodes).await;
+    for proxy in &proxies.0 {
+        proxy.cut_after("acquire");
+    }
+    let error = redlock.try_acquire("a").await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
+    let unknown = |report: &&NodeReport| matches!(report.answer, NodeAnswer::Unknown { .. });
+    assert!(
+        error.reports().iter().filter(unknown).count() >= 2,
+        "{error}"
+    );
+    assert!(proxies.0.iter().all(|proxy| proxy.cuts() == 1));
+    assert_eq!(nodes.calls_in_all("set"), 3, "all three had granted it");
+    nodes.become_empty(SOON).await;
+    assert_eq!(nodes.calls_in_all("del"), 3);
+
+    let wait = AcquireOptions::new().wait(Wait::UpTo(SOON));
+    let guard = redlock.acquire_with("a", wait).await.unwrap();
+    guard.release().await.unwrap();
+    nodes.become_empty(SOON).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s17_a_release_whose_reply_was_lost_is_repeated_and_harms_nobody() {
+    let nodes = Nodes::start(3);
+    let (proxies, redlock) = behind_proxies(&nodes).await;
+    let other = client(nodes.urls(), TTL).await;
+    for _ in 0..3 {
+        let guard = redlock.acquire("a").await.unwrap();
+        let comparisons = nodes.calls(0, "get");
+        proxies.0[0].cut_after("release");
+        guard.release().await.unwrap();
+        nodes.become_empty(SOON).await;
+
+        // Another has the lease by the time the release is repeated.
+        let next = other.try_acquire("a").await.unwrap();
+        let look = || nodes.calls(0, "get");
+        eventually("it is repeated", SOON, look, |all| *all >= comparisons + 2).await;
+        next.extend().await.unwrap();
+        assert_eq!(nodes.keys().len(), 3, "{:?}", nodes.keys());
+        next.release().await.unwrap();
+        nodes.become_empty(SOON).await;
+    }
+    assert_eq!(proxies.0[0].cuts(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s03_a_late_confirmation_of_an_extension_never_counts_from_its_arrival() {
+    let nodes = Nodes::start(3);
+    let (proxies, redlock) = behind_proxies(&nodes).await;
+    let guard = redlock.acquire("a").await.unwrap();
+    let delay = NODE_TIMEOUT / 2;
+    for proxy in &proxies.0 {
+        proxy.delay_replies(delay);
+    }
+    for _ in 0..5 {
+        let started = now();
+        guard.extend().await.unwrap();
+        let deadline = now() + guard.lease().remaining();
+        assert!(now() - started >= delay, "its confirmation was late");
+        assert!(
+            deadline < started + TTL,
+            "valid for {:?} beyond its request",
+            deadline - started
+        );
+    }
+}

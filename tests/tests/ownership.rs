@@ -1,0 +1,100 @@
+//! A holder that lost its keys changes nothing of their next owner's.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::Duration;
+
+use redlock_core::{
+    AcquireOptions, ExtendErrorKind, LockGuard, LossReason, Redlock, ReleaseErrorKind, Renewal,
+};
+use redlock_tests::{Nodes, client, eventually, within};
+
+const KEY: &str = "{redlock}:lock:a";
+const TTL: Duration = Duration::from_secs(20);
+
+/// A lease that only its holder extends.
+async fn hold(redlock: &Redlock) -> LockGuard {
+    let manual = AcquireOptions::new().renewal(Renewal::Manual);
+    redlock.acquire_with("a", manual).await.unwrap()
+}
+
+/// Ends the key on a majority of the nodes, as if it had expired or been evicted there.
+async fn end_on_a_majority(nodes: &Nodes, command: &[&str]) {
+    for node in 0..3 {
+        // The node may have been outside the first majority.
+        let look = || nodes.pttl(node, KEY);
+        eventually("the key is there", TTL / 10, look, Option::is_some).await;
+        nodes.ask(node, command);
+        eventually("the key is gone", TTL / 10, look, Option::is_none).await;
+    }
+}
+
+/// Whose the key is on each node, and up to when.
+fn keys(nodes: &Nodes) -> Vec<(String, String)> {
+    let owners = nodes.ask_all(&["GET", KEY]).into_iter();
+    owners.zip(nodes.ask_all(&["PEXPIRETIME", KEY])).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s21_what_is_left_of_a_lost_lease_changes_nothing_of_the_next_owners() {
+    let nodes = Nodes::start(5);
+    let (first, second) = (
+        client(nodes.urls(), TTL).await,
+        client(nodes.urls(), TTL).await,
+    );
+    for end in [&["DEL", KEY][..], &["PEXPIRE", KEY, "1"]] {
+        let lost = hold(&first).await;
+        end_on_a_majority(&nodes, end).await;
+        let next = hold(&second).await;
+        let before = keys(&nodes);
+
+        let error = lost.extend().await.unwrap_err();
+        assert_eq!(error.kind(), ExtendErrorKind::Lost, "{error}");
+        let reason = within("the loss", TTL / 10, lost.lease().lost()).await;
+        assert_eq!(reason, LossReason::Revoked);
+        let again = lost.extend().await.unwrap_err();
+        assert_eq!(again.kind(), ExtendErrorKind::Lost, "{again}");
+        let error = lost.release().await.unwrap_err();
+        assert_eq!(error.kind(), ReleaseErrorKind::Lost, "{error}");
+
+        // The two nodes that had not lost the first one's key let it go.
+        let released = |keys: &Vec<(String, String)>| keys[3..].iter().all(|(o, _)| o.is_empty());
+        let after = eventually("a release", TTL / 10, || keys(&nodes), released).await;
+        assert_eq!(after[..3], before[..3], "the next owner's keys");
+        next.extend().await.unwrap();
+        next.release().await.unwrap();
+        nodes.become_empty(TTL / 10).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s04_an_extension_never_creates_a_key_again() {
+    let nodes = Nodes::start(5);
+    let redlock = client(nodes.urls(), TTL).await;
+    let other = client(nodes.urls(), TTL).await;
+    let lost = hold(&redlock).await;
+    end_on_a_majority(&nodes, &["DEL", KEY]).await;
+    // Another was there meanwhile, and is gone again.
+    hold(&other).await.release().await.unwrap();
+    let gone = |keys: &Vec<(String, String)>| keys[..3].iter().all(|(owner, _)| owner.is_empty());
+    eventually("the other is gone", TTL / 10, || keys(&nodes), gone).await;
+
+    let error = lost.extend().await.unwrap_err();
+    assert_eq!(error.kind(), ExtendErrorKind::Lost, "{error}");
+    assert!(gone(&keys(&nodes)), "{:?}", keys(&nodes));
+    drop(lost);
+    nodes.become_empty(TTL / 10).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_whose_keys_are_gone_from_a_majority_is_found_lost_by_its_renewal() {
+    let nodes = Nodes::start(5);
+    let ttl = Duration::from_secs(3);
+    let redlock = client(nodes.urls(), ttl).await;
+    let guard = redlock.acquire("a").await.unwrap();
+    end_on_a_majority(&nodes, &["DEL", KEY]).await;
+    // By the renewal after a third, long before the deadline.
+    let work = guard.run(std::future::pending::<()>());
+    let lost = within("the loss", ttl * 2 / 3, work).await.unwrap_err();
+    assert_eq!(lost.reason(), LossReason::Revoked);
+    assert!(keys(&nodes)[..3].iter().all(|(owner, _)| owner.is_empty()));
+}
