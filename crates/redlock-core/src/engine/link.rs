@@ -76,6 +76,8 @@ pub(super) struct Link {
 struct Flow {
     session: Box<dyn Session>,
     queue: VecDeque<Op>,
+    /// Releases that the node refused to run, to be sent once more.
+    again: VecDeque<Op>,
     calls: FuturesUnordered<BoxFuture<'static, Answered>>,
     // By the order in which they were sent, so the first is the oldest.
     in_flight: BTreeMap<u64, Call>,
@@ -88,6 +90,8 @@ struct Flow {
 struct Call {
     sent: Instant,
     ops: Vec<Op>,
+    /// It repeats what was refused, and is not repeated itself.
+    again: bool,
 }
 
 type Answered = (u64, Answers);
@@ -203,7 +207,7 @@ impl Link {
                 for op in in_flight.into_values().flat_map(|call| call.ops) {
                     self.fail(op, true, &reason);
                 }
-                for op in flow.queue.drain(..) {
+                for op in flow.again.drain(..).chain(flow.queue.drain(..)) {
                     self.fail(op, false, &reason);
                 }
                 return Some(reason);
@@ -216,14 +220,21 @@ impl Link {
     /// Each call is polled as it is made, so that calls are on their way in the order of the queue.
     async fn fill(&mut self, flow: &mut Flow) -> Result<(), Arc<str>> {
         if std::mem::take(&mut flow.beat)
-            && let Some((id, answer)) = flow.send(Vec::new()).await
+            && let Some((id, answer)) = flow.send(Vec::new(), false).await
         {
             self.answer(flow, id, answer)?;
+        }
+        while flow.in_flight.len() < MOST_CALLS && !flow.again.is_empty() {
+            let take = flow.again.len().min(MOST_OPS_PER_CALL);
+            let ops: Vec<Op> = flow.again.drain(..take).collect();
+            if let Some((id, answer)) = flow.send(ops, true).await {
+                self.answer(flow, id, answer)?;
+            }
         }
         while flow.in_flight.len() < MOST_CALLS && !flow.queue.is_empty() {
             let take = flow.queue.len().min(MOST_OPS_PER_CALL);
             let ops: Vec<Op> = flow.queue.drain(..take).collect();
-            if let Some((id, answer)) = flow.send(ops).await {
+            if let Some((id, answer)) = flow.send(ops, false).await {
                 self.answer(flow, id, answer)?;
             }
         }
@@ -233,10 +244,10 @@ impl Link {
     /// Reports a call's answer; an error is the reason why the connection is of no more use.
     fn answer(&mut self, flow: &mut Flow, id: u64, answer: Answers) -> Result<(), Arc<str>> {
         flow.idle_since = Instant::now();
-        let ops = flow
+        let (ops, again) = flow
             .in_flight
             .remove(&id)
-            .map(|call| call.ops)
+            .map(|call| (call.ops, call.again))
             .unwrap_or_default();
         let error = match answer {
             Ok(replies) => {
@@ -256,8 +267,14 @@ impl Link {
             }
             Err(error) => error,
         };
+        let refused = !error.may_have_run && !error.session_lost;
         for op in ops {
-            self.fail(op, error.may_have_run, &error.reason);
+            match op.request.verb {
+                // The node goes on and may have forgotten no more than the script, as after
+                // `SCRIPT FLUSH`. A release may be overtaken: it is the last request of its owner.
+                Verb::Release if refused && !again => flow.again.push_back(op),
+                _ => self.fail(op, error.may_have_run, &error.reason),
+            }
         }
         match error.session_lost {
             true => Err(error.reason),
@@ -332,6 +349,7 @@ impl Flow {
         Self {
             session,
             queue: VecDeque::new(),
+            again: VecDeque::new(),
             calls: FuturesUnordered::new(),
             in_flight: BTreeMap::new(),
             next_call: 0,
@@ -341,7 +359,7 @@ impl Flow {
     }
 
     /// Makes one call; returns its answer if it is there already.
-    async fn send(&mut self, ops: Vec<Op>) -> Option<Answered> {
+    async fn send(&mut self, ops: Vec<Op>, again: bool) -> Option<Answered> {
         let id = self.next_call;
         self.next_call += 1;
         let requests: Vec<Request> = ops.iter().map(|op| op.request.clone()).collect();
@@ -354,6 +372,7 @@ impl Flow {
             Call {
                 sent: Instant::now(),
                 ops,
+                again,
             },
         );
         match poll!(&mut call) {
