@@ -1,0 +1,82 @@
+//! Where the lock's nodes come from: the environment, servers on this machine, or memory.
+
+use redlock_core::{Config, MemoryNode, NodeConfig};
+use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+
+use crate::{BoxError, story::Story};
+
+/// The nodes of this run.
+#[derive(Debug)]
+pub(crate) enum Nodes {
+    /// Somebody else's servers, given by `REDLOCK_NODES`.
+    Given(Vec<NodeConfig>),
+    /// Servers that this process started and may kill.
+    Children(ServerSet),
+    /// In this process.
+    Memory(Vec<MemoryNode>),
+}
+
+const NODES: usize = 5;
+
+impl Nodes {
+    /// Chooses, and says in one line what was chosen and how to change it.
+    pub(crate) fn choose(story: &Story) -> Result<Self, BoxError> {
+        let given = Config::from_env()?.nodes;
+        if !given.is_empty() {
+            let count = given.len();
+            story.tell(format_args!(
+                "{count} node(s) from REDLOCK_NODES (unset it to use servers started here)"
+            ));
+            return Ok(Self::Given(given));
+        }
+        let binary = match ServerBinary::find() {
+            Ok(binary) => binary,
+            // Asked for and not there is a mistake; nothing there at all is a first run.
+            Err(error) if std::env::var_os(redlock_sandbox::SERVER_VARIABLE).is_some() => {
+                return Err(error.into());
+            }
+            Err(_) => {
+                story.tell(format_args!(
+                    "{NODES} nodes in memory (install redis-server or valkey-server, or set \
+                     REDLOCK_NODES=redis://..., for real ones)"
+                ));
+                let nodes = (0..NODES).map(|_| MemoryNode::new()).collect();
+                return Ok(Self::Memory(nodes));
+            }
+        };
+        let servers = ServerSet::start(&binary, NODES, &ServerOptions::default())?;
+        let ports: Vec<_> = servers
+            .iter()
+            .map(|server| server.port().to_string())
+            .collect();
+        story.tell(format_args!(
+            "{NODES} {} processes on ports {} (set REDLOCK_NODES=redis://... to use others)",
+            binary.path().display(),
+            ports.join(", ")
+        ));
+        Ok(Self::Children(servers))
+    }
+
+    /// The nodes, for one more client.
+    pub(crate) fn for_client(&self) -> Vec<NodeConfig> {
+        match self {
+            Self::Given(nodes) => nodes.clone(),
+            Self::Children(servers) => servers.urls().into_iter().map(Into::into).collect(),
+            Self::Memory(nodes) => nodes.iter().cloned().map(Into::into).collect(),
+        }
+    }
+
+    /// Kills one node if it is ours to kill; returns how many were killed.
+    pub(crate) fn kill_one(&mut self, story: &Story) -> Result<usize, BoxError> {
+        let Self::Children(servers) = self else {
+            return Ok(0);
+        };
+        let victim = &mut servers[NODES / 2];
+        let port = victim.port();
+        victim.kill()?;
+        story.tell(format_args!(
+            "killed the node on port {port} in the middle of it (SIGKILL)"
+        ));
+        Ok(1)
+    }
+}

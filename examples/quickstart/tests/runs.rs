@@ -1,0 +1,139 @@
+//! The quickstart as a newcomer runs it: as a process, judged by its last line and exit status.
+
+use std::process::{Command, Output};
+
+use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
+
+/// The program without settings of the caller's.
+fn quickstart() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quickstart"));
+    for variable in [
+        "REDLOCK_NODES",
+        "REDLOCK_NAMESPACE",
+        "REDLOCK_TTL",
+        "REDLOCK_MAX_TTL",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The numbers of the last line, after checking its words.
+fn verdict(output: &Output) -> (usize, usize, usize) {
+    let lines = lines(output);
+    assert!(output.status.success(), "{lines:#?}");
+    assert_eq!(
+        lines
+            .iter()
+            .filter(|line| line.starts_with("quickstart: "))
+            .count(),
+        1
+    );
+    let last = lines.last().expect("it says something");
+    let rest = last
+        .strip_prefix("quickstart: ok: 300 requests, 0 overlaps, 0 lost, ")
+        .unwrap_or_else(|| panic!("{last}"));
+    let numbers: Vec<usize> = rest
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let [ticks, runs, killed] = numbers[..] else {
+        panic!("{last}")
+    };
+    assert_eq!(
+        rest,
+        format!("{ticks} ticks, {runs} runs, {killed} node(s) killed")
+    );
+    assert_eq!(ticks, runs);
+    assert!(ticks >= 4, "{last}");
+    (ticks, runs, killed)
+}
+
+#[test]
+fn on_servers_of_its_own_one_is_killed_and_nothing_is_lost() {
+    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+    let output = quickstart()
+        .env(SERVER_VARIABLE, binary.path())
+        .output()
+        .expect("it starts");
+    let (.., killed) = verdict(&output);
+    assert_eq!(killed, 1);
+}
+
+#[test]
+fn without_any_server_it_runs_in_memory() {
+    let output = quickstart()
+        .env("PATH", "/nonexistent")
+        .env_remove(SERVER_VARIABLE)
+        .output()
+        .expect("it starts");
+    let (.., killed) = verdict(&output);
+    assert_eq!(killed, 0);
+    assert!(
+        lines(&output)[0].contains("5 nodes in memory"),
+        "{:?}",
+        lines(&output)
+    );
+}
+
+#[test]
+fn on_servers_that_are_given_none_is_killed() {
+    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+    let servers = ServerSet::start(&binary, 3, &ServerOptions::default()).expect("they start");
+    let output = quickstart()
+        .env("REDLOCK_NODES", servers.urls().join(","))
+        .output()
+        .expect("it starts");
+    let (.., killed) = verdict(&output);
+    assert_eq!(killed, 0);
+    assert!(servers.iter().all(redlock_sandbox::Server::is_running));
+}
+
+#[test]
+fn without_the_lock_transfers_are_lost() {
+    let output = quickstart()
+        .arg("--without-lock")
+        .output()
+        .expect("it starts");
+    assert!(output.status.success(), "{:?}", lines(&output));
+    let last = lines(&output).pop().expect("it says something");
+    assert!(
+        last.starts_with("quickstart: without the lock: 300 requests, "),
+        "{last}"
+    );
+    assert!(!last.ends_with(", 0 lost"), "{last}");
+}
+
+#[test]
+fn nodes_that_cannot_be_reached_end_it_with_a_line_each() {
+    let nodes = "redis://:hunter2@127.0.0.1:1,redis://127.0.0.1:2";
+    let output = quickstart()
+        .env("REDLOCK_NODES", nodes)
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    let text = lines(&output).join("\n");
+    assert!(
+        text.contains("quickstart: failed: nodes: fewer than 2 of 2 nodes"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n  127.0.0.1:1: ") && text.contains("\n  127.0.0.1:2: "),
+        "{text}"
+    );
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn an_unknown_argument_is_refused() {
+    let output = quickstart().arg("--fast").output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("usage: quickstart"));
+}
