@@ -1,0 +1,137 @@
+use std::{
+    error::Error,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+use pin_project_lite::pin_project;
+
+use crate::{Rejection, held::Held};
+
+/// Any error.
+type BoxError = Box<dyn Error + Send + Sync>;
+
+pin_project! {
+    /// The response's body of [`RedlockService`](crate::RedlockService): the inner one, which holds
+    /// the lock until it ends, or a refusal.
+    ///
+    /// The lock is released with the last frame, with an error, or when this is dropped.
+    /// A body that is empty from the start, such as that of a `204` or of a `HEAD` request, releases
+    /// it with the head.
+    ///
+    /// The lease is looked at before each poll of the inner body.
+    /// When it is lost, the inner body is dropped and this ends with an error: a [`Rejection`] of the
+    /// kind [`Lost`](crate::RejectionKind::Lost).
+    /// A server then cuts the response off, so that no client takes a part for the whole.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled while it holds a lock outside a tokio runtime with its timer enabled.
+    #[derive(Debug)]
+    pub struct ResponseBody<B> {
+        #[pin]
+        kind: Kind<B>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = KindProj]
+    enum Kind<B> {
+        Inner {
+            #[pin]
+            body: B,
+            // Dropped after `body`: its work is over before the resource is another's.
+            held: Option<Held>,
+        },
+        Problem { #[pin] body: Full<Bytes> },
+        Ended,
+    }
+}
+
+impl<B> ResponseBody<B> {
+    pub(crate) fn problem(body: Bytes) -> Self {
+        Self {
+            kind: Kind::Problem {
+                body: Full::new(body),
+            },
+        }
+    }
+}
+
+impl<B: Body> ResponseBody<B> {
+    pub(crate) fn new(body: B, held: Option<Held>) -> Self {
+        // A server need not poll a body that says it has ended.
+        let held = held.filter(|_| !body.is_end_stream());
+        Self {
+            kind: Kind::Inner { body, held },
+        }
+    }
+}
+
+impl<B> Body for ResponseBody<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let mut this = self.project();
+        match this.kind.as_mut().project() {
+            KindProj::Inner { mut body, held } => {
+                if let Some(held) = held
+                    && let Poll::Ready(reason) = held.poll_lost(cx)
+                {
+                    this.kind.set(Kind::Ended);
+                    return Poll::Ready(Some(Err(Rejection::lost(reason).into())));
+                }
+                let frame = ready!(body.as_mut().poll_frame(cx));
+                // Whoever reads may stop at the last frame without polling for the end behind it.
+                if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
+                    this.kind.set(Kind::Ended);
+                }
+                Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
+            }
+            KindProj::Problem { body } => body
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            KindProj::Ended => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.kind {
+            Kind::Inner { body, .. } => body.is_end_stream(),
+            Kind::Problem { body } => body.is_end_stream(),
+            Kind::Ended => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.kind {
+            Kind::Inner { body, .. } => body.size_hint(),
+            Kind::Problem { body } => body.size_hint(),
+            Kind::Ended => SizeHint::with_exact(0),
+        }
+    }
+}
+
+/// The inner body's default, for layers around this one that answer by themselves.
+impl<B: Default> Default for ResponseBody<B> {
+    fn default() -> Self {
+        Self {
+            kind: Kind::Inner {
+                body: B::default(),
+                held: None,
+            },
+        }
+    }
+}

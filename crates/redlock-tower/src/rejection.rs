@@ -1,0 +1,189 @@
+use std::{error::Error, fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use redlock_core::{AcquireError, AcquireErrorKind, LossReason};
+
+use crate::{KeyError, ResponseBody, problem::problem};
+
+/// A request that was refused, or cut off.
+///
+/// It is in the extensions of the response that tells the client of it, for layers further out.
+/// It is for the log: [`source`](Error::source) leads to what each node said.
+/// Neither it nor the answer names the key or the holder.
+///
+/// # Examples
+///
+/// ```
+/// use http::Response;
+/// use redlock_tower::Rejection;
+///
+/// fn report<B>(response: &Response<B>) {
+///     if let Some(rejection) = response.extensions().get::<Rejection>() {
+///         println!("{:?}: {rejection}", rejection.kind());
+///     }
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    cause: Cause,
+}
+
+#[derive(Clone, Debug)]
+enum Cause {
+    // Behind an `Arc`, because values in a response's extensions are cloned.
+    Acquire(Arc<AcquireError>),
+    Key(KeyError),
+    Lost(LossReason),
+}
+
+/// Why a request was refused, by who must act.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum RejectionKind {
+    /// Another request holds the resource, and the wait ran out: the client tries again later.
+    Contended,
+    /// The request names no resource though it must, or none that can be: the client must change it.
+    Key,
+    /// Too many requests of this process wait already: shed load.
+    Overloaded,
+    /// No usable majority of the nodes: the operator must look at them.
+    Unavailable,
+    /// The client of the nodes was closed: this replica is going away.
+    Closed,
+    /// The lease was lost, and the handler or the body was dropped unfinished.
+    Lost,
+    /// The layer asks for something that cannot be: the program must be changed.
+    Misuse,
+}
+
+impl Rejection {
+    pub(crate) fn lost(reason: LossReason) -> Self {
+        Self {
+            cause: Cause::Lost(reason),
+        }
+    }
+
+    /// Why the request was refused.
+    pub fn kind(&self) -> RejectionKind {
+        match &self.cause {
+            Cause::Key(_) => RejectionKind::Key,
+            Cause::Lost(_) => RejectionKind::Lost,
+            Cause::Acquire(error) => match error.kind() {
+                AcquireErrorKind::Contended => RejectionKind::Contended,
+                AcquireErrorKind::Overloaded => RejectionKind::Overloaded,
+                AcquireErrorKind::Closed => RejectionKind::Closed,
+                AcquireErrorKind::Misuse => RejectionKind::Misuse,
+                // Also for a kind that is not known here: it is the answer that lets nothing through
+                // and blames neither the request nor the program.
+                _ => RejectionKind::Unavailable,
+            },
+        }
+    }
+
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        match self.kind() {
+            RejectionKind::Contended => StatusCode::CONFLICT,
+            RejectionKind::Misuse => StatusCode::INTERNAL_SERVER_ERROR,
+            RejectionKind::Overloaded
+            | RejectionKind::Unavailable
+            | RejectionKind::Closed
+            | RejectionKind::Lost => StatusCode::SERVICE_UNAVAILABLE,
+            RejectionKind::Key => match &self.cause {
+                Cause::Key(error) => error.status(),
+                _ => StatusCode::BAD_REQUEST,
+            },
+        }
+    }
+
+    /// After which time it makes sense to try again; `None` if it never does.
+    ///
+    /// When a live holder will be done is not known, so a contended resource is worth another look
+    /// after a second, or earlier if the nodes know that it will be free by then.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.kind() {
+            RejectionKind::Contended => {
+                let freed = match &self.cause {
+                    Cause::Acquire(error) => error.remaining(),
+                    _ => None,
+                };
+                Some(freed.map_or(SOON, |freed| freed.min(SOON)))
+            }
+            RejectionKind::Overloaded | RejectionKind::Closed | RejectionKind::Lost => Some(SOON),
+            RejectionKind::Unavailable => Some(OUTAGE),
+            RejectionKind::Key | RejectionKind::Misuse => None,
+        }
+    }
+
+    /// The answer: `application/problem+json` as of RFC 9457.
+    ///
+    /// `Retry-After` counts whole seconds: it is rounded up, and never 0.
+    pub fn problem(&self) -> Response<Bytes> {
+        problem(self.status(), self.detail(), self.retry_after())
+    }
+
+    pub(crate) fn into_response<B>(self) -> Response<ResponseBody<B>> {
+        let mut response = self.problem().map(ResponseBody::problem);
+        response.extensions_mut().insert(self);
+        response
+    }
+
+    /// What the client is told.
+    fn detail(&self) -> &str {
+        if let Cause::Key(error) = &self.cause {
+            return error.detail();
+        }
+        match self.kind() {
+            RejectionKind::Contended => "another request holds the resource",
+            RejectionKind::Overloaded => "too many requests wait for the resource",
+            RejectionKind::Closed => "the server is shutting down",
+            RejectionKind::Lost => {
+                "the lock on the resource was lost; the request may be half done"
+            }
+            RejectionKind::Key | RejectionKind::Misuse => "the server's locking is set up wrongly",
+            RejectionKind::Unavailable => "the resource cannot be locked at the moment",
+        }
+    }
+}
+
+impl From<KeyError> for Rejection {
+    fn from(error: KeyError) -> Self {
+        Self {
+            cause: Cause::Key(error),
+        }
+    }
+}
+
+impl From<AcquireError> for Rejection {
+    fn from(error: AcquireError) -> Self {
+        Self {
+            cause: Cause::Acquire(Arc::new(error)),
+        }
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Acquire(_) => f.write_str("the resource could not be locked"),
+            Cause::Key(_) => f.write_str("the request does not say what to lock"),
+            Cause::Lost(reason) => write!(f, "the lease was lost: {reason}"),
+        }
+    }
+}
+
+impl Error for Rejection {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.cause {
+            Cause::Acquire(error) => Some(&**error),
+            Cause::Key(error) => Some(error),
+            Cause::Lost(_) => None,
+        }
+    }
+}
+
+/// When a holder, a queue or a replica may well have made room.
+const SOON: Duration = Duration::from_secs(1);
+/// When nodes that are down may be back.
+const OUTAGE: Duration = Duration::from_secs(5);
