@@ -1,0 +1,137 @@
+//! Which resource a request locks.
+
+use axum::{
+    Router,
+    body::Body,
+    extract::Path,
+    routing::{get, post},
+};
+use http::{HeaderName, HeaderValue, Request, StatusCode};
+use redlock_core::{Redlock, ResourceKey};
+use redlock_tower::{HeaderKey, KeyError, KeyExtractor, Lease, PathKey, RedlockLayer};
+use tower::ServiceExt;
+
+use crate::kit::{HEADER, Nodes, by_header, virtual_client};
+
+async fn extract<K: KeyExtractor<Request<()>>>(
+    key: &K,
+    request: http::request::Builder,
+) -> Result<Option<String>, StatusCode> {
+    let key = key.extract(&mut request.body(()).unwrap()).await;
+    key.map(|key| Some(key?.as_str().to_owned()))
+        .map_err(|error| error.status())
+}
+
+#[tokio::test]
+async fn a_header_names_the_resource() {
+    let named = extract(&by_header(), Request::get("/").header(HEADER, "42")).await;
+    assert_eq!(named, Ok(Some("test:42".to_owned())));
+}
+
+#[tokio::test]
+async fn a_missing_header_is_refused_only_if_it_is_required() {
+    assert_eq!(extract(&by_header(), Request::get("/")).await, Ok(None));
+    let required = by_header().required();
+    assert_eq!(
+        extract(&required, Request::get("/")).await,
+        Err(StatusCode::BAD_REQUEST)
+    );
+}
+
+#[tokio::test]
+async fn a_header_that_names_nothing_or_two_things_is_refused() {
+    let opaque = HeaderValue::from_bytes(b"\xff").unwrap();
+    let too_long = HeaderValue::from_str(&"x".repeat(600)).unwrap();
+    for value in [opaque, too_long, HeaderValue::from_static("")] {
+        let refused = extract(&by_header(), Request::get("/").header(HEADER, value)).await;
+        assert_eq!(refused, Err(StatusCode::BAD_REQUEST));
+    }
+    let twice = Request::get("/").header(HEADER, "1").header(HEADER, "2");
+    assert_eq!(
+        extract(&by_header(), twice).await,
+        Err(StatusCode::BAD_REQUEST)
+    );
+}
+
+#[tokio::test]
+async fn the_detail_does_not_repeat_the_key() {
+    let key = HeaderKey::new("test", HeaderName::from_static(HEADER));
+    let mut request = Request::get("/")
+        .header(HEADER, "s3cret".repeat(100))
+        .body(())
+        .unwrap();
+    let error = key.extract(&mut request).await.unwrap_err();
+    assert!(!error.detail().contains("s3cret"), "{error}");
+}
+
+async fn path_app() -> (Redlock, Router) {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let layer = |parameter| RedlockLayer::new(redlock.clone(), PathKey::new("order", parameter));
+    let handler =
+        async |Path(_): Path<(String, String)>, lease: Lease| lease.key().as_str().to_owned();
+    let app = Router::new()
+        .route(
+            "/shops/{shop}/orders/{order}",
+            post(handler).layer(layer("order")),
+        )
+        .route("/none", get(|| async {}).layer(layer("order")))
+        .route("/typo/{order}", get(|| async {}).layer(layer("ordre")));
+    (redlock, app)
+}
+
+async fn get_path(path: &str, method: &str) -> (StatusCode, String) {
+    let (_redlock, app) = path_app().await;
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .body(Body::empty())
+        .unwrap();
+    let response = app.oneshot(request).await.unwrap();
+    let status = response.status();
+    let body = axum::body::to_bytes(response.into_body(), 10_000)
+        .await
+        .unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_parameter_names_the_resource_and_stays_for_the_handler() {
+    let locked = (StatusCode::OK, "order:4 2".to_owned());
+    assert_eq!(get_path("/shops/7/orders/4%202", "POST").await, locked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_path_parameter_that_is_no_key_is_the_clients_fault() {
+    for id in ["x".repeat(600), "%01".to_owned(), "%ff".to_owned()] {
+        let (status, _) = get_path(&format!("/shops/7/orders/{id}"), "POST").await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{id}");
+    }
+}
+
+/// Through unlocked would be worse than an error.
+#[tokio::test(start_paused = true)]
+async fn a_parameter_that_the_route_does_not_have_is_the_programs_fault() {
+    for path in ["/none", "/typo/42"] {
+        let (status, body) = get_path(path, "GET").await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR, "{path}");
+        assert!(body.contains("path parameter"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_closure_names_the_resource_or_refuses_with_its_own_status() {
+    let by_query = |request: &Request<_>| match request.uri().query() {
+        None => Ok(None),
+        Some("") => Err(KeyError::new(StatusCode::UNAUTHORIZED, "who are you?")),
+        Some(query) => Ok(Some(ResourceKey::new("query", query)?)),
+    };
+    assert_eq!(extract(&by_query, Request::get("/")).await, Ok(None));
+    assert_eq!(
+        extract(&by_query, Request::get("/?")).await,
+        Err(StatusCode::UNAUTHORIZED)
+    );
+    assert_eq!(
+        extract(&by_query, Request::get("/?a")).await,
+        Ok(Some("query:a".to_owned()))
+    );
+}

@@ -1,0 +1,20 @@
+//! What the layer promises, as a user of tower, axum and hyper sees it.
+//!
+//! The nodes are in memory; a socket is there where a socket matters.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod kit;
+
+mod answers;
+mod cancellation;
+mod configuration;
+mod contract;
+mod extractors;
+mod hold;
+mod isolation;
+mod keys;
+mod loss;
+mod positions;
+mod replicas;
+mod serving;
