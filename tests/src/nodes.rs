@@ -161,6 +161,7 @@ struct Slot {
 
 impl Slot {
     fn take(servers: usize) -> Self {
+        assert!(servers <= MOST, "one test may run {MOST} servers");
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         let free = FREED.wait_while(free, |free| *free < servers);
         *free.unwrap_or_else(PoisonError::into_inner) -= servers;
@@ -175,5 +176,7 @@ impl Drop for Slot {
     }
 }
 
-static FREE: Mutex<usize> = Mutex::new(15);
+const MOST: usize = 15;
+
+static FREE: Mutex<usize> = Mutex::new(MOST);
 static FREED: Condvar = Condvar::new();

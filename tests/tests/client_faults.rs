@@ -96,6 +96,11 @@ async fn a_holder_that_was_paused_beyond_its_lease_does_nothing_more_under_it() 
         .renewal(Renewal::Manual)
         .ttl(TTL * 4);
     let guard = redlock.acquire_with("a", wait).await.unwrap();
+    let acquired = now();
+    assert!(
+        acquired > valid_until(&history),
+        "let in while it was valid"
+    );
     ours.write(&Event::of(guard.lease(), 0, Moment::Acquired));
     let before = (
         nodes.ask_all(&["GET", KEY]),

@@ -67,6 +67,38 @@ async fn s21_what_is_left_of_a_lost_lease_changes_nothing_of_the_next_owners() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s21_a_release_by_one_that_knows_nothing_of_its_loss_changes_nothing_either() {
+    let nodes = Nodes::start(5);
+    let (first, second) = (
+        client(nodes.urls(), TTL).await,
+        client(nodes.urls(), TTL).await,
+    );
+    for dropped in [false, true] {
+        let lost = hold(&first).await;
+        end_on_a_majority(&nodes, &["DEL", KEY]).await;
+        let next = hold(&second).await;
+        let before = keys(&nodes);
+        let comparisons = nodes.calls_in_all("get");
+        match dropped {
+            true => drop(lost),
+            // The key that it asks to be gone is gone, so there is nothing to complain of.
+            false => lost.release().await.unwrap(),
+        }
+        let look = || nodes.calls_in_all("get");
+        // Our own looks at the keys count too, so they come after this.
+        eventually("all are told", TTL / 10, look, |all| {
+            *all >= comparisons + 5
+        })
+        .await;
+        let after = keys(&nodes);
+        assert_eq!(after[..3], before[..3], "the next owner's keys");
+        assert!(after[3..].iter().all(|(owner, _)| owner.is_empty()));
+        next.release().await.unwrap();
+        nodes.become_empty(TTL / 10).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s04_an_extension_never_creates_a_key_again() {
     let nodes = Nodes::start(5);
     let redlock = client(nodes.urls(), TTL).await;
