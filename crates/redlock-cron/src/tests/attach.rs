@@ -1,5 +1,6 @@
 use super::*;
 use crate::attach::attach;
+use chrono::SubsecRound;
 use tokio_cron_scheduler::JobScheduler;
 use uuid::Uuid;
 
@@ -13,27 +14,37 @@ impl Clock for RealClock {
 }
 
 async fn runner(pattern: &str, zone: Tz) -> Arc<JobRunner> {
-    let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
-    let replica = Replica::new(redlock, "tests", Observer::new(None), Arc::new(RealClock)).unwrap();
-    let job = SingletonJob::cron("job", pattern, zone, |_| async { Ok::<_, BoxError>(()) });
-    replica.job(job).unwrap()
+    job(&replica(Observer::new(None)).await, "job", pattern, zone)
+}
+
+async fn replica(observer: Observer) -> Arc<Replica> {
+    let redlock = Redlock::builder().in_memory_nodes(1);
+    let redlock = redlock.build().await.unwrap();
+    Replica::new(redlock, "tests", observer, Arc::new(RealClock)).unwrap()
+}
+
+fn job(replica: &Arc<Replica>, name: &str, pattern: &str, zone: Tz) -> Arc<JobRunner> {
+    let work = |_| async { Ok::<_, BoxError>(()) };
+    replica
+        .job(SingletonJob::cron(name, pattern, zone, work))
+        .unwrap()
 }
 
 async fn stored(scheduler: &JobScheduler, id: Uuid) -> Option<DateTime<Utc>> {
     scheduler.clone().next_tick_for_job(id).await.unwrap()
 }
 
-/// Waits until the scheduler would wake the job up at `next`.
-async fn wait_for(scheduler: &JobScheduler, id: Uuid, next: Option<DateTime<Utc>>) {
+async fn wait_until<F: Future<Output = bool>>(condition: impl Fn() -> F) {
     let until = Instant::now() + Duration::from_secs(20);
-    while stored(scheduler, id).await != next {
-        assert!(
-            Instant::now() < until,
-            "{:?}, not {next:?}",
-            stored(scheduler, id).await
-        );
+    while !condition().await {
+        assert!(Instant::now() < until, "it did not happen");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Waits until the scheduler would wake the job up at `next`.
+async fn wait_for(scheduler: &JobScheduler, id: Uuid, next: Option<DateTime<Utc>>) {
+    wait_until(|| async { stored(scheduler, id).await == next }).await;
 }
 
 /// The scheduler on its own keeps the offset that the zone has when the job is created, so that of
@@ -79,5 +90,44 @@ async fn the_scheduler_forgets_a_job_that_is_gone() {
     scheduler.start().await.unwrap();
     wait_for(&scheduler, id, None).await;
     assert_eq!(gone.strong_count(), 0);
+    scheduler.clone().shutdown().await.unwrap();
+}
+
+/// More jobs are due at once than the scheduler's channel has places, so it loses activations.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tick_whose_activation_is_lost_is_found_a_second_later() {
+    const JOBS: usize = 24;
+    let scheduler = JobScheduler::new_with_channel_size(JOBS / 3).await.unwrap();
+    let (tell, mut reports) = unbounded_channel();
+    let hook = move |report: &TickReport| drop(tell.send(report.clone()));
+    let replica = replica(Observer::new(Some(Box::new(hook)))).await;
+    let tick = (RealClock.now() + TimeDelta::seconds(3)).trunc_subsecs(0);
+    let pattern = tick.format("%S %M %H %d %m * %Y").to_string();
+    let mut jobs = Vec::new();
+    for index in 0..JOBS {
+        let runner = job(&replica, &format!("job-{index}"), &pattern, Tz::UTC);
+        jobs.push((attach(&scheduler, &runner).await.unwrap(), runner));
+    }
+    let context = scheduler.context();
+    // Nothing takes activations out of the channel until all are sent.
+    let taking = context.job_code.write().await;
+    scheduler.start().await.unwrap();
+    for (id, _runner) in &jobs {
+        wait_until(|| async {
+            let mut store = context.metadata_storage.write().await;
+            let job = store.get(*id).await.unwrap().unwrap();
+            job.last_tick.is_some()
+        })
+        .await;
+    }
+    drop(taking);
+    let mut late = 0;
+    for _ in 0..JOBS {
+        let report = timeout(Duration::from_secs(20), reports.recv());
+        let report = report.await.expect("a tick was lost").unwrap();
+        assert_eq!((report.tick(), report.outcome()), (tick, Outcome::Ok));
+        late += usize::from(report.lag() >= Duration::from_secs(1));
+    }
+    assert!(late > 0, "no activation was lost");
     scheduler.clone().shutdown().await.unwrap();
 }
