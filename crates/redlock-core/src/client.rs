@@ -54,6 +54,9 @@ struct Client {
 }
 
 impl Redlock {
+    /// The shortest time to live that may be asked for: 100 ms.
+    pub const MIN_TTL: Duration = Duration::from_millis(100);
+
     /// Starts to describe a client.
     pub fn builder() -> RedlockBuilder {
         RedlockBuilder::new()

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use redlock_proto::{RetryPolicy, Timing};
 
-use crate::{BuildError, Wait, queue::QueueLimits};
+use crate::{BuildError, Redlock, Wait, queue::QueueLimits};
 
 /// What the builder settled, checked.
 #[derive(Clone, Debug)]
@@ -18,14 +18,13 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
     pub(crate) const LONGEST_MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// The timing of a lease, or what is wrong with its time to live.
     ///
     /// Nodes count in whole milliseconds, so the rest is cut off before anything is computed from it.
     pub(crate) fn timing(&self, ttl: Duration) -> Result<Timing, String> {
-        let (min, max) = (Self::MIN_TTL, self.max_ttl);
+        let (min, max) = (Redlock::MIN_TTL, self.max_ttl);
         if ttl < min || ttl > max {
             return Err(format!(
                 "{ttl:?} is not between {min:?} and the client's max_ttl of {max:?}"
@@ -48,10 +47,10 @@ impl Settings {
         range(
             "max_ttl",
             self.max_ttl,
-            Self::MIN_TTL,
+            Redlock::MIN_TTL,
             Self::LONGEST_MAX_TTL,
         )?;
-        range("ttl", self.ttl, Self::MIN_TTL, self.max_ttl)?;
+        range("ttl", self.ttl, Redlock::MIN_TTL, self.max_ttl)?;
         range("node_timeout", self.node_timeout, ms, 60 * second)?;
         range("connect_timeout", self.connect_timeout, ms, 60 * second)?;
         if !(0.0..=0.25).contains(&self.clock_rate_error) {

@@ -92,9 +92,10 @@ impl Replica {
             }
         };
         let ttl = job.ttl.unwrap_or(self.ttl);
-        if !(SHORTEST_TTL..=retention).contains(&ttl) {
+        let shortest = Redlock::MIN_TTL;
+        if !(shortest..=retention).contains(&ttl) {
             let message = format!(
-                "{ttl:?} is not between {SHORTEST_TTL:?} and the client's max_ttl of {retention:?}"
+                "{ttl:?} is not between {shortest:?} and the client's max_ttl of {retention:?}"
             );
             return Err(SetupError::misuse("ttl", message));
         }
@@ -105,6 +106,3 @@ impl Replica {
 /// tokio-cron-scheduler looks at its jobs every half second, so a shorter limit would refuse ticks
 /// that are not late at all.
 const SHORTEST_START_WITHIN: Duration = Duration::from_secs(1);
-
-/// The client's own bound.
-const SHORTEST_TTL: Duration = Duration::from_millis(100);

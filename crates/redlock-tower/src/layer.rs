@@ -164,11 +164,10 @@ impl RedlockLayerBuilder {
     pub fn build<K>(self, key: K) -> Result<RedlockLayer<K>, ConfigError> {
         let mut options = AcquireOptions::new();
         if let Some(ttl) = self.ttl {
-            let max = self.redlock.max_ttl();
-            if ttl < MIN_TTL || ttl > max {
-                let message = format!(
-                    "{ttl:?} is not between {MIN_TTL:?} and the client's max_ttl of {max:?}"
-                );
+            let (min, max) = (Redlock::MIN_TTL, self.redlock.max_ttl());
+            if ttl < min || ttl > max {
+                let message =
+                    format!("{ttl:?} is not between {min:?} and the client's max_ttl of {max:?}");
                 return Err(ConfigError {
                     field: "ttl",
                     message,
@@ -209,6 +208,3 @@ impl fmt::Display for ConfigError {
 }
 
 impl Error for ConfigError {}
-
-/// As [`AcquireOptions::ttl`] has it.
-const MIN_TTL: Duration = Duration::from_millis(100);
