@@ -15,7 +15,8 @@ async fn acquires(redlock: &Redlock) -> Vec<Duration> {
     let mut times = Vec::new();
     for _ in 0..100 {
         let started = now();
-        let guard = redlock.acquire("a").await.unwrap();
+        let acquire = within("an acquire", TTL, redlock.acquire("a"));
+        let guard = acquire.await.unwrap();
         times.push(now() - started);
         guard.release().await.unwrap();
     }
@@ -55,7 +56,8 @@ async fn l02_a_dead_minority_does_not_fail_an_acquire() {
     let after = client(nodes.urls(), TTL).await;
     for redlock in [before, after] {
         for _ in 0..20 {
-            let guard = redlock.try_acquire("a").await.unwrap();
+            let acquire = within("an acquire", TTL, redlock.try_acquire("a"));
+            let guard = acquire.await.unwrap();
             guard.extend().await.unwrap();
             guard.release().await.unwrap();
         }

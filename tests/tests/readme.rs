@@ -1,0 +1,86 @@
+//! The code in the README compiles: it stands here again, and a test compares the two.
+
+#![expect(
+    dead_code,
+    reason = "what the README shows is compiled here and run by the crates' own examples"
+)]
+
+use std::time::Duration;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+async fn a_handler(listener: tokio::net::TcpListener) -> Result<(), BoxError> {
+    use axum::{Router, extract::Path, routing::post};
+    use redlock_core::Redlock;
+    use redlock_tower::{Lease, PathKey, RedlockLayer};
+
+    let nodes = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
+    let redlock = Redlock::builder().nodes(nodes).build().await?;
+    let one_per_order = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).layer(one_per_order));
+    axum::serve(listener, app).await?;
+
+    async fn pay(Path(order_id): Path<u64>, lease: Lease) -> String {
+        // No other request for this order runs now, on any replica.
+        format!(
+            "order {order_id} is paid, with {:?} to spare\n",
+            lease.remaining()
+        )
+    }
+    Ok(())
+}
+
+async fn close_books(
+    _: redlock_cron::chrono::DateTime<redlock_cron::chrono::Utc>,
+) -> Result<(), BoxError> {
+    Ok(())
+}
+
+async fn a_job(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
+    use redlock_cron::{Run, SingletonJob, SingletonScheduler};
+    use redlock_cron::{chrono_tz::Europe::Berlin, tokio_cron_scheduler::JobScheduler};
+
+    let wakes = JobScheduler::new_with_channel_size(1024).await?;
+    let jobs = SingletonScheduler::builder(redlock, wakes)
+        .namespace("billing")
+        .build()?;
+    let close_day = SingletonJob::cron("close-day", "0 0 2 * * *", Berlin, |run: Run| async move {
+        close_books(run.tick()).await // dropped if its lease is lost
+    });
+    jobs.add(close_day).await?;
+    jobs.start().await?;
+    // When the process is asked to end: no new run starts, and those in flight get half a minute.
+    let report = jobs.shutdown(Duration::from_secs(30)).await;
+    drop(report);
+    Ok(())
+}
+
+async fn send_report() {}
+
+async fn anything_else(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
+    let guard = redlock.acquire("report:2026-11").await?;
+    let sent = guard.run(send_report()).await?; // dropped if the lease is lost
+    guard.release().await?; // or drop the guard
+    drop(sent);
+    Ok(())
+}
+
+#[test]
+fn every_line_of_code_in_the_readme_is_compiled_here() {
+    // White space aside: what is one line there may be laid out otherwise here.
+    let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+    let here = squeeze(include_str!("readme.rs"));
+    let readme = include_str!("../../README.md");
+    let blocks: Vec<_> = readme.split("```rust\n").skip(1).collect();
+    assert_eq!(blocks.len(), 3);
+    for line in blocks
+        .iter()
+        .flat_map(|block| block.split("```").next())
+        .flat_map(str::lines)
+    {
+        assert!(
+            here.contains(&squeeze(line)),
+            "the README has a line of its own: {line}"
+        );
+    }
+}
