@@ -55,13 +55,15 @@ async fn a_job(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
     Ok(())
 }
 
-async fn send_report() {}
+async fn send_report() -> usize {
+    1
+}
 
 async fn anything_else(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
     let guard = redlock.acquire("report:2026-11").await?;
     let sent = guard.run(send_report()).await?; // dropped if the lease is lost
     guard.release().await?; // or drop the guard
-    drop(sent);
+    assert_eq!(sent, 1);
     Ok(())
 }
 
