@@ -133,3 +133,11 @@ pub(crate) async fn settle() {
         tokio::task::yield_now().await;
     }
 }
+
+/// What a future comes to within a minute; a test whose client forgot something fails, and does not
+/// hang.
+pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(60 * SECOND, future)
+        .await
+        .expect("nothing here takes a minute")
+}
