@@ -49,6 +49,7 @@ async fn s21_what_is_left_of_a_lost_lease_changes_nothing_of_the_next_owners() {
 
         let error = lost.extend().await.unwrap_err();
         assert_eq!(error.kind(), ExtendErrorKind::Lost, "{error}");
+        assert!(!lost.lease().is_held());
         let reason = within("the loss", TTL / 10, lost.lease().lost()).await;
         assert_eq!(reason, LossReason::Revoked);
         let again = lost.extend().await.unwrap_err();

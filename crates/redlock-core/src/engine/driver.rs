@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use redlock_proto::{Instant, Outcome, OwnerId, Quorum, RetryPolicy, Timing, Verb};
 use tokio::{
     select,
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::yield_now,
 };
 
@@ -13,11 +13,11 @@ use super::{
     acquisitions::Acquisition,
     command::{Command, WeakEngineHandle},
     leases::HeldLease,
-    link::{Done, Op},
+    link::{Done, LinkState, Op},
     round::{Round, RoundKind},
     timers::Timers,
 };
-use crate::{AcquireError, NodeReport, clock::Clock};
+use crate::{AcquireError, NodeAnswer, NodeReport, clock::Clock};
 
 /// What the driver needs to know of its client.
 #[derive(Clone, Copy, Debug)]
@@ -56,15 +56,31 @@ pub(super) enum Timer {
 pub(super) struct Outbox {
     name: Arc<str>,
     link: mpsc::UnboundedSender<Vec<Op>>,
+    state: watch::Receiver<LinkState>,
     gathered: Vec<Op>,
 }
 
 impl Outbox {
-    pub(super) fn new(name: Arc<str>, link: mpsc::UnboundedSender<Vec<Op>>) -> Self {
+    pub(super) fn new(
+        name: Arc<str>,
+        link: mpsc::UnboundedSender<Vec<Op>>,
+        state: watch::Receiver<LinkState>,
+    ) -> Self {
         Self {
             name,
             link,
+            state,
             gathered: Vec::new(),
+        }
+    }
+
+    /// What is known of a node that was asked and has not answered.
+    fn unanswered(&self) -> NodeAnswer {
+        match &*self.state.borrow() {
+            LinkState::Down(reason) => NodeAnswer::NotExecuted {
+                reason: Arc::clone(reason),
+            },
+            LinkState::Connecting | LinkState::Up => NodeAnswer::Pending,
         }
     }
 }
@@ -291,12 +307,16 @@ impl Driver {
         self.config.clock.now()
     }
 
+    /// A line per node on a round, for an error.
     pub(super) fn reports(&self, round: u64) -> Vec<NodeReport> {
-        let names = self.outboxes.iter().map(|outbox| Arc::clone(&outbox.name));
-        self.rounds
-            .get(&round)
-            .map(|round| round.reports(names))
-            .unwrap_or_default()
+        let Some(round) = self.rounds.get(&round) else {
+            return Vec::new();
+        };
+        let report = |(node, outbox): (usize, &Outbox)| NodeReport {
+            node: Arc::clone(&outbox.name),
+            answer: round.answer(node).unwrap_or_else(|| outbox.unanswered()),
+        };
+        self.outboxes.iter().enumerate().map(report).collect()
     }
 
     fn close(&mut self, answer: Option<oneshot::Sender<()>>) {

@@ -108,7 +108,15 @@ impl Driver {
             .state
             .on_extension(entry.started, verdict, extension.votes(), now);
         held.shared.extend(held.state.deadline());
-        let lost = matches!(action, Some(LeaseAction::Lost(_)));
+        let lost = match action {
+            // Views are told before the extender is: an error that says "lost" must not meet a lease
+            // that says "held".
+            Some(LeaseAction::Lost(loss)) => {
+                held.shared.end(loss.into());
+                true
+            }
+            _ => false,
+        };
         for extender in held.extenders.drain(..) {
             // Whoever asked may have stopped waiting.
             let _ = extender.send(match verdict {

@@ -7,7 +7,7 @@ use super::{
     link::{Done, OpError},
     timers::TimerKey,
 };
-use crate::{NodeAnswer, NodeReport, ReleaseError};
+use crate::{NodeAnswer, ReleaseError};
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
@@ -73,31 +73,21 @@ impl Round {
         outcome
     }
 
-    /// A line per node, for an error.
-    pub(super) fn reports(&self, names: impl Iterator<Item = Arc<str>>) -> Vec<NodeReport> {
-        let report = |(node, answer): (Arc<str>, &Option<Result<Reply, OpError>>)| {
-            let answer = match answer {
-                None => NodeAnswer::Pending,
-                Some(Ok(Reply::Done)) => NodeAnswer::Granted,
-                Some(Ok(Reply::Held { remaining })) => NodeAnswer::Held {
-                    remaining: *remaining,
-                },
-                Some(Ok(Reply::Missing)) => NodeAnswer::Missing,
-                Some(Err(OpError {
-                    may_have_run: true,
-                    reason,
-                })) => NodeAnswer::Unknown {
-                    reason: Arc::clone(reason),
-                },
-                Some(Err(OpError {
-                    may_have_run: false,
-                    reason,
-                })) => NodeAnswer::NotExecuted {
-                    reason: Arc::clone(reason),
-                },
-            };
-            NodeReport { node, answer }
-        };
-        names.zip(&self.answers).map(report).collect()
+    /// What a node said, for an error; `None` if it has said nothing.
+    pub(super) fn answer(&self, node: usize) -> Option<NodeAnswer> {
+        Some(match self.answers.get(node)?.as_ref()? {
+            Ok(Reply::Done) => NodeAnswer::Granted,
+            Ok(Reply::Held { remaining }) => NodeAnswer::Held {
+                remaining: *remaining,
+            },
+            Ok(Reply::Missing) => NodeAnswer::Missing,
+            Err(error) => {
+                let reason = Arc::clone(&error.reason);
+                match error.may_have_run {
+                    true => NodeAnswer::Unknown { reason },
+                    false => NodeAnswer::NotExecuted { reason },
+                }
+            }
+        })
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn start(
     for (index, node) in nodes.into_iter().enumerate() {
         let (ops, received) = mpsc::unbounded_channel();
         let (state, watched) = watch::channel(LinkState::Connecting);
-        outboxes.push(Outbox::new(node.name(), ops));
+        outboxes.push(Outbox::new(node.name(), ops, watched.clone()));
         states.push(watched);
         tasks.push(Link {
             index,

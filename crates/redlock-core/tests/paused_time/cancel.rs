@@ -3,6 +3,7 @@
 use std::pin::pin;
 
 use futures_util::poll;
+use redlock_core::{AcquireOptions, Renewal};
 
 use crate::fixtures::{Faults, MS, SECOND, client, faulty, keys, settle};
 
@@ -86,16 +87,23 @@ async fn l03_an_acquire_dropped_after_any_number_of_polls_leaves_no_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn l03_a_waiter_that_goes_away_gives_its_place_up() {
+async fn l03_a_waiter_that_goes_away_asks_no_more() {
     let nodes = faulty(3);
     let (redlock, other) = (client(&nodes).await, client(&nodes).await);
-    let held = other.acquire("key").await.unwrap();
+    let silent = AcquireOptions::new()
+        .ttl(30 * SECOND)
+        .renewal(Renewal::Manual);
+    let held = other.acquire_with("key", silent).await.unwrap();
     for wait in 0..30 {
         let acquire = redlock.acquire("key");
         assert!(tokio::time::timeout(wait * 13 * MS, acquire).await.is_err());
     }
+    settle().await;
+    let asked = nodes[0].requests();
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(nodes[0].requests(), asked);
     drop(held);
-    tokio::time::sleep(SECOND).await;
+    settle().await;
     assert_eq!(keys(&nodes), [0; 3]);
 }
 

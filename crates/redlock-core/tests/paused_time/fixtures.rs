@@ -1,7 +1,10 @@
 //! Fixtures: nodes in memory behind a link that can be slow, silent or cut.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,6 +22,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) struct FaultyNode {
     pub(crate) node: MemoryNode,
     faults: Arc<Mutex<Faults>>,
+    requests: Arc<AtomicUsize>,
 }
 
 /// What the link does to a call that is made now.
@@ -41,7 +45,13 @@ impl FaultyNode {
         Self {
             node: MemoryNode::new(),
             faults: Arc::default(),
+            requests: Arc::default(),
         }
+    }
+
+    /// How many requests were sent to it so far.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
     }
 
     pub(crate) fn set(&self, faults: Faults) {
@@ -69,6 +79,7 @@ impl Node for FaultyNode {
             Ok(Box::new(FaultySession {
                 inner,
                 faults: this.faults,
+                requests: this.requests,
             }) as Box<dyn Session>)
         }
         .boxed()
@@ -79,11 +90,13 @@ struct FaultySession {
     // tokio's mutex is fair, so requests that are delayed alike arrive in order.
     inner: Arc<tokio::sync::Mutex<Box<dyn Session>>>,
     faults: Arc<Mutex<Faults>>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Session for FaultySession {
     fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers> {
         let faults = *self.faults.lock().expect("no fixture panics");
+        self.requests.fetch_add(requests.len(), Ordering::SeqCst);
         let (inner, requests) = (Arc::clone(&self.inner), requests.to_vec());
         async move {
             if faults.black_hole {

@@ -231,3 +231,14 @@ async fn a_client_without_a_majority_is_not_built() {
         AcquireErrorKind::NoQuorum
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_node_that_is_down_is_told_with_its_reason() {
+    let nodes = faulty(5);
+    let redlock = client(&nodes).await;
+    nodes.iter().for_each(|node| node.node.stop());
+    tokio::time::sleep(3 * SECOND).await;
+    let error = redlock.try_acquire("key").await.unwrap_err();
+    let lines = error.to_string();
+    assert_eq!(lines.matches("the node is stopped").count(), 5, "{lines}");
+}

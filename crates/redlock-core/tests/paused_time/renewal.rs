@@ -210,3 +210,19 @@ async fn a_view_learns_of_the_release() {
     assert_eq!(reason, LossReason::Released);
     assert_eq!(view.remaining(), Duration::ZERO);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_extension_that_says_lost_meets_no_view_that_says_held() {
+    for _ in 0..50 {
+        let nodes = faulty(3);
+        let redlock = client(&nodes).await;
+        let manual = AcquireOptions::new().renewal(Renewal::Manual);
+        let guard = redlock.acquire_with("key", manual).await.unwrap();
+        nodes.iter().for_each(|node| node.node.clear());
+        assert_eq!(
+            guard.extend().await.unwrap_err().kind(),
+            ExtendErrorKind::Lost
+        );
+        assert!(!guard.lease().is_held());
+    }
+}
