@@ -1,19 +1,30 @@
 //! What can be asked of a layer.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{Ready, ready},
+    time::Duration,
+};
 
 use axum::body::Body;
 use http::{Request, Response};
-use redlock_core::Redlock;
+use redlock_core::{Redlock, Wait};
 use redlock_tower::{ConfigError, HeaderKey, RedlockLayer};
-use tower::{Layer, ServiceExt, service_fn};
+use tokio::time::Instant;
+use tower::{Layer, ServiceExt, service_fn, util::ServiceFn};
 
-use crate::kit::{KEY, Nodes, by_header, request};
+use crate::kit::{KEY, Nodes, by_header, request, virtual_client};
 
 fn with_ttl(redlock: &Redlock, ttl: Duration) -> Result<RedlockLayer<HeaderKey>, ConfigError> {
     RedlockLayer::builder(redlock.clone())
         .ttl(ttl)
         .build(by_header())
+}
+
+type Outcome = Ready<Result<Response<Body>, Infallible>>;
+
+fn handler() -> ServiceFn<fn(Request<Body>) -> Outcome> {
+    service_fn(|_| ready(Ok(Response::new(Body::empty()))))
 }
 
 #[tokio::test]
@@ -34,11 +45,36 @@ async fn a_time_to_live_out_of_range_is_told_when_the_layer_is_built() {
 async fn a_time_to_live_that_a_layer_takes_is_one_that_a_client_takes() {
     let client = Nodes::new().client().clock_rate_error(0.25);
     let redlock = client.build().await.unwrap();
-    let service =
-        service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
     for ttl in [Duration::from_millis(100), redlock.ttl(), redlock.max_ttl()] {
-        let service = with_ttl(&redlock, ttl).unwrap().layer(service);
+        let service = with_ttl(&redlock, ttl).unwrap().layer(handler());
         let response = service.oneshot(request(KEY)).await.unwrap();
         assert_eq!(response.status(), 200, "{ttl:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_as_long_as_it_was_asked_to() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let _holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
+    let default = RedlockLayer::builder(redlock.clone());
+    let waits = [
+        (default.clone().wait(Wait::Never), Duration::ZERO),
+        (default.clone().wait(Wait::UpTo(WAIT)), WAIT),
+        (default, Duration::from_secs(5)),
+    ];
+    for (builder, wait) in waits {
+        let service = builder.build(by_header()).unwrap().layer(handler());
+        let start = Instant::now();
+        let response = service.oneshot(request(KEY)).await.unwrap();
+        assert_eq!(response.status(), 409);
+        let waited = start.elapsed();
+        assert!(
+            waited >= wait && waited < wait + SLACK,
+            "{waited:?} for {wait:?}"
+        );
+    }
+}
+
+const WAIT: Duration = Duration::from_millis(300);
+/// Timers have a resolution of a millisecond.
+const SLACK: Duration = Duration::from_millis(10);

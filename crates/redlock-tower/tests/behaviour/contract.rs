@@ -43,7 +43,8 @@ async fn the_inner_service_is_made_ready_under_the_lock_and_then_called() {
     let (mut service, mut handle) = mock_service(&virtual_client(&nodes).await);
     handle.allow(0);
 
-    let mut response = pin!(service.ready().await.unwrap().call(request(KEY)));
+    let service = in_time(service.ready()).await.unwrap();
+    let mut response = pin!(service.call(request(KEY)));
     let call = async {
         nodes.have_keys(1).await;
         let_others_run().await;

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::kit::{KEY, Nodes, Server, by_header, is_free, request, virtual_client};
+use crate::kit::{KEY, Nodes, Server, by_header, in_time, is_free, request, virtual_client};
 
 type Frames = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, &'static str>> + Send>>;
 
@@ -242,7 +242,11 @@ async fn the_inner_body_is_gone_before_its_lock_is() {
         .unwrap()
         .into_body();
     assert!(ended.frame().await.is_none());
-    assert_eq!(looks.recv().await, Some(true), "at the end");
+    assert_eq!(in_time(looks.recv()).await, Some(true), "at the end");
     drop(service.oneshot(request(KEY)).await.unwrap());
-    assert_eq!(looks.recv().await, Some(true), "when it is dropped");
+    assert_eq!(
+        in_time(looks.recv()).await,
+        Some(true),
+        "when it is dropped"
+    );
 }
