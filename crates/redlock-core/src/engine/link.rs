@@ -1,21 +1,16 @@
 //! The link to one node: its connection, what is in flight on it, and what is owed to it.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, StreamExt, future::BoxFuture, poll, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt};
 use redlock_proto::{Reply, Request, Verb};
 use tokio::{
     select,
     sync::{mpsc, watch},
-    task::unconstrained,
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::tasks::random_bits;
+use super::{flow::Flow, tasks::random_bits};
 use crate::node::{Answers, Node, Session};
 
 /// The limits of a link.
@@ -71,30 +66,6 @@ pub(super) struct Link {
     pub(super) state: watch::Sender<LinkState>,
     pub(super) owed: VecDeque<Op>,
 }
-
-/// What flows over one connection.
-struct Flow {
-    session: Box<dyn Session>,
-    queue: VecDeque<Op>,
-    /// Releases that the node refused to run, to be sent once more.
-    again: VecDeque<Op>,
-    calls: FuturesUnordered<BoxFuture<'static, Answered>>,
-    // By the order in which they were sent, so the first is the oldest.
-    in_flight: BTreeMap<u64, Call>,
-    next_call: u64,
-    idle_since: Instant,
-    /// An empty call is due.
-    beat: bool,
-}
-
-struct Call {
-    sent: Instant,
-    ops: Vec<Op>,
-    /// It repeats what was refused, and is not repeated itself.
-    again: bool,
-}
-
-type Answered = (u64, Answers);
 
 impl Link {
     /// Keeps the node connected and passes requests to it until the driver is gone.
@@ -344,67 +315,9 @@ impl Link {
     }
 }
 
-impl Flow {
-    fn new(session: Box<dyn Session>) -> Self {
-        Self {
-            session,
-            queue: VecDeque::new(),
-            again: VecDeque::new(),
-            calls: FuturesUnordered::new(),
-            in_flight: BTreeMap::new(),
-            next_call: 0,
-            idle_since: Instant::now(),
-            beat: false,
-        }
-    }
-
-    /// Makes one call; returns its answer if it is there already.
-    async fn send(&mut self, ops: Vec<Op>, again: bool) -> Option<Answered> {
-        let id = self.next_call;
-        self.next_call += 1;
-        let requests: Vec<Request> = ops.iter().map(|op| op.request.clone()).collect();
-        let call = self.session.call(&requests);
-        // Unconstrained: a runtime that is out of budget would answer "pending" before the request
-        // was passed on, and the next call would overtake this one.
-        let mut call = unconstrained(async move { (id, call.await) }).boxed();
-        self.in_flight.insert(
-            id,
-            Call {
-                sent: Instant::now(),
-                ops,
-                again,
-            },
-        );
-        match poll!(&mut call) {
-            std::task::Poll::Ready(answered) => Some(answered),
-            std::task::Poll::Pending => {
-                self.calls.push(call);
-                None
-            }
-        }
-    }
-
-    /// For how long the oldest call has waited for its answer.
-    fn silence(&self) -> Duration {
-        self.in_flight
-            .first_key_value()
-            .map_or(Duration::ZERO, |(_, call)| call.sent.elapsed())
-    }
-
-    fn next_check(&self, config: &LinkConfig) -> Instant {
-        match self.in_flight.first_key_value() {
-            None => self.idle_since + BEAT,
-            Some((_, oldest)) if oldest.sent.elapsed() < config.lag_after => {
-                oldest.sent + config.lag_after
-            }
-            Some((_, oldest)) => oldest.sent + config.give_up_after(),
-        }
-    }
-}
-
 impl LinkConfig {
     /// After how long without an answer the connection is replaced.
-    fn give_up_after(&self) -> Duration {
+    pub(super) fn give_up_after(&self) -> Duration {
         (self.lag_after * 4).max(Duration::from_secs(2))
     }
 }
@@ -418,6 +331,5 @@ const MOST_CALLS: usize = 32;
 /// What a node is owed is bounded; the oldest releases are those that end by themselves first.
 const MOST_OWED: usize = 10_000;
 
-const BEAT: Duration = Duration::from_secs(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);

@@ -9,6 +9,7 @@
 mod acquisitions;
 mod command;
 mod driver;
+mod flow;
 mod holding;
 mod leases;
 mod link;
