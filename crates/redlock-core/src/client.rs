@@ -127,6 +127,8 @@ impl Redlock {
     /// Acquires a lease on `key` as `options` say.
     ///
     /// Callers of one process take their turns in order, one of them contends at a time.
+    /// When they have followed each other for a quarter of a second, the next leaves a gap of 25 ms for
+    /// other processes.
     /// It asks all nodes at once and is decided by a strict majority, so that a minority which is
     /// down, slow or hung neither fails nor delays it.
     /// A wait ends by its deadline, at most one time limit of a node (half a second by default)
@@ -161,6 +163,9 @@ impl Redlock {
         let wait = options.wait.unwrap_or(client.settings.wait);
         let wait_until = client.clock.now() + wait.duration();
         let turn = client.turn(&key, wait).await?;
+        if let Some(pause) = turn.pause(client.clock.now()) {
+            tokio::time::sleep(pause.min(wait.duration())).await;
+        }
         let request = AcquireRequest {
             encoded: client.key_space.encode(&key),
             key,
@@ -169,6 +174,7 @@ impl Redlock {
             wait_until,
         };
         let holding = client.engine.acquire(request).await?;
+        turn.won(client.clock.now());
         Ok(LockGuard::new(holding, turn))
     }
 

@@ -3,8 +3,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
+use redlock_proto::{Instant, Streak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::ResourceKey;
@@ -35,6 +37,7 @@ struct Places {
 struct Entry {
     turns: Arc<Semaphore>,
     interested: usize,
+    streak: Streak,
 }
 
 /// A place in the queue of one key.
@@ -53,7 +56,7 @@ pub(crate) struct Place {
 pub(crate) struct Turn {
     // Dropped in this order: the next caller's turn first, then the entry if there is none.
     _permit: OwnedSemaphorePermit,
-    _place: Place,
+    place: Place,
 }
 
 /// Too many callers wait.
@@ -88,6 +91,7 @@ impl LocalQueue {
         let entry = places.entries.entry(key.clone()).or_insert_with(|| Entry {
             turns: Arc::new(Semaphore::new(1)),
             interested: 0,
+            streak: Streak::default(),
         });
         entry.interested += 1;
         let turns = Arc::clone(&entry.turns);
@@ -116,7 +120,7 @@ impl Place {
         let permit = Arc::clone(&self.turns).acquire_owned().await;
         Turn {
             _permit: permit.expect("the queue never closes its semaphores"),
-            _place: self,
+            place: self,
         }
     }
 
@@ -125,8 +129,28 @@ impl Place {
         let permit = Arc::clone(&self.turns).try_acquire_owned().ok()?;
         Some(Turn {
             _permit: permit,
-            _place: self,
+            place: self,
         })
+    }
+}
+
+impl Turn {
+    /// How long to wait before contending, so that other processes get their turn too.
+    pub(crate) fn pause(&self, now: Instant) -> Option<Duration> {
+        self.streak(|streak| streak.pause(now))
+    }
+
+    /// The key was won in this turn.
+    pub(crate) fn won(&self, now: Instant) {
+        self.streak(|streak| {
+            streak.on_won(now);
+            None
+        });
+    }
+
+    fn streak(&self, f: impl FnOnce(&mut Streak) -> Option<Duration>) -> Option<Duration> {
+        let Place { queue, key, .. } = &self.place;
+        f(&mut queue.places().entries.get_mut(key)?.streak)
     }
 }
 

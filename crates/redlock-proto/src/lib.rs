@@ -42,6 +42,7 @@ mod release;
 mod request;
 mod retry;
 mod store;
+mod streak;
 mod timing;
 mod votes;
 
@@ -57,6 +58,7 @@ pub use self::{
     request::{Reply, Request, Verb},
     retry::{Next, RetryPolicy},
     store::Store,
+    streak::Streak,
     timing::Timing,
     votes::{Vote, Votes},
 };

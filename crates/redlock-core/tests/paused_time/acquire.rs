@@ -1,6 +1,13 @@
 //! Acquiring, waiting and releasing, in paused time.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use crate::fixtures::{MS, SECOND, client, client_of, faulty, keys, settle};
 use futures_util::poll;
@@ -204,4 +211,38 @@ async fn l05_a_release_that_is_not_confirmed_says_so_and_hides_nothing() {
     assert_eq!(error.kind(), ReleaseErrorKind::Unconfirmed);
     assert!(error.ends_within() <= 10 * SECOND);
     assert_eq!(error.reports().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_queue_never_empties_does_not_starve_others() {
+    let nodes = faulty(3);
+    let mut shares = Vec::new();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let redlock = client(&nodes).await;
+        let share = Arc::new(AtomicUsize::new(0));
+        shares.push(Arc::clone(&share));
+        for _ in 0..8 {
+            let (redlock, share) = (redlock.clone(), Arc::clone(&share));
+            tasks.spawn(async move {
+                let patient = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+                loop {
+                    let guard = redlock.acquire_with("key", patient.clone()).await.unwrap();
+                    tokio::time::sleep(2 * MS).await;
+                    share.fetch_add(1, Ordering::SeqCst);
+                    drop(guard);
+                }
+            });
+        }
+    }
+    tokio::time::sleep(60 * SECOND).await;
+    tasks.shutdown().await;
+    let shares: Vec<_> = shares
+        .iter()
+        .map(|share| share.load(Ordering::SeqCst))
+        .collect();
+    let all: usize = shares.iter().sum();
+    assert!(shares.iter().all(|share| share * 10 > all), "{shares:?}");
+    // A minute has room for 30,000 holds; the gaps and the retries cost a fifth at most.
+    assert!(all > 24_000, "{shares:?}");
 }
