@@ -181,7 +181,8 @@ impl RedlockBuilder {
 
     /// Checks the settings, connects to the nodes and starts the client.
     ///
-    /// It waits until every node has been reached or has failed, at most `connect_timeout`.
+    /// It waits until every node has been reached or has failed, 100 ms more than `connect_timeout` at
+    /// most.
     ///
     /// # Errors
     ///
@@ -236,7 +237,7 @@ impl RedlockBuilder {
             let reports = connected(&mut states, names, connect_timeout).await;
             let up = reports
                 .iter()
-                .filter(|report| report.answer == NodeAnswer::Granted)
+                .filter(|report| report.answer == NodeAnswer::Reachable)
                 .count();
             if up < quorum.majority() {
                 return Err(BuildError::no_quorum(quorum.majority(), reports));
@@ -349,7 +350,7 @@ async fn connected(
         );
         let answer = match known.await {
             Ok(Ok(known)) => match &*known {
-                LinkState::Up => NodeAnswer::Granted,
+                LinkState::Up => NodeAnswer::Reachable,
                 LinkState::Down(reason) => NodeAnswer::NotExecuted {
                     reason: Arc::clone(reason),
                 },

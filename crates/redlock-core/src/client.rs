@@ -69,7 +69,7 @@ impl Redlock {
         key_space: KeySpace,
         settings: Settings,
     ) -> Self {
-        let queue = LocalQueue::new(settings.queue);
+        let queue = LocalQueue::new(settings.queue, clock);
         let closing = CancellationToken::new();
         let client = Client {
             engine,
@@ -163,8 +163,9 @@ impl Redlock {
         let wait = options.wait.unwrap_or(client.settings.wait);
         let wait_until = client.clock.now() + wait.duration();
         let turn = client.turn(&key, wait).await?;
-        if let Some(pause) = turn.pause(client.clock.now()) {
-            tokio::time::sleep(pause.min(wait.duration())).await;
+        if let Some(pause) = turn.pause().filter(|pause| *pause <= wait.duration()) {
+            tokio::time::sleep(pause).await;
+            turn.paused();
         }
         let request = AcquireRequest {
             encoded: client.key_space.encode(&key),
@@ -174,7 +175,11 @@ impl Redlock {
             wait_until,
         };
         let holding = client.engine.acquire(request).await?;
-        turn.won(client.clock.now());
+        turn.won();
+        // The answer may have waited for this caller, whose thread was blocked or paused meanwhile.
+        if !holding.lease().is_held() {
+            return Err(AcquireError::expired());
+        }
         Ok(LockGuard::new(holding, turn))
     }
 

@@ -134,7 +134,10 @@ impl NodeConfig {
     /// A ready pool, and how to call its server in errors and logs.
     ///
     /// One connection is taken out of the pool for good, and another whenever it breaks.
-    /// The connection must be made on the client's runtime, so the pool must be used for nothing else.
+    /// A connection that the pool made before lives on the runtime that made it, so that runtime must
+    /// outlive the client; the client's own are made on its thread.
+    /// The pool's connections must have no `concurrency_limit`: it would let requests overtake each
+    /// other.
     /// A pool cannot be asked for its server's address, so two pools of one server are not noticed.
     pub fn pool(name: impl Into<Arc<str>>, pool: Pool) -> Self {
         Self(NodeSpec::Pool {

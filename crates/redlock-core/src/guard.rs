@@ -9,7 +9,8 @@ use crate::{
 /// The owner of a lease.
 ///
 /// While it lives, the client renews the lease (unless [`Renewal::Manual`](crate::Renewal) was asked
-/// for), and no other caller of this process or another gets one on the same resource.
+/// for); while the lease is held, no other caller of this process or another gets one on the same
+/// resource.
 ///
 /// # Dropping
 ///
@@ -54,8 +55,8 @@ impl LockGuard {
     ///
     /// The deadline is looked at before each poll of `work`; when it has passed, `work` is dropped
     /// before this returns.
-    /// Work that blocks its thread cannot be dropped in time: it must ask [`Lease::is_held`] before
-    /// each step that matters, and the resource should check for itself.
+    /// Work that blocks its thread cannot be dropped in time, and may even finish late: it must ask
+    /// [`Lease::is_held`] before each step that matters, and the resource should check for itself.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use redlock_proto::NodeKey;
 use sha2::{Digest, Sha256};
 
 use crate::ResourceKey;
@@ -29,7 +30,7 @@ impl KeySpace {
     ///
     /// Injective within a namespace: a long name becomes its SHA-256 under a prefix of its own, so
     /// that it can never meet a short name that looks like a hash.
-    pub(crate) fn encode(&self, key: &ResourceKey) -> Arc<str> {
+    pub(crate) fn encode(&self, key: &ResourceKey) -> NodeKey {
         match self {
             Self::Verbatim => key.as_str().into(),
             Self::Namespace(Namespace(namespace)) => match key.as_str() {
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     fn encode(space: &KeySpace, name: &str) -> String {
-        space.encode(&name.parse().unwrap()).to_string()
+        space.encode(&name.parse().unwrap()).as_str().to_owned()
     }
 
     #[test]

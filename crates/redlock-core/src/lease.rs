@@ -133,14 +133,13 @@ impl LeaseShared {
         }
     }
 
-    /// Moves the deadline, later only, unless somebody has seen the lease expire.
+    /// Moves the deadline, later only, unless somebody has seen the lease end; then `false`.
     ///
     /// Whoever was told of a loss acts on it, so a lease never comes back.
-    pub(crate) fn extend(&self, deadline: Instant) {
+    pub(crate) fn extend(&self, deadline: Instant) -> bool {
         let mut validity = self.look();
-        if validity.over.is_none() {
-            validity.deadline = validity.deadline.max(deadline);
-        }
+        validity.deadline = validity.deadline.max(deadline);
+        validity.over.is_none()
     }
 
     /// Ends the lease; the first reason stays.
@@ -200,8 +199,8 @@ mod tests {
         let start = clock.now();
         let mut lost = pin!(lease.lost());
         assert!(futures_util::poll!(lost.as_mut()).is_pending());
-        lease.shared.extend(start + Duration::from_secs(8));
-        lease.shared.extend(start + Duration::from_secs(2));
+        assert!(lease.shared.extend(start + Duration::from_secs(8)));
+        assert!(lease.shared.extend(start + Duration::from_secs(2)));
         assert_eq!(lost.await, LossReason::Expired);
         assert_eq!(clock.now().saturating_since(start), Duration::from_secs(8));
     }
@@ -211,7 +210,7 @@ mod tests {
         let (lease, clock) = lease(Duration::from_secs(5));
         tokio::time::advance(Duration::from_secs(5)).await;
         assert!(!lease.is_held());
-        lease.shared.extend(clock.now() + Duration::from_secs(5));
+        assert!(!lease.shared.extend(clock.now() + Duration::from_secs(5)));
         assert!(!lease.is_held());
     }
 

@@ -9,14 +9,16 @@ use std::{
 use redlock_proto::{Instant, Streak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::ResourceKey;
+use crate::{ResourceKey, clock::Clock};
 
 /// Where the callers of one process wait for each other, first come, first served.
 ///
-/// An entry lives exactly as long as somebody holds or awaits its key.
+/// An entry lives as long as somebody holds or awaits its key, and for the length of a gap after that:
+/// a caller that comes back at once has left none for other processes, and its streak goes on.
 #[derive(Debug)]
 pub(crate) struct LocalQueue {
     limits: QueueLimits,
+    clock: Clock,
     places: Mutex<Places>,
 }
 
@@ -30,7 +32,12 @@ pub(crate) struct QueueLimits {
 #[derive(Debug, Default)]
 struct Places {
     entries: HashMap<ResourceKey, Entry>,
+    /// Those who hold or await a key.
     taken: usize,
+    /// The keys that somebody holds or awaits.
+    busy: usize,
+    /// At this many entries, those that are over are swept out.
+    sweep_at: usize,
 }
 
 #[derive(Debug)]
@@ -38,6 +45,8 @@ struct Entry {
     turns: Arc<Semaphore>,
     interested: usize,
     streak: Streak,
+    /// Since when nobody is interested, if so.
+    idle_since: Instant,
 }
 
 /// A place in the queue of one key.
@@ -67,9 +76,10 @@ pub(crate) enum QueueFull {
 }
 
 impl LocalQueue {
-    pub(crate) fn new(limits: QueueLimits) -> Arc<Self> {
+    pub(crate) fn new(limits: QueueLimits, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
             limits,
+            clock,
             places: Mutex::default(),
         })
     }
@@ -78,21 +88,25 @@ impl LocalQueue {
     ///
     /// The caller whose turn it is does not count as waiting, hence one more than each limit.
     pub(crate) fn enter(self: &Arc<Self>, key: &ResourceKey) -> Result<Place, QueueFull> {
+        let now = self.clock.now();
         let mut places = self.places();
         let ahead = places.entries.get(key).map_or(0, |entry| entry.interested);
         if ahead > self.limits.per_key {
             return Err(QueueFull::PerKey);
         }
-        let waiting = places.taken - places.entries.len();
-        if ahead > 0 && waiting >= self.limits.total {
+        if ahead > 0 && places.taken - places.busy >= self.limits.total {
             return Err(QueueFull::Total);
         }
         places.taken += 1;
-        let entry = places.entries.entry(key.clone()).or_insert_with(|| Entry {
-            turns: Arc::new(Semaphore::new(1)),
-            interested: 0,
-            streak: Streak::default(),
-        });
+        places.busy += usize::from(ahead == 0);
+        places.sweep(now);
+        let entry = places
+            .entries
+            .entry(key.clone())
+            .or_insert_with(|| Entry::new(now));
+        if ahead == 0 && entry.is_over(now) {
+            entry.streak = Streak::default();
+        }
         entry.interested += 1;
         let turns = Arc::clone(&entry.turns);
         Ok(Place {
@@ -105,12 +119,37 @@ impl LocalQueue {
     #[cfg(test)]
     fn is_empty(&self) -> bool {
         let places = self.places();
-        places.entries.is_empty() && places.taken == 0
+        places.busy == 0 && places.taken == 0 && places.entries.values().all(|e| e.interested == 0)
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
         // Nothing panics while the lock is held.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    fn sweep(&mut self, now: Instant) {
+        if self.entries.len() >= self.sweep_at {
+            self.entries.retain(|_, entry| !entry.is_over(now));
+            self.sweep_at = (2 * self.entries.len()).max(64);
+        }
+    }
+}
+
+impl Entry {
+    fn new(now: Instant) -> Self {
+        Self {
+            turns: Arc::new(Semaphore::new(1)),
+            interested: 0,
+            streak: Streak::default(),
+            idle_since: now,
+        }
+    }
+
+    /// Whether nobody was interested for long enough to let another process in.
+    fn is_over(&self, now: Instant) -> bool {
+        self.interested == 0 && now.saturating_since(self.idle_since) >= Streak::PAUSE
     }
 }
 
@@ -136,32 +175,42 @@ impl Place {
 
 impl Turn {
     /// How long to wait before contending, so that other processes get their turn too.
-    pub(crate) fn pause(&self, now: Instant) -> Option<Duration> {
-        self.streak(|streak| streak.pause(now))
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        let now = self.place.queue.clock.now();
+        self.place.with_streak(|streak| streak.pause(now))?
+    }
+
+    /// The pause was made.
+    pub(crate) fn paused(&self) {
+        self.place.with_streak(Streak::on_paused);
     }
 
     /// The key was won in this turn.
-    pub(crate) fn won(&self, now: Instant) {
-        self.streak(|streak| {
-            streak.on_won(now);
-            None
-        });
+    pub(crate) fn won(&self) {
+        let now = self.place.queue.clock.now();
+        self.place.with_streak(|streak| streak.on_won(now));
     }
+}
 
-    fn streak(&self, f: impl FnOnce(&mut Streak) -> Option<Duration>) -> Option<Duration> {
-        let Place { queue, key, .. } = &self.place;
-        f(&mut queue.places().entries.get_mut(key)?.streak)
+impl Place {
+    fn with_streak<T>(&self, f: impl FnOnce(&mut Streak) -> T) -> Option<T> {
+        let mut places = self.queue.places();
+        let entry = places.entries.get_mut(&self.key)?;
+        Some(f(&mut entry.streak))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        let now = self.queue.clock.now();
         let mut places = self.queue.places();
         places.taken -= 1;
+        // An entry is there for as long as somebody is interested.
         if let Some(entry) = places.entries.get_mut(&self.key) {
             entry.interested -= 1;
             if entry.interested == 0 {
-                places.entries.remove(&self.key);
+                entry.idle_since = now;
+                places.busy -= 1;
             }
         }
     }
@@ -174,7 +223,10 @@ mod tests {
     use std::{pin::pin, task::Poll};
 
     fn queue(per_key: usize, total: usize) -> Arc<LocalQueue> {
-        LocalQueue::new(QueueLimits { per_key, total })
+        let clock = Clock::Tokio {
+            origin: tokio::time::Instant::now(),
+        };
+        LocalQueue::new(QueueLimits { per_key, total }, clock)
     }
 
     fn key(name: &str) -> ResourceKey {
@@ -229,5 +281,16 @@ mod tests {
         ];
         assert_eq!(queue.enter(&key("b")).unwrap_err(), QueueFull::Total);
         assert!(queue.enter(&key("c")).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn l09_keys_used_once_do_not_accumulate() {
+        let queue = queue(10, 10);
+        for name in 0..20_000 {
+            drop(queue.enter(&key(&name.to_string())).unwrap().turn().await);
+            tokio::time::advance(Duration::from_millis(1)).await;
+            let kept = queue.places().entries.len();
+            assert!(kept <= 64, "{kept} entries are kept");
+        }
     }
 }

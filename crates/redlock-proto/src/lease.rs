@@ -98,21 +98,25 @@ impl LeaseState {
             return self.lose(Loss::Expired);
         }
         match self.renewal {
-            Renewal::Due(at) if now >= at => self.extend(),
+            Renewal::Due(at) if now >= at => {
+                self.renewal = Renewal::UnderWay;
+                Some(LeaseAction::Extend)
+            }
             _ => None,
         }
     }
 
-    /// The holder asks for an extension now; `None` if one is under way or the lease is over.
-    pub fn extend(&mut self) -> Option<LeaseAction> {
-        match self.renewal {
-            Renewal::Due(_) => {
-                self.renewal = Renewal::UnderWay;
-                Some(LeaseAction::Extend)
-            }
-            Renewal::Off => Some(LeaseAction::Extend),
-            Renewal::UnderWay | Renewal::Over => None,
+    /// The holder asks for an extension now; whether a round may be started for it.
+    pub fn extend(&mut self) -> bool {
+        if let Renewal::Due(_) = self.renewal {
+            self.renewal = Renewal::UnderWay;
         }
+        self.is_live()
+    }
+
+    /// A view of the lease has seen the deadline pass, and whoever looked acts on it.
+    pub fn expire(&mut self) -> Option<LeaseAction> {
+        self.is_live().then(|| self.lose(Loss::Expired))?
     }
 
     /// The round that [`LeaseAction::Extend`] asks for, with requests sent after `now`.
@@ -274,7 +278,8 @@ mod tests {
         let mut lease = lease(1_000, true);
         assert_eq!(lease.release(), [0, 1, 2]);
         assert_eq!(lease.on_timer(ms(500)), None);
-        assert_eq!(lease.extend(), None);
+        assert!(!lease.extend());
+        assert_eq!(lease.expire(), None);
         let extended = ExtensionVerdict::Extended {
             deadline: ms(2_000),
         };

@@ -34,6 +34,7 @@
 mod attempt;
 mod extension;
 mod instant;
+mod key;
 mod lease;
 mod outcome;
 mod owner;
@@ -50,6 +51,7 @@ pub use self::{
     attempt::{Attempt, AttemptVerdict, Failure, FailureKind, Grant},
     extension::{Extension, ExtensionVerdict},
     instant::Instant,
+    key::NodeKey,
     lease::{LeaseAction, LeaseState, Loss},
     outcome::Outcome,
     owner::OwnerId,

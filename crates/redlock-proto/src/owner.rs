@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// The value under which one attempt holds a key: 128 random bits, used once.
+/// The value under which one attempt holds a key: random, and used once.
 ///
 /// Whoever knows it can release the lock, so it is a capability: `Debug` does not show it, and it
 /// has no `Display`.
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct OwnerId([u8; 16]);
 
 impl OwnerId {
-    /// An owner made of these 128 random bits.
+    /// An owner made of these bits, such as those of a random UUID.
     pub const fn from_random(bits: [u8; 16]) -> Self {
         Self(bits)
     }

@@ -1,6 +1,6 @@
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use crate::{Outcome, OwnerId};
+use crate::{NodeKey, Outcome, OwnerId};
 
 /// One operation on one node.
 ///
@@ -13,8 +13,8 @@ use crate::{Outcome, OwnerId};
 pub struct Request {
     /// What to do.
     pub verb: Verb,
-    /// The key on the node, already encoded.
-    pub key: Arc<str>,
+    /// The key on the node.
+    pub key: NodeKey,
     /// On whose behalf.
     pub owner: OwnerId,
 }

@@ -1,6 +1,6 @@
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use crate::{Instant, OwnerId, Reply, Request, Verb};
+use crate::{Instant, NodeKey, OwnerId, Reply, Request, Verb};
 
 /// What a node does, as a model: the keys it has, and the effect of each [`Request`].
 ///
@@ -11,7 +11,7 @@ use crate::{Instant, OwnerId, Reply, Request, Verb};
 /// so that keys used once do not accumulate.
 #[derive(Debug, Default)]
 pub struct Store {
-    keys: HashMap<Arc<str>, Held>,
+    keys: HashMap<NodeKey, Held>,
     sweep_at: usize,
 }
 
@@ -44,7 +44,7 @@ impl Store {
                     owner: request.owner,
                     until: now + ttl,
                 };
-                self.keys.insert(Arc::clone(&request.key), held);
+                self.keys.insert(request.key.clone(), held);
                 Reply::Done
             }
             (Verb::Extend { ttl }, Some(held)) if held.owner == request.owner => {

@@ -25,14 +25,15 @@ impl Streak {
         self.began.get_or_insert(now);
     }
 
-    /// How long the next turn must wait before it contends; this ends the streak if it must.
-    pub fn pause(&mut self, now: Instant) -> Option<Duration> {
+    /// How long the next turn must wait before it contends, if it must.
+    pub fn pause(&self, now: Instant) -> Option<Duration> {
         let began = self.began?;
-        if now.saturating_since(began) < Self::LONGEST {
-            return None;
-        }
+        (now.saturating_since(began) >= Self::LONGEST).then_some(Self::PAUSE)
+    }
+
+    /// The gap was left: the next win begins another streak.
+    pub fn on_paused(&mut self) {
         self.began = None;
-        Some(Self::PAUSE)
     }
 }
 
@@ -52,10 +53,8 @@ mod tests {
         streak.on_won(ms(1_200));
         assert_eq!(streak.pause(ms(1_249)), None);
         assert_eq!(streak.pause(ms(1_250)), Some(Streak::PAUSE));
-        assert_eq!(
-            streak.pause(ms(9_000)),
-            None,
-            "the next streak begins with the next win"
-        );
+        assert_eq!(streak.pause(ms(1_251)), Some(Streak::PAUSE), "not left yet");
+        streak.on_paused();
+        assert_eq!(streak.pause(ms(9_000)), None, "the next win begins another");
     }
 }

@@ -145,7 +145,7 @@ impl Driver {
             ttl: request.timing.ttl(),
         };
         for node in 0..self.config.quorum.nodes() {
-            self.send(node, Some(round), verb, &request.encoded, owner, None);
+            self.send(node, round, verb, &request.encoded, owner, None);
         }
         round
     }

@@ -3,7 +3,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use redlock_proto::{Instant, Timing};
+use redlock_proto::{Instant, NodeKey, Timing};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Holding;
@@ -41,7 +41,7 @@ pub(super) enum Command {
 pub(crate) struct AcquireRequest {
     pub(crate) key: ResourceKey,
     /// The key as the nodes know it.
-    pub(crate) encoded: Arc<str>,
+    pub(crate) encoded: NodeKey,
     pub(crate) timing: Timing,
     pub(crate) renew: bool,
     pub(crate) wait_until: Instant,

@@ -2,10 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redlock_proto::{Instant, Outcome, OwnerId, Quorum, RetryPolicy, Timing, Verb};
+use redlock_proto::{Instant, NodeKey, Outcome, OwnerId, Quorum, RetryPolicy, Timing, Verb};
 use tokio::{
     select,
-    sync::{mpsc, oneshot, watch},
+    sync::{
+        mpsc::{self, error::SendError},
+        oneshot, watch,
+    },
     task::yield_now,
 };
 
@@ -13,7 +16,7 @@ use super::{
     acquisitions::Acquisition,
     command::{Command, WeakEngineHandle},
     leases::HeldLease,
-    link::{Done, LinkState, Op},
+    link::{Done, LinkState, Op, OpError},
     round::{Round, RoundKind},
     timers::Timers,
 };
@@ -77,7 +80,8 @@ impl Outbox {
     /// What is known of a node that was asked and has not answered.
     fn unanswered(&self) -> NodeAnswer {
         match &*self.state.borrow() {
-            LinkState::Down(reason) => NodeAnswer::NotExecuted {
+            // Its last call may be among those that it executed.
+            LinkState::Down(reason) => NodeAnswer::Unknown {
                 reason: Arc::clone(reason),
             },
             LinkState::Connecting | LinkState::Up => NodeAnswer::Pending,
@@ -237,6 +241,8 @@ impl Driver {
                 if let Some(verdict) = release.on_time_limit() {
                     self.released(id, verdict);
                 }
+                // Whatever is still owed to a node is its link's business.
+                self.rounds.remove(&id);
             }
         }
     }
@@ -277,24 +283,25 @@ impl Driver {
     pub(super) fn send(
         &mut self,
         node: usize,
-        round: Option<u64>,
+        round: u64,
         verb: Verb,
-        key: &Arc<str>,
+        key: &NodeKey,
         owner: OwnerId,
         owed_until: Option<tokio::time::Instant>,
     ) {
-        if let Some(round) = round.and_then(|id| self.rounds.get_mut(&id)) {
+        if let Some(round) = self.rounds.get_mut(&round) {
             round.open += 1;
         }
         let request = redlock_proto::Request {
             verb,
-            key: Arc::clone(key),
+            key: key.clone(),
             owner,
         };
         self.outboxes[node].gathered.push(Op {
             request,
             round,
             owed_until,
+            repeated: false,
         });
     }
 
@@ -345,11 +352,26 @@ impl Driver {
     }
 
     fn flush(&mut self) {
-        for outbox in &mut self.outboxes {
-            if !outbox.gathered.is_empty() {
-                // A link ends only after the driver.
-                let _ = outbox.link.send(std::mem::take(&mut outbox.gathered));
+        let mut undelivered = Vec::new();
+        for (node, outbox) in self.outboxes.iter_mut().enumerate() {
+            if outbox.gathered.is_empty() {
+                continue;
             }
+            // A link ends before the driver only if the code of a node panicked.
+            if let Err(SendError(ops)) = outbox.link.send(std::mem::take(&mut outbox.gathered)) {
+                undelivered.extend(ops.into_iter().map(|op| (node, op.round)));
+            }
+        }
+        for (node, round) in undelivered {
+            let error = OpError {
+                may_have_run: false,
+                reason: "the node's code panicked".into(),
+            };
+            self.on_result(Some(Done {
+                node,
+                round,
+                result: Err(error),
+            }));
         }
     }
 

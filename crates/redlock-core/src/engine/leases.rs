@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redlock_proto::{
-    ExtensionVerdict, Grant, LeaseAction, LeaseState, Loss, OwnerId, Quorum, Release,
+    ExtensionVerdict, Grant, LeaseAction, LeaseState, Loss, NodeKey, OwnerId, Quorum, Release,
     ReleaseVerdict, Timing, Verb, Votes,
 };
 use tokio::sync::oneshot;
@@ -21,12 +21,11 @@ use crate::{ExtendError, ReleaseError, lease::LeaseShared};
 #[derive(Debug)]
 pub(super) struct HeldLease {
     pub(super) state: LeaseState,
-    encoded: Arc<str>,
+    encoded: NodeKey,
     owner: OwnerId,
     timing: Timing,
     shared: Arc<LeaseShared>,
     timer: Option<TimerKey>,
-    extenders: Vec<oneshot::Sender<Result<(), ExtendError>>>,
 }
 
 impl Driver {
@@ -55,7 +54,6 @@ impl Driver {
             timing,
             shared: Arc::clone(&shared),
             timer: None,
-            extenders: Vec::new(),
         };
         self.leases.insert(id, held);
         self.set_lease_timer(id);
@@ -74,19 +72,18 @@ impl Driver {
         self.follow_lease(id, action);
     }
 
-    /// The holder asks for an extension.
+    /// The holder asks for an extension, in a round of its own.
     pub(super) fn extend_now(&mut self, id: u64, answer: oneshot::Sender<Result<(), ExtendError>>) {
-        let Some(held) = self.leases.get_mut(&id) else {
-            return;
-        };
-        if !held.state.is_live() {
+        let live = self
+            .leases
+            .get_mut(&id)
+            .is_some_and(|held| held.state.extend());
+        match live {
+            true => self.start_extension(id, Some(answer)),
             // Whoever asked may have stopped waiting.
-            let _ = answer.send(Err(ExtendError::lost(Vec::new())));
-            return;
+            false => drop(answer.send(Err(ExtendError::lost(Vec::new())))),
         }
-        held.extenders.push(answer);
-        let action = held.state.extend();
-        self.follow_lease(id, action);
+        self.set_lease_timer(id);
     }
 
     /// A round of extension was decided.
@@ -94,41 +91,43 @@ impl Driver {
         self.decided(round);
         let reports = self.reports(round);
         let now = self.now();
-        let Some(entry) = self.rounds.get(&round) else {
+        let Some(entry) = self.rounds.get_mut(&round) else {
             return;
         };
-        let RoundKind::Extension { lease, extension } = &entry.kind else {
+        let started = entry.started;
+        let RoundKind::Extension {
+            lease,
+            extension,
+            answer,
+        } = &mut entry.kind
+        else {
             return;
         };
-        let id = *lease;
-        let Some(held) = self.leases.get_mut(&id) else {
-            return;
-        };
-        let action = held
-            .state
-            .on_extension(entry.started, verdict, extension.votes(), now);
-        held.shared.extend(held.state.deadline());
-        let lost = match action {
-            // Views are told before the extender is: an error that says "lost" must not meet a lease
-            // that says "held".
-            Some(LeaseAction::Lost(loss)) => {
-                held.shared.end(loss.into());
-                true
+        let (id, answer) = (*lease, answer.take());
+        let mut action = None;
+        let mut held = self.leases.get_mut(&id);
+        if let Some(held) = &mut held {
+            let votes = extension.votes();
+            action = held.state.on_extension(started, verdict, votes, now);
+            if !held.shared.extend(held.state.deadline()) {
+                action = held.state.expire();
             }
-            _ => false,
-        };
-        for extender in held.extenders.drain(..) {
+        }
+        let live = held.is_some_and(|held| held.state.is_live());
+        // Views are told before the holder is: an error that says "lost" must not meet a lease that
+        // says "held".
+        self.follow_lease(id, action);
+        if let Some(answer) = answer {
             // Whoever asked may have stopped waiting.
-            let _ = extender.send(match verdict {
-                _ if lost => Err(ExtendError::lost(reports.clone())),
+            let _ = answer.send(match verdict {
+                _ if !live => Err(ExtendError::lost(reports)),
                 ExtensionVerdict::Extended { .. } => Ok(()),
-                _ => Err(ExtendError::unconfirmed(reports.clone())),
+                _ => Err(ExtendError::unconfirmed(reports)),
             });
         }
         if verdict == ExtensionVerdict::Failed {
             tracing::debug!("no majority confirmed an extension; the lease keeps its deadline");
         }
-        self.follow_lease(id, action);
     }
 
     /// The guard is gone: nothing is extended any more, and nodes are told to let the key go.
@@ -158,7 +157,7 @@ impl Driver {
     pub(super) fn send_release(
         &mut self,
         nodes: &[usize],
-        key: &Arc<str>,
+        key: &NodeKey,
         owner: OwnerId,
         timing: Timing,
         answer: Option<oneshot::Sender<Result<(), ReleaseError>>>,
@@ -180,7 +179,7 @@ impl Driver {
         let round = self.start_round(kind, now, self.config.node_timeout);
         for node in nodes {
             let owed = Self::owed_until(&timing);
-            self.send(*node, Some(round), Verb::Release, key, owner, owed);
+            self.send(*node, round, Verb::Release, key, owner, owed);
         }
     }
 
@@ -209,33 +208,38 @@ impl Driver {
 
     fn follow_lease(&mut self, id: u64, action: Option<LeaseAction>) {
         match action {
-            Some(LeaseAction::Extend) => self.start_extension(id),
+            Some(LeaseAction::Extend) => self.start_extension(id, None),
             Some(LeaseAction::Lost(loss)) => self.lost(id, loss),
             None => {}
         }
         self.set_lease_timer(id);
     }
 
-    fn start_extension(&mut self, id: u64) {
+    fn start_extension(
+        &mut self,
+        id: u64,
+        answer: Option<oneshot::Sender<Result<(), ExtendError>>>,
+    ) {
         let now = self.now();
         let quorum: Quorum = self.config.quorum;
         let Some(held) = self.leases.get(&id) else {
             return;
         };
-        let (key, owner, timing) = (Arc::clone(&held.encoded), held.owner, held.timing);
+        let (key, owner, timing) = (held.encoded.clone(), held.owner, held.timing);
         let limit = self.limit_within(&timing);
         let extension = held.state.extension(quorum, now);
         let round = self.start_round(
             RoundKind::Extension {
                 lease: id,
                 extension,
+                answer,
             },
             now,
             limit,
         );
         for node in 0..quorum.nodes() {
             let verb = Verb::Extend { ttl: timing.ttl() };
-            self.send(node, Some(round), verb, &key, owner, None);
+            self.send(node, round, verb, &key, owner, None);
         }
     }
 
@@ -244,9 +248,6 @@ impl Driver {
             return;
         };
         held.shared.end(loss.into());
-        for extender in held.extenders.drain(..) {
-            let _ = extender.send(Err(ExtendError::lost(Vec::new())));
-        }
         tracing::warn!(reason = ?loss, "a lease was lost before its release");
     }
 

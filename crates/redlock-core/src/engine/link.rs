@@ -1,6 +1,6 @@
 //! The link to one node: its connection, what is in flight on it, and what is owed to it.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt};
 use redlock_proto::{Reply, Request, Verb};
@@ -10,8 +10,12 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
-use super::{flow::Flow, tasks::random_bits};
-use crate::node::{Answers, Node, Session};
+use super::{
+    flow::{Flow, LeftBehind},
+    owed::Owed,
+    tasks::random_bits,
+};
+use crate::node::{Answers, CallError, Node, Session};
 
 /// The limits of a link.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +40,11 @@ pub(crate) enum LinkState {
 pub(super) struct Op {
     pub(super) request: Request,
     /// The round that wants to know what becomes of it.
-    pub(super) round: Option<u64>,
-    /// For a release: until when it is worth delivering, should the connection be gone.
+    pub(super) round: u64,
+    /// For a release: until when it is worth making, should it fail at first.
     pub(super) owed_until: Option<Instant>,
+    /// It has failed before.
+    pub(super) repeated: bool,
 }
 
 /// What became of an [`Op`].
@@ -64,7 +70,7 @@ pub(super) struct Link {
     pub(super) ops: mpsc::UnboundedReceiver<Vec<Op>>,
     pub(super) done: mpsc::UnboundedSender<Done>,
     pub(super) state: watch::Sender<LinkState>,
-    pub(super) owed: VecDeque<Op>,
+    pub(super) owed: Owed,
 }
 
 impl Link {
@@ -151,61 +157,54 @@ impl Link {
     /// Passes requests on; returns why the connection was given up, `None` if the driver is gone.
     async fn serve(&mut self, session: Box<dyn Session>) -> Option<Arc<str>> {
         let mut flow = Flow::new(session);
-        let now = Instant::now();
-        let owed = self
-            .owed
-            .drain(..)
-            .filter(|op| op.owed_until.is_some_and(|until| until > now));
-        flow.queue.extend(owed);
+        self.owed.due_now();
         loop {
             let filled = self.fill(&mut flow).await;
             let next_check = flow.next_check(&self.config);
+            let next_check = self
+                .owed
+                .due()
+                .map_or(next_check, |due| due.min(next_check));
             let lost = match filled {
                 Err(lost) => Some(lost),
                 Ok(()) => select! {
                     biased;
                     Some((id, answer)) = flow.calls.next() => self.answer(&mut flow, id, answer).err(),
                     ops = self.ops.recv() => {
-                        flow.queue.extend(ops?);
-                        self.leave_behind(&mut flow);
+                        flow.push(ops?);
                         None
                     }
-                    () = sleep_until(next_check) => self.check(&mut flow),
+                    () = sleep_until(next_check) => self.given_up(&flow),
                 },
             };
             if let Some(reason) = lost {
-                let in_flight = std::mem::take(&mut flow.in_flight);
-                for op in in_flight.into_values().flat_map(|call| call.ops) {
-                    self.fail(op, true, &reason);
-                }
-                for op in flow.again.drain(..).chain(flow.queue.drain(..)) {
-                    self.fail(op, false, &reason);
-                }
+                let (sent, unsent) = flow.into_ops();
+                sent.for_each(|op| self.fail(op, true, &reason));
+                unsent
+                    .into_iter()
+                    .for_each(|op| self.fail(op, false, &reason));
                 return Some(reason);
             }
         }
     }
 
-    /// Sends what is queued, as much as may be in flight.
-    ///
-    /// Each call is polled as it is made, so that calls are on their way in the order of the queue.
+    /// Sends what can be sent; an error is the reason why the connection is of no more use.
     async fn fill(&mut self, flow: &mut Flow) -> Result<(), Arc<str>> {
-        if std::mem::take(&mut flow.beat)
-            && let Some((id, answer)) = flow.send(Vec::new(), false).await
+        let (due, over) = self.owed.take_due();
+        flow.push_front(due.into_iter());
+        for (op, error) in over {
+            self.report(&op, Err(error));
+        }
+        if let Some(left) = flow.leave_behind(self.config.lag_after) {
+            self.leave_behind(left);
+        }
+        if flow.is_idle()
+            && let Some((id, answer)) = flow.beat().await
         {
             self.answer(flow, id, answer)?;
         }
-        while flow.in_flight.len() < MOST_CALLS && !flow.again.is_empty() {
-            let take = flow.again.len().min(MOST_OPS_PER_CALL);
-            let ops: Vec<Op> = flow.again.drain(..take).collect();
-            if let Some((id, answer)) = flow.send(ops, true).await {
-                self.answer(flow, id, answer)?;
-            }
-        }
-        while flow.in_flight.len() < MOST_CALLS && !flow.queue.is_empty() {
-            let take = flow.queue.len().min(MOST_OPS_PER_CALL);
-            let ops: Vec<Op> = flow.queue.drain(..take).collect();
-            if let Some((id, answer)) = flow.send(ops, false).await {
+        while let Some(answered) = flow.send_next().await {
+            if let Some((id, answer)) = answered {
                 self.answer(flow, id, answer)?;
             }
         }
@@ -214,38 +213,22 @@ impl Link {
 
     /// Reports a call's answer; an error is the reason why the connection is of no more use.
     fn answer(&mut self, flow: &mut Flow, id: u64, answer: Answers) -> Result<(), Arc<str>> {
-        flow.idle_since = Instant::now();
-        let (ops, again) = flow
-            .in_flight
-            .remove(&id)
-            .map(|call| (call.ops, call.again))
-            .unwrap_or_default();
+        let ops = flow.answered(id);
         let error = match answer {
-            Ok(replies) => {
+            Ok(replies) if replies.len() == ops.len() => {
                 for (op, reply) in ops.into_iter().zip(replies) {
                     match reply {
                         Ok(reply) => self.report(&op, Ok(reply)),
-                        Err(reason) => self.report(
-                            &op,
-                            Err(OpError {
-                                may_have_run: false,
-                                reason,
-                            }),
-                        ),
+                        Err(reason) => self.fail(op, false, &reason),
                     }
                 }
                 return Ok(());
             }
+            Ok(_) => CallError::lost("the node's answer has not one reply for each request"),
             Err(error) => error,
         };
-        let refused = !error.may_have_run && !error.session_lost;
         for op in ops {
-            match op.request.verb {
-                // The node goes on and may have forgotten no more than the script, as after
-                // `SCRIPT FLUSH`. A release may be overtaken: it is the last request of its owner.
-                Verb::Release if refused && !again => flow.again.push_back(op),
-                _ => self.fail(op, error.may_have_run, &error.reason),
-            }
+            self.fail(op, error.may_have_run, &error.reason);
         }
         match error.session_lost {
             true => Err(error.reason),
@@ -253,65 +236,46 @@ impl Link {
         }
     }
 
-    /// Looks after a connection on which nothing has happened for a while.
-    fn check(&mut self, flow: &mut Flow) -> Option<Arc<str>> {
-        if flow.in_flight.is_empty() {
-            // An empty call: a connection that died unnoticed is replaced before it is needed.
-            flow.beat = true;
-            return None;
-        }
+    /// Why the connection is given up, if it is.
+    fn given_up(&self, flow: &Flow) -> Option<Arc<str>> {
         let silence = flow.silence();
-        if silence >= self.config.give_up_after() {
-            return Some(format!("no answer for {} ms", silence.as_millis()).into());
-        }
-        self.leave_behind(flow);
-        None
+        (silence >= self.config.give_up_after())
+            .then(|| format!("no answer for {} ms", silence.as_millis()).into())
     }
 
-    /// While the node lags, answers requests for it instead of letting them pile up.
-    ///
-    /// Releases stay: they must follow, in order, what may have been executed.
-    fn leave_behind(&mut self, flow: &mut Flow) {
-        let silence = flow.silence();
-        if silence < self.config.lag_after {
-            return;
+    /// Answers requests for a node that cannot keep up, instead of letting them pile up.
+    fn leave_behind(&mut self, left: LeftBehind) {
+        let reason = format!("no answer for {} ms", left.silence.as_millis()).into();
+        for op in left.dropped {
+            self.fail(op, false, &reason);
         }
-        let reason = format!("no answer for {} ms", silence.as_millis()).into();
-        for op in std::mem::take(&mut flow.queue) {
-            match op.request.verb {
-                Verb::Release => flow.queue.push_back(op),
-                Verb::Acquire { .. } | Verb::Extend { .. } => self.fail(op, false, &reason),
-            }
+        for op in left.needless {
+            self.report(&op, Ok(Reply::Missing));
         }
     }
 
+    /// Reports a request that failed; a release is made again instead.
     fn fail(&mut self, op: Op, may_have_run: bool, reason: &Arc<str>) {
-        let reason = Arc::clone(reason);
-        self.report(
-            &op,
-            Err(OpError {
-                may_have_run,
-                reason,
-            }),
-        );
-        if op.owed_until.is_some() {
-            // Nobody waits for it any more, but the node should still be told.
-            if self.owed.len() == MOST_OWED {
-                self.owed.pop_front();
-            }
-            self.owed.push_back(Op { round: None, ..op });
+        let error = OpError {
+            may_have_run,
+            reason: Arc::clone(reason),
+        };
+        let failed = match op.request.verb {
+            Verb::Release => self.owed.add(op, error),
+            Verb::Acquire { .. } | Verb::Extend { .. } => Some((op, error)),
+        };
+        if let Some((op, error)) = failed {
+            self.report(&op, Err(error));
         }
     }
 
     fn report(&self, op: &Op, result: Result<Reply, OpError>) {
-        if let Some(round) = op.round {
-            // The driver outlives its links.
-            let _ = self.done.send(Done {
-                node: self.index,
-                round,
-                result,
-            });
-        }
+        // The driver outlives its links.
+        let _ = self.done.send(Done {
+            node: self.index,
+            round: op.round,
+            result,
+        });
     }
 }
 
@@ -321,15 +285,6 @@ impl LinkConfig {
         (self.lag_after * 4).max(Duration::from_secs(2))
     }
 }
-
-/// More operations in one script call gain nothing and keep the server from others for longer.
-const MOST_OPS_PER_CALL: usize = 16;
-
-/// Fewer than the calls that redis-rs buffers (50), so that a call is never kept waiting for room.
-const MOST_CALLS: usize = 32;
-
-/// What a node is owed is bounded; the oldest releases are those that end by themselves first.
-const MOST_OWED: usize = 10_000;
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);

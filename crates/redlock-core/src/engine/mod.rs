@@ -13,6 +13,7 @@ mod flow;
 mod holding;
 mod leases;
 mod link;
+mod owed;
 mod round;
 mod tasks;
 mod timers;

@@ -7,7 +7,7 @@ use super::{
     link::{Done, OpError},
     timers::TimerKey,
 };
-use crate::{NodeAnswer, ReleaseError};
+use crate::{ExtendError, NodeAnswer, ReleaseError};
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
@@ -31,12 +31,11 @@ pub(super) enum RoundKind {
         attempt: Attempt,
     },
     /// An attempt that was decided; its late outcomes concern the lease, if it became one.
-    Decided {
-        lease: Option<u64>,
-    },
+    Decided { lease: Option<u64> },
     Extension {
         lease: u64,
         extension: Extension,
+        answer: Option<oneshot::Sender<Result<(), ExtendError>>>,
     },
     Release {
         release: Release,
@@ -76,7 +75,10 @@ impl Round {
     /// What a node said, for an error; `None` if it has said nothing.
     pub(super) fn answer(&self, node: usize) -> Option<NodeAnswer> {
         Some(match self.answers.get(node)?.as_ref()? {
-            Ok(Reply::Done) => NodeAnswer::Granted,
+            Ok(Reply::Done) => match self.kind {
+                RoundKind::Release { .. } => NodeAnswer::Released,
+                _ => NodeAnswer::Granted,
+            },
             Ok(Reply::Held { remaining }) => NodeAnswer::Held {
                 remaining: *remaining,
             },

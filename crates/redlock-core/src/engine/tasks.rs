@@ -3,7 +3,7 @@
 //! The driver's task owns a set of link tasks; it ends them when it ends, and it ends when the last
 //! handle is gone and nothing is left to clean up.
 
-use std::{collections::VecDeque, sync::Arc, thread};
+use std::{sync::Arc, thread};
 
 use tokio::{
     runtime::{Builder, Handle},
@@ -16,6 +16,7 @@ use super::{
     command::EngineHandle,
     driver::{Driver, EngineConfig, Outbox},
     link::{Link, LinkConfig, LinkState},
+    owed::Owed,
 };
 use crate::{BuildError, node::Node};
 
@@ -52,7 +53,7 @@ pub(crate) fn start(
             ops: received,
             done: done.clone(),
             state,
-            owed: VecDeque::new(),
+            owed: Owed::default(),
         });
     }
     let handles = handle.downgrade();
@@ -85,7 +86,7 @@ pub(crate) fn start(
     Ok((handle, states))
 }
 
-/// 128 random bits from the operating system, for an owner.
+/// A random UUID (version 4, 122 random bits from the operating system), for an owner.
 pub(super) fn random_owner() -> [u8; 16] {
     Uuid::new_v4().into_bytes()
 }

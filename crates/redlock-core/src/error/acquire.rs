@@ -30,8 +30,8 @@ pub enum AcquireErrorKind {
     Contended,
     /// Too few nodes gave a usable answer: the operator must look at the nodes.
     NoQuorum,
-    /// A majority granted, but too late to be of use: the nodes or this process are too slow for the
-    /// time to live.
+    /// A majority granted, but too late to be of use, or the lease was over before the caller was
+    /// polled: the nodes or this process are too slow for the time to live.
     Expired,
     /// Too many callers in this process wait already: shed load.
     Overloaded,
@@ -68,6 +68,11 @@ impl AcquireError {
             kind: AcquireErrorKind::Overloaded,
             detail: Detail::Text(limit.to_owned()),
         }
+    }
+
+    /// Granted in time, and over before the caller looked.
+    pub(crate) fn expired() -> Self {
+        Self::plain(AcquireErrorKind::Expired)
     }
 
     pub(crate) fn closed() -> Self {
@@ -117,7 +122,7 @@ impl fmt::Display for AcquireError {
         f.write_str(match self.kind {
             AcquireErrorKind::Contended => "another holds the resource",
             AcquireErrorKind::NoQuorum => "no quorum",
-            AcquireErrorKind::Expired => "a majority granted too late",
+            AcquireErrorKind::Expired => "the lease was over before it could be used",
             AcquireErrorKind::Overloaded => "too many callers wait",
             AcquireErrorKind::Closed => "the client is closed",
             AcquireErrorKind::Misuse => "bad request",

@@ -14,8 +14,12 @@ pub struct NodeReport {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum NodeAnswer {
+    /// It can be reached.
+    Reachable,
     /// It granted.
     Granted,
+    /// It let the key go.
+    Released,
     /// Another holds the key there.
     Held {
         /// For how long at most; `None` if the key never expires.
@@ -46,7 +50,9 @@ impl fmt::Display for NodeReport {
 impl fmt::Display for NodeAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Reachable => f.write_str("reachable"),
             Self::Granted => f.write_str("granted"),
+            Self::Released => f.write_str("released"),
             Self::Held {
                 remaining: Some(remaining),
             } => {

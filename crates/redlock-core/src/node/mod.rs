@@ -21,7 +21,7 @@ mod redis;
 use std::{fmt, sync::Arc};
 
 use futures_util::future::BoxFuture;
-pub use redlock_proto::{OwnerId, Reply, Request, Verb};
+pub use redlock_proto::{NodeKey, OwnerId, Reply, Request, Verb};
 
 pub(crate) use self::redis::RedisNodeError;
 pub use self::{memory::MemoryNode, redis::RedisNode};

@@ -11,7 +11,7 @@ use std::{
 
 use crate::fixtures::{MS, SECOND, client, client_of, faulty, keys, settle};
 use futures_util::poll;
-use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, ReleaseErrorKind, Wait};
+use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, ReleaseErrorKind, Renewal, Wait};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -245,4 +245,43 @@ async fn a_process_whose_queue_never_empties_does_not_starve_others() {
     assert!(shares.iter().all(|share| share * 10 > all), "{shares:?}");
     // A minute has room for 30,000 holds; the gaps and the retries cost a fifth at most.
     assert!(all > 24_000, "{shares:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_comes_back_at_once_does_not_starve_others() {
+    let nodes = faulty(3);
+    let (busy, other) = (client(&nodes).await, client(&nodes).await);
+    let greedy = async {
+        loop {
+            let guard = busy.acquire("key").await.unwrap();
+            tokio::time::sleep(20 * MS).await;
+            drop(guard);
+        }
+    };
+    let patient = async {
+        for _ in 0..20 {
+            drop(other.acquire("key").await.unwrap());
+        }
+    };
+    tokio::select! {
+        () = patient => {}
+        () = greedy => unreachable!("it never ends"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn s01_a_lease_that_is_over_when_its_caller_is_polled_is_not_handed_out() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let manual = AcquireOptions::new().renewal(Renewal::Manual);
+    let mut acquire = pin!(redlock.acquire_with("key", manual));
+    assert!(poll!(acquire.as_mut()).is_pending());
+    // The caller's thread is blocked for longer than the lease.
+    tokio::time::sleep(11 * SECOND).await;
+    let others = other.try_acquire("key").await.unwrap();
+    let error = acquire.await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::Expired);
+    settle().await;
+    assert!(others.lease().is_held());
+    assert_eq!(keys(&nodes), [1; 3], "the other's keys are untouched");
 }

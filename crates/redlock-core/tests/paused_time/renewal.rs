@@ -226,3 +226,24 @@ async fn an_extension_that_says_lost_meets_no_view_that_says_held() {
         assert!(!guard.lease().is_held());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_extension_by_hand_counts_from_its_own_call() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let manual = AcquireOptions::new().renewal(Renewal::Manual);
+    let guard = redlock.acquire_with("key", manual).await.unwrap();
+    for node in &nodes {
+        node.set(Faults {
+            reply_delay: 400 * MS,
+            ..Faults::default()
+        });
+    }
+    let later = async {
+        tokio::time::sleep(300 * MS).await;
+        guard.extend().await.unwrap();
+        assert_eq!(guard.lease().remaining(), VALIDITY - 400 * MS);
+    };
+    let (first, ()) = tokio::join!(guard.extend(), later);
+    first.unwrap();
+}

@@ -35,7 +35,7 @@ impl NodeScript {
         };
         cmd.arg(requests.len());
         for request in requests {
-            cmd.arg(&*request.key);
+            cmd.arg(request.key.as_str());
         }
         for request in requests {
             let (verb, ttl) = match request.verb {
