@@ -94,7 +94,6 @@ impl Driver {
     /// An attempt was decided.
     pub(super) fn attempted(&mut self, round: u64, verdict: AttemptVerdict) {
         self.decided(round);
-        let reports = self.reports(round);
         let Some(entry) = self.rounds.get_mut(&round) else {
             return;
         };
@@ -121,7 +120,7 @@ impl Driver {
                     encoded, timing, ..
                 } = &acquisition.request;
                 self.send_release(&failure.give_back, encoded, owner, *timing, None);
-                self.failed(id, acquisition, &failure, reports);
+                self.failed(id, acquisition, &failure, round);
             }
         }
     }
@@ -169,13 +168,7 @@ impl Driver {
         }
     }
 
-    fn failed(
-        &mut self,
-        id: u64,
-        mut acquisition: Acquisition,
-        failure: &Failure,
-        reports: Vec<NodeReport>,
-    ) {
+    fn failed(&mut self, id: u64, mut acquisition: Acquisition, failure: &Failure, round: u64) {
         let now = self.now();
         let wait_until = acquisition.request.wait_until;
         let (attempts, random) = (acquisition.attempts, random_bits());
@@ -193,7 +186,10 @@ impl Driver {
                 self.acquisitions.insert(id, acquisition);
             }
             // The caller may have gone away.
-            Next::GiveUp => drop(acquisition.answer.send(Err(self.error(failure, reports)))),
+            Next::GiveUp => {
+                let error = self.error(failure, self.reports(round));
+                drop(acquisition.answer.send(Err(error)));
+            }
         }
     }
 

@@ -89,7 +89,6 @@ impl Driver {
     /// A round of extension was decided.
     pub(super) fn extended(&mut self, round: u64, verdict: ExtensionVerdict) {
         self.decided(round);
-        let reports = self.reports(round);
         let now = self.now();
         let Some(entry) = self.rounds.get_mut(&round) else {
             return;
@@ -110,7 +109,7 @@ impl Driver {
             let votes = extension.votes();
             action = held.state.on_extension(started, verdict, votes, now);
             if !held.shared.extend(held.state.deadline()) {
-                action = held.state.expire();
+                action = action.or_else(|| held.state.expire());
             }
         }
         let live = held.is_some_and(|held| held.state.is_live());
@@ -120,9 +119,9 @@ impl Driver {
         if let Some(answer) = answer {
             // Whoever asked may have stopped waiting.
             let _ = answer.send(match verdict {
-                _ if !live => Err(ExtendError::lost(reports)),
+                _ if !live => Err(ExtendError::lost(self.reports(round))),
                 ExtensionVerdict::Extended { .. } => Ok(()),
-                _ => Err(ExtendError::unconfirmed(reports)),
+                _ => Err(ExtendError::unconfirmed(self.reports(round))),
             });
         }
         if verdict == ExtensionVerdict::Failed {
@@ -186,7 +185,6 @@ impl Driver {
     /// A release was decided; its other nodes are waited for up to its time limit all the same, so
     /// that closing the client does not cut them off.
     pub(super) fn released(&mut self, round: u64, verdict: ReleaseVerdict) {
-        let reports = self.reports(round);
         let now = self.now();
         let Some(entry) = self.rounds.get_mut(&round) else {
             return;
@@ -194,14 +192,14 @@ impl Driver {
         let RoundKind::Release { answer, ends, .. } = &mut entry.kind else {
             return;
         };
+        let ends_within = ends.saturating_since(now);
         if let Some(answer) = answer.take() {
             // Whoever asked may have stopped waiting.
             let _ = answer.send(match verdict {
                 ReleaseVerdict::Released => Ok(()),
-                ReleaseVerdict::Unconfirmed => Err(ReleaseError::unconfirmed(
-                    reports,
-                    ends.saturating_since(now),
-                )),
+                ReleaseVerdict::Unconfirmed => {
+                    Err(ReleaseError::unconfirmed(self.reports(round), ends_within))
+                }
             });
         }
     }
