@@ -40,8 +40,27 @@ pub(crate) async fn attach(
         Box::pin(async move { wake(&scheduler, id, &runner).await })
     })?;
     let id = scheduler.add(job).await?;
+    if !has_code(scheduler, id).await {
+        return Err(JobSchedulerError::CantAdd);
+    }
     set_next(scheduler, id, next, Unless::Never).await;
     Ok(id)
+}
+
+/// Whether the scheduler knows what to run.
+///
+/// It answers an addition before that, through a channel of its own, and when it falls behind there it
+/// stops listening for good: every later job would be added and never run.
+/// So each addition is waited for, which also keeps it from falling behind.
+async fn has_code(scheduler: &JobScheduler, id: Uuid) -> bool {
+    let context = scheduler.context();
+    for _ in 0..CODE_ATTEMPTS {
+        if let Ok(Some(_)) = context.job_code.write().await.get(id).await {
+            return true;
+        }
+        tokio::time::sleep(CODE_PAUSE).await;
+    }
+    false
 }
 
 async fn wake(scheduler: &JobScheduler, id: Uuid, runner: &Weak<JobRunner>) {
@@ -96,3 +115,7 @@ const EVERY_SECOND: &str = "* * * * * *";
 /// For how long the scheduler's own write is waited for: up to its next look at the store.
 const REARM_ATTEMPTS: u32 = 50;
 const REARM_PAUSE: Duration = Duration::from_millis(10);
+
+/// For how long the scheduler's other channel is waited for: five seconds.
+const CODE_ATTEMPTS: u32 = 1_000;
+const CODE_PAUSE: Duration = Duration::from_millis(5);

@@ -1,7 +1,10 @@
 use super::*;
 use crate::attach::attach;
 use chrono::SubsecRound;
-use tokio_cron_scheduler::JobScheduler;
+use tokio_cron_scheduler::{
+    JobScheduler, SimpleJobCode, SimpleMetadataStore, SimpleNotificationCode,
+    SimpleNotificationStore,
+};
 use uuid::Uuid;
 
 /// The machine's clock, because tokio-cron-scheduler has no other.
@@ -138,4 +141,40 @@ async fn a_tick_whose_activation_is_lost_is_found_a_second_later() {
     }
     assert!(late > 0, "no activation was lost");
     scheduler.clone().shutdown().await.unwrap();
+}
+
+/// The scheduler stores what to run behind our back, and stops storing once it falls behind.
+#[tokio::test]
+async fn every_job_that_was_added_can_run_though_the_scheduler_is_slow_to_store_it() {
+    let code = SimpleJobCode::default();
+    let stored = Arc::clone(&code.job_code);
+    let scheduler = JobScheduler::new_with_storage_and_code(
+        Box::new(SimpleMetadataStore::default()),
+        Box::new(SimpleNotificationStore::default()),
+        Box::new(code),
+        Box::new(SimpleNotificationCode::default()),
+        8,
+    )
+    .await
+    .unwrap();
+    let replica = replica(Observer::new(None)).await;
+    let slow = stored.read().await;
+    let add = async {
+        let mut jobs = Vec::new();
+        for index in 0..50 {
+            let runner = job(&replica, &format!("job-{index}"), "* * * * * *", Tz::UTC);
+            jobs.push((attach(&scheduler, &runner).await.unwrap(), runner));
+        }
+        jobs
+    };
+    let (jobs, ()) = tokio::join!(add, async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        drop(slow);
+    });
+    let stored = stored.read().await;
+    let missing = jobs
+        .iter()
+        .filter(|(id, _)| !stored.contains_key(id))
+        .count();
+    assert_eq!(missing, 0, "jobs that would never run");
 }
