@@ -3,11 +3,12 @@
 use std::{
     fs::{self, File},
     net::Ipv4Addr,
-    path::Path,
     process::Stdio,
     thread,
     time::{Duration, Instant},
 };
+
+use tempfile::TempDir;
 
 use crate::{ServerBinary, ServerOptions, command, error::StartError, process::Process};
 
@@ -16,9 +17,9 @@ pub(crate) fn launch(
     binary: &ServerBinary,
     options: &ServerOptions,
     port: u16,
-    folder: &Path,
+    folder: &TempDir,
 ) -> Result<Process, StartError> {
-    let log = folder.join("server.log");
+    let log = folder.path().join("server.log");
     let output = File::create(&log).map_err(|error| StartError::io("create a log", error))?;
     let errors = output
         .try_clone()
@@ -28,7 +29,7 @@ pub(crate) fn launch(
     command
         .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
         .args(["--save", "", "--daemonize", "no", "--dir"])
-        .arg(folder)
+        .arg(folder.path())
         .args(options.persistence.arguments())
         .stdout(Stdio::from(output))
         .stderr(Stdio::from(errors));
@@ -37,8 +38,8 @@ pub(crate) fn launch(
     }
     command.args(&options.arguments);
 
-    let process =
-        Process::spawn(command).map_err(|error| StartError::io("start a process", error))?;
+    let process = Process::spawn_in(command, folder)
+        .map_err(|error| StartError::io("start a process", error))?;
     let log = || fs::read_to_string(&log).unwrap_or_default();
     await_answer(process, options, port, log)
 }

@@ -23,7 +23,9 @@
 //! Dropping its [`Server`] does.
 //! So does the end of the process that started it, however it ends: each server is paired with a
 //! watchdog, described at [`Process`].
-//! All that a killed process leaves is the servers' folders among the temporary files.
+//! The watchdog removes the server's folder too.
+//! All that a killed process can leave is the folder, among the temporary files, of a server that
+//! was down at that moment: it has no watchdog.
 //!
 //! Only Unix systems are supported.
 

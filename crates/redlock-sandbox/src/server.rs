@@ -184,8 +184,12 @@ impl Server {
     }
 
     fn launch(&mut self) -> Result<(), StartError> {
-        let folder = self.folder.path();
-        self.process = Some(launch(&self.binary, &self.options, self.port, folder)?);
+        self.process = Some(launch(
+            &self.binary,
+            &self.options,
+            self.port,
+            &self.folder,
+        )?);
         Ok(())
     }
 

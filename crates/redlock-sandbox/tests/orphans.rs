@@ -1,4 +1,4 @@
-//! No server outlives the process that started it, however that one ends.
+//! No server outlives the process that started it, however that one ends, and no folder of one.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
@@ -12,39 +12,42 @@ use std::{
 use tempfile::TempDir;
 
 #[test]
-fn a_process_that_is_killed_leaves_no_server() {
+fn a_process_that_is_killed_leaves_no_server_and_no_folder() {
     let mut owner = Owner::start();
     for server in &owner.servers {
         TcpStream::connect(server).unwrap();
     }
+    assert_eq!(owner.folders(), owner.servers.len());
     owner.process.kill().unwrap();
     owner.process.wait().unwrap();
     owner.await_end_of_servers();
+    owner.await_end_of_folders();
 }
 
 #[test]
-fn a_process_that_ends_in_order_leaves_no_server() {
+fn a_process_that_ends_in_order_leaves_no_server_and_no_folder() {
     let mut owner = Owner::start();
     drop(owner.process.stdin.take());
     assert!(owner.process.wait().unwrap().success());
     owner.await_end_of_servers();
+    owner.await_end_of_folders();
 }
 
 /// Another process that runs servers.
 struct Owner {
     process: Child,
     servers: Vec<SocketAddr>,
-    // A process that is killed leaves its folders; here they go with this one.
-    _folder: TempDir,
+    // Where it makes the folders of its servers.
+    temporary: TempDir,
 }
 
 impl Owner {
     fn start() -> Self {
         const COUNT: usize = 3;
-        let folder = TempDir::new().unwrap();
+        let temporary = TempDir::new().unwrap();
         let mut process = Command::new(env!("CARGO_BIN_EXE_redlock-sandbox"))
             .arg(COUNT.to_string())
-            .env("TMPDIR", folder.path())
+            .env("TMPDIR", temporary.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -67,24 +70,21 @@ impl Owner {
         Self {
             process,
             servers,
-            _folder: folder,
+            temporary,
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a test's patience")]
+    fn folders(&self) -> usize {
+        self.temporary.path().read_dir().unwrap().count()
+    }
+
     fn await_end_of_servers(&self) {
-        let started = Instant::now();
-        while self
-            .servers
-            .iter()
-            .any(|server| TcpStream::connect(server).is_ok())
-        {
-            assert!(
-                started.elapsed() < Duration::from_secs(5),
-                "a server outlived its owner"
-            );
-            thread::sleep(Duration::from_millis(5));
-        }
+        let answers = |server| TcpStream::connect(server).is_ok();
+        await_end("a server", || self.servers.iter().any(answers));
+    }
+
+    fn await_end_of_folders(&self) {
+        await_end("a folder", || self.folders() > 0);
     }
 }
 
@@ -93,5 +93,17 @@ impl Drop for Owner {
         // Fails if it has ended, which is what a test that passes has seen to.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test's patience")]
+fn await_end(what: &str, mut is_there: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while is_there() {
+        assert!(
+            started.elapsed() < Duration::from_secs(5),
+            "{what} outlived its owner"
+        );
+        thread::sleep(Duration::from_millis(5));
     }
 }
