@@ -4,14 +4,14 @@
 
 use std::{
     io::{BufRead, BufReader, Read},
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::Path,
     process::{ChildStdout, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use redlock_sandbox::{Process, ServerBinary, command};
+use redlock_sandbox::{Process, Server, ServerBinary, ServerOptions, command};
 use tempfile::TempDir;
 
 #[test]
@@ -216,9 +216,14 @@ fn docker(file: &str) -> String {
     format!("{}/../../docker/{file}", env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The address of a server that is gone again.
+///
+/// The kernel's own choice, port 0, could be given to an outgoing connection in the meantime; the
+/// port of a server is never one of those.
 fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap()
+    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+    let server = Server::start(&binary, ServerOptions::default()).unwrap();
+    server.address()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test's patience")]
