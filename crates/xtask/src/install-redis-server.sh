@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Installs the redis-server program on Debian and Ubuntu, as root, and leaves no service behind.
 #
 # The package comes with a service that its installation starts.
@@ -17,9 +18,14 @@ if [ ! -e "$policy" ]; then
     chmod 755 "$policy"
 fi
 
+# A machine that has just started often updates itself: wait for its lock instead of giving up.
+apt_get() {
+    apt-get -o DPkg::Lock::Timeout=120 "$@"
+}
+
 # Lists that are a little old still do when the network is away.
-apt-get update -qq || echo "apt-get update failed; going on with the lists at hand" >&2
-apt-get install -y -qq --no-install-recommends redis-server
+apt_get update -qq || echo "apt-get update failed; going on with the lists at hand" >&2
+apt_get install -y -qq --no-install-recommends redis-server
 
 # Not at the next boot either.
 if command -v systemctl >/dev/null; then
