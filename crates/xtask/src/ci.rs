@@ -14,12 +14,24 @@ use crate::{
 pub(crate) fn run() -> Result<(), Failed> {
     Step::cargo("format", "fmt --all --check").run()?;
     Step::cargo("lints", LINTS).run()?;
-    Step::cargo("documentation", "doc --workspace --no-deps --all-features")
+    without_features()?;
+    Step::cargo("documentation", DOCUMENTATION)
         .variable("RUSTDOCFLAGS", "-D warnings")
-        .alone("RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --all-features")
+        .alone(&format!("RUSTDOCFLAGS='-D warnings' cargo {DOCUMENTATION}"))
         .run()?;
     dependencies()?;
     test::run(&[])
+}
+
+/// What a user gets who asks for no feature: each library compiles without any.
+///
+/// One at a time: checked together, they would get the features that others of the workspace,
+/// such as the examples, ask of them and of their dependencies.
+fn without_features() -> Result<(), Failed> {
+    LIBRARIES.iter().try_for_each(|library| {
+        let check = format!("check --locked --package {library} --lib --no-default-features");
+        Step::cargo("no features", &check).run()
+    })
 }
 
 /// Licences, sources and duplicates of what we depend on.
@@ -57,4 +69,14 @@ fn has_cargo_deny() -> bool {
     version.is_ok_and(|output| output.status.success())
 }
 
-const LINTS: &str = "clippy --workspace --all-targets --all-features -- -D warnings";
+const LINTS: &str = "clippy --locked --workspace --all-targets --all-features -- -D warnings";
+
+const DOCUMENTATION: &str = "doc --locked --workspace --no-deps --all-features";
+
+const LIBRARIES: [&str; 5] = [
+    "redlock-proto",
+    "redlock-core",
+    "redlock-tower",
+    "redlock-cron",
+    "redlock-sandbox",
+];

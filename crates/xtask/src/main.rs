@@ -39,5 +39,6 @@ usage: cargo xtask <verb>
 
   test [ARGUMENTS]  every test of the workspace, on real servers;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
-  ci                what a change must pass: format, lints, documentation, dependencies, tests
+  ci                what a change must pass: format, lints, libraries without features,
+                    documentation, dependencies, tests
 ";

@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
     eprintln!("== server: {}", server.path().display());
     // Without `--workspace` cargo means all of it too, and a `-p` among the arguments can narrow it.
     let command = if arguments.is_empty() {
-        "test --workspace --all-features"
+        "test --locked --workspace --all-features"
     } else {
         "test --all-features"
     };
