@@ -16,7 +16,8 @@ async fn a_handler(listener: tokio::net::TcpListener) -> Result<(), BoxError> {
 
     let nodes = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
     let redlock = Redlock::builder().nodes(nodes).build().await?;
-    let one_per_order = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    let order = PathKey::new("order", "order_id").parsed::<u64>(); // as the handler reads it
+    let one_per_order = RedlockLayer::new(redlock.clone(), order);
     let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).layer(one_per_order));
     axum::serve(listener, app).await?;
 

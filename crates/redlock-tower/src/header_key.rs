@@ -1,13 +1,17 @@
+use std::{fmt::Display, str::FromStr};
+
 use http::{HeaderName, Request, StatusCode};
 use redlock_core::ResourceKey;
 
-use crate::{KeyError, KeyExtractor};
+use crate::{KeyError, KeyExtractor, named::Named};
 
 /// Locks the resource that a header names.
 ///
-/// A request without the header goes through unlocked, unless the key is [`required`](Self::required).
-/// A header that is there twice, is not visible ASCII, or makes no valid [`ResourceKey`] is answered
-/// with 400.
+/// A request without the header is answered with 400, unless the key is [`optional`](Self::optional); so
+/// is a header that is there twice, is not visible ASCII, or makes no valid [`ResourceKey`].
+///
+/// What is locked is the text of the header; if the handler parses it, use [`parsed`](Self::parsed), or
+/// one resource has as many locks as it has spellings.
 ///
 /// # Examples
 ///
@@ -15,29 +19,37 @@ use crate::{KeyError, KeyExtractor};
 /// use http::HeaderName;
 /// use redlock_tower::HeaderKey;
 ///
-/// let key = HeaderKey::new("account", HeaderName::from_static("x-account")).required();
+/// let key = HeaderKey::new("account", HeaderName::from_static("x-account")).parsed::<u64>();
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a key does nothing until it is given to a layer"]
 pub struct HeaderKey {
-    class: &'static str,
+    named: Named,
     header: HeaderName,
-    required: bool,
+    optional: bool,
 }
 
 impl HeaderKey {
     /// Locks the resource of the class `class` that `header` names.
     pub fn new(class: &'static str, header: HeaderName) -> Self {
         Self {
-            class,
+            named: Named::new(class),
             header,
-            required: false,
+            optional: false,
         }
     }
 
-    /// Refuses requests without the header with 400.
-    pub fn required(mut self) -> Self {
-        self.required = true;
+    /// Lets requests without the header through unlocked.
+    pub fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    /// Reads the header as a `T`, as the handler does, and locks what `T` writes.
+    ///
+    /// A header that is no `T` is answered with 400.
+    pub fn parsed<T: FromStr + Display>(mut self) -> Self {
+        self.named = self.named.parsed::<T>();
         self
     }
 }
@@ -52,10 +64,9 @@ impl<B: Send> KeyExtractor<Request<B>> for HeaderKey {
         };
         let mut values = request.headers().get_all(&self.header).iter();
         let Some(value) = values.next() else {
-            return if self.required {
-                Err(bad("is missing"))
-            } else {
-                Ok(None)
+            return match self.optional {
+                true => Ok(None),
+                false => Err(bad("is missing")),
             };
         };
         // Whichever of the two was locked, the handler might read the other.
@@ -63,6 +74,6 @@ impl<B: Send> KeyExtractor<Request<B>> for HeaderKey {
             return Err(bad("is there more than once"));
         }
         let value = value.to_str().map_err(|_| bad("is not visible ASCII"))?;
-        Ok(Some(ResourceKey::new(self.class, value)?))
+        Ok(Some(self.named.key(value)?))
     }
 }

@@ -82,6 +82,7 @@ where
 pub struct KeyError {
     status: StatusCode,
     detail: Cow<'static, str>,
+    misuse: bool,
 }
 
 impl KeyError {
@@ -92,7 +93,23 @@ impl KeyError {
         Self {
             status,
             detail: detail.into(),
+            misuse: false,
         }
+    }
+
+    /// The program is at fault and not the request: 500, and [`RejectionKind::Misuse`].
+    ///
+    /// [`RejectionKind::Misuse`]: crate::RejectionKind::Misuse
+    pub fn misuse(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            detail: detail.into(),
+            misuse: true,
+        }
+    }
+
+    pub(crate) fn is_misuse(&self) -> bool {
+        self.misuse
     }
 
     /// The answer's status.

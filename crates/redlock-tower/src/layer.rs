@@ -24,7 +24,7 @@ use crate::{RedlockService, acquire::Shared};
 ///
 /// fn one_per_account(redlock: Redlock) -> RedlockLayer<HeaderKey> {
 ///     let header = http::HeaderName::from_static("x-account");
-///     RedlockLayer::new(redlock, HeaderKey::new("account", header).required())
+///     RedlockLayer::new(redlock, HeaderKey::new("account", header))
 /// }
 /// ```
 #[must_use = "a layer does nothing until it is put around a service"]
@@ -133,7 +133,7 @@ pub struct RedlockLayerBuilder {
 impl RedlockLayerBuilder {
     /// How long a request waits while another holds its resource; the client's wait by default.
     ///
-    /// A wait is always finite.
+    /// A wait is always finite, and never longer than a day.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = Some(wait);
         self

@@ -10,6 +10,7 @@ mod held;
 mod key;
 mod layer;
 mod lease;
+mod named;
 #[cfg(feature = "axum")]
 mod path_key;
 mod problem;
@@ -28,3 +29,6 @@ pub use self::{
 };
 #[cfg(feature = "axum")]
 pub use self::{extract::MissingLease, path_key::PathKey};
+
+// Its types are in this crate's signatures.
+pub use redlock_core;

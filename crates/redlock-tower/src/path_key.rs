@@ -1,10 +1,10 @@
-use std::mem;
+use std::{fmt::Display, mem, str::FromStr};
 
 use axum::extract::{FromRequestParts, RawPathParams, rejection::RawPathParamsRejection};
 use http::{Request, StatusCode};
 use redlock_core::ResourceKey;
 
-use crate::{KeyError, KeyExtractor};
+use crate::{KeyError, KeyExtractor, named::Named};
 
 /// Locks the resource that a path parameter of an axum route names.
 ///
@@ -14,6 +14,14 @@ use crate::{KeyError, KeyExtractor};
 /// would turn a typing error into a missing lock.
 /// A value that makes no valid [`ResourceKey`] is answered with 400.
 ///
+/// # One resource, one spelling
+///
+/// What is locked is the text in the path.
+/// If the handler parses it, `42`, `042` and `+42` may be one order to the handler and three locks here, and
+/// the client chooses among them.
+/// [`parsed`](Self::parsed) locks what the handler sees; leave it out only if the handler takes the text
+/// as it is.
+///
 /// # Examples
 ///
 /// ```
@@ -22,7 +30,7 @@ use crate::{KeyError, KeyExtractor};
 /// use redlock_tower::{PathKey, RedlockLayer};
 ///
 /// fn app(redlock: Redlock) -> Router {
-///     let one_per_order = RedlockLayer::new(redlock, PathKey::new("order", "order_id"));
+///     let one_per_order = RedlockLayer::new(redlock, PathKey::new("order", "order_id").parsed::<u64>());
 ///     Router::new().route("/orders/{order_id}/pay", post(pay).layer(one_per_order))
 /// }
 ///
@@ -31,22 +39,30 @@ use crate::{KeyError, KeyExtractor};
 #[derive(Clone, Debug)]
 #[must_use = "a key does nothing until it is given to a layer"]
 pub struct PathKey {
-    class: &'static str,
+    named: Named,
     parameter: &'static str,
 }
 
 impl PathKey {
     /// Locks the resource of the class `class` that the path parameter `parameter` names.
     pub fn new(class: &'static str, parameter: &'static str) -> Self {
-        Self { class, parameter }
+        let named = Named::new(class);
+        Self { named, parameter }
+    }
+
+    /// Reads the parameter as a `T`, as the handler does, and locks what `T` writes.
+    ///
+    /// A parameter that is no `T` is answered with 400.
+    pub fn parsed<T: FromStr + Display>(mut self) -> Self {
+        self.named = self.named.parsed::<T>();
+        self
     }
 
     fn missing(&self) -> KeyError {
-        let detail = format!(
+        KeyError::misuse(format!(
             "the route has no path parameter `{}` to lock",
             self.parameter
-        );
-        KeyError::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+        ))
     }
 }
 
@@ -66,6 +82,6 @@ impl<B: Send> KeyExtractor<Request<B>> for PathKey {
         })?;
         let value = parameters.iter().find(|(name, _)| *name == self.parameter);
         let (_, value) = value.ok_or_else(|| self.missing())?;
-        Ok(Some(ResourceKey::new(self.class, value)?))
+        Ok(Some(self.named.key(value)?))
     }
 }

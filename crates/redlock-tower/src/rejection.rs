@@ -67,6 +67,7 @@ impl Rejection {
     /// Why the request was refused.
     pub fn kind(&self) -> RejectionKind {
         match &self.cause {
+            Cause::Key(error) if error.is_misuse() => RejectionKind::Misuse,
             Cause::Key(_) => RejectionKind::Key,
             Cause::Lost(_) => RejectionKind::Lost,
             Cause::Acquire(error) => match error.kind() {

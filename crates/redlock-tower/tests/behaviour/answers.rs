@@ -14,7 +14,7 @@ use crate::kit::{Answer, HEADER, KEY, LONG, Nodes, Server, by_header, request};
 async fn serve(redlock: &Redlock, wait: Wait) -> Server {
     let layer = RedlockLayer::builder(redlock.clone())
         .wait(wait)
-        .build(by_header())
+        .build(by_header().optional())
         .unwrap();
     serve_app(Router::new().route("/", get(async || "done")).layer(layer)).await
 }
@@ -176,8 +176,8 @@ async fn no_quorum_is_503() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_400_if_it_is_required() {
-    let layer = RedlockLayer::new(client().await, by_header().required());
+async fn a_missing_key_is_400() {
+    let layer = RedlockLayer::new(client().await, by_header());
     let server = serve_app(Router::new().route("/", get(async || "done")).layer(layer)).await;
     let row = Row {
         status: 400,
@@ -255,7 +255,7 @@ async fn a_layer_that_is_set_up_wrongly_is_500() {
     let row = Row {
         status: 500,
         retry_after: None,
-        kind: "Key",
+        kind: "Misuse",
         detail: "the route has no path parameter `order_id` to lock",
     };
     assert_answer(&serve_app(app).await.answer(request(KEY)).await, &row);

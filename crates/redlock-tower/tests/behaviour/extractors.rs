@@ -42,7 +42,8 @@ async fn a_handler_sees_the_lease_it_runs_under_and_cannot_prolong_it() {
 #[tokio::test(start_paused = true)]
 async fn an_optional_lease_says_whether_there_is_one() {
     let handler = async |lease: Option<Lease>| lease.is_some().to_string();
-    let layer = RedlockLayer::new(virtual_client(&Nodes::new()).await, by_header());
+    let key = by_header().optional();
+    let layer = RedlockLayer::new(virtual_client(&Nodes::new()).await, key);
     let app = Router::new().route("/", get(handler)).layer(layer);
     assert_eq!(
         body_of(app.clone(), request(KEY)).await,

@@ -1,5 +1,10 @@
 //! Which resource a request locks.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use axum::{
     Router,
     body::Body,
@@ -29,13 +34,58 @@ async fn a_header_names_the_resource() {
 }
 
 #[tokio::test]
-async fn a_missing_header_is_refused_only_if_it_is_required() {
-    assert_eq!(extract(&by_header(), Request::get("/")).await, Ok(None));
-    let required = by_header().required();
+async fn a_missing_header_is_refused_unless_it_is_optional() {
     assert_eq!(
-        extract(&required, Request::get("/")).await,
+        extract(&by_header(), Request::get("/")).await,
         Err(StatusCode::BAD_REQUEST)
     );
+    let optional = by_header().optional();
+    assert_eq!(extract(&optional, Request::get("/")).await, Ok(None));
+}
+
+#[tokio::test]
+async fn a_resource_has_one_spelling() {
+    let number = by_header().parsed::<u64>();
+    for spelling in ["42", "042", "+42"] {
+        let named = extract(&number, Request::get("/").header(HEADER, spelling)).await;
+        assert_eq!(named, Ok(Some("test:42".to_owned())), "{spelling}");
+    }
+    for none in ["-42", "42 ", "x", ""] {
+        let refused = extract(&number, Request::get("/").header(HEADER, none)).await;
+        assert_eq!(refused, Err(StatusCode::BAD_REQUEST), "{none:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_class_that_cannot_be_is_not_blamed_on_the_client() {
+    let key = HeaderKey::new("shop:order", HeaderName::from_static(HEADER));
+    let named = extract(&key, Request::get("/").header(HEADER, "42")).await;
+    assert_eq!(named, Err(StatusCode::INTERNAL_SERVER_ERROR));
+}
+
+/// `Path<u64>` reads `42`, `042` and `+42` alike.
+#[tokio::test]
+async fn no_spelling_of_a_path_gets_past_the_lock() {
+    let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (entered, peak) = (Arc::clone(&inside), Arc::clone(&most));
+    let pay = async move |_: Path<u64>| {
+        let now = entered.fetch_add(1, Ordering::SeqCst) + 1;
+        peak.fetch_max(now, Ordering::SeqCst);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        entered.fetch_sub(1, Ordering::SeqCst);
+    };
+    let key = PathKey::new("order", "order_id").parsed::<u64>();
+    let layer = RedlockLayer::new(Nodes::new().client().build().await.unwrap(), key);
+    let app = Router::new().route("/orders/{order_id}", get(pay).layer(layer));
+    let ask = |path: &'static str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        app.clone().oneshot(request)
+    };
+    let answers = tokio::join!(ask("/orders/42"), ask("/orders/042"), ask("/orders/+42"));
+    for answer in [answers.0, answers.1, answers.2] {
+        assert_eq!(answer.unwrap().status(), StatusCode::OK);
+    }
+    assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ async fn redlock() -> Redlock {
 }
 
 fn named(redlock: Redlock) -> RedlockLayer<HeaderKey> {
-    RedlockLayer::new(redlock, by_header())
+    RedlockLayer::new(redlock, by_header().optional())
 }
 
 fn named_for_paths(redlock: Redlock) -> RedlockLayer<PathKey> {

@@ -1,0 +1,46 @@
+use std::{fmt, str::FromStr};
+
+use http::StatusCode;
+use redlock_core::ResourceKey;
+
+use crate::KeyError;
+
+/// A class of resources, and how a text that a client sent names one of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named {
+    class: &'static str,
+    spelling: Spelling,
+}
+
+/// The one spelling of a value, or `None` if the text is none.
+type Spelling = fn(&str) -> Option<String>;
+
+impl Named {
+    pub(crate) fn new(class: &'static str) -> Self {
+        Self {
+            class,
+            spelling: |text| Some(text.to_owned()),
+        }
+    }
+
+    /// The resource's name is what `T` writes after it has read the text.
+    pub(crate) fn parsed<T: FromStr + fmt::Display>(self) -> Self {
+        let spelling: Spelling = |text| text.parse::<T>().ok().map(|value| value.to_string());
+        Self { spelling, ..self }
+    }
+
+    /// The key of the resource that `text` names.
+    pub(crate) fn key(&self, text: &str) -> Result<ResourceKey, KeyError> {
+        let Some(name) = (self.spelling)(text) else {
+            let detail = format!("that is no valid {}", self.class);
+            return Err(KeyError::new(StatusCode::BAD_REQUEST, detail));
+        };
+        ResourceKey::new(self.class, name).map_err(|invalid| {
+            // The class is the program's; no client can do anything about it.
+            match ResourceKey::new(self.class, "any") {
+                Ok(_) => invalid.into(),
+                Err(invalid) => KeyError::misuse(invalid.to_string()),
+            }
+        })
+    }
+}
