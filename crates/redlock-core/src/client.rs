@@ -239,7 +239,7 @@ impl Client {
         })?;
         let longest = match wait {
             Wait::Never => return place.try_turn().ok_or_else(AcquireError::contended_locally),
-            Wait::UpTo(longest) => longest,
+            Wait::UpTo(_) => wait.duration(),
         };
         select! {
             biased;

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub enum Wait {
     /// One attempt, and the answer.
     Never,
-    /// Waits in the local queue and tries again up to this long.
+    /// Waits in the local queue and tries again up to this long, a day at most.
     UpTo(Duration),
 }
 
@@ -16,10 +16,12 @@ impl Wait {
     pub(crate) fn duration(self) -> Duration {
         match self {
             Self::Never => Duration::ZERO,
-            Self::UpTo(longest) => longest,
+            Self::UpTo(longest) => longest.min(LONGEST_WAIT),
         }
     }
 }
+
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Who moves the deadline of a lease.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -10,11 +10,16 @@ use crate::node::CallError;
 pub(super) fn reason(error: &RedisError) -> Arc<str> {
     match error.code() {
         // An error that the server sent: its code and its words.
-        Some(code) => format!("{code} {}", error.detail().unwrap_or_default())
-            .trim_end()
-            .into(),
-        None => error.to_string().into(),
+        Some(code) => one_line(&format!("{code} {}", error.detail().unwrap_or_default())),
+        None => one_line(&error.to_string()),
     }
+}
+
+/// An error has a line per node, whatever a server or a parser puts into its words.
+fn one_line(text: &str) -> Arc<str> {
+    let words = text.split(|c: char| c.is_control() || c == ' ');
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ").into()
 }
 
 pub(super) fn pool_reason(error: &PoolError) -> Arc<str> {
@@ -50,3 +55,18 @@ const NOT_RUN: [&str; 10] = [
     "OOM",
     "READONLY",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+
+    #[test]
+    fn a_reason_is_one_line() {
+        let text = "Parse error at 1\nUnexpected `84`\r\n\tUnexpected `72`\n";
+        assert_eq!(
+            &*one_line(text),
+            "Parse error at 1 Unexpected `84` Unexpected `72`"
+        );
+        assert_eq!(&*one_line("NOAUTH "), "NOAUTH");
+    }
+}
