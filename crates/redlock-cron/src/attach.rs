@@ -41,6 +41,8 @@ pub(crate) async fn attach(
     })?;
     let id = scheduler.add(job).await?;
     if !has_code(scheduler, id).await {
+        // The error that matters is the one below.
+        let _ = scheduler.remove(&id).await;
         return Err(JobSchedulerError::CantAdd);
     }
     set_next(scheduler, id, next, Unless::Never).await;

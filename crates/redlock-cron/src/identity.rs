@@ -52,7 +52,7 @@ impl JobId {
 
     /// The key that one run of the job holds.
     pub(crate) fn lease_key(&self) -> ResourceKey {
-        ResourceKey::new("job", self).expect(BOUNDED)
+        ResourceKey::new(JOB, self).expect(BOUNDED)
     }
 
     /// The key that says that the tick was started.
@@ -60,7 +60,7 @@ impl JobId {
     /// The tick is the scheduled instant, never the time of a wake-up, so that replicas which wake up
     /// at different times mean the same key.
     pub(crate) fn tick_key(&self, tick: DateTime<Utc>) -> ResourceKey {
-        ResourceKey::new("tick", format_args!("{self}@{}", tick.timestamp())).expect(BOUNDED)
+        ResourceKey::new(TICK, format_args!("{self}@{}", tick.timestamp())).expect(BOUNDED)
     }
 }
 
@@ -81,6 +81,10 @@ fn check(field: &'static str, name: &str, longest: usize) -> Result<(), SetupErr
     let right = format!("it must have 1 to {longest} bytes and no control character");
     Err(SetupError::misuse(field, format!("{wrong}; {right}")))
 }
+
+/// The classes of keys that belong to jobs; no request should be able to name one.
+const JOB: &str = "redlock-cron-job";
+const TICK: &str = "redlock-cron-tick";
 
 const LONGEST_NAMESPACE: usize = 64;
 const LONGEST_NAME: usize = 128;
@@ -116,7 +120,7 @@ mod tests {
     #[test]
     fn the_longest_names_make_keys() {
         let id = id(&"n".repeat(64), &"j".repeat(128));
-        assert!(id.lease_key().as_str().starts_with("job:nnn"));
+        assert!(id.lease_key().as_str().starts_with("redlock-cron-job:nnn"));
         assert!(
             id.tick_key(DateTime::<Utc>::MIN_UTC)
                 .as_str()

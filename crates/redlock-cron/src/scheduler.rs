@@ -105,7 +105,8 @@ impl SingletonScheduler {
     /// Nothing is started any more once this was polled, not even what was being claimed.
     /// A run that is dropped releases its lease, so that other replicas can go on at the next tick; its
     /// own tick is not run again.
-    /// It returns some seconds after the grace at the latest, also if a run blocks its thread.
+    /// It returns some seconds after the grace at the latest, also if a run blocks its thread or
+    /// tokio-cron-scheduler's shutdown handler does not end.
     ///
     /// # Cancel safety
     ///
@@ -114,8 +115,12 @@ impl SingletonScheduler {
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         self.replica.tasks.drain();
         // Its own shutdown waits for nothing, and it wakes jobs up for another half second.
-        if let Err(error) = self.scheduler.clone().shutdown().await {
-            tracing::warn!(%error, "tokio-cron-scheduler did not shut down");
+        // It also runs the application's shutdown handler, which nothing bounds.
+        let mut scheduler = self.scheduler.clone();
+        match tokio::time::timeout(SCHEDULER_GRACE, scheduler.shutdown()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "tokio-cron-scheduler did not shut down"),
+            Err(_) => tracing::warn!("tokio-cron-scheduler's shutdown handler did not end"),
         }
         self.replica.tasks.shut_down(grace).await
     }
@@ -127,6 +132,9 @@ impl SingletonScheduler {
         }
     }
 }
+
+/// How long tokio-cron-scheduler may take to shut down; without a handler it takes no time.
+const SCHEDULER_GRACE: Duration = Duration::from_secs(5);
 
 impl Drop for SingletonScheduler {
     fn drop(&mut self) {

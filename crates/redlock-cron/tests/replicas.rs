@@ -82,14 +82,21 @@ async fn each_tick_of_every_second_runs_on_one_of_three_replicas() {
         assert!(jobs.shutdown(Duration::from_secs(10)).await.is_clean());
     }
     drop((replicas, tell_start));
+    let mut ran = 0;
     for (tick, outcomes) in outcomes.iter().filter(|(_, outcomes)| outcomes.len() == 3) {
         let started = outcomes
             .iter()
             .filter(|outcome| outcome.was_started())
             .count();
+        // A machine that stood still for a whole tick comes to the next one only, on every replica.
+        if outcomes.iter().all(|outcome| *outcome == Outcome::TooLate) {
+            continue;
+        }
         assert_eq!(started, 1, "{tick}: {outcomes:?}");
         assert!(outcomes.contains(&Outcome::Ok), "{tick}: {outcomes:?}");
+        ran += 1;
     }
+    assert!(ran > 0, "{outcomes:?}");
     let mut seen = BTreeSet::new();
     while let Some(tick) = next_start(&mut starts) {
         assert!(seen.insert(tick), "{tick} ran twice");

@@ -32,7 +32,7 @@ async fn a_run_is_told_its_tick_and_how_late_it_is() {
         assert_eq!(run.tick(), tick(3));
         assert_eq!(run.lag(), Duration::from_millis(400));
         assert!(run.lease().is_held());
-        assert_eq!(run.lease().key().as_str(), "job:tests/job");
+        assert_eq!(run.lease().key().as_str(), "redlock-cron-job:tests/job");
         Ok(())
     });
     let mut member = fleet.member(0, job).await;
