@@ -97,7 +97,12 @@ impl Ticks {
     }
 
     fn count(&self) -> usize {
-        self.with(|ticks| ticks.len())
+        self.with(|ticks| {
+            ticks
+                .values()
+                .filter(|outcomes| started(outcomes) > 0)
+                .count()
+        })
     }
 
     fn runs(&self) -> usize {
@@ -106,13 +111,13 @@ impl Ticks {
 
     /// How many ticks there were and how many runs: one for each, or it says which tick was not.
     ///
-    /// A tick that no replica came to before the shutdown does not count.
+    /// A tick that no replica came to in time does not count: before the shutdown, or because the
+    /// machine stood still.
     pub(crate) fn check(&self) -> Result<(usize, usize), BoxError> {
         self.with(|ticks| {
             ticks.retain(|_, outcomes| {
-                outcomes
-                    .iter()
-                    .any(|(_, outcome)| *outcome != Outcome::Draining)
+                let came = |outcome| !matches!(outcome, Outcome::Draining | Outcome::TooLate);
+                outcomes.iter().any(|(_, outcome)| came(*outcome))
             });
             let mut runs = 0;
             for (tick, outcomes) in &*ticks {

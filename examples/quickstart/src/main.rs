@@ -20,6 +20,7 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use bank::Bank;
 use nodes::Nodes;
+use redlock_core::Config;
 use replica::Replica;
 use story::Story;
 
@@ -71,15 +72,16 @@ async fn run(mode: Mode) -> Result<String, BoxError> {
         return without_lock(&story, &bank).await;
     }
 
-    let mut nodes = Nodes::choose(&story)?;
-    // Runs that share the nodes given by the environment do not disturb each other.
-    let namespace = format!(
-        "quickstart-{}",
-        &uuid::Uuid::new_v4().simple().to_string()[..8]
-    );
+    let mut config = Config::from_env()?;
+    let mut nodes = Nodes::choose(std::mem::take(&mut config.nodes), &story)?;
+    // Runs that share nodes do not disturb each other: each has jobs of its own, and locks of its own
+    // unless REDLOCK_NAMESPACE says otherwise.
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    let run = format!("quickstart-{}", &id[..8]);
+    config.namespace.get_or_insert_with(|| run.clone());
     let mut replicas = Vec::new();
     for number in 1..=REPLICAS {
-        replicas.push(Replica::start(number, &nodes, &namespace, Arc::clone(&bank)).await?);
+        replicas.push(Replica::start(number, &nodes, &config, Arc::clone(&bank)).await?);
     }
     story.tell(format_args!(
         "{REPLICAS} replicas listen on {}; each asks {} of {} nodes for every lock",
@@ -88,7 +90,7 @@ async fn run(mode: Mode) -> Result<String, BoxError> {
         replicas[0].redlock.nodes(),
     ));
 
-    let jobs = jobs::start(&replicas, &namespace, &story).await?;
+    let jobs = jobs::start(&replicas, &run, &story).await?;
     let addresses: Vec<_> = replicas.iter().map(|replica| replica.address).collect();
     let load = clients::Load::start(&addresses);
     load.wait_for(clients::TRANSFERS / 3).await;

@@ -1,6 +1,6 @@
 //! Where the lock's nodes come from: the environment, servers on this machine, or memory.
 
-use redlock_core::{Config, MemoryNode, NodeConfig};
+use redlock_core::{MemoryNode, NodeConfig};
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 
 use crate::{BoxError, story::Story};
@@ -20,8 +20,7 @@ const NODES: usize = 5;
 
 impl Nodes {
     /// Chooses, and says in one line what was chosen and how to change it.
-    pub(crate) fn choose(story: &Story) -> Result<Self, BoxError> {
-        let given = Config::from_env()?.nodes;
+    pub(crate) fn choose(given: Vec<NodeConfig>, story: &Story) -> Result<Self, BoxError> {
         if !given.is_empty() {
             let count = given.len();
             story.tell(format_args!(

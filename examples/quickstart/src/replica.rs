@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     routing::post,
 };
-use redlock_core::{Redlock, Wait};
+use redlock_core::{Config, Redlock, Wait};
 use redlock_tower::{PathKey, RedlockLayer};
 use tokio::{net::TcpListener, task::JoinSet};
 
@@ -26,18 +26,18 @@ impl Replica {
     pub(crate) async fn start(
         number: usize,
         nodes: &Nodes,
-        namespace: &str,
+        config: &Config,
         bank: Arc<Bank>,
     ) -> Result<Self, BoxError> {
         let redlock = Redlock::builder()
             .nodes(nodes.for_client())
-            .namespace(namespace)
+            .config(config.clone())
             .build()
             .await?;
         // The one line that an existing service needs.
         let one_per_customer = RedlockLayer::builder(redlock.clone())
             .wait(Wait::UpTo(Duration::from_secs(10)))
-            .build(PathKey::new("customer", "customer"))?;
+            .build(PathKey::new("customer", "customer").parsed::<usize>())?;
         let mut servers = JoinSet::new();
         let router = router(bank).route_layer(one_per_customer);
         let address = serve(router, &mut servers).await?;

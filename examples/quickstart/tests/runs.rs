@@ -7,13 +7,10 @@ use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
 /// The program without settings of the caller's.
 fn quickstart() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_quickstart"));
-    for variable in [
-        "REDLOCK_NODES",
-        "REDLOCK_NAMESPACE",
-        "REDLOCK_TTL",
-        "REDLOCK_MAX_TTL",
-    ] {
-        command.env_remove(variable);
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("REDLOCK_") {
+            command.env_remove(variable);
+        }
     }
     command
 }
