@@ -18,6 +18,7 @@ async fn ten_thousand_holds_of_two_processes_never_overlap() {
             tasks: 64,
             keys: 4,
             acquisitions: ACQUISITIONS / 2,
+            at_least: Duration::ZERO,
             at_most: Duration::from_secs(60),
             ttl: Duration::from_secs(5),
             wait: Duration::from_secs(20),

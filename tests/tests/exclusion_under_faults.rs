@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const TTL: Duration = Duration::from_secs(3);
+const ACQUISITIONS: i64 = 10_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn crashes_hangs_and_cancelled_callers_cost_neither_exclusion_nor_time() {
@@ -22,10 +23,12 @@ async fn crashes_hangs_and_cancelled_callers_cost_neither_exclusion_nor_time() {
         let load = Load {
             history: history.file(name),
             nodes: nodes.urls(),
-            tasks: 32,
+            tasks: 64,
             keys: 4,
-            acquisitions: i64::MAX,
-            at_most: Duration::from_secs(14),
+            acquisitions: ACQUISITIONS / 2,
+            // Longer than the faults last.
+            at_least: Duration::from_secs(12),
+            at_most: Duration::from_secs(90),
             ttl: TTL,
             wait: Duration::from_secs(10),
             hold: Duration::from_millis(2),
@@ -60,13 +63,14 @@ async fn crashes_hangs_and_cancelled_callers_cost_neither_exclusion_nor_time() {
 
     let mut summaries = Vec::new();
     for client in clients {
-        let summary: LoadSummary = client.finish(Duration::from_secs(40)).await;
+        let summary: LoadSummary = client.finish(Duration::from_secs(100)).await;
         eprintln!("{summary:?}");
         summaries.push(summary);
     }
     nodes.become_empty(TTL * 2).await;
 
     let holds = history.assert_exclusive();
+    assert!(holds.len() >= 10_000, "only {} holds", holds.len());
     for (fault, window) in faults {
         let processes = per_process(&holds, window.clone());
         eprintln!("{fault}: {processes:?}");

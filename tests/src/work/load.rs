@@ -30,6 +30,8 @@ pub struct Load {
     pub keys: u64,
     /// How many acquisitions all tasks make together.
     pub acquisitions: i64,
+    /// For how long they go on, also if these were made before.
+    pub at_least: Duration,
     /// After how long they end even so.
     pub at_most: Duration,
     /// The time to live.
@@ -70,6 +72,7 @@ impl Load {
             history: HistoryWriter::open(&self.history).expect("the history can be opened"),
             left: AtomicI64::new(self.acquisitions),
             leases: AtomicU64::new(0),
+            at_least: now() + self.at_least,
             until: now() + self.at_most,
             load: self,
         });
@@ -91,6 +94,7 @@ struct Shared {
     history: HistoryWriter,
     left: AtomicI64,
     leases: AtomicU64,
+    at_least: Duration,
     until: Duration,
 }
 
@@ -112,7 +116,9 @@ impl Task {
     }
 
     async fn run(mut self) -> LoadSummary {
-        while now() < self.shared.until && self.shared.left.load(Ordering::Relaxed) > 0 {
+        while now() < self.shared.until
+            && (self.shared.left.load(Ordering::Relaxed) > 0 || now() < self.shared.at_least)
+        {
             self.step().await;
             sleep(self.random.below_duration(self.shared.load.rest)).await;
         }
