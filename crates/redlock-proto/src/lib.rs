@@ -33,6 +33,8 @@
 
 mod attempt;
 mod extension;
+mod fence;
+mod fencing;
 mod instant;
 mod key;
 mod lease;
@@ -44,12 +46,15 @@ mod request;
 mod retry;
 mod store;
 mod streak;
+mod survey;
 mod timing;
 mod votes;
 
 pub use self::{
     attempt::{Attempt, AttemptVerdict, Failure, FailureKind, Grant},
     extension::{Extension, ExtensionVerdict},
+    fence::{Fence, StaleToken},
+    fencing::{FencingToken, InvalidToken, Settled, Shard, next_counter, settle},
     instant::Instant,
     key::NodeKey,
     lease::{LeaseAction, LeaseState, Loss},
@@ -61,6 +66,7 @@ pub use self::{
     retry::{Next, RetryPolicy},
     store::Store,
     streak::Streak,
+    survey::{Floor, Survey},
     timing::Timing,
     votes::{Vote, Votes},
 };

@@ -1,0 +1,141 @@
+use std::{error::Error, fmt};
+
+use crate::FencingToken;
+
+/// The check that a resource makes so that a holder whose lease has ended cannot write any more.
+///
+/// It is the only protection against a process that is paused between its last look at the lease and its
+/// write: no lease can be, because the write is on its way (Kleppmann, "How to do distributed locking",
+/// 2016; Chubby calls the token a sequencer).
+///
+/// A write is accepted if no newer token has been seen at all, by a write or a read; a read, if no newer
+/// *write* has.
+/// So of several readers that share a resource, an older one is not refused because of a younger one.
+///
+/// Keep the two numbers with the resource, and compare and change them in the same transaction as the work.
+///
+/// # SQL
+///
+/// ```sql
+/// -- the column starts at 0; no row changed means: refused, the lease is over
+/// UPDATE orders SET state = 'paid', fence = $token WHERE id = $id AND fence <= $token;
+/// ```
+///
+/// `fence < $token` is right where each lease writes once.
+///
+/// # Redis
+///
+/// ```lua
+/// -- KEYS[1] the fence, KEYS[2] the data; ARGV[1] the token, ARGV[2] the value
+/// -- tokens are below 2^53, so numbers compare them exactly
+/// if tonumber(redis.call('GET', KEYS[1]) or '0') > tonumber(ARGV[1]) then return 0 end
+/// redis.call('SET', KEYS[1], ARGV[1])
+/// redis.call('SET', KEYS[2], ARGV[2])
+/// return 1
+/// ```
+///
+/// # Object stores
+///
+/// Keep the token in the object's metadata; read it, compare, and write on condition that the object has not
+/// changed since (`If-Match` with its `ETag`).
+///
+/// # Examples
+///
+/// ```
+/// use redlock_proto::{Fence, FencingToken};
+///
+/// let [older, newer] = [7, 8].map(|n| FencingToken::new(n).unwrap());
+/// let mut fence = Fence::new();
+/// assert!(fence.write(newer).is_ok());
+/// let stale = fence.write(older).unwrap_err();
+/// assert_eq!(stale.to_string(), "fencing token 7 is older than 8: its lease is over");
+/// assert!(fence.write(newer).is_ok(), "a holder may write more than once");
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Fence {
+    newest: u64,
+    newest_write: u64,
+}
+
+impl Fence {
+    /// A fence that has seen no token.
+    pub const fn new() -> Self {
+        Self {
+            newest: 0,
+            newest_write: 0,
+        }
+    }
+
+    /// Accepts a write under `token` and remembers it.
+    ///
+    /// # Errors
+    ///
+    /// A newer token was seen: nothing must be written.
+    pub fn write(&mut self, token: FencingToken) -> Result<(), StaleToken> {
+        check(token, self.newest)?;
+        self.newest = token.get();
+        self.newest_write = token.get();
+        Ok(())
+    }
+
+    /// Accepts a read under `token` and remembers it.
+    ///
+    /// # Errors
+    ///
+    /// A newer token has written: what is read may be the work of a later holder.
+    pub fn read(&mut self, token: FencingToken) -> Result<(), StaleToken> {
+        check(token, self.newest_write)?;
+        self.newest = self.newest.max(token.get());
+        Ok(())
+    }
+}
+
+fn check(token: FencingToken, newest: u64) -> Result<(), StaleToken> {
+    match token.get() < newest {
+        true => Err(StaleToken {
+            token: token.get(),
+            newest,
+        }),
+        false => Ok(()),
+    }
+}
+
+/// A token that came too late: a later holder's was seen before.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StaleToken {
+    token: u64,
+    newest: u64,
+}
+
+impl fmt::Display for StaleToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { token, newest } = self;
+        write!(
+            f,
+            "fencing token {token} is older than {newest}: its lease is over"
+        )
+    }
+}
+
+impl Error for StaleToken {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(value: u64) -> FencingToken {
+        FencingToken::new(value).unwrap()
+    }
+
+    #[test]
+    fn the_older_of_two_readers_is_not_refused() {
+        let mut fence = Fence::new();
+        fence.read(token(6)).unwrap();
+        fence.read(token(5)).unwrap();
+        fence.write(token(5)).unwrap_err();
+        fence.write(token(6)).unwrap();
+        fence.read(token(5)).unwrap_err();
+        fence.read(token(7)).unwrap();
+        fence.write(token(6)).unwrap_err();
+    }
+}

@@ -1,0 +1,188 @@
+use std::{error::Error, fmt};
+
+use crate::NodeKey;
+
+/// A number that grows with every lease on a resource: of two holders, the later one has the greater.
+///
+/// A lease can end without its holder noticing in time: a process is paused, a write is under way.
+/// So let the resource itself refuse what comes too late: it remembers the greatest token it has seen and
+/// refuses a smaller one; see [`Fence`](crate::Fence).
+///
+/// Tokens are comparable on one resource only.
+/// They are not consecutive, and they fit a signed 64-bit column and an IEEE double without loss.
+///
+/// ```
+/// use redlock_proto::FencingToken;
+///
+/// let token = FencingToken::new(1_795_177_631_473_215).unwrap();
+/// assert!(token < FencingToken::new(1_795_177_631_473_216).unwrap());
+/// assert_eq!(i64::from(token), 1_795_177_631_473_215);
+/// assert_eq!(token.to_string().parse(), Ok(token));
+/// ```
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct FencingToken(
+    // invariant: from 1 to MAX
+    u64,
+);
+
+impl FencingToken {
+    /// The greatest token, 2^53 - 2^20: scripts on the nodes count in doubles, which are exact below
+    /// 2^53.
+    pub const MAX: Self = Self((1 << 53) - (1 << 20));
+
+    /// The token of this value; `None` unless it is from 1 to [`MAX`](Self::MAX).
+    pub const fn new(value: u64) -> Option<Self> {
+        match value {
+            0 => None,
+            value if value > Self::MAX.0 => None,
+            value => Some(Self(value)),
+        }
+    }
+
+    /// The value.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<FencingToken> for u64 {
+    fn from(token: FencingToken) -> Self {
+        token.0
+    }
+}
+
+impl From<FencingToken> for i64 {
+    fn from(token: FencingToken) -> Self {
+        // Below 2^53, so nothing is cut off.
+        token.0.cast_signed()
+    }
+}
+
+impl TryFrom<u64> for FencingToken {
+    type Error = InvalidToken;
+
+    fn try_from(value: u64) -> Result<Self, InvalidToken> {
+        Self::new(value).ok_or(InvalidToken(()))
+    }
+}
+
+impl TryFrom<i64> for FencingToken {
+    type Error = InvalidToken;
+
+    fn try_from(value: i64) -> Result<Self, InvalidToken> {
+        u64::try_from(value)
+            .map_err(|_| InvalidToken(()))?
+            .try_into()
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for FencingToken {
+    type Err = InvalidToken;
+
+    fn from_str(text: &str) -> Result<Self, InvalidToken> {
+        let value: u64 = text.parse().map_err(|_| InvalidToken(()))?;
+        value.try_into()
+    }
+}
+
+/// A number or text that is no [`FencingToken`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct InvalidToken(());
+
+impl fmt::Display for InvalidToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a fencing token is a whole number from 1 to {}",
+            FencingToken::MAX
+        )
+    }
+}
+
+impl Error for InvalidToken {}
+
+/// Which of a namespace's counters counts the leases of a resource.
+///
+/// Every node keeps [`COUNT`](Self::COUNT) counters, however many resources there are, so that they take
+/// the same memory for ever (74 kB on a Redis server) and never expire.
+/// Resources that share one skip numbers, which does no harm.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Shard(
+    // invariant: below COUNT
+    u16,
+);
+
+impl Shard {
+    /// The number of counters.
+    pub const COUNT: u16 = 1_024;
+
+    /// The counter of the resource with this key.
+    ///
+    /// All clients of a namespace must agree on it, so it never changes: FNV-1a with 64 bits, folded.
+    pub fn of(key: &NodeKey) -> Self {
+        let hash = key
+            .as_str()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        let folded = (hash ^ (hash >> 32)) % u64::from(Self::COUNT);
+        Self(u16::try_from(folded).unwrap_or_default())
+    }
+
+    /// Its number, below [`COUNT`](Self::COUNT).
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+}
+
+/// What a node's counter becomes when it grants: greater than before, and what was proposed if that is
+/// greater still.
+///
+/// `floor` stands for what the node's counters were before it lost them.
+pub const fn next_counter(stored: u64, floor: u64, proposal: u64) -> u64 {
+    let least = if stored > floor { stored } else { floor }.saturating_add(1);
+    if proposal > least { proposal } else { least }
+}
+
+/// What the counters that came with a majority of votes come to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle every case")]
+pub enum Settled {
+    /// A majority stored this very number while the key was the attempt's: it is the token.
+    Agreed(u64),
+    /// Too few stored the greatest number.
+    ///
+    /// It becomes the token once a majority has: it must be written back to these nodes, as an extension,
+    /// and only those count whose vote counted and that still have the attempt's key.
+    /// A later holder could else meet a majority that knows only smaller numbers.
+    WriteBack {
+        /// The number.
+        counter: u64,
+        /// The nodes whose votes counted.
+        nodes: Vec<usize>,
+    },
+}
+
+/// Decides about the votes, by node, of an attempt that a majority has granted.
+pub fn settle(votes: &[(usize, u64)], majority: usize) -> Settled {
+    let counter = votes
+        .iter()
+        .map(|(_, counter)| *counter)
+        .max()
+        .unwrap_or_default();
+    let agreed = votes.iter().filter(|(_, c)| *c == counter).count();
+    match agreed >= majority {
+        true => Settled::Agreed(counter),
+        false => Settled::WriteBack {
+            counter,
+            nodes: votes.iter().map(|(node, _)| *node).collect(),
+        },
+    }
+}

@@ -1,0 +1,117 @@
+use crate::Quorum;
+
+/// The search for the floor of a node that lost its counters: no less than any token that was ever handed
+/// out.
+///
+/// It is begun after the node's quarantine has ended and reads the greatest counter of every node.
+/// A token that was handed out is stored on a majority; of the nodes that vote, at most a minority does not
+/// have it, so any majority of them knows it.
+/// Read during the quarantine, the floor could miss a token whose attempt still counts the node's vote from
+/// before.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    quorum: Quorum,
+    node: usize,
+    // invariant: one entry per node
+    readings: Vec<Reading>,
+}
+
+/// What is known of one node.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Reading {
+    Pending,
+    Counters { voting: bool, greatest: u64 },
+    Failed,
+}
+
+/// What a [`Survey`] found.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle every case")]
+pub enum Floor {
+    /// A majority that votes has been read: no token exceeds this.
+    Known(u64),
+    /// Fewer vote, since a majority lost its counters at once: no token *that a node still knows* exceeds
+    /// this, and the clock must stand in for the rest.
+    Degraded(u64),
+}
+
+impl Survey {
+    /// A survey on behalf of this node.
+    pub fn start(quorum: Quorum, node: usize) -> Self {
+        Self {
+            quorum,
+            node,
+            readings: vec![Reading::Pending; quorum.nodes()],
+        }
+    }
+
+    /// The node that the floor is for.
+    pub const fn node(&self) -> usize {
+        self.node
+    }
+
+    /// A node answered with its greatest counter, and with whether it votes.
+    pub fn on_reading(&mut self, node: usize, voting: bool, greatest: u64) {
+        if let Some(reading @ Reading::Pending) = self.readings.get_mut(node) {
+            *reading = Reading::Counters { voting, greatest };
+        }
+    }
+
+    /// A node gave no answer.
+    pub fn on_failure(&mut self, node: usize) {
+        if let Some(reading @ Reading::Pending) = self.readings.get_mut(node) {
+            *reading = Reading::Failed;
+        }
+    }
+
+    /// The floor, once enough is known.
+    pub fn floor(&self) -> Option<Floor> {
+        let (mut voters, mut others) = (0, 0);
+        let mut greatest = 0;
+        for (node, reading) in self.readings.iter().enumerate() {
+            if let Reading::Counters {
+                voting,
+                greatest: seen,
+            } = *reading
+            {
+                greatest = greatest.max(seen);
+                match voting && node != self.node {
+                    true => voters += 1,
+                    false => others += 1,
+                }
+            }
+        }
+        if voters >= self.quorum.majority() {
+            return Some(Floor::Known(greatest));
+        }
+        // So many are known not to vote that the others are no majority.
+        let hopeless = others > self.quorum.tolerated();
+        let read = voters + others;
+        let complete = !self.readings.contains(&Reading::Pending);
+        (hopeless && complete && read >= self.quorum.majority())
+            .then_some(Floor::Degraded(greatest))
+    }
+
+    /// The floor if nothing more is waited for: of a majority of the nodes, whether or not they vote.
+    ///
+    /// For the case that the nodes which could complete a voting majority stay away.
+    pub fn floor_of_those_up(&self) -> Option<Floor> {
+        self.floor().or_else(|| {
+            let read: Vec<u64> = self
+                .readings
+                .iter()
+                .filter_map(|reading| match reading {
+                    Reading::Counters { greatest, .. } => Some(*greatest),
+                    _ => None,
+                })
+                .collect();
+            (read.len() >= self.quorum.majority())
+                .then(|| Floor::Degraded(read.into_iter().max().unwrap_or_default()))
+        })
+    }
+
+    /// Whether every node has answered or failed.
+    pub fn is_complete(&self) -> bool {
+        !self.readings.contains(&Reading::Pending)
+    }
+}
