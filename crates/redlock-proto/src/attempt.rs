@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Instant, Outcome, Quorum, Timing, Votes};
+use crate::{GiveBack, Instant, Outcome, Quorum, Settled, Timing, Votes, settle};
 
 /// One round in which every node is asked, at once, for a key under a fresh owner.
 ///
@@ -16,11 +16,13 @@ use crate::{Instant, Outcome, Quorum, Timing, Votes};
 /// let at = |ms| Instant::from_origin(Duration::from_millis(ms));
 ///
 /// let mut attempt = Attempt::start(quorum, timing, at(0));
-/// assert_eq!(attempt.on_outcome(0, Outcome::Granted, at(1)), None);
-/// let Some(AttemptVerdict::Granted(grant)) = attempt.on_outcome(2, Outcome::Granted, at(3)) else {
+/// let granted = Outcome::Granted { counter: 7 };
+/// assert_eq!(attempt.on_outcome(0, granted, at(1)), None);
+/// let Some(AttemptVerdict::Granted(grant)) = attempt.on_outcome(2, granted, at(3)) else {
 ///     panic!("two of three are a majority");
 /// };
 /// assert_eq!(grant.deadline, at(9_798));
+/// assert_eq!(grant.settled, Settled::Agreed(7));
 /// ```
 #[derive(Debug)]
 pub struct Attempt {
@@ -37,20 +39,22 @@ pub struct Attempt {
     reason = "a driver must handle every verdict"
 )]
 pub enum AttemptVerdict {
-    /// A majority granted in time: hand out the lease.
+    /// A majority granted in time: hand out the lease, once its token is settled.
     Granted(Grant),
     /// Nothing was won: give back what was taken, then try again later or tell the caller.
     Failed(Failure),
 }
 
 /// A lease that was won.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Grant {
     /// When the attempt was started.
     pub start: Instant,
     /// Up to when the lease is valid.
     pub deadline: Instant,
+    /// What the counters of the votes come to.
+    pub settled: Settled,
 }
 
 /// An attempt that won nothing.
@@ -63,10 +67,12 @@ pub struct Failure {
     ///
     /// Each must be sent a release, behind the acquire and in order with it, before the next attempt:
     /// split votes dissolve that way, and the next attempt is not refused by the leftovers of this.
-    pub give_back: Vec<usize>,
+    pub give_back: Vec<GiveBack>,
     /// The earliest moment at which the remaining times that nodes reported allow a majority;
     /// `None` if too few nodes reported one.
     pub majority_free_at: Option<Instant>,
+    /// When enough nodes vote again, if it is quarantined nodes that are missing.
+    pub quorum_ready_in: Option<Duration>,
     /// How long the attempt took to be decided.
     pub took: Duration,
 }
@@ -77,12 +83,29 @@ pub struct Failure {
 pub enum FailureKind {
     /// Enough nodes are up; others hold the key on too many of them.
     Contended,
-    /// Too few nodes gave a usable answer, whoever holds the key.
+    /// Too few nodes gave an answer that counts, whoever holds the key.
     NoQuorum,
+    /// Too few nodes vote, and enough will once their quarantine has ended.
+    Quarantined,
     /// A majority granted, too late to leave the minimum validity.
     Expired,
     /// The caller went away.
     Abandoned,
+}
+
+impl Failure {
+    /// A majority had granted, and yet the lease could not be handed out.
+    ///
+    /// What was taken is given back as the lease that it was.
+    pub(crate) fn after_grant(kind: FailureKind, start: Instant, now: Instant) -> Self {
+        Self {
+            kind,
+            give_back: Vec::new(),
+            majority_free_at: None,
+            quorum_ready_in: None,
+            took: now.saturating_since(start),
+        }
+    }
 }
 
 impl Attempt {
@@ -145,15 +168,17 @@ impl Attempt {
             return Some(AttemptVerdict::Granted(Grant {
                 start: self.start,
                 deadline,
+                settled: settle(&self.votes.counters(), self.votes.quorum().majority()),
             }));
         }
         if !self.votes.is_out_of_reach() {
             return None;
         }
         // With a majority up, it is the holder that is in the way, even if a few nodes failed too.
-        let kind = match self.votes.is_majority_down() {
-            true => FailureKind::NoQuorum,
-            false => FailureKind::Contended,
+        let kind = match (self.votes.is_majority_down(), self.votes.quorum_ready_in()) {
+            (true, Some(_)) => FailureKind::Quarantined,
+            (true, None) => FailureKind::NoQuorum,
+            (false, _) => FailureKind::Contended,
         };
         Some(self.fail(kind, now))
     }
@@ -162,6 +187,7 @@ impl Attempt {
         self.decided = true;
         AttemptVerdict::Failed(Failure {
             kind,
+            quorum_ready_in: self.votes.quorum_ready_in(),
             give_back: self.votes.may_hold().collect(),
             majority_free_at: self.votes.majority_free_in().map(|free_in| now + free_in),
             took: now.saturating_since(self.start),
@@ -174,6 +200,7 @@ mod tests {
     use super::*;
     use std::num::NonZeroUsize;
 
+    const GRANTED: Outcome = Outcome::Granted { counter: 7 };
     const HELD: Outcome = Outcome::Refused {
         remaining: Some(Duration::from_secs(1)),
     };
@@ -202,6 +229,10 @@ mod tests {
             .expect("this outcome decides")
     }
 
+    fn nodes(give_back: &[GiveBack]) -> Vec<usize> {
+        give_back.iter().map(|back| back.node).collect()
+    }
+
     fn failure(verdict: AttemptVerdict) -> Failure {
         match verdict {
             AttemptVerdict::Failed(failure) => failure,
@@ -211,45 +242,46 @@ mod tests {
 
     #[test]
     fn s01_a_majority_after_the_ttl_is_refused_and_freed() {
-        let granted = [(0, Outcome::Granted)];
-        let late = decided(&mut attempt(3), &granted, (1, Outcome::Granted, 879));
+        let granted = [(0, GRANTED)];
+        let late = decided(&mut attempt(3), &granted, (1, GRANTED, 879));
         let late = failure(late);
         assert_eq!(
-            (late.kind, late.give_back),
+            (late.kind, nodes(&late.give_back)),
             (FailureKind::Expired, vec![0, 1, 2])
         );
 
-        let in_time = decided(&mut attempt(3), &granted, (1, Outcome::Granted, 878));
+        let in_time = decided(&mut attempt(3), &granted, (1, GRANTED, 878));
         let grant = Grant {
             start: ms(0),
             deadline: ms(978),
+            settled: Settled::Agreed(7),
         };
         assert_eq!(in_time, AttemptVerdict::Granted(grant));
     }
 
     #[test]
     fn l01_a_hung_minority_is_not_waited_for() {
-        let granted = [(4, Outcome::Granted), (0, Outcome::Granted)];
-        let verdict = decided(&mut attempt(5), &granted, (2, Outcome::Granted, 1));
+        let granted = [(4, GRANTED), (0, GRANTED)];
+        let verdict = decided(&mut attempt(5), &granted, (2, GRANTED, 1));
         assert!(matches!(verdict, AttemptVerdict::Granted(_)));
     }
 
     #[test]
     fn l02_a_dead_minority_does_not_fail_the_attempt() {
-        let before = [(0, Outcome::NotExecuted), (1, Outcome::Granted)];
-        let verdict = decided(&mut attempt(3), &before, (2, Outcome::Granted, 1));
+        let before = [(0, Outcome::NotExecuted), (1, GRANTED)];
+        let verdict = decided(&mut attempt(3), &before, (2, GRANTED, 1));
         assert!(matches!(verdict, AttemptVerdict::Granted(_)));
     }
 
     #[test]
     fn l04_a_failed_attempt_frees_what_it_took_before_the_next() {
         let mut attempt = attempt(5);
-        let before = [(0, Outcome::Granted), (1, HELD), (2, Outcome::NotExecuted)];
+        let before = [(0, GRANTED), (1, HELD), (2, Outcome::NotExecuted)];
         let failure = failure(decided(&mut attempt, &before, (3, HELD, 2)));
         // Node 4 has not answered yet, so it may still grant.
-        assert_eq!(failure.give_back, [0, 4]);
+        assert_eq!(nodes(&failure.give_back), [0, 4]);
         assert_eq!(failure.kind, FailureKind::Contended);
-        assert_eq!(attempt.on_outcome(4, Outcome::Granted, ms(3)), None);
+        assert_eq!(attempt.on_outcome(4, GRANTED, ms(3)), None);
     }
 
     #[test]
@@ -258,11 +290,11 @@ mod tests {
         assert_eq!(failure(contended).kind, FailureKind::Contended);
 
         let mut silent = attempt(4);
-        assert_eq!(silent.on_outcome(0, Outcome::Granted, ms(1)), None);
+        assert_eq!(silent.on_outcome(0, GRANTED, ms(1)), None);
         assert_eq!(silent.on_outcome(1, Outcome::NotExecuted, ms(1)), None);
         let silent = failure(silent.on_time_limit(ms(50)).expect("the limit decides"));
         assert_eq!(
-            (silent.kind, silent.give_back),
+            (silent.kind, nodes(&silent.give_back)),
             (FailureKind::NoQuorum, vec![0, 2, 3])
         );
     }
@@ -271,12 +303,36 @@ mod tests {
     fn l03_an_abandoned_attempt_frees_what_it_took_and_what_it_may_take() {
         let mut attempt = attempt(3);
         assert_eq!(attempt.on_outcome(0, HELD, ms(1)), None);
-        assert_eq!(attempt.on_outcome(1, Outcome::Granted, ms(1)), None);
+        assert_eq!(attempt.on_outcome(1, GRANTED, ms(1)), None);
         let failure = failure(attempt.on_abandoned(ms(2)).expect("nobody waits"));
         assert_eq!(
-            (failure.kind, failure.give_back),
+            (failure.kind, nodes(&failure.give_back)),
             (FailureKind::Abandoned, vec![1, 2])
         );
         assert_eq!(attempt.on_abandoned(ms(3)), None);
+    }
+
+    #[test]
+    fn s28_an_owner_whose_request_may_be_anywhere_is_buried() {
+        let mut attempt = attempt(5);
+        let before = [(0, GRANTED), (1, Outcome::Unknown), (2, HELD)];
+        let failure = failure(decided(&mut attempt, &before, (3, HELD, 2)));
+        let bury = |node, bury| GiveBack { node, bury };
+        // Node 4 has its request on the connection that the release takes too.
+        assert_eq!(
+            failure.give_back,
+            [bury(0, false), bury(1, true), bury(4, false)]
+        );
+    }
+
+    #[test]
+    fn s15_what_a_quarantined_node_grants_is_no_vote() {
+        let ready_in = Some(Duration::from_secs(9));
+        let quarantined = Outcome::NotAVote { ready_in };
+        let before = [(0, GRANTED), (1, quarantined)];
+        let failure = failure(decided(&mut attempt(3), &before, (2, quarantined, 2)));
+        assert_eq!(failure.kind, FailureKind::Quarantined);
+        assert_eq!(failure.quorum_ready_in, ready_in);
+        assert_eq!(nodes(&failure.give_back), [0, 1, 2]);
     }
 }

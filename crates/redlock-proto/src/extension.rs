@@ -44,6 +44,14 @@ impl Extension {
         }
     }
 
+    /// A round that is sent to these nodes only, for a lease whose other nodes' votes were not counted.
+    pub fn among(mut self, nodes: &[usize]) -> Self {
+        for node in (0..self.votes.quorum().nodes()).filter(|node| !nodes.contains(node)) {
+            self.votes.cast(node, Outcome::NotExecuted);
+        }
+        self
+    }
+
     /// A node's outcome became known, at `now`; returns the verdict when this decides the round.
     pub fn on_outcome(
         &mut self,
@@ -69,6 +77,11 @@ impl Extension {
     /// The votes counted so far.
     pub const fn votes(&self) -> &Votes {
         &self.votes
+    }
+
+    /// What the round came to, if it is decided.
+    pub const fn verdict(&self) -> Option<ExtensionVerdict> {
+        self.verdict
     }
 
     fn decide(&mut self, now: Instant) -> Option<ExtensionVerdict> {
@@ -102,7 +115,8 @@ mod tests {
     use proptest::prelude::*;
     use std::{num::NonZeroUsize, time::Duration};
 
-    const GONE: Outcome = Outcome::Refused { remaining: None };
+    const GONE: Outcome = Outcome::Missing;
+    const GRANTED: Outcome = Outcome::Granted { counter: 0 };
 
     fn ms(ms: u64) -> Instant {
         Instant::from_origin(Duration::from_millis(ms))
@@ -120,14 +134,14 @@ mod tests {
     #[test]
     fn a_majority_moves_the_deadline() {
         let mut extension = extension(3, ms(500), ms(300));
-        assert_eq!(extension.on_outcome(0, Outcome::Granted, ms(301)), None);
+        assert_eq!(extension.on_outcome(0, GRANTED, ms(301)), None);
         assert_eq!(
-            extension.on_outcome(1, Outcome::Granted, ms(302)),
+            extension.on_outcome(1, GRANTED, ms(302)),
             Some(ExtensionVerdict::Extended {
                 deadline: ms(300 + 978)
             })
         );
-        assert_eq!(extension.on_outcome(2, Outcome::Granted, ms(303)), None);
+        assert_eq!(extension.on_outcome(2, GRANTED, ms(303)), None);
     }
 
     #[test]
@@ -143,7 +157,7 @@ mod tests {
     #[test]
     fn s04_a_confirmation_after_the_old_deadline_does_not_bring_the_lease_back() {
         let mut extension = extension(1, ms(500), ms(300));
-        let verdict = extension.on_outcome(0, Outcome::Granted, ms(500));
+        let verdict = extension.on_outcome(0, GRANTED, ms(500));
         assert_eq!(verdict, Some(ExtensionVerdict::Failed));
     }
 
@@ -159,6 +173,16 @@ mod tests {
         assert_eq!(extension.on_time_limit(ms(351)), None);
     }
 
+    #[test]
+    fn s22_a_write_back_counts_only_nodes_whose_vote_counted() {
+        let mut extension = extension(5, ms(500), ms(300)).among(&[0, 1, 2]);
+        assert_eq!(extension.on_outcome(4, GRANTED, ms(301)), None);
+        assert_eq!(extension.on_outcome(0, GRANTED, ms(301)), None);
+        assert_eq!(extension.on_outcome(1, GRANTED, ms(301)), None);
+        let verdict = extension.on_outcome(2, GONE, ms(301));
+        assert_eq!(verdict, Some(ExtensionVerdict::Failed));
+    }
+
     proptest! {
         /// pottery, redis-semaphore and redlock-universal counted the new lease from the reply.
         #[test]
@@ -168,7 +192,7 @@ mod tests {
             let timing = timing(ttl);
             let quorum = Quorum::of(NonZeroUsize::MIN);
             let mut extension = Extension::start(quorum, timing, ms(u64::MAX / 4), ms(start));
-            match extension.on_outcome(0, Outcome::Granted, ms(start + waited)) {
+            match extension.on_outcome(0, GRANTED, ms(start + waited)) {
                 Some(ExtensionVerdict::Extended { deadline }) => {
                     prop_assert_eq!(deadline + timing.drift(), ms(start + ttl));
                     prop_assert!(deadline > ms(start + waited));

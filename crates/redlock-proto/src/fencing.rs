@@ -170,6 +170,41 @@ pub enum Settled {
     },
 }
 
+/// The tokens that a lease has reserved, for its holder and those it is handed over to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TokenBlock {
+    first: FencingToken,
+    // invariant: not less than `first`
+    last: FencingToken,
+}
+
+impl TokenBlock {
+    /// `length` tokens from `first` on; `None` beyond the range of tokens.
+    pub fn new(first: u64, length: u32) -> Option<Self> {
+        let last = first.checked_add(u64::from(length.max(1)) - 1)?;
+        Some(Self {
+            first: FencingToken::new(first)?,
+            last: FencingToken::new(last)?,
+        })
+    }
+
+    /// The present holder's token.
+    pub const fn first(&self) -> FencingToken {
+        self.first
+    }
+
+    /// The last token that is reserved.
+    pub const fn last(&self) -> FencingToken {
+        self.last
+    }
+
+    /// What is left for the next holder, whose token is greater; `None` if no token is left.
+    pub fn hand_over(self) -> Option<Self> {
+        let first = FencingToken::new(self.first.get() + 1)?;
+        (first <= self.last).then_some(Self { first, ..self })
+    }
+}
+
 /// Decides about the votes, by node, of an attempt that a majority has granted.
 pub fn settle(votes: &[(usize, u64)], majority: usize) -> Settled {
     let counter = votes

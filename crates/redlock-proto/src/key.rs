@@ -38,8 +38,10 @@ mod tests {
 
     #[test]
     fn debug_of_a_request_shows_no_name() {
-        let request = Request {
-            verb: Verb::Release,
+        let request = Request::Lock {
+            verb: Verb::Release {
+                ttl: std::time::Duration::ZERO,
+            },
             key: "{redlock}:lock:iban:DE02120300000000202051".into(),
             owner: OwnerId::from_random([1; 16]),
         };

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use crate::{Extension, ExtensionVerdict, Grant, Instant, Outcome, Quorum, Timing, Vote, Votes};
+use crate::{
+    Extension, ExtensionVerdict, GiveBack, Grant, Instant, Outcome, Quorum, Timing, Vote, Votes,
+};
 
 /// A lease that was granted, until it is released or lost.
 ///
@@ -10,9 +12,21 @@ use crate::{Extension, ExtensionVerdict, Grant, Instant, Outcome, Quorum, Timing
 pub struct LeaseState {
     timing: Timing,
     deadline: Instant,
+    /// When the lease ends however often it is extended.
+    ends: Option<Instant>,
     renewal: Renewal,
     // invariant: one entry per node
-    may_hold: Vec<bool>,
+    keys: Vec<Presence>,
+}
+
+/// Whether a node has the lease's key.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Presence {
+    No,
+    /// It does, or the request for it is on its way over a connection that stands.
+    Yes,
+    /// Nobody knows, and a request for it may arrive at any time.
+    Unknown,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,26 +59,40 @@ pub enum Loss {
     Expired,
     /// So many nodes say that the key is gone or another's that no majority is left.
     Revoked,
+    /// It was held for as long as it may be.
+    MaxHold,
 }
 
 impl LeaseState {
     /// The lease that an attempt with these `votes` won.
     ///
     /// With `renew`, rounds of extension are due from a third of the ttl on.
-    pub fn new(timing: Timing, grant: &Grant, votes: &Votes, renew: bool) -> Self {
-        let mut may_hold = vec![false; votes.iter().len()];
-        for node in votes.may_hold() {
-            may_hold[node] = true;
+    /// It is not valid for longer than `max_hold` from the attempt's start.
+    pub fn new(
+        timing: Timing,
+        grant: &Grant,
+        votes: &Votes,
+        renew: bool,
+        max_hold: Option<Duration>,
+    ) -> Self {
+        let mut keys = vec![Presence::No; votes.iter().len()];
+        for GiveBack { node, bury } in votes.may_hold() {
+            keys[node] = match bury {
+                true => Presence::Unknown,
+                false => Presence::Yes,
+            };
         }
         let renewal = match renew {
             true => Renewal::Due(grant.start + timing.ttl() / 3),
             false => Renewal::Off,
         };
+        let ends = max_hold.map(|max_hold| grant.start + max_hold);
         Self {
             timing,
-            deadline: grant.deadline,
+            deadline: earlier(grant.deadline, ends),
+            ends,
             renewal,
-            may_hold,
+            keys,
         }
     }
 
@@ -95,7 +123,11 @@ impl LeaseState {
         // The deadline is looked at first: a client that wakes after a pause is told of the loss
         // before it does anything else.
         if now >= self.deadline {
-            return self.lose(Loss::Expired);
+            let held_long_enough = self.ends.is_some_and(|ends| now >= ends);
+            return self.lose(match held_long_enough {
+                true => Loss::MaxHold,
+                false => Loss::Expired,
+            });
         }
         match self.renewal {
             Renewal::Due(at) if now >= at => {
@@ -136,15 +168,11 @@ impl LeaseState {
             return None;
         }
         for (node, vote) in votes.iter().enumerate() {
-            match vote {
-                Vote::Cast(Outcome::Granted) => self.may_hold[node] = true,
-                Vote::Cast(Outcome::Refused { .. }) => self.may_hold[node] = false,
-                _ => {}
-            }
+            self.note(node, vote);
         }
         let next = match verdict {
             ExtensionVerdict::Extended { deadline } => {
-                self.deadline = self.deadline.max(deadline);
+                self.deadline = earlier(self.deadline.max(deadline), self.ends);
                 start + self.timing.ttl() / 3
             }
             // The lease is valid up to its deadline all the same, and the next round may succeed.
@@ -152,33 +180,82 @@ impl LeaseState {
             ExtensionVerdict::Revoked => return self.lose(Loss::Revoked),
         };
         if self.renewal == Renewal::UnderWay {
-            self.renewal = Renewal::Due(next);
+            self.renewal = match self.ends {
+                // Nothing that may be confirmed moves the deadline any more.
+                Some(ends) if self.deadline >= ends => Renewal::Off,
+                _ => Renewal::Due(next),
+            };
         }
         self.on_timer(now)
     }
 
     /// The outcome of an acquire became known after the attempt had been decided.
     pub fn on_late_outcome(&mut self, node: usize, outcome: Outcome) {
-        if let Some(may_hold) = self.may_hold.get_mut(node)
-            && !outcome.may_hold()
-        {
-            *may_hold = false;
+        let Some(key) = self.keys.get_mut(node) else {
+            return;
+        };
+        *key = match outcome {
+            outcome if outcome.holds() => Presence::Yes,
+            Outcome::Unknown => Presence::Unknown,
+            _ => Presence::No,
+        };
+    }
+
+    /// A node answered a round of extension after it had been decided.
+    pub fn on_late_extension(&mut self, node: usize, outcome: Outcome) {
+        if self.is_live() {
+            self.note(node, Vote::Cast(outcome));
+        }
+    }
+
+    /// Whether a node that has lost the key, and said so in a round of extension that came to this
+    /// `verdict`, should be given it again.
+    ///
+    /// Only once a majority has confirmed that round: it proves that the lease is valid still, and the node
+    /// counts from the next round on.
+    /// Not where a request for the key may still be on its way: whatever becomes of it must stay visible.
+    pub fn heals(&self, node: usize, verdict: ExtensionVerdict, outcome: Outcome) -> bool {
+        self.is_live()
+            && matches!(verdict, ExtensionVerdict::Extended { .. })
+            && outcome == Outcome::Missing
+            && self.keys.get(node) == Some(&Presence::No)
+    }
+
+    /// A node is being given the key again.
+    pub fn on_healing(&mut self, node: usize) {
+        if let Some(key @ Presence::No) = self.keys.get_mut(node) {
+            *key = Presence::Yes;
         }
     }
 
     /// Ends the lease and returns the nodes that may have the key, to be told to let it go.
     ///
     /// Empty if it was released before.
-    pub fn release(&mut self) -> Vec<usize> {
+    pub fn release(&mut self) -> Vec<GiveBack> {
         self.renewal = Renewal::Over;
-        let nodes = self
-            .may_hold
-            .iter()
-            .enumerate()
-            .filter_map(|(node, may)| may.then_some(node));
-        let nodes = nodes.collect();
-        self.may_hold.fill(false);
-        nodes
+        let nodes = self.keys.iter().enumerate();
+        let give_back = nodes.filter(|(_, key)| **key != Presence::No);
+        let give_back = give_back.map(|(node, key)| GiveBack {
+            node,
+            bury: *key == Presence::Unknown,
+        });
+        let give_back = give_back.collect();
+        self.keys.fill(Presence::No);
+        give_back
+    }
+
+    fn note(&mut self, node: usize, vote: Vote) {
+        let Some(key) = self.keys.get_mut(node) else {
+            return;
+        };
+        match vote {
+            Vote::Cast(outcome) if outcome.holds() => *key = Presence::Yes,
+            // Where nobody knows what became of the acquire, it may take the key after this answer.
+            Vote::Cast(Outcome::Refused { .. } | Outcome::Missing) if *key == Presence::Yes => {
+                *key = Presence::No;
+            }
+            _ => {}
+        }
     }
 
     fn lose(&mut self, loss: Loss) -> Option<LeaseAction> {
@@ -191,30 +268,48 @@ impl LeaseState {
     }
 }
 
+fn earlier(deadline: Instant, ends: Option<Instant>) -> Instant {
+    ends.map_or(deadline, |ends| deadline.min(ends))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Settled;
     use std::num::NonZeroUsize;
 
     fn ms(ms: u64) -> Instant {
         Instant::from_origin(Duration::from_millis(ms))
     }
 
+    const GRANTED: Outcome = Outcome::Granted { counter: 1 };
+
     fn quorum() -> Quorum {
         Quorum::of(NonZeroUsize::new(3).unwrap())
     }
 
     fn lease(ttl: u64, renew: bool) -> LeaseState {
+        lease_for(ttl, renew, None)
+    }
+
+    fn lease_for(ttl: u64, renew: bool, max_hold: Option<Duration>) -> LeaseState {
         let min_validity = Duration::from_millis(1);
         let timing = Timing::new(Duration::from_millis(ttl), 0.01, min_validity).unwrap();
         let mut votes = Votes::new(quorum());
-        votes.cast(0, Outcome::Granted);
-        votes.cast(1, Outcome::Granted);
+        votes.cast(0, GRANTED);
+        votes.cast(1, GRANTED);
         let grant = Grant {
             start: ms(0),
             deadline: timing.deadline(ms(0)),
+            settled: Settled::Agreed(1),
         };
-        LeaseState::new(timing, &grant, &votes, renew)
+        LeaseState::new(timing, &grant, &votes, renew, max_hold)
+    }
+
+    /// The nodes that are told, and whether the owner is buried there.
+    fn released(lease: &mut LeaseState) -> Vec<(usize, bool)> {
+        let give_back = lease.release().into_iter();
+        give_back.map(|back| (back.node, back.bury)).collect()
     }
 
     fn all(outcome: Outcome) -> Votes {
@@ -266,17 +361,17 @@ mod tests {
             deadline: ms(450 + 978),
         };
         assert_eq!(
-            lease.on_extension(ms(450), extended, &all(Outcome::Granted), ms(451)),
+            lease.on_extension(ms(450), extended, &all(GRANTED), ms(451)),
             None
         );
         assert_eq!(lease.deadline(), ms(450 + 978));
-        assert_eq!(lease.release(), [0, 1, 2]);
+        assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
     }
 
     #[test]
     fn s08_nothing_is_extended_after_the_release() {
         let mut lease = lease(1_000, true);
-        assert_eq!(lease.release(), [0, 1, 2]);
+        assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
         assert_eq!(lease.on_timer(ms(500)), None);
         assert!(!lease.extend());
         assert_eq!(lease.expire(), None);
@@ -284,21 +379,21 @@ mod tests {
             deadline: ms(2_000),
         };
         assert_eq!(
-            lease.on_extension(ms(334), extended, &all(Outcome::Granted), ms(340)),
+            lease.on_extension(ms(334), extended, &all(GRANTED), ms(340)),
             None
         );
         assert_eq!(lease.deadline(), ms(978));
-        assert_eq!(lease.release(), []);
+        assert_eq!(released(&mut lease), []);
     }
 
     #[test]
     fn a_lease_that_a_majority_has_lost_is_lost_at_once() {
         let mut lease = lease(1_000, true);
         assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
-        let gone = all(Outcome::Refused { remaining: None });
+        let gone = all(Outcome::Missing);
         let action = lease.on_extension(ms(400), ExtensionVerdict::Revoked, &gone, ms(401));
         assert_eq!(action, Some(LeaseAction::Lost(Loss::Revoked)));
-        assert_eq!(lease.release(), []);
+        assert_eq!(released(&mut lease), []);
     }
 
     #[test]
@@ -306,6 +401,51 @@ mod tests {
         let mut lease = lease(1_000, false);
         lease.on_late_outcome(2, Outcome::NotExecuted);
         lease.on_late_outcome(1, Outcome::Unknown);
-        assert_eq!(lease.release(), [0, 1]);
+        assert_eq!(released(&mut lease), [(0, false), (1, true)]);
+    }
+
+    #[test]
+    fn s28_a_refused_extension_does_not_forget_an_acquire_that_may_still_arrive() {
+        let mut lease = lease(1_000, true);
+        lease.on_late_outcome(2, Outcome::Unknown);
+        assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
+        let mut votes = Votes::new(quorum());
+        votes.cast(2, Outcome::Missing);
+        votes.cast(1, Outcome::Missing);
+        let failed = ExtensionVerdict::Failed;
+        assert_eq!(lease.on_extension(ms(400), failed, &votes, ms(401)), None);
+        assert_eq!(released(&mut lease), [(0, false), (2, true)]);
+    }
+
+    #[test]
+    fn a_node_is_healed_only_after_a_majority_has_confirmed() {
+        let mut lease = lease(1_000, true);
+        let extended = ExtensionVerdict::Extended {
+            deadline: ms(1_500),
+        };
+        lease.on_late_outcome(1, Outcome::Unknown);
+        for node in [0, 1] {
+            lease.on_late_extension(node, Outcome::Missing);
+        }
+        assert!(lease.heals(0, extended, Outcome::Missing));
+        assert!(!lease.heals(1, extended, Outcome::Missing), "s28");
+        assert!(!lease.heals(0, extended, Outcome::Refused { remaining: None }));
+        assert!(!lease.heals(0, ExtensionVerdict::Failed, Outcome::Missing));
+        lease.release();
+        assert!(!lease.heals(0, extended, Outcome::Missing));
+    }
+
+    #[test]
+    fn a_lease_ends_when_it_was_held_for_as_long_as_it_may_be() {
+        let mut lease = lease_for(1_000, true, Some(Duration::from_millis(1_200)));
+        assert_eq!(lease.deadline(), ms(978));
+        assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+        let deadline = ms(334 + 978);
+        let extended = ExtensionVerdict::Extended { deadline };
+        let action = lease.on_extension(ms(334), extended, &all(GRANTED), ms(335));
+        assert_eq!(action, None);
+        assert_eq!(lease.deadline(), ms(1_200));
+        let lost = Some(LeaseAction::Lost(Loss::MaxHold));
+        assert_eq!(lease.on_timer(ms(1_200)), lost);
     }
 }

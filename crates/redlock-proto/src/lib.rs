@@ -32,18 +32,26 @@
 //! each node to keep a live key until it expires.
 
 mod attempt;
+mod client;
+mod clocks;
+mod electorate;
 mod extension;
+mod facts;
 mod fence;
 mod fencing;
 mod instant;
 mod key;
 mod lease;
+mod node_answer;
 mod outcome;
 mod owner;
+mod quarantine;
 mod quorum;
 mod release;
 mod request;
 mod retry;
+mod space;
+mod standing;
 mod store;
 mod streak;
 mod survey;
@@ -52,19 +60,30 @@ mod votes;
 
 pub use self::{
     attempt::{Attempt, AttemptVerdict, Failure, FailureKind, Grant},
+    client::{
+        Acquire, Ask, Client, ClientConfig, Effect, Entropy, NotExtended, NotReleased, Notice, Now,
+        RequestError,
+    },
+    clocks::Clocks,
+    electorate::{Electorate, NotAVote},
     extension::{Extension, ExtensionVerdict},
+    facts::{Facts, RunId, Unfit},
     fence::{Fence, StaleToken},
-    fencing::{FencingToken, InvalidToken, Settled, Shard, next_counter, settle},
+    fencing::{FencingToken, InvalidToken, Settled, Shard, TokenBlock, next_counter, settle},
     instant::Instant,
     key::NodeKey,
     lease::{LeaseAction, LeaseState, Loss},
-    outcome::Outcome,
+    node_answer::NodeAnswer,
+    outcome::{GiveBack, Outcome},
     owner::OwnerId,
+    quarantine::Quarantine,
     quorum::Quorum,
     release::{Release, ReleaseVerdict},
-    request::{Reply, Request, Verb},
+    request::{NodeVerb, Reply, Request, Verb},
     retry::{Next, RetryPolicy},
-    store::Store,
+    space::Space,
+    standing::{MarkState, NodeTime, Standing},
+    store::{Answer, Store},
     streak::Streak,
     survey::{Floor, Survey},
     timing::Timing,

@@ -8,14 +8,23 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The node did what it was asked to.
-    Granted,
-    /// The node answered and refused: the key is another's, or it is gone.
+    /// The node did what it was asked to, and that is a vote.
+    Granted {
+        /// The fencing counter, if it took the key.
+        counter: u64,
+    },
+    /// The node did what it was asked to, and that is not a vote.
+    NotAVote {
+        /// When it may vote again, if it is quarantined.
+        ready_in: Option<Duration>,
+    },
+    /// The node answered and refused: the key is another's.
     Refused {
-        /// How long the present holder's key will stay at most; `None` if nobody holds it, or it
-        /// never expires.
+        /// How long the present holder's key will stay at most; `None` if it never expires.
         remaining: Option<Duration>,
     },
+    /// The node answered that nobody has the key.
+    Missing,
     /// The request failed before it was sent, or the node said that it did not run it.
     NotExecuted,
     /// The request was sent and no usable answer came in time: it may have run, and may still run.
@@ -25,6 +34,28 @@ pub enum Outcome {
 impl Outcome {
     /// Whether the node may hold, now or later, what it was asked to take.
     pub const fn may_hold(self) -> bool {
-        matches!(self, Self::Granted | Self::Unknown)
+        matches!(
+            self,
+            Self::Granted { .. } | Self::NotAVote { .. } | Self::Unknown
+        )
     }
+
+    /// Whether the node holds what it was asked to take.
+    pub const fn holds(self) -> bool {
+        matches!(self, Self::Granted { .. } | Self::NotAVote { .. })
+    }
+}
+
+/// A node that must be told to let a key go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must handle every part of it"
+)]
+pub struct GiveBack {
+    /// The node.
+    pub node: usize,
+    /// Whether a request is still on its way, perhaps, that must not take the key any more: the release must
+    /// bury the owner.
+    pub bury: bool,
 }

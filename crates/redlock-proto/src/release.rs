@@ -25,7 +25,7 @@ impl Release {
     pub fn start(quorum: Quorum, nodes: &[usize]) -> Self {
         let mut votes = Votes::new(quorum);
         for node in (0..quorum.nodes()).filter(|node| !nodes.contains(node)) {
-            votes.cast(node, Outcome::Granted);
+            votes.cast(node, CONFIRMED);
         }
         Self {
             votes,
@@ -38,7 +38,7 @@ impl Release {
     /// A refusal confirms too: the key is gone, or it is another's.
     pub fn on_outcome(&mut self, node: usize, outcome: Outcome) -> Option<ReleaseVerdict> {
         let outcome = match outcome {
-            Outcome::Refused { .. } => Outcome::Granted,
+            Outcome::Refused { .. } | Outcome::Missing | Outcome::NotAVote { .. } => CONFIRMED,
             other => other,
         };
         if self.decided || !self.votes.cast(node, outcome) {
@@ -69,6 +69,8 @@ impl Release {
     }
 }
 
+const CONFIRMED: Outcome = Outcome::Granted { counter: 0 };
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,20 +83,20 @@ mod tests {
     #[test]
     fn a_majority_that_does_not_have_the_key_is_enough() {
         let mut all = release(&[0, 1, 2]);
-        assert_eq!(all.on_outcome(0, Outcome::Granted), None);
-        let gone = Outcome::Refused { remaining: None };
+        assert_eq!(all.on_outcome(0, CONFIRMED), None);
+        let gone = Outcome::Missing;
         assert_eq!(all.on_outcome(1, gone), Some(ReleaseVerdict::Released));
         assert_eq!(all.on_outcome(2, Outcome::Unknown), None);
 
         let mut one_refused_the_acquire = release(&[0, 1]);
-        let verdict = one_refused_the_acquire.on_outcome(1, Outcome::Granted);
+        let verdict = one_refused_the_acquire.on_outcome(1, CONFIRMED);
         assert_eq!(verdict, Some(ReleaseVerdict::Released));
     }
 
     #[test]
     fn silence_is_not_confirmation() {
         let mut silent = release(&[0, 1, 2]);
-        assert_eq!(silent.on_outcome(0, Outcome::Granted), None);
+        assert_eq!(silent.on_outcome(0, CONFIRMED), None);
         assert_eq!(silent.on_time_limit(), Some(ReleaseVerdict::Unconfirmed));
         assert_eq!(silent.on_time_limit(), None);
     }

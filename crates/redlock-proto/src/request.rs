@@ -1,64 +1,168 @@
 use std::time::Duration;
 
-use crate::{NodeKey, Outcome, OwnerId};
+use crate::{Facts, NodeKey, NodeTime, Outcome, OwnerId, Shard};
 
 /// One operation on one node.
 ///
 /// All nodes of a lock are asked the same.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a node must handle every part of a request"
-)]
-pub struct Request {
-    /// What to do.
-    pub verb: Verb,
-    /// The key on the node.
-    pub key: NodeKey,
-    /// On whose behalf.
-    pub owner: OwnerId,
+#[expect(clippy::exhaustive_enums, reason = "a node must handle every request")]
+pub enum Request {
+    /// An operation on a lock.
+    Lock {
+        /// What to do.
+        verb: Verb,
+        /// The key on the node.
+        key: NodeKey,
+        /// On whose behalf.
+        owner: OwnerId,
+    },
+    /// An operation on the node itself.
+    Node(NodeVerb),
 }
 
 /// What a node is asked to do with a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum Verb {
-    /// Take the key for `ttl` if nobody has it.
+    /// Take the key for `ttl` if nobody has it, unless the owner was buried; count the lease.
     Acquire {
         /// How long the node keeps the key.
         ttl: Duration,
+        /// The counter of fencing tokens.
+        shard: Shard,
+        /// What the counter becomes at least.
+        proposal: u64,
+        /// How many tokens to reserve.
+        block: u32,
     },
     /// Keep the key for `ttl` from now if the owner has it; never create it.
     Extend {
         /// How long the node keeps the key.
         ttl: Duration,
+        /// A counter to write back, if the owner has the key.
+        write_back: Option<(Shard, u64)>,
+    },
+    /// As [`Extend`](Self::Extend), and take the key if nobody has it, unless the owner was buried.
+    ///
+    /// Only on behalf of an owner whose extension a majority has just confirmed.
+    Heal {
+        /// How long the node keeps the key.
+        ttl: Duration,
+        /// The counter of fencing tokens.
+        shard: Shard,
+        /// What the counter is at least, if the owner has the key.
+        counter: u64,
     },
     /// Let the key go if the owner has it.
-    Release,
+    Release {
+        /// How long the key can stay, should the release have to be made again.
+        ttl: Duration,
+    },
+    /// As [`Release`](Self::Release), and refuse this owner for `ttl`: a request of its that is still on its way
+    /// must not take the key when it arrives.
+    Bury {
+        /// For how long.
+        ttl: Duration,
+    },
 }
 
-/// What a node answers.
+/// What a node is asked about itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
+pub enum NodeVerb {
+    /// Nothing; the standing that comes with every answer is what is wanted.
+    Tick,
+    /// What are you?
+    Inspect,
+    /// What is the greatest of your counters?
+    Survey,
+    /// Vote from now on.
+    Open {
+        /// What the counters are at least.
+        floor: u64,
+        /// Only in the quarantine that began at this moment, by the node's clock: since then it has forgotten
+        /// nothing.
+        since: NodeTime,
+        /// Before the quarantine has ended, because an operator vouches that no lease was forgotten.
+        bless: bool,
+    },
+}
+
+impl Request {
+    /// Whether this lets a key go, whatever the node's standing.
+    pub const fn is_release(&self) -> bool {
+        matches!(
+            self,
+            Self::Lock {
+                verb: Verb::Release { .. } | Verb::Bury { .. },
+                ..
+            }
+        )
+    }
+
+    /// The request as it must be made again over another connection.
+    ///
+    /// On one connection a release cannot overtake the acquire before it; on another it can, so it buries
+    /// the owner.
+    pub fn over_another_connection(self) -> Self {
+        match self {
+            Self::Lock {
+                verb: Verb::Release { ttl },
+                key,
+                owner,
+            } => Self::Lock {
+                verb: Verb::Bury { ttl },
+                key,
+                owner,
+            },
+            other => other,
+        }
+    }
+}
+
+/// What a node answers to one request.
+#[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must handle every answer")]
 pub enum Reply {
     /// It did what it was asked to.
     Done,
+    /// It took the key, and its counter is now this much, less the tokens reserved after the first.
+    Taken {
+        /// The counter.
+        counter: u64,
+    },
     /// Another owner has the key, and nothing was changed.
     Held {
         /// How long that owner's key will stay at most; `None` if it never expires.
         remaining: Option<Duration>,
+        /// The counter, if it was asked to take the key.
+        counter: u64,
     },
-    /// Nobody has the key, so there was nothing to extend or release.
+    /// Nobody has the key, so there was nothing to extend or release; or the run or the quarantine is not what
+    /// the request said.
     Missing,
+    /// The owner was buried, and nothing was changed.
+    Buried,
+    /// The namespace on this node has another policy, and nothing was changed.
+    Unlike,
+    /// What it is.
+    Facts(Facts),
+    /// The greatest of its counters.
+    Greatest(u64),
 }
 
 impl Reply {
-    /// How this answer counts.
-    pub const fn outcome(self) -> Outcome {
+    /// How this answer counts in a round, from a node that votes.
+    pub const fn outcome(&self) -> Outcome {
         match self {
-            Self::Done => Outcome::Granted,
-            Self::Held { remaining } => Outcome::Refused { remaining },
-            Self::Missing => Outcome::Refused { remaining: None },
+            Self::Done | Self::Facts(_) | Self::Greatest(_) => Outcome::Granted { counter: 0 },
+            Self::Taken { counter } => Outcome::Granted { counter: *counter },
+            Self::Held { remaining, .. } => Outcome::Refused {
+                remaining: *remaining,
+            },
+            Self::Missing => Outcome::Missing,
+            Self::Buried | Self::Unlike => Outcome::NotExecuted,
         }
     }
 }

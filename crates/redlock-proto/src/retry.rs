@@ -82,6 +82,7 @@ mod tests {
             kind: FailureKind::Contended,
             give_back: Vec::new(),
             majority_free_at: free_at.map(at),
+            quorum_ready_in: None,
             took: Duration::from_millis(took),
         }
     }

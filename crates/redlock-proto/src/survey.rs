@@ -96,18 +96,22 @@ impl Survey {
     ///
     /// For the case that the nodes which could complete a voting majority stay away.
     pub fn floor_of_those_up(&self) -> Option<Floor> {
-        self.floor().or_else(|| {
-            let read: Vec<u64> = self
-                .readings
-                .iter()
-                .filter_map(|reading| match reading {
-                    Reading::Counters { greatest, .. } => Some(*greatest),
-                    _ => None,
-                })
-                .collect();
-            (read.len() >= self.quorum.majority())
-                .then(|| Floor::Degraded(read.into_iter().max().unwrap_or_default()))
-        })
+        let is_read = |reading: &&Reading| matches!(reading, Reading::Counters { .. });
+        let read = self.readings.iter().filter(is_read).count();
+        self.floor()
+            .or_else(|| (read >= self.quorum.majority()).then(|| Floor::Degraded(self.greatest())))
+    }
+
+    /// The greatest counter that was read.
+    pub fn greatest(&self) -> u64 {
+        self.readings
+            .iter()
+            .map(|reading| match reading {
+                Reading::Counters { greatest, .. } => *greatest,
+                Reading::Pending | Reading::Failed => 0,
+            })
+            .max()
+            .unwrap_or(0)
     }
 
     /// Whether every node has answered or failed.

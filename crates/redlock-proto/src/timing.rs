@@ -10,6 +10,7 @@ pub struct Timing {
     ttl: Duration,
     drift: Duration,
     min_validity: Duration,
+    lock_delay: Duration,
 }
 
 impl Timing {
@@ -30,12 +31,27 @@ impl Timing {
             ttl,
             drift,
             min_validity,
+            lock_delay: Duration::ZERO,
         })
     }
 
-    /// How long a node keeps the key after it granted or extended it.
+    /// With a rest of `lock_delay` after a lease that was not released: nodes keep its key for that much longer
+    /// than the holder may rely on it.
+    ///
+    /// What a crashed holder had under way can end in that time (Chubby's and Consul's lock-delay).
+    pub const fn with_lock_delay(mut self, lock_delay: Duration) -> Self {
+        self.lock_delay = lock_delay;
+        self
+    }
+
+    /// How long the lease is for, after it was granted or extended.
     pub const fn ttl(self) -> Duration {
         self.ttl
+    }
+
+    /// How long a node keeps the key after it granted or extended it.
+    pub const fn key_ttl(self) -> Duration {
+        self.ttl.saturating_add(self.lock_delay)
     }
 
     /// The part of the ttl that is kept back for the difference between clocks.

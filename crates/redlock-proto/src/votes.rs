@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Outcome, Quorum};
+use crate::{GiveBack, Outcome, Quorum};
 
 /// What one node has said in a round so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,6 +33,11 @@ impl Votes {
         }
     }
 
+    /// The quorum that they are votes of.
+    pub const fn quorum(&self) -> Quorum {
+        self.quorum
+    }
+
     /// Counts a node's vote; `false` if that node has voted before or does not exist.
     pub fn cast(&mut self, node: usize, outcome: Outcome) -> bool {
         match self.cast.get_mut(node) {
@@ -58,19 +63,36 @@ impl Votes {
         self.cast.iter().copied()
     }
 
-    /// The number of nodes that granted.
+    /// The number of nodes that granted, and whose grant is a vote.
     pub fn granted(&self) -> usize {
-        self.count(|vote| vote == Vote::Cast(Outcome::Granted))
+        self.count(|vote| matches!(vote, Vote::Cast(Outcome::Granted { .. })))
     }
 
     /// The number of nodes that refused.
     pub fn refused(&self) -> usize {
-        self.count(|vote| matches!(vote, Vote::Cast(Outcome::Refused { .. })))
+        self.count(|vote| matches!(vote, Vote::Cast(Outcome::Refused { .. } | Outcome::Missing)))
     }
 
-    /// The number of nodes that gave no usable answer.
+    /// The number of nodes that gave no answer that counts.
     pub fn failed(&self) -> usize {
-        self.count(|vote| matches!(vote, Vote::Cast(Outcome::NotExecuted | Outcome::Unknown)))
+        self.count(|vote| {
+            matches!(
+                vote,
+                Vote::Cast(Outcome::NotAVote { .. } | Outcome::NotExecuted | Outcome::Unknown)
+            )
+        })
+    }
+
+    /// The nodes that granted, each with its counter.
+    pub fn counters(&self) -> Vec<(usize, u64)> {
+        self.cast
+            .iter()
+            .enumerate()
+            .filter_map(|(node, vote)| match vote {
+                Vote::Cast(Outcome::Granted { counter }) => Some((node, *counter)),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Whether a majority has granted.
@@ -99,14 +121,37 @@ impl Votes {
     }
 
     /// The nodes that may hold what they were asked to take, now or once their request arrives.
-    pub fn may_hold(&self) -> impl Iterator<Item = usize> + '_ {
+    ///
+    /// Where the request is still on its way over a connection that stands, a release on that connection
+    /// follows it; where nobody knows, the owner must be buried.
+    pub fn may_hold(&self) -> impl Iterator<Item = GiveBack> + '_ {
         self.cast
             .iter()
             .enumerate()
             .filter_map(|(node, vote)| match vote {
                 Vote::Cast(outcome) if !outcome.may_hold() => None,
-                _ => Some(node),
+                vote => Some(GiveBack {
+                    node,
+                    bury: *vote == Vote::Cast(Outcome::Unknown),
+                }),
             })
+    }
+
+    /// How long until enough of the nodes that are quarantined vote again, if too few do without them.
+    ///
+    /// `None` if they are not what is missing.
+    pub fn quorum_ready_in(&self) -> Option<Duration> {
+        let missing = self.failed().checked_sub(self.quorum.tolerated() + 1)? + 1;
+        let mut ready_in: Vec<Duration> = self
+            .cast
+            .iter()
+            .filter_map(|vote| match vote {
+                Vote::Cast(Outcome::NotAVote { ready_in }) => *ready_in,
+                _ => None,
+            })
+            .collect();
+        ready_in.sort_unstable();
+        ready_in.get(missing - 1).copied()
     }
 
     /// How long until the remaining times that nodes reported allow a majority again.
@@ -118,7 +163,9 @@ impl Votes {
             .cast
             .iter()
             .filter_map(|vote| match vote {
-                Vote::Cast(Outcome::Granted) => Some(Duration::ZERO),
+                Vote::Cast(
+                    Outcome::Granted { .. } | Outcome::NotAVote { .. } | Outcome::Missing,
+                ) => Some(Duration::ZERO),
                 Vote::Cast(Outcome::Refused { remaining }) => *remaining,
                 _ => None,
             })
@@ -137,6 +184,10 @@ mod tests {
     use super::*;
     use std::num::NonZeroUsize;
 
+    const GRANTED: Outcome = Outcome::Granted { counter: 1 };
+    const QUARANTINED: Outcome = Outcome::NotAVote {
+        ready_in: Some(Duration::from_secs(9)),
+    };
     const REFUSED: Outcome = Outcome::Refused { remaining: None };
 
     fn votes(outcomes: &[Outcome]) -> Votes {
@@ -150,12 +201,12 @@ mod tests {
     #[test]
     fn a_node_votes_once() {
         let mut votes = Votes::new(Quorum::of(NonZeroUsize::new(3).unwrap()));
-        assert!(votes.cast(0, Outcome::Granted));
-        assert!(!votes.cast(0, Outcome::Granted));
-        assert!(!votes.cast(3, Outcome::Granted));
+        assert!(votes.cast(0, GRANTED));
+        assert!(!votes.cast(0, GRANTED));
+        assert!(!votes.cast(3, GRANTED));
         assert_eq!(votes.granted(), 1);
         votes.close();
-        assert!(!votes.cast(1, Outcome::Granted));
+        assert!(!votes.cast(1, GRANTED));
         assert!(!votes.is_won());
     }
 
@@ -169,10 +220,7 @@ mod tests {
             ms(votes(&[held(1_000), held(9_000), Outcome::Unknown])),
             Some(9_000)
         );
-        assert_eq!(
-            ms(votes(&[held(9_000), Outcome::Granted, held(1_000)])),
-            Some(1_000)
-        );
+        assert_eq!(ms(votes(&[held(9_000), GRANTED, held(1_000)])), Some(1_000));
         assert_eq!(
             ms(votes(&[
                 held(1_000),
@@ -184,15 +232,24 @@ mod tests {
         assert_eq!(ms(votes(&[held(1_000), REFUSED, REFUSED])), None);
     }
 
+    #[test]
+    fn the_time_to_a_quorum_counts_the_nodes_that_are_missing() {
+        let quarantined = |secs| Outcome::NotAVote {
+            ready_in: Some(Duration::from_secs(secs)),
+        };
+        let secs = |votes: Votes| votes.quorum_ready_in().map(|ready| ready.as_secs());
+        let (one, two) = (quarantined(1), quarantined(2));
+        assert_eq!(secs(votes(&[GRANTED, one, two])), Some(1));
+        assert_eq!(secs(votes(&[two, one, Outcome::Unknown])), Some(2));
+        assert_eq!(secs(votes(&[GRANTED, GRANTED, two])), None);
+        let unfit = Outcome::NotAVote { ready_in: None };
+        assert_eq!(secs(votes(&[unfit, unfit, two])), None);
+    }
+
     /// Every way in which N = 1 to 7 nodes can vote is decided, and only one way.
     #[test]
     fn s12_every_split_is_decided() {
-        let kinds = [
-            Outcome::Granted,
-            REFUSED,
-            Outcome::NotExecuted,
-            Outcome::Unknown,
-        ];
+        let kinds = [GRANTED, REFUSED, QUARANTINED, Outcome::Unknown];
         for nodes in 1..=7u32 {
             for split in 0..4usize.pow(nodes) {
                 let outcomes: Vec<_> = (0..nodes)
@@ -200,7 +257,7 @@ mod tests {
                     .collect();
                 let votes = votes(&outcomes);
                 assert_ne!(votes.is_won(), votes.is_out_of_reach(), "{outcomes:?}");
-                let granted = outcomes.iter().filter(|o| **o == Outcome::Granted).count();
+                let granted = outcomes.iter().filter(|o| **o == GRANTED).count();
                 assert_eq!(votes.is_won(), 2 * granted > outcomes.len(), "{outcomes:?}");
             }
         }

@@ -1,0 +1,367 @@
+//! Acquisitions: attempts, and the delays between them, until one wins or the wait ends.
+
+use std::time::Duration;
+
+use super::{Client, Effect, Entropy, Now, Timer, round::RoundKind, timers::TimerKey};
+use crate::{
+    Attempt, AttemptVerdict, Extension, ExtensionVerdict, Failure, FailureKind, FencingToken,
+    Grant, Instant, Next, NodeKey, OwnerId, Reply, Request, Settled, Shard, Timing, TokenBlock,
+    Verb, Votes,
+};
+
+/// What an acquisition asks for.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must settle every part of it"
+)]
+pub struct Acquire {
+    /// The key on the nodes.
+    pub key: NodeKey,
+    /// The lengths of time of the lease.
+    pub timing: Timing,
+    /// Whether the lease is extended without being asked.
+    pub renew: bool,
+    /// How long it may be held, however often it is extended.
+    pub max_hold: Option<Duration>,
+    /// How many fencing tokens to reserve, so that the lease can be handed over so often but one.
+    pub tokens: u32,
+    /// Up to when to try again.
+    pub wait_until: Instant,
+}
+
+/// An acquisition that is under way.
+#[derive(Debug)]
+pub(super) struct Acquisition {
+    pub(super) request: Acquire,
+    attempts: u32,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Attempting {
+        round: u64,
+    },
+    /// A majority has granted, and the token is being written back.
+    Settling,
+    Pausing {
+        timer: TimerKey,
+    },
+}
+
+impl<E: Entropy> Client<E> {
+    /// Attempts to win a lease, until `wait_until`; `id` was never used before.
+    pub fn acquire(&mut self, id: u64, request: Acquire, now: Now) {
+        if self.closing {
+            self.effects.push_back(Effect::NotAcquired {
+                id,
+                failure: None,
+                answers: Vec::new(),
+            });
+            return;
+        }
+        let round = self.start_attempt_round(id, &request, now);
+        let phase = Phase::Attempting { round };
+        self.acquisitions.insert(
+            id,
+            Acquisition {
+                request,
+                attempts: 1,
+                phase,
+            },
+        );
+    }
+
+    /// Nobody waits for the acquisition any more: whatever it took, or takes later, is given back.
+    pub fn abandon(&mut self, id: u64, now: Now) {
+        if let Some(acquisition) = self.acquisitions.remove(&id) {
+            self.stop(id, &acquisition, now);
+        }
+    }
+
+    /// As [`abandon`](Self::abandon), and says so, because the client is being closed.
+    pub(super) fn end(&mut self, id: u64, now: Now) {
+        self.abandon(id, now);
+        self.effects.push_back(Effect::NotAcquired {
+            id,
+            failure: None,
+            answers: Vec::new(),
+        });
+    }
+
+    fn stop(&mut self, id: u64, acquisition: &Acquisition, now: Now) {
+        match acquisition.phase {
+            Phase::Pausing { timer } => self.timers.cancel(timer),
+            Phase::Settling => self.release(id, None, now),
+            Phase::Attempting { round } => {
+                let Some(entry) = self.rounds.get_mut(&round) else {
+                    return;
+                };
+                let RoundKind::Attempt { attempt, owner, .. } = &mut entry.kind else {
+                    return;
+                };
+                let owner = *owner;
+                if let Some(AttemptVerdict::Failed(failure)) = attempt.on_abandoned(now.clock) {
+                    entry.kind = RoundKind::Decided { lease: None };
+                    self.decided(round);
+                    self.give_back(&failure, &acquisition.request, owner, now);
+                }
+            }
+        }
+    }
+
+    /// The delay after a failed attempt is over.
+    pub(super) fn start_attempt(&mut self, id: u64, now: Now) {
+        let Some(mut acquisition) = self.acquisitions.remove(&id) else {
+            return;
+        };
+        let round = self.start_attempt_round(id, &acquisition.request, now);
+        acquisition.phase = Phase::Attempting { round };
+        acquisition.attempts += 1;
+        self.acquisitions.insert(id, acquisition);
+    }
+
+    /// An attempt was decided.
+    pub(super) fn attempted(&mut self, round: u64, verdict: AttemptVerdict, now: Now) {
+        self.decided(round);
+        let Some(entry) = self.rounds.get_mut(&round) else {
+            return;
+        };
+        let decided = RoundKind::Decided { lease: None };
+        let kind = std::mem::replace(&mut entry.kind, decided);
+        let RoundKind::Attempt {
+            acquisition: id,
+            owner,
+            attempt,
+        } = kind
+        else {
+            return;
+        };
+        match verdict {
+            AttemptVerdict::Granted(grant) => {
+                entry.kind = RoundKind::Decided { lease: Some(id) };
+                self.won(id, owner, &grant, attempt.votes(), now);
+            }
+            AttemptVerdict::Failed(failure) => {
+                let Some(acquisition) = self.acquisitions.remove(&id) else {
+                    return;
+                };
+                self.give_back(&failure, &acquisition.request, owner, now);
+                self.failed(id, acquisition, failure, round, now);
+            }
+        }
+    }
+
+    /// A token was written back, or was not.
+    pub(super) fn written_back(&mut self, round: u64, verdict: ExtensionVerdict, now: Now) {
+        self.decided(round);
+        let Some(entry) = self.rounds.get_mut(&round) else {
+            return;
+        };
+        let started = entry.started;
+        let RoundKind::WriteBack { lease, extension } = &entry.kind else {
+            return;
+        };
+        let id = *lease;
+        let votes = extension.votes().clone();
+        let Some(acquisition) = self.acquisitions.remove(&id) else {
+            return;
+        };
+        let Some(held) = self.leases.get_mut(&id) else {
+            return;
+        };
+        let action = held.state.on_extension(started, verdict, &votes, now.clock);
+        let timing = acquisition.request.timing;
+        let usable = timing.may_hand_out(held.state.deadline(), now.clock);
+        let kind = match verdict {
+            ExtensionVerdict::Extended { .. } if held.state.is_live() && usable => {
+                self.hand_out(id);
+                return self.follow_lease(id, action, now);
+            }
+            ExtensionVerdict::Extended { .. } => FailureKind::Expired,
+            _ if votes.refused() > 0 => FailureKind::Contended,
+            _ => FailureKind::NoQuorum,
+        };
+        let failure = Failure::after_grant(kind, started, now.clock);
+        self.release(id, None, now);
+        self.failed(id, acquisition, failure, round, now);
+    }
+
+    fn start_attempt_round(&mut self, id: u64, request: &Acquire, now: Now) -> u64 {
+        let owner = self.entropy.owner();
+        let attempt = Attempt::start(self.config.quorum, request.timing, now.clock);
+        let kind = RoundKind::Attempt {
+            acquisition: id,
+            owner,
+            attempt,
+        };
+        let round = self.start_round(kind, self.limit_within(request.timing), now);
+        let shard = Shard::of(&request.key);
+        if let Some(entry) = self.rounds.get_mut(&round) {
+            entry.counts = Some((shard, request.tokens));
+        }
+        let verb = Verb::Acquire {
+            ttl: request.timing.key_ttl(),
+            shard,
+            // The same for all nodes, so that they mostly agree at once.
+            proposal: self.proposal(shard, now),
+            block: request.tokens,
+        };
+        for node in 0..self.config.quorum.nodes() {
+            let request = Request::Lock {
+                verb,
+                key: request.key.clone(),
+                owner,
+            };
+            self.send(node, round, request);
+        }
+        round
+    }
+
+    /// A node said how far it has counted.
+    pub(super) fn note_counter(&mut self, round: u64, reply: &Reply) {
+        let Some((shard, tokens)) = self.rounds.get(&round).and_then(|round| round.counts) else {
+            return;
+        };
+        let seen = match reply {
+            Reply::Taken { counter } => counter.saturating_add(u64::from(tokens.max(1)) - 1),
+            Reply::Held { counter, .. } => *counter,
+            _ => return,
+        };
+        let known = &mut self.counters[usize::from(shard.number())];
+        *known = seen.max(*known);
+    }
+
+    /// Greater than any counter that was seen, and close to the clock so that it exceeds those not seen.
+    fn proposal(&self, shard: Shard, now: Now) -> u64 {
+        let seen = self.counters[usize::from(shard.number())].saturating_add(1);
+        match now.wall <= FencingToken::MAX.get() {
+            true => seen.max(now.wall),
+            // The clock is off by centuries.
+            false => seen,
+        }
+    }
+
+    fn won(&mut self, id: u64, owner: OwnerId, grant: &Grant, votes: &Votes, now: Now) {
+        let Some(acquisition) = self.acquisitions.get_mut(&id) else {
+            return;
+        };
+        let request = acquisition.request.clone();
+        let (counter, nodes) = match &grant.settled {
+            Settled::Agreed(counter) => (*counter, None),
+            Settled::WriteBack { counter, nodes } => (*counter, Some(nodes)),
+        };
+        let Some(tokens) = TokenBlock::new(counter, request.tokens) else {
+            // Nodes refuse to count so far, so these do not speak the truth; there is no token to hand out.
+            self.hold(id, &request, owner, grant, votes, None);
+            self.release(id, None, now);
+            self.acquisitions.remove(&id);
+            self.effects.push_back(Effect::NotAcquired {
+                id,
+                failure: Some(Failure::after_grant(
+                    FailureKind::NoQuorum,
+                    grant.start,
+                    now.clock,
+                )),
+                answers: Vec::new(),
+            });
+            return;
+        };
+        if nodes.is_some() {
+            acquisition.phase = Phase::Settling;
+        }
+        self.hold(id, &request, owner, grant, votes, Some(tokens));
+        match nodes {
+            None => {
+                self.acquisitions.remove(&id);
+                self.hand_out(id);
+            }
+            Some(nodes) => self.write_back(id, &request, owner, nodes, tokens, now),
+        }
+    }
+
+    /// Makes the greatest counter that a majority knows, where that is needed.
+    fn write_back(
+        &mut self,
+        id: u64,
+        request: &Acquire,
+        owner: OwnerId,
+        nodes: &[usize],
+        tokens: TokenBlock,
+        now: Now,
+    ) {
+        let Some(held) = self.leases.get(&id) else {
+            return;
+        };
+        let extension: Extension = held.state.extension(self.config.quorum, now.clock);
+        let kind = RoundKind::WriteBack {
+            lease: id,
+            extension: extension.among(nodes),
+        };
+        let round = self.start_round(kind, self.limit_within(request.timing), now);
+        let verb = Verb::Extend {
+            ttl: request.timing.key_ttl(),
+            write_back: Some((Shard::of(&request.key), tokens.last().get())),
+        };
+        for node in nodes {
+            let request = Request::Lock {
+                verb,
+                key: request.key.clone(),
+                owner,
+            };
+            self.send(*node, round, request);
+        }
+    }
+
+    fn give_back(&mut self, failure: &Failure, request: &Acquire, owner: OwnerId, now: Now) {
+        self.send_release(
+            &failure.give_back,
+            &request.key,
+            owner,
+            request.timing,
+            None,
+            now,
+        );
+    }
+
+    fn failed(
+        &mut self,
+        id: u64,
+        mut acquisition: Acquisition,
+        failure: Failure,
+        round: u64,
+        now: Now,
+    ) {
+        let next = match self.closing {
+            true => Next::GiveUp,
+            false => self.config.retry.next(
+                &failure,
+                acquisition.attempts,
+                acquisition.request.wait_until,
+                now.clock,
+                self.entropy.bits(),
+            ),
+        };
+        match next {
+            Next::RetryAt(at) => {
+                let timer = self.timers.set(at, Timer::Retry(id));
+                acquisition.phase = Phase::Pausing { timer };
+                self.acquisitions.insert(id, acquisition);
+            }
+            Next::GiveUp => {
+                let answers = self.answers(round);
+                self.effects.push_back(Effect::NotAcquired {
+                    id,
+                    failure: Some(failure),
+                    answers,
+                });
+            }
+        }
+    }
+
+    /// The time limit of a round for such a lease: what takes longer than half the lease is no use.
+    pub(super) fn limit_within(&self, timing: Timing) -> Duration {
+        self.config.node_timeout.min(timing.ttl() / 2)
+    }
+}

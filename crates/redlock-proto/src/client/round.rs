@@ -1,0 +1,147 @@
+use std::sync::Arc;
+
+use super::{Ask, timers::TimerKey};
+use crate::{
+    Attempt, Extension, Instant, NodeAnswer, NodeTime, NotAVote, Outcome, OwnerId, Release, Reply,
+    Shard, Survey,
+};
+
+/// One request to every node that is concerned, until each has had its outcome.
+///
+/// A round outlives its decision: what comes late still tells who may have the key.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) kind: RoundKind,
+    pub(super) started: Instant,
+    /// The requests whose outcome is still to come.
+    pub(super) open: usize,
+    /// The time limit, while the round is undecided.
+    pub(super) limit: Option<TimerKey>,
+    /// For an attempt: the counter that it raises, and by how many tokens.
+    pub(super) counts: Option<(Shard, u32)>,
+    answers: Vec<Option<NodeAnswer>>,
+}
+
+#[derive(Debug)]
+pub(super) enum RoundKind {
+    Attempt {
+        acquisition: u64,
+        owner: OwnerId,
+        attempt: Attempt,
+    },
+    /// An attempt that was decided; its late outcomes concern the lease, if it became one.
+    Decided { lease: Option<u64> },
+    /// The greatest counter is written back to the nodes that voted; the lease is handed out then.
+    WriteBack { lease: u64, extension: Extension },
+    Extension {
+        lease: u64,
+        extension: Extension,
+        ask: Option<Ask>,
+    },
+    /// Nodes that had lost the key are given it again.
+    Heal { lease: u64 },
+    Release {
+        release: Release,
+        ask: Option<Ask>,
+        ends: Instant,
+    },
+    /// A node is asked where it stands, or what it is.
+    Watch,
+    /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.
+    Survey { survey: Survey, since: NodeTime },
+    /// Every node is asked for its counters, to bless those that do not vote.
+    Bless { survey: Survey, ask: Ask },
+    /// Nodes are told to vote.
+    Open { ask: Option<Ask> },
+}
+
+/// Why a request has no reply.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must fill in every part of it"
+)]
+pub struct RequestError {
+    /// Whether the node may have run it, or may run it yet.
+    pub may_have_run: bool,
+    /// Why, in words for an operator and without credentials.
+    pub reason: Arc<str>,
+}
+
+impl Round {
+    pub(super) fn new(kind: RoundKind, started: Instant, nodes: usize) -> Self {
+        Self {
+            kind,
+            started,
+            open: 0,
+            limit: None,
+            counts: None,
+            answers: vec![None; nodes],
+        }
+    }
+
+    /// Notes what became of a request and says how the protocol counts it.
+    pub(super) fn note(
+        &mut self,
+        node: usize,
+        result: &Result<Reply, RequestError>,
+        vote: Result<(), NotAVote>,
+    ) -> Outcome {
+        self.open = self.open.saturating_sub(1);
+        let (outcome, answer) = match result {
+            Ok(reply) => self.count(reply, vote),
+            Err(RequestError {
+                may_have_run,
+                reason,
+            }) => {
+                let reason = Arc::clone(reason);
+                match may_have_run {
+                    true => (Outcome::Unknown, NodeAnswer::Unknown { reason }),
+                    false => (Outcome::NotExecuted, NodeAnswer::NotExecuted { reason }),
+                }
+            }
+        };
+        if let Some(noted) = self.answers.get_mut(node) {
+            *noted = Some(answer);
+        }
+        outcome
+    }
+
+    /// What a node said, for an error; `None` if it has said nothing.
+    pub(super) fn answer(&self, node: usize) -> Option<NodeAnswer> {
+        self.answers.get(node)?.clone()
+    }
+
+    fn count(&self, reply: &Reply, vote: Result<(), NotAVote>) -> (Outcome, NodeAnswer) {
+        let is_release = matches!(self.kind, RoundKind::Release { .. });
+        let outcome = reply.outcome();
+        let answer = match reply {
+            Reply::Done | Reply::Taken { .. } | Reply::Facts(_) | Reply::Greatest(_) => {
+                match vote {
+                    // A node need not vote to let a key go.
+                    _ if is_release => NodeAnswer::Released,
+                    Ok(()) => NodeAnswer::Granted,
+                    Err(reason) => {
+                        let ready_in = reason.ready_in();
+                        let not_a_vote = Outcome::NotAVote { ready_in };
+                        return (not_a_vote, NodeAnswer::NotAVote { reason });
+                    }
+                }
+            }
+            Reply::Held { remaining, .. } => NodeAnswer::Held {
+                remaining: *remaining,
+            },
+            Reply::Missing => NodeAnswer::Missing,
+            Reply::Buried => NodeAnswer::NotExecuted {
+                reason: "it came after its own release".into(),
+            },
+            Reply::Unlike => match vote {
+                Err(reason) => NodeAnswer::NotAVote { reason },
+                Ok(()) => NodeAnswer::NotExecuted {
+                    reason: "clients with another max_ttl use this namespace there".into(),
+                },
+            },
+        };
+        (outcome, answer)
+    }
+}

@@ -1,0 +1,285 @@
+//! The watch over the nodes: what they are, where they stand, and their way back from quarantine.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Ask, Client, Effect, Entropy, Link, Notice, Now, Timer, round::RoundKind, timers::TimerKey,
+};
+use crate::{
+    Answer, FencingToken, Floor, Instant, MarkState, NodeTime, NodeVerb, NotAVote, Reply, Request,
+    Standing, Survey,
+};
+
+/// What the watch remembers of one node.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    timer: Option<TimerKey>,
+    inspected: Instant,
+    /// Whether a floor for it is being looked for.
+    surveying: bool,
+    /// How often none was found.
+    surveys: u32,
+    /// What was last told of it.
+    told: Option<Result<(), NotAVote>>,
+}
+
+impl<E: Entropy> Client<E> {
+    /// A connection to a node was made, and this is its answer to [`NodeVerb::Inspect`], which was sent at
+    /// `sent`.
+    pub fn on_connected(&mut self, node: usize, answer: Answer, sent: Instant, now: Now) {
+        self.links[node] = Link::Up;
+        if let Some(standing) = answer.standing {
+            self.on_standing(node, standing, sent, now);
+        }
+        self.watches[node].inspected = now.clock;
+        self.watched(node, answer.replies.into_iter().next().and_then(Result::ok));
+        self.follow_standing(node, now);
+    }
+
+    /// The connection to a node was lost or could not be made.
+    ///
+    /// What became of the requests on it is told separately.
+    pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>) {
+        self.links[node] = Link::Down(reason);
+        self.electorate.on_disconnected(node);
+        let watch = std::mem::take(&mut self.watches[node]);
+        if let Some(timer) = watch.timer {
+            self.timers.cancel(timer);
+        }
+    }
+
+    /// Lets every node vote at once that is only quarantined.
+    ///
+    /// Whoever asks for this vouches that none of these nodes has forgotten a lease that may still be valid.
+    pub fn bless(&mut self, ask: Ask, now: Now) {
+        let survey = Survey::start(self.config.quorum, self.config.quorum.nodes());
+        self.ask_all(RoundKind::Bless { survey, ask }, now);
+    }
+
+    pub(super) fn on_standing(&mut self, node: usize, standing: Standing, sent: Instant, now: Now) {
+        self.electorate.on_standing(node, standing, sent, now.clock);
+    }
+
+    /// A node said where it stands: does what follows from it.
+    pub(super) fn follow_standing(&mut self, node: usize, now: Now) {
+        let vote = self.electorate.vote(node, now.clock);
+        self.tell(node, &vote);
+        let watch = &mut self.watches[node];
+        if let Some(MarkState::Aged { since }) = self.electorate.state(node)
+            && !watch.surveying
+        {
+            watch.surveying = true;
+            let since = *since;
+            let survey = Survey::start(self.config.quorum, node);
+            self.ask_all(RoundKind::Survey { survey, since }, now);
+        }
+        self.set_watch(node, now);
+    }
+
+    /// It is time to look at a node.
+    pub(super) fn on_watch(&mut self, node: usize, now: Now) {
+        let watch = &mut self.watches[node];
+        watch.timer = None;
+        let due = watch.inspected + INSPECT_EVERY;
+        let verb = match now.clock >= due {
+            true => {
+                watch.inspected = now.clock;
+                NodeVerb::Inspect
+            }
+            false => NodeVerb::Tick,
+        };
+        let limit = self.config.node_timeout;
+        let round = self.start_round(RoundKind::Watch, limit, now);
+        self.send(node, round, Request::Node(verb));
+        self.set_watch(node, now);
+    }
+
+    /// A node said what it is.
+    pub(super) fn watched(&mut self, node: usize, reply: Option<Reply>) {
+        if let Some(Reply::Facts(facts)) = reply {
+            self.electorate.on_facts(node, facts);
+        }
+    }
+
+    /// The counters of all nodes were read, as far as they will be.
+    pub(super) fn surveyed(&mut self, id: u64, now: Now) {
+        self.decided(id);
+        let Some(round) = self.rounds.remove(&id) else {
+            return;
+        };
+        match round.kind {
+            RoundKind::Survey { survey, since } => {
+                let fresh =
+                    now.clock.saturating_since(round.started) <= 2 * self.config.node_timeout;
+                self.seed(&survey, since, fresh, now);
+            }
+            RoundKind::Bless { survey, ask } => self.open_all(&survey, ask, now),
+            _ => {}
+        }
+    }
+
+    /// A node that was told to vote has answered.
+    pub(super) fn opened(&mut self, id: u64, node: usize, reply: Option<Reply>, now: Now) {
+        let watch = &mut self.watches[node];
+        watch.surveying = false;
+        if reply == Some(Reply::Done) {
+            watch.surveys = 0;
+            self.electorate.on_opened(node);
+        }
+        if self.rounds.get(&id).is_some_and(|round| round.open == 0) {
+            self.opening_over(id, now);
+        }
+    }
+
+    /// Nodes that were told to vote have answered, as far as they will.
+    pub(super) fn opening_over(&mut self, id: u64, now: Now) {
+        self.decided(id);
+        if let Some(round) = self.rounds.remove(&id)
+            && let RoundKind::Open { ask: Some(ask) } = round.kind
+        {
+            let answers = self.standing(now);
+            self.effects.push_back(Effect::Blessed { ask, answers });
+        }
+    }
+
+    /// Asks every node for the greatest of its counters.
+    fn ask_all(&mut self, kind: RoundKind, now: Now) {
+        let round = self.start_round(kind, self.config.node_timeout, now);
+        for node in 0..self.config.quorum.nodes() {
+            if matches!(self.links[node], Link::Up) {
+                self.send(node, round, Request::Node(NodeVerb::Survey));
+            } else if let Some(RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. }) =
+                self.rounds.get_mut(&round).map(|round| &mut round.kind)
+            {
+                survey.on_failure(node);
+            }
+        }
+        let complete = match self.rounds.get(&round).map(|round| &round.kind) {
+            Some(RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. }) => {
+                survey.is_complete()
+            }
+            _ => false,
+        };
+        if complete {
+            self.surveyed(round, now);
+        }
+    }
+
+    /// Tells a node whose quarantine has ended the floor of its counters, if it is known.
+    fn seed(&mut self, survey: &Survey, since: NodeTime, fresh: bool, now: Now) {
+        let node = survey.node();
+        let Some(watch) = self.watches.get_mut(node) else {
+            return;
+        };
+        watch.surveys += 1;
+        let floor = match watch.surveys > PATIENCE {
+            // Whoever could complete a majority that votes has stayed away for seconds.
+            true => survey.floor_of_those_up(),
+            false => survey.floor(),
+        };
+        let Some(floor) = floor.filter(|_| fresh) else {
+            watch.surveying = false;
+            return;
+        };
+        let floor = match floor {
+            Floor::Known(floor) => floor,
+            Floor::Degraded(floor) => {
+                self.effects
+                    .push_back(Effect::Notice(Notice::FencingDegraded { node }));
+                stand_in(floor, now)
+            }
+        };
+        let limit = self.config.node_timeout;
+        let round = self.start_round(RoundKind::Open { ask: None }, limit, now);
+        let verb = NodeVerb::Open {
+            floor,
+            since,
+            bless: false,
+        };
+        self.send(node, round, Request::Node(verb));
+    }
+
+    /// Tells every node that is quarantined to vote.
+    fn open_all(&mut self, survey: &Survey, ask: Ask, now: Now) {
+        let floor = stand_in(survey.greatest(), now);
+        let limit = self.config.node_timeout;
+        let round = self.start_round(RoundKind::Open { ask: Some(ask) }, limit, now);
+        let mut told = 0;
+        for node in 0..self.config.quorum.nodes() {
+            let since = match self.electorate.state(node) {
+                Some(MarkState::Aged { since } | MarkState::Quarantined { since, .. }) => *since,
+                _ => continue,
+            };
+            let verb = NodeVerb::Open {
+                floor,
+                since,
+                bless: true,
+            };
+            self.send(node, round, Request::Node(verb));
+            told += 1;
+        }
+        if told == 0 {
+            self.opening_over(round, now);
+        }
+    }
+
+    /// Says once when a node begins to vote or stops.
+    fn tell(&mut self, node: usize, vote: &Result<(), NotAVote>) {
+        let told = &mut self.watches[node].told;
+        let is_news = match (told.as_ref(), vote) {
+            (None, Ok(())) | (Some(Ok(())), Ok(())) => false,
+            (Some(Err(told)), Err(now)) => {
+                std::mem::discriminant(told) != std::mem::discriminant(now)
+            }
+            _ => true,
+        };
+        *told = Some(vote.clone());
+        if is_news {
+            let notice = match vote {
+                Ok(()) => Notice::Votes { node },
+                Err(reason) => Notice::DoesNotVote {
+                    node,
+                    reason: reason.clone(),
+                },
+            };
+            self.effects.push_back(Effect::Notice(notice));
+        }
+    }
+
+    /// Nodes in quarantine are looked at often, so that their time counts; others now and then.
+    fn set_watch(&mut self, node: usize, now: Now) {
+        let every = match self.electorate.state(node) {
+            Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {
+                self.config.space.quarantine().step() / 2
+            }
+            Some(_) => INSPECT_EVERY,
+            None => return,
+        };
+        let at = now.clock + every;
+        let watch = &mut self.watches[node];
+        match watch.timer {
+            // Whatever makes the node answer counts as a look; the next one may be later, never missing.
+            Some(timer) if timer.at() <= at => {}
+            other => {
+                if let Some(timer) = other {
+                    self.timers.cancel(timer);
+                }
+                watch.timer = Some(self.timers.set(at, Timer::Watch(node)));
+            }
+        }
+    }
+}
+
+/// A floor where too few nodes know it: no less than what they know, and the clock.
+fn stand_in(floor: u64, now: Now) -> u64 {
+    match now.wall <= FencingToken::MAX.get() {
+        true => floor.max(now.wall),
+        false => floor,
+    }
+}
+
+/// How often a node that votes is asked what it is.
+const INSPECT_EVERY: Duration = Duration::from_secs(5);
+
+/// How many searches for a floor may fail, half a step apart at least, before those that are up must do.
+const PATIENCE: u32 = 8;

@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use crate::{Instant, NodeTime, Quorum};
+
+/// Whose wall clocks agree.
+///
+/// Nodes expire keys by their wall clocks, so one that is set forward lets go of leases that are valid.
+/// Every answer carries the node's clock; votes count only from the largest group of at least a majority
+/// whose clocks agree within [`TOLERANCE`](Self::TOLERANCE), as far as the way of the answer allows to tell.
+#[derive(Clone, Debug)]
+pub struct Clocks {
+    quorum: Quorum,
+    // invariant: one entry per node
+    samples: Vec<Option<Sample>>,
+}
+
+/// What one answer told: at some moment of ours between these two, the node's clock showed this.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    sent: Instant,
+    received: Instant,
+    time: NodeTime,
+}
+
+impl Sample {
+    /// The least and the most by which the node's clock can be ahead of ours, in microseconds.
+    fn ahead(&self) -> (i128, i128) {
+        let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
+        let time = i128::from(self.time.as_micros());
+        (time - micros(self.received), time - micros(self.sent))
+    }
+}
+
+impl Clocks {
+    /// By how much clocks that agree may differ.
+    pub const TOLERANCE: Duration = Duration::from_secs(1);
+
+    /// For how long an answer tells something; idle connections are tried more often.
+    pub const FRESH: Duration = Duration::from_secs(10);
+
+    /// Nothing is known yet.
+    pub fn new(quorum: Quorum) -> Self {
+        Self {
+            quorum,
+            samples: vec![None; quorum.nodes()],
+        }
+    }
+
+    /// A node's clock showed `time`, in answer to what was sent at `sent` and seen at `received`.
+    pub fn note(&mut self, node: usize, time: NodeTime, sent: Instant, received: Instant) {
+        if let Some(sample) = self.samples.get_mut(node) {
+            *sample = Some(Sample {
+                sent,
+                received,
+                time,
+            });
+        }
+    }
+
+    /// Nothing is known of this node any more.
+    pub fn forget(&mut self, node: usize) {
+        if let Some(sample) = self.samples.get_mut(node) {
+            *sample = None;
+        }
+    }
+
+    /// Whether the node's clock agrees with those of a majority.
+    pub fn agrees(&self, node: usize, now: Instant) -> bool {
+        let fresh = |sample: &Option<Sample>| {
+            sample.filter(|s| now.saturating_since(s.received) <= Self::FRESH)
+        };
+        let Some(own) = self.samples.get(node).and_then(fresh) else {
+            return false;
+        };
+        let ranges: Vec<(i128, i128)> = self
+            .samples
+            .iter()
+            .filter_map(fresh)
+            .map(|s| s.ahead())
+            .collect();
+        let tolerance = Self::TOLERANCE.as_micros().cast_signed();
+        // The largest group has its window begin where somebody's range ends: moving it later from there
+        // loses that member, and moving it earlier gains none that begins later.
+        let within =
+            |start: i128, (least, most): (i128, i128)| least <= start + tolerance && most >= start;
+        let size = |start| ranges.iter().filter(|range| within(start, **range)).count();
+        // Of groups of one size, the one whose clocks are behind: its nodes keep keys for longest.
+        let starts = ranges.iter().map(|(_, most)| *most);
+        starts
+            .max_by_key(|start| (size(*start), -start))
+            .is_some_and(|start| {
+                size(start) >= self.quorum.majority() && within(start, own.ahead())
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroUsize;
+
+    const HOUR: i64 = 3_600_000;
+
+    /// Clocks that are ahead by so many milliseconds, read over a connection that takes 2 ms.
+    fn clocks(ahead: &[i64]) -> Clocks {
+        let mut clocks = Clocks::new(Quorum::of(NonZeroUsize::new(ahead.len()).unwrap()));
+        for (node, ahead) in ahead.iter().enumerate() {
+            let time = u64::try_from(10 * HOUR + 1 + ahead).unwrap() * 1_000;
+            clocks.note(node, NodeTime::from_micros(time), at(0), at(2));
+        }
+        clocks
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_origin(Duration::from_millis(ms))
+    }
+
+    fn agreeing(ahead: &[i64]) -> Vec<bool> {
+        let clocks = clocks(ahead);
+        (0..ahead.len())
+            .map(|node| clocks.agrees(node, at(5)))
+            .collect()
+    }
+
+    #[test]
+    fn s14_a_clock_that_is_an_hour_off_is_left_out() {
+        assert_eq!(
+            agreeing(&[0, HOUR, 3, -4, 8]),
+            [true, false, true, true, true]
+        );
+        assert_eq!(agreeing(&[-HOUR, 0, 500]), [false, true, true]);
+        assert_eq!(agreeing(&[0, 1_200, 500]), [true, false, true]);
+    }
+
+    #[test]
+    fn without_a_majority_that_agrees_nobody_does() {
+        assert_eq!(agreeing(&[0, HOUR, 2 * HOUR]), [false; 3]);
+        assert_eq!(agreeing(&[0, HOUR]), [false; 2]);
+        assert_eq!(agreeing(&[HOUR]), [true]);
+    }
+
+    #[test]
+    fn old_readings_say_nothing() {
+        let mut clocks = clocks(&[0, 0, 0]);
+        let later = at(2) + Clocks::FRESH + Duration::from_millis(1);
+        assert!(!clocks.agrees(0, later));
+        assert!(clocks.agrees(0, at(5)));
+        clocks.forget(1);
+        clocks.forget(2);
+        assert!(!clocks.agrees(0, at(5)), "one of three is no majority");
+    }
+
+    #[test]
+    fn a_slow_answer_is_given_the_benefit_of_the_doubt() {
+        let mut clocks = clocks(&[0, 0, 0]);
+        // It was on its way for five seconds, in either direction.
+        let time = NodeTime::from_micros(10 * 3_600_000_000 + 4_000_000);
+        clocks.note(2, time, at(0), at(5_000));
+        assert!(clocks.agrees(2, at(5_001)));
+    }
+}

@@ -1,0 +1,179 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{Facts, Instant, MarkState, Quarantine, Quorum, Standing, Unfit, clocks::Clocks};
+
+/// Which nodes vote: what is known of each, from its last answer.
+#[derive(Clone, Debug)]
+pub struct Electorate {
+    quarantine: Quarantine,
+    clocks: Clocks,
+    // invariant: one entry per node
+    nodes: Vec<Known>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    facts: Option<Facts>,
+    state: Option<MarkState>,
+}
+
+/// Why what a node grants is not a vote.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum NotAVote {
+    /// It may have forgotten leases.
+    Quarantined {
+        /// When it may vote again, if its clock is not set back meanwhile.
+        ready_in: Duration,
+    },
+    /// Its wall clock does not agree with a majority of the others.
+    Clock,
+    /// It is the same server as another node, which votes for both.
+    SameServer {
+        /// The other node's place in the list of nodes, from 0.
+        of: usize,
+    },
+    /// Clients with another longest time to live use this namespace on it.
+    Unlike {
+        /// What they use.
+        theirs: Arc<str>,
+        /// What this client uses.
+        ours: Arc<str>,
+    },
+    /// Something about it must be changed first.
+    Unfit(Unfit),
+    /// It has not said yet what it is.
+    Unexamined,
+}
+
+impl Electorate {
+    /// Nothing is known of any node yet.
+    pub fn new(quorum: Quorum, quarantine: Quarantine) -> Self {
+        Self {
+            quarantine,
+            clocks: Clocks::new(quorum),
+            nodes: vec![Known::default(); quorum.nodes()],
+        }
+    }
+
+    /// A node said where it stands, in answer to what was sent at `sent` and seen at `received`.
+    pub fn on_standing(
+        &mut self,
+        node: usize,
+        standing: Standing,
+        sent: Instant,
+        received: Instant,
+    ) {
+        self.clocks.note(node, standing.time, sent, received);
+        if let Some(known) = self.nodes.get_mut(node) {
+            known.state = Some(standing.state);
+        }
+    }
+
+    /// A node said what it is.
+    pub fn on_facts(&mut self, node: usize, facts: Facts) {
+        if let Some(known) = self.nodes.get_mut(node) {
+            known.facts = Some(facts);
+        }
+    }
+
+    /// The connection to a node was lost: what is behind the next one is unknown.
+    pub fn on_disconnected(&mut self, node: usize) {
+        self.clocks.forget(node);
+        if let Some(known) = self.nodes.get_mut(node) {
+            *known = Known::default();
+        }
+    }
+
+    /// A node was told to vote, and does.
+    pub fn on_opened(&mut self, node: usize) {
+        if let Some(known) = self.nodes.get_mut(node) {
+            known.state = Some(MarkState::Voting);
+        }
+    }
+
+    /// Whether the node votes in its namespace, as far as its mark goes.
+    pub fn state(&self, node: usize) -> Option<&MarkState> {
+        self.nodes.get(node)?.state.as_ref()
+    }
+
+    /// Whether what the node grants in its last answer is a vote.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not.
+    pub fn vote(&self, node: usize, now: Instant) -> Result<(), NotAVote> {
+        let Some(Known {
+            facts: Some(facts),
+            state: Some(state),
+        }) = self.nodes.get(node)
+        else {
+            return Err(NotAVote::Unexamined);
+        };
+        if let Some(unfit) = facts.unfit(&self.quarantine) {
+            return Err(NotAVote::Unfit(unfit));
+        }
+        let same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run == facts.run);
+        if let Some(of) = self.nodes[..node].iter().position(same) {
+            return Err(NotAVote::SameServer { of });
+        }
+        match state {
+            MarkState::Voting => {}
+            MarkState::Quarantined { ready_in, .. } => {
+                return Err(NotAVote::Quarantined {
+                    ready_in: *ready_in,
+                });
+            }
+            MarkState::Aged { .. } => {
+                return Err(NotAVote::Quarantined {
+                    ready_in: Duration::ZERO,
+                });
+            }
+            MarkState::Unlike { theirs } => {
+                return Err(NotAVote::Unlike {
+                    theirs: Arc::clone(theirs),
+                    ours: self.quarantine.to_wire().into(),
+                });
+            }
+        }
+        match self.clocks.agrees(node, now) {
+            true => Ok(()),
+            false => Err(NotAVote::Clock),
+        }
+    }
+}
+
+impl NotAVote {
+    /// When the node may vote again, if it is only quarantined.
+    pub const fn ready_in(&self) -> Option<Duration> {
+        match self {
+            Self::Quarantined { ready_in } => Some(*ready_in),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for NotAVote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quarantined { ready_in } => write!(
+                f,
+                "it may have forgotten leases and votes in {} ms at the earliest",
+                ready_in.as_millis()
+            ),
+            Self::Clock => f.write_str(
+                "its clock differs from the others' by more than a second; synchronise it",
+            ),
+            Self::SameServer { of } => write!(
+                f,
+                "it is the same server as nodes[{of}]; each vote needs a server of its own"
+            ),
+            Self::Unlike { theirs, ours } => write!(
+                f,
+                "this namespace is used with max_ttl {theirs} ms there, and this client has {ours} ms; all clients must agree"
+            ),
+            Self::Unfit(unfit) => unfit.fmt(f),
+            Self::Unexamined => f.write_str("it has not said yet what it is"),
+        }
+    }
+}

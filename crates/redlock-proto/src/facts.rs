@@ -1,0 +1,124 @@
+use std::{fmt, sync::Arc};
+
+use crate::Quarantine;
+
+/// The identity of one run of a server: a restart, and nothing else, makes a new one.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RunId(Arc<str>);
+
+impl RunId {
+    /// The identity as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for RunId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "whoever makes a node must fill in every fact"
+)]
+pub struct Facts {
+    /// Which run of the server it is.
+    pub run: RunId,
+    /// The version of the Redis protocol and commands that it speaks, such as 7.0.
+    pub version: (u32, u32),
+    /// Whether it is a master.
+    pub is_master: bool,
+    /// Whether it is part of a cluster.
+    pub is_cluster: bool,
+    /// How it makes room when its memory is full, if it has a limit: anything but `noeviction` drops keys.
+    pub eviction: Option<Arc<str>>,
+    /// Whether it writes every command to a file.
+    pub appends: bool,
+}
+
+/// Why a node does not vote, whatever it answers, until somebody changes it.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// It is a replica: what it was promised may be undone.
+    Replica,
+    /// It is part of a cluster, whose nodes take each other's place.
+    Cluster,
+    /// It drops keys when its memory is full.
+    Evicts {
+        /// Its `maxmemory-policy`.
+        policy: Arc<str>,
+    },
+    /// Its version is too old.
+    TooOld {
+        /// Its version.
+        version: (u32, u32),
+    },
+    /// Its persistence is to be trusted, and it has none.
+    NotPersistent,
+}
+
+impl Facts {
+    /// The oldest version that is supported.
+    pub const OLDEST: (u32, u32) = (6, 2);
+
+    /// What keeps it from voting, if anything.
+    pub fn unfit(&self, quarantine: &Quarantine) -> Option<Unfit> {
+        if !self.is_master {
+            return Some(Unfit::Replica);
+        }
+        if self.is_cluster {
+            return Some(Unfit::Cluster);
+        }
+        if let Some(policy) = self.eviction.as_ref().filter(|p| &***p != "noeviction") {
+            return Some(Unfit::Evicts {
+                policy: Arc::clone(policy),
+            });
+        }
+        if self.version < Self::OLDEST {
+            return Some(Unfit::TooOld {
+                version: self.version,
+            });
+        }
+        (quarantine.trusts_persistence() && !self.appends).then_some(Unfit::NotPersistent)
+    }
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replica => f.write_str(
+                "it is a replica; give the address of a master that nothing else replaces",
+            ),
+            Self::Cluster => {
+                f.write_str("it is part of a cluster; give independent masters instead")
+            }
+            Self::Evicts { policy } => write!(
+                f,
+                "it drops keys when its memory is full (maxmemory-policy {policy}); set it to noeviction"
+            ),
+            Self::TooOld {
+                version: (major, minor),
+            } => {
+                let (oldest_major, oldest_minor) = Facts::OLDEST;
+                write!(
+                    f,
+                    "its version {major}.{minor} is too old; {oldest_major}.{oldest_minor} is the oldest supported"
+                )
+            }
+            Self::NotPersistent => f.write_str(
+                "trust_persistence is set and it has appendonly no; set it to yes, with appendfsync always",
+            ),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::NotAVote;
+
+/// What a node said, or why it said nothing.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum NodeAnswer {
+    /// It can be reached, and it votes.
+    Reachable,
+    /// It granted.
+    Granted,
+    /// It let the key go.
+    Released,
+    /// Another holds the key there.
+    Held {
+        /// For how long at most; `None` if the key never expires.
+        remaining: Option<Duration>,
+    },
+    /// Nobody holds the key there.
+    Missing,
+    /// It can be reached, and what it grants is no vote.
+    NotAVote {
+        /// Why.
+        reason: NotAVote,
+    },
+    /// The request was not run.
+    NotExecuted {
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// The request may have run.
+    Unknown {
+        /// Why that is not known.
+        reason: Arc<str>,
+    },
+    /// It had not answered when the others decided.
+    Pending,
+}
+
+impl fmt::Display for NodeAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reachable => f.write_str("reachable"),
+            Self::Granted => f.write_str("granted"),
+            Self::Released => f.write_str("released"),
+            Self::Held {
+                remaining: Some(remaining),
+            } => {
+                let ms = remaining.as_millis();
+                write!(f, "held by another for {ms} ms at most")
+            }
+            Self::Held { remaining: None } => {
+                f.write_str("held by another under a key that never expires")
+            }
+            Self::Missing => f.write_str("nobody holds the key"),
+            Self::NotAVote { reason } => write!(f, "does not vote: {reason}"),
+            Self::NotExecuted { reason } => write!(f, "not executed: {reason}"),
+            Self::Unknown { reason } => write!(f, "no usable answer: {reason}"),
+            Self::Pending => f.write_str("no answer yet"),
+        }
+    }
+}

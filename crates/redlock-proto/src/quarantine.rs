@@ -1,0 +1,96 @@
+use std::time::Duration;
+
+/// How long a node that may have forgotten leases must not vote, and how that time is counted.
+///
+/// A master that comes back without its keys would help a second holder to a majority while the first
+/// still holds its lease; the Redis documentation calls the cure *delayed restarts*.
+/// Every client enforces it, inside the same script call that votes.
+///
+/// All clients of a namespace must use the same one: a client with a shorter
+/// [`max_ttl`](Self::max_ttl) would let a node vote while longer leases are out.
+/// So each node remembers what it was told first and refuses others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Quarantine {
+    // In whole milliseconds, as nodes count.
+    max_ttl: u64,
+    length: u64,
+    step: u64,
+    trust_persistence: bool,
+}
+
+impl Quarantine {
+    /// The quarantine for leases of up to `max_ttl`, with clocks whose rates are off by at most
+    /// `clock_rate_error` (0.01 is one per cent).
+    pub fn new(max_ttl: Duration, clock_rate_error: f64) -> Self {
+        let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let step = (max_ttl / 32).clamp(Duration::from_millis(50), Duration::from_secs(1));
+        // The node's clock may be fast by the error and the holder's slow by it. Two steps more, because
+        // each time that the node's clock is set forward counts as one; 5 ms for rounding.
+        let length = max_ttl + max_ttl.mul_f64(2.0 * clock_rate_error) + 2 * step;
+        Self {
+            max_ttl: ms(max_ttl),
+            length: ms(length) + 5,
+            step: ms(step),
+            trust_persistence: false,
+        }
+    }
+
+    /// Lets a node that still has its data vote after a restart.
+    ///
+    /// For masters that write every command to disk before they answer (`appendonly yes`, `appendfsync
+    /// always`) and have no replicas that could take their place.
+    /// A node that has lost its data is quarantined all the same.
+    pub const fn trusting_persistence(mut self) -> Self {
+        self.trust_persistence = true;
+        self
+    }
+
+    /// The longest time for which a node keeps a key.
+    pub const fn max_ttl(&self) -> Duration {
+        Duration::from_millis(self.max_ttl)
+    }
+
+    /// How long a node does not vote.
+    pub const fn length(&self) -> Duration {
+        Duration::from_millis(self.length)
+    }
+
+    /// The most that counts of the time between two looks at the node's clock, so that a clock that is set
+    /// forward does not end the quarantine.
+    ///
+    /// Nodes in quarantine must be looked at twice as often.
+    pub const fn step(&self) -> Duration {
+        Duration::from_millis(self.step)
+    }
+
+    /// Whether a node that still has its data may vote after a restart.
+    pub const fn trusts_persistence(&self) -> bool {
+        self.trust_persistence
+    }
+
+    /// What nodes remember of it and compare.
+    pub fn to_wire(self) -> String {
+        match self.trust_persistence {
+            true => format!("{}+trust_persistence", self.max_ttl),
+            false => self.max_ttl.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_length_covers_the_longest_lease_and_two_clock_steps() {
+        let quarantine = Quarantine::new(Duration::from_secs(2), 0.01);
+        assert_eq!(quarantine.step(), Duration::from_millis(62));
+        assert_eq!(
+            quarantine.length(),
+            Duration::from_millis(2_000 + 40 + 125 + 5)
+        );
+        let long = Quarantine::new(Duration::from_secs(3_600), 0.0);
+        assert_eq!(long.step(), Duration::from_secs(1));
+        assert_eq!(long.length(), Duration::from_millis(3_602_005));
+    }
+}

@@ -1,0 +1,44 @@
+use crate::{NodeKey, OwnerId, Quarantine};
+
+/// What all requests of a client have in common: the node's own keys of its namespace, and the quarantine.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Space {
+    mark: NodeKey,
+    fence: NodeKey,
+    tombs: String,
+    quarantine: Quarantine,
+}
+
+impl Space {
+    /// The space whose own keys begin with `prefix`, such as `{namespace}`.
+    pub fn new(prefix: &str, quarantine: Quarantine) -> Self {
+        Self {
+            mark: format!("{prefix}:mark").into(),
+            fence: format!("{prefix}:fence").into(),
+            tombs: format!("{prefix}:tomb:"),
+            quarantine,
+        }
+    }
+
+    /// The key that says which run of the server may vote, and since when.
+    pub const fn mark(&self) -> &NodeKey {
+        &self.mark
+    }
+
+    /// The key of the fencing counters.
+    pub const fn fence(&self) -> &NodeKey {
+        &self.fence
+    }
+
+    /// The key that says that this owner has given up.
+    pub fn tomb(&self, owner: OwnerId) -> NodeKey {
+        let mut key = self.tombs.clone();
+        key.push_str(&owner.to_wire());
+        key.into()
+    }
+
+    /// For how long nodes that may have forgotten leases do not vote.
+    pub const fn quarantine(&self) -> &Quarantine {
+        &self.quarantine
+    }
+}
