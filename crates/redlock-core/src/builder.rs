@@ -1,6 +1,6 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use redlock_proto::{Quorum, RetryPolicy};
+use redlock_proto::{ClientConfig, Quorum, RetryPolicy, Space};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use crate::{
-    BuildError, Config, MemoryNode, NodeAnswer, NodeConfig, NodeReport, Redlock, Wait,
+    BuildError, Config, MemoryNode, NodeAnswer, NodeConfig, NodeReport, NotAVote, Redlock, Wait,
     clock::Clock,
     config::NodeSpec,
     engine::{self, EngineConfig, LinkConfig, LinkState, Placement},
@@ -27,8 +27,10 @@ pub struct RedlockBuilder {
     config: Config,
     max_waiters_per_key: usize,
     max_waiters: usize,
+    max_hand_overs: u32,
     connect_lazily: bool,
     virtual_time: bool,
+    seed: Option<u64>,
 }
 
 impl RedlockBuilder {
@@ -37,8 +39,10 @@ impl RedlockBuilder {
             config: Config::default(),
             max_waiters_per_key: 1_024,
             max_waiters: 65_536,
+            max_hand_overs: 15,
             connect_lazily: false,
             virtual_time: false,
+            seed: None,
         }
     }
 
@@ -79,6 +83,7 @@ impl RedlockBuilder {
         own.node_timeout = config.node_timeout.or(own.node_timeout);
         own.connect_timeout = config.connect_timeout.or(own.connect_timeout);
         own.clock_rate_error = config.clock_rate_error.or(own.clock_rate_error);
+        own.trust_persistence |= config.trust_persistence;
         self
     }
 
@@ -163,6 +168,29 @@ impl RedlockBuilder {
         self
     }
 
+    /// Lets a node vote at once after a restart if it still has its data.
+    ///
+    /// By default a node that restarted, was promoted, or has lost its data does not vote for `max_ttl` and a
+    /// little more, since it may have forgotten leases.
+    /// Use this only if *every* node writes each command to disk before it answers (`appendonly yes` with
+    /// `appendfsync always`) and has no replica that could take its place: with `appendfsync everysec` a mere
+    /// `kill -9` was seen to lose thousands of acknowledged writes.
+    /// All clients of a namespace must agree on it; a node with `appendonly no` does not vote under it.
+    pub fn dangerous_trust_persistence(mut self) -> Self {
+        self.config.trust_persistence = true;
+        self
+    }
+
+    /// How often in a row a lease may pass from one caller of this process to the next, without asking the
+    /// nodes and under a new fencing token each time: up to 1,000.
+    ///
+    /// Default: 15, and for a quarter of a second at most; zero turns it off.
+    /// Each acquire reserves so many fencing tokens and one more.
+    pub fn max_hand_overs(mut self, times: u32) -> Self {
+        self.max_hand_overs = times;
+        self
+    }
+
     /// Does not wait for connections in [`build`](Self::build), and does not fail without a majority.
     pub fn connect_lazily(mut self) -> Self {
         self.connect_lazily = true;
@@ -179,6 +207,14 @@ impl RedlockBuilder {
         self
     }
 
+    /// Takes all randomness from this seed, owners included, so that a simulation can be repeated.
+    ///
+    /// Whoever knows the seed can release every lease of the client: for tests only.
+    pub fn dangerous_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     /// Checks the settings, connects to the nodes and starts the client.
     ///
     /// It waits until every node has been reached or has failed, 100 ms more than `connect_timeout` at
@@ -187,7 +223,8 @@ impl RedlockBuilder {
     /// # Errors
     ///
     /// A setting is not valid, a node is given twice, or fewer than a majority of the nodes can be
-    /// reached; the error names the setting, or has a line per node.
+    /// reached and are fit to vote; the error names the setting, or has a line per node.
+    /// Nodes in quarantine are no error: they vote later.
     ///
     /// # Panics
     ///
@@ -215,35 +252,32 @@ impl RedlockBuilder {
             ),
             false => (Clock::Boot, Placement::OwnThread),
         };
-        let Settings {
-            retry,
-            node_timeout,
-            connect_timeout,
-            ..
-        } = settings;
+        let space = Space::new(&key_space.prefix(), settings.quarantine());
         let config = EngineConfig {
-            quorum,
+            client: ClientConfig {
+                quorum,
+                space,
+                retry: settings.retry,
+                node_timeout: settings.node_timeout,
+            },
             clock,
-            retry,
-            node_timeout,
+            seed: self.seed,
         };
         let links = LinkConfig {
-            connect_timeout,
-            lag_after: node_timeout,
+            connect_timeout: settings.connect_timeout,
+            lag_after: settings.node_timeout,
         };
         let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();
         let (engine, mut states) = engine::start(config, links, nodes, placement)?;
         if !self.connect_lazily {
-            let reports = connected(&mut states, names, connect_timeout).await;
-            let up = reports
-                .iter()
-                .filter(|report| report.answer == NodeAnswer::Reachable)
-                .count();
-            if up < quorum.majority() {
+            connected(&mut states, settings.connect_timeout).await;
+            let reports = NodeReport::of_all(&names, engine.standing().await);
+            let up = reports.iter().filter(|report| may_vote(&report.answer));
+            if up.count() < quorum.majority() {
                 return Err(BuildError::no_quorum(quorum.majority(), reports));
             }
         }
-        Ok(Redlock::new(engine, clock, quorum, key_space, settings))
+        Ok(Redlock::new(engine, clock, names, key_space, settings))
     }
 
     fn settings(&self) -> Result<Settings, BuildError> {
@@ -268,6 +302,8 @@ impl RedlockBuilder {
                 per_key: self.max_waiters_per_key,
                 total: self.max_waiters,
             },
+            trust_persistence: config.trust_persistence,
+            hand_overs: self.max_hand_overs,
         };
         settings.check()
     }
@@ -335,30 +371,24 @@ impl RedlockBuilder {
 }
 
 /// Waits until each link knows whether its node can be reached.
-async fn connected(
-    states: &mut [watch::Receiver<LinkState>],
-    names: Vec<Arc<str>>,
-    limit: Duration,
-) -> Vec<NodeReport> {
+async fn connected(states: &mut [watch::Receiver<LinkState>], limit: Duration) {
     // Links have that limit themselves; a little more lets them report.
     let until = Instant::now() + limit + Duration::from_millis(100);
-    let mut reports = Vec::new();
-    for (state, node) in states.iter_mut().zip(names) {
-        let known = timeout_at(
-            until,
-            state.wait_for(|state| *state != LinkState::Connecting),
-        );
-        let answer = match known.await {
-            Ok(Ok(known)) => match &*known {
-                LinkState::Up => NodeAnswer::Reachable,
-                LinkState::Down(reason) => NodeAnswer::NotExecuted {
-                    reason: Arc::clone(reason),
-                },
-                LinkState::Connecting => NodeAnswer::Pending,
-            },
-            Ok(Err(_)) | Err(_) => NodeAnswer::Pending,
-        };
-        reports.push(NodeReport { node, answer });
+    for state in states {
+        let known = state.wait_for(|state| *state != LinkState::Connecting);
+        // What is not known by then is reported as such.
+        drop(timeout_at(until, known).await);
     }
-    reports
+}
+
+/// Whether a node votes, or will by itself.
+fn may_vote(answer: &NodeAnswer) -> bool {
+    match answer {
+        NodeAnswer::Reachable => true,
+        NodeAnswer::NotAVote { reason } => {
+            // Clocks cannot be compared before a majority is there.
+            reason.ready_in().is_some() || *reason == NotAVote::Clock
+        }
+        _ => false,
+    }
 }

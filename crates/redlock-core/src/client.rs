@@ -1,14 +1,14 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use redlock_proto::{Quorum, Timing};
+use redlock_proto::Acquire;
 use tokio::select;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AcquireError, AcquireOptions, InvalidKey, LockGuard, RedlockBuilder, Renewal, ResourceKey,
-    Wait,
+    AcquireError, AcquireOptions, InvalidKey, LockGuard, NodeReport, RedlockBuilder, Renewal,
+    ResourceKey, Wait,
     clock::Clock,
-    engine::{AcquireRequest, EngineHandle},
+    engine::{AcquireRequest, EngineHandle, Terms},
     keyspace::KeySpace,
     queue::{LocalQueue, QueueFull, Turn},
     settings::Settings,
@@ -48,7 +48,7 @@ struct Client {
     queue: Arc<LocalQueue>,
     closing: CancellationToken,
     clock: Clock,
-    quorum: Quorum,
+    names: Vec<Arc<str>>,
     key_space: KeySpace,
     settings: Settings,
 }
@@ -65,7 +65,7 @@ impl Redlock {
     pub(crate) fn new(
         engine: EngineHandle,
         clock: Clock,
-        quorum: Quorum,
+        names: Vec<Arc<str>>,
         key_space: KeySpace,
         settings: Settings,
     ) -> Self {
@@ -76,7 +76,7 @@ impl Redlock {
             queue,
             closing,
             clock,
-            quorum,
+            names,
             key_space,
             settings,
         };
@@ -127,6 +127,8 @@ impl Redlock {
     /// Acquires a lease on `key` as `options` say.
     ///
     /// Callers of one process take their turns in order, one of them contends at a time.
+    /// A lease passes from one to the next without asking the nodes, under a new fencing token; see
+    /// [`max_hand_overs`](RedlockBuilder::max_hand_overs).
     /// When they have followed each other for a quarter of a second, the next leaves a gap of 25 ms for
     /// other processes.
     /// It asks all nodes at once and is decided by a strict majority, so that a minority which is
@@ -159,21 +161,29 @@ impl Redlock {
             .try_into()
             .map_err(|invalid| AcquireError::from(invalid.into()))?;
         let client = &*self.client;
-        let timing = client.timing(options.ttl)?;
+        let ttl = options.ttl.unwrap_or(client.settings.ttl);
+        let timing = client.settings.timing(ttl, options.lock_delay);
+        let timing = timing.map_err(AcquireError::option)?;
         let wait = options.wait.unwrap_or(client.settings.wait);
-        let wait_until = client.clock.now() + wait.duration();
+        let acquire = Acquire {
+            key: client.key_space.encode(&key),
+            timing,
+            renew: options.renewal == Renewal::Automatic,
+            max_hold: options.max_hold,
+            tokens: client.settings.hand_overs + 1,
+            wait_until: client.clock.now() + wait.duration(),
+        };
         let turn = client.turn(&key, wait).await?;
+        let parked = turn.inherit();
+        let terms = Terms::of(&acquire);
+        if let Some(holding) = parked.and_then(|p| p.claim(key.clone(), terms, client.clock)) {
+            return Ok(LockGuard::new(holding, turn));
+        }
         if let Some(pause) = turn.pause().filter(|pause| *pause <= wait.duration()) {
             tokio::time::sleep(pause).await;
             turn.paused();
         }
-        let request = AcquireRequest {
-            encoded: client.key_space.encode(&key),
-            key,
-            timing,
-            renew: options.renewal == Renewal::Automatic,
-            wait_until,
-        };
+        let request = AcquireRequest { key, acquire };
         let holding = client.engine.acquire(request).await?;
         turn.won();
         // The answer may have waited for this caller, whose thread was blocked or paused meanwhile.
@@ -198,14 +208,39 @@ impl Redlock {
         self.client.engine.close().await;
     }
 
+    /// Where each node stands: whether it can be reached and votes, and if not, why.
+    ///
+    /// For health checks and operators; acquires do not need it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn node_reports(&self) -> Vec<NodeReport> {
+        NodeReport::of_all(&self.client.names, self.client.engine.standing().await)
+    }
+
+    /// Lets every node vote at once that is only quarantined, and says where each node stands then.
+    ///
+    /// Whoever calls this vouches that none of the nodes has forgotten a lease that may still be valid: that
+    /// they are new, or that no client of the namespace has run for the longest time to live.
+    /// If that is not so, two holders are possible.
+    /// It is for the first start of a set of nodes, and for tests.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nodes may be told all the same after it was polled.
+    pub async fn dangerous_bless(&self) -> Vec<NodeReport> {
+        NodeReport::of_all(&self.client.names, self.client.engine.bless().await)
+    }
+
     /// The number of nodes.
     pub fn nodes(&self) -> usize {
-        self.client.quorum.nodes()
+        self.client.names.len()
     }
 
     /// The number of nodes that must grant: a strict majority.
     pub fn majority(&self) -> usize {
-        self.client.quorum.majority()
+        self.nodes() / 2 + 1
     }
 
     /// The time to live of a lease for which none is asked.
@@ -220,13 +255,6 @@ impl Redlock {
 }
 
 impl Client {
-    fn timing(&self, ttl: Option<Duration>) -> Result<Timing, AcquireError> {
-        let ttl = ttl.unwrap_or(self.settings.ttl);
-        self.settings
-            .timing(ttl)
-            .map_err(|invalid| AcquireError::option(format!("ttl: {invalid}")))
-    }
-
     async fn turn(&self, key: &ResourceKey, wait: Wait) -> Result<Turn, AcquireError> {
         if self.closing.is_cancelled() {
             return Err(AcquireError::closed());

@@ -1,6 +1,6 @@
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
-use redlock_proto::Instant;
+use redlock_proto::{Instant, NodeTime};
 
 /// The clock that deadlines are counted on.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,46 @@ impl Clock {
             Self::Tokio { origin } => Instant::from_origin(origin.elapsed()),
         }
     }
+
+    /// The wall clock, in microseconds since the Unix epoch.
+    pub(crate) fn wall(self) -> u64 {
+        match self {
+            Self::Boot => since_epoch(),
+            Self::Tokio { origin } => SOME_DAY + micros(origin.elapsed()),
+        }
+    }
 }
+
+/// The clock of nodes in memory: the same for all of them, and on tokio's time.
+pub(crate) fn node_time() -> NodeTime {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an origin for differences of tokio's clock, which may be paused"
+    )]
+    static ORIGIN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
+    let origin = *ORIGIN;
+    // A clock that was paused before this was first called is behind.
+    let now = tokio::time::Instant::now().into_std() + Duration::from_secs(3_600);
+    NodeTime::from_micros(SOME_DAY + micros(now.saturating_duration_since(origin)))
+}
+
+/// The one look at the wall clock: fencing tokens are close to it.
+fn since_epoch() -> u64 {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no deadline and no exclusion rests on it"
+    )]
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, micros)
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A day in 2025 to count from, where the time of day must not matter.
+const SOME_DAY: u64 = 1_750_000_000_000_000;
 
 #[cfg(unix)]
 fn since_boot() -> Duration {
@@ -41,8 +80,6 @@ fn since_boot() -> Duration {
 
 #[cfg(not(unix))]
 fn since_boot() -> Duration {
-    use std::sync::LazyLock;
-
     // Windows' performance counter goes on during suspend, and it is what `Instant` reads there.
     #[expect(
         clippy::disallowed_methods,

@@ -60,6 +60,8 @@ pub struct Config {
     pub connect_timeout: Option<Duration>,
     /// As [`RedlockBuilder::clock_rate_error`](crate::RedlockBuilder::clock_rate_error).
     pub clock_rate_error: Option<f64>,
+    /// As [`RedlockBuilder::dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence).
+    pub trust_persistence: bool,
 }
 
 impl Config {
@@ -111,6 +113,7 @@ impl Config {
             node_timeout: duration("REDLOCK_NODE_TIMEOUT")?,
             connect_timeout: duration("REDLOCK_CONNECT_TIMEOUT")?,
             clock_rate_error: None,
+            trust_persistence: false,
         })
     }
 }

@@ -3,7 +3,8 @@ use std::{fmt, pin::pin};
 use tokio::select;
 
 use crate::{
-    ExtendError, Lease, LeaseLost, ReleaseError, ResourceKey, engine::Holding, queue::Turn,
+    ExtendError, FencingToken, Lease, LeaseLost, ReleaseError, ResourceKey, engine::Holding,
+    queue::Turn,
 };
 
 /// The owner of a lease.
@@ -27,23 +28,33 @@ use crate::{
 #[clippy::has_significant_drop]
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
-    // Dropped in this order: the release is on its way before the next local caller has its turn, and
-    // requests travel in order on each connection, so that caller is not refused by our leftovers.
-    holding: Holding,
-    _turn: Turn,
+    // invariant: both are there until the guard is dropped or consumed
+    held: Option<(Holding, Turn)>,
 }
 
 impl LockGuard {
     pub(crate) fn new(holding: Holding, turn: Turn) -> Self {
         Self {
-            holding,
-            _turn: turn,
+            held: Some((holding, turn)),
         }
+    }
+
+    fn holding(&self) -> &Holding {
+        let (holding, _) = self.held.as_ref().expect("the guard was not consumed");
+        holding
     }
 
     /// A view of the lease, to be cloned and handed on.
     pub fn lease(&self) -> &Lease {
-        self.holding.lease()
+        self.holding().lease()
+    }
+
+    /// The fencing token of this lease: greater than that of every lease on the resource before it.
+    ///
+    /// Give it to the resource with each write, and let the resource refuse older ones; see
+    /// [`Fence`](crate::Fence).
+    pub fn token(&self) -> FencingToken {
+        self.holding().token()
     }
 
     /// What is locked.
@@ -106,10 +117,12 @@ impl LockGuard {
     ///
     /// If it is dropped, the extension may still be made.
     pub async fn extend(&self) -> Result<(), ExtendError> {
-        self.holding.extend().await
+        self.holding().extend().await
     }
 
     /// Releases the lease and waits until a majority has confirmed it.
+    ///
+    /// If the next caller of this process takes it over, there is nothing to wait for.
     ///
     /// # Errors
     ///
@@ -120,12 +133,16 @@ impl LockGuard {
     ///
     /// The release is on its way when this is first polled or dropped; dropping it only gives up the
     /// confirmation.
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        let Self {
-            holding,
-            _turn: turn,
-        } = self;
+    pub async fn release(mut self) -> Result<(), ReleaseError> {
+        let Some((holding, turn)) = self.held.take() else {
+            return Ok(());
+        };
+        let Err(holding) = turn.pass_on(holding) else {
+            return Ok(());
+        };
         let confirmation = holding.release();
+        // The release is on its way before the next local caller has its turn, and requests travel in order on
+        // each connection, so that caller is not refused by our leftovers.
         drop(turn);
         confirmation.await
     }
@@ -135,8 +152,19 @@ impl LockGuard {
     /// For marks that must outlive their work, such as "this was started".
     /// From now on this process cannot tell how long the mark stays: views of the lease report it as
     /// released.
-    pub fn leave(self) {
-        self.holding.leave();
+    pub fn leave(mut self) {
+        if let Some((holding, _turn)) = self.held.take() {
+            holding.leave();
+        }
+    }
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        if let Some((holding, turn)) = self.held.take() {
+            // If nobody in this process waits for it, the lease is released before the turn passes on.
+            drop(turn.pass_on(holding));
+        }
     }
 }
 

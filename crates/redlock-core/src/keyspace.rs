@@ -26,6 +26,15 @@ impl Namespace {
 }
 
 impl KeySpace {
+    /// With what the nodes' own keys begin: the mark, the counters, the tombs.
+    pub(crate) fn prefix(&self) -> String {
+        match self {
+            Self::Namespace(Namespace(namespace)) => format!("{{{namespace}}}"),
+            // No namespace has a colon.
+            Self::Verbatim => "{redlock:verbatim}".to_owned(),
+        }
+    }
+
     /// The key for a resource.
     ///
     /// Injective within a namespace: a long name becomes its SHA-256 under a prefix of its own, so

@@ -10,7 +10,7 @@ use std::{
 use redlock_proto::Instant;
 use tokio::sync::Notify;
 
-use crate::{LossReason, ResourceKey, clock::Clock};
+use crate::{FencingToken, LossReason, ResourceKey, clock::Clock};
 
 /// A view of a held lease: what it is on, how long it is valid, and whether it is lost.
 ///
@@ -35,6 +35,11 @@ impl Lease {
     /// What the lease is on.
     pub fn key(&self) -> &ResourceKey {
         &self.shared.key
+    }
+
+    /// The fencing token of the lease: greater than that of every lease on the resource before it.
+    pub fn token(&self) -> FencingToken {
+        self.shared.token
     }
 
     /// How much longer the lease is valid; zero once it is lost or released.
@@ -98,6 +103,7 @@ impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
             .field("key", &self.shared.key)
+            .field("token", &self.shared.token)
             .field("remaining", &self.remaining())
             .finish()
     }
@@ -107,6 +113,7 @@ impl fmt::Debug for Lease {
 #[derive(Debug)]
 pub(crate) struct LeaseShared {
     key: ResourceKey,
+    token: FencingToken,
     clock: Clock,
     validity: Mutex<Validity>,
     /// Notified when the lease is over for another reason than the clock.
@@ -120,13 +127,19 @@ struct Validity {
 }
 
 impl LeaseShared {
-    pub(crate) fn new(key: ResourceKey, clock: Clock, deadline: Instant) -> Self {
+    pub(crate) fn new(
+        key: ResourceKey,
+        clock: Clock,
+        deadline: Instant,
+        token: FencingToken,
+    ) -> Self {
         let validity = Mutex::new(Validity {
             deadline,
             over: None,
         });
         Self {
             key,
+            token,
             clock,
             validity,
             over: Notify::new(),
@@ -140,6 +153,11 @@ impl LeaseShared {
         let mut validity = self.look();
         validity.deadline = validity.deadline.max(deadline);
         validity.over.is_none()
+    }
+
+    /// Up to when the lease is valid, or was.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.look().deadline
     }
 
     /// Ends the lease; the first reason stays.
@@ -180,7 +198,8 @@ mod tests {
             origin: tokio::time::Instant::now(),
         };
         let key = "key".parse().unwrap();
-        let shared = LeaseShared::new(key, clock, clock.now() + valid_for);
+        let token = FencingToken::new(1).unwrap();
+        let shared = LeaseShared::new(key, clock, clock.now() + valid_for, token);
         (Lease::new(Arc::new(shared)), clock)
     }
 

@@ -21,7 +21,8 @@ pub use self::{
     config::{Config, NodeConfig},
     error::{
         AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,
-        LeaseLost, LossReason, NodeAnswer, NodeReport, ReleaseError, ReleaseErrorKind,
+        LeaseLost, LossReason, NodeAnswer, NodeReport, NotAVote, ReleaseError, ReleaseErrorKind,
+        Unfit,
     },
     guard::LockGuard,
     key::{InvalidKey, ResourceKey},
@@ -29,3 +30,4 @@ pub use self::{
     node::MemoryNode,
     options::{AcquireOptions, Renewal, Wait},
 };
+pub use redlock_proto::{Fence, FencingToken, InvalidToken, StaleToken};

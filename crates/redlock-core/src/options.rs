@@ -52,6 +52,8 @@ pub struct AcquireOptions {
     pub(crate) ttl: Option<Duration>,
     pub(crate) wait: Option<Wait>,
     pub(crate) renewal: Renewal,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) lock_delay: Duration,
 }
 
 impl AcquireOptions {
@@ -78,6 +80,27 @@ impl AcquireOptions {
     /// Who moves the deadline.
     pub fn renewal(mut self, renewal: Renewal) -> Self {
         self.renewal = renewal;
+        self
+    }
+
+    /// The longest time for which the lease is held, however often it is renewed or extended.
+    ///
+    /// It counts from the start of the attempt that won; the lease is lost then, with
+    /// [`LossReason::MaxHold`](crate::LossReason::MaxHold).
+    /// Without it a lease is renewed for as long as its guard lives.
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
+        self
+    }
+
+    /// How long the resource rests after a holder that did not release it, such as one that crashed.
+    ///
+    /// Nodes keep the key for this much longer than the lease is valid, so that what such a holder had under
+    /// way can end; a release frees it at once.
+    /// With the ttl it must not exceed the client's `max_ttl`.
+    /// Default: none.
+    pub fn lock_delay(mut self, lock_delay: Duration) -> Self {
+        self.lock_delay = lock_delay;
         self
     }
 }

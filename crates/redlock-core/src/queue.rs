@@ -9,7 +9,11 @@ use std::{
 use redlock_proto::{Instant, Streak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{ResourceKey, clock::Clock};
+use crate::{
+    ResourceKey,
+    clock::Clock,
+    engine::{Holding, Parked},
+};
 
 /// Where the callers of one process wait for each other, first come, first served.
 ///
@@ -44,6 +48,8 @@ struct Places {
 struct Entry {
     turns: Arc<Semaphore>,
     interested: usize,
+    /// The lease of the holder before, for whoever has the next turn.
+    parked: Option<Parked>,
     streak: Streak,
     /// Since when nobody is interested, if so.
     idle_since: Instant,
@@ -63,7 +69,7 @@ pub(crate) struct Place {
 /// The turn to contend for, and then to hold, one key.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    // Dropped in this order: the next caller's turn first, then the entry if there is none.
+    // Dropped in this order: the next caller's turn first, then the entry and a lease that nobody takes over.
     _permit: OwnedSemaphorePermit,
     place: Place,
 }
@@ -142,6 +148,7 @@ impl Entry {
         Self {
             turns: Arc::new(Semaphore::new(1)),
             interested: 0,
+            parked: None,
             streak: Streak::default(),
             idle_since: now,
         }
@@ -185,6 +192,30 @@ impl Turn {
         self.place.with_streak(Streak::on_paused);
     }
 
+    /// The lease that the holder before has left, if it has.
+    pub(crate) fn inherit(&self) -> Option<Parked> {
+        let mut places = self.place.queue.places();
+        places.entries.get_mut(&self.place.key)?.parked.take()
+    }
+
+    /// Leaves the lease to the next caller of this process, if one waits and it is not time to let other
+    /// processes have their turn.
+    ///
+    /// # Errors
+    ///
+    /// It was not left, and has to be released.
+    pub(crate) fn pass_on(&self, holding: Holding) -> Result<(), Holding> {
+        let now = self.place.queue.clock.now();
+        let mut places = self.place.queue.places();
+        match places.entries.get_mut(&self.place.key) {
+            Some(entry) if entry.interested > 1 && entry.streak.pause(now).is_none() => {
+                entry.parked = Some(holding.park()?);
+                Ok(())
+            }
+            _ => Err(holding),
+        }
+    }
+
     /// The key was won in this turn.
     pub(crate) fn won(&self) {
         let now = self.place.queue.clock.now();
@@ -203,6 +234,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let now = self.queue.clock.now();
+        let mut parked = None;
         let mut places = self.queue.places();
         places.taken -= 1;
         // An entry is there for as long as somebody is interested.
@@ -210,9 +242,13 @@ impl Drop for Place {
             entry.interested -= 1;
             if entry.interested == 0 {
                 entry.idle_since = now;
+                parked = entry.parked.take();
                 places.busy -= 1;
             }
         }
+        drop(places);
+        // Nobody is left who could take the lease over.
+        drop(parked);
     }
 }
 

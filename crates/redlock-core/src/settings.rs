@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use redlock_proto::{RetryPolicy, Timing};
+use redlock_proto::{Quarantine, RetryPolicy, Timing};
 
 use crate::{BuildError, Redlock, Wait, queue::QueueLimits};
 
@@ -15,24 +15,47 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Duration,
     pub(crate) retry: RetryPolicy,
     pub(crate) queue: QueueLimits,
+    pub(crate) trust_persistence: bool,
+    /// How often a lease may be handed over within the process.
+    pub(crate) hand_overs: u32,
 }
 
 impl Settings {
+    const MOST_HAND_OVERS: u32 = 1_000;
+
     pub(crate) const LONGEST_MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// The timing of a lease, or what is wrong with its time to live.
     ///
     /// Nodes count in whole milliseconds, so the rest is cut off before anything is computed from it.
-    pub(crate) fn timing(&self, ttl: Duration) -> Result<Timing, String> {
+    pub(crate) fn timing(&self, ttl: Duration, lock_delay: Duration) -> Result<Timing, String> {
         let (min, max) = (Redlock::MIN_TTL, self.max_ttl);
         if ttl < min || ttl > max {
             return Err(format!(
-                "{ttl:?} is not between {min:?} and the client's max_ttl of {max:?}"
+                "ttl: {ttl:?} is not between {min:?} and the client's max_ttl of {max:?}"
             ));
         }
-        let ttl = Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        if lock_delay > max - ttl {
+            return Err(format!(
+                "lock_delay: {lock_delay:?} after a ttl of {ttl:?} exceeds the client's max_ttl of {max:?}"
+            ));
+        }
+        let whole = |duration: Duration| {
+            Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+        };
+        let ttl = whole(ttl);
         Timing::new(ttl, self.clock_rate_error, ttl / 10)
-            .ok_or_else(|| "leaves nothing after the allowance for clock drift".to_owned())
+            .map(|timing| timing.with_lock_delay(whole(lock_delay)))
+            .ok_or_else(|| "ttl: leaves nothing after the allowance for clock drift".to_owned())
+    }
+
+    /// How long nodes that may have forgotten leases do not vote.
+    pub(crate) fn quarantine(&self) -> Quarantine {
+        let quarantine = Quarantine::new(self.max_ttl, self.clock_rate_error);
+        match self.trust_persistence {
+            true => quarantine.trusting_persistence(),
+            false => quarantine,
+        }
     }
 
     pub(crate) fn check(self) -> Result<Self, BuildError> {
@@ -57,7 +80,12 @@ impl Settings {
             let message = format!("{} is not between 0 and 0.25", self.clock_rate_error);
             return Err(BuildError::misuse("clock_rate_error", message));
         }
-        self.timing(self.ttl)
+        if self.hand_overs > Self::MOST_HAND_OVERS {
+            let (many, most) = (self.hand_overs, Self::MOST_HAND_OVERS);
+            let message = format!("{many} is more than {most}");
+            return Err(BuildError::misuse("max_hand_overs", message));
+        }
+        self.timing(self.ttl, Duration::ZERO)
             .map_err(|message| BuildError::misuse("ttl", message))?;
         Ok(self)
     }

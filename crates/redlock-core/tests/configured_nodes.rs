@@ -21,6 +21,7 @@ async fn works(nodes: impl Fn() -> Vec<NodeConfig>) {
         .build()
         .await
         .expect("the nodes are up");
+    one.dangerous_bless().await; // the servers are new
     let guard = one.try_acquire("key").await.expect("nobody holds it");
     let refused = other.try_acquire("key").await.expect_err("it is held");
     assert_eq!(refused.kind(), AcquireErrorKind::Contended);

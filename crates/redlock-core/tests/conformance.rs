@@ -6,16 +6,24 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_core::{
     MemoryNode,
-    node::{Node, OwnerId, RedisNode, Reply, Request, Session, Verb},
+    node::{
+        MarkState, Node, NodeVerb, OwnerId, Quarantine, RedisNode, Reply, Request, Session, Shard,
+        Space, Verb,
+    },
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 
 const TTL: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(150);
 
+fn space() -> Arc<Space> {
+    let quarantine = Quarantine::new(3 * TTL, 0.01);
+    Arc::new(Space::new("{conformance}", quarantine))
+}
+
 fn request(verb: Verb, key: &str, owner: u8) -> Request {
     let owner = OwnerId::from_random([owner; 16]);
-    Request {
+    Request::Lock {
         verb,
         key: key.into(),
         owner,
@@ -23,57 +31,73 @@ fn request(verb: Verb, key: &str, owner: u8) -> Request {
 }
 
 fn acquire(key: &str, owner: u8) -> Request {
-    request(Verb::Acquire { ttl: TTL }, key, owner)
+    let verb = Verb::Acquire {
+        ttl: TTL,
+        shard: Shard::of(&key.into()),
+        proposal: 1,
+        block: 1,
+    };
+    request(verb, key, owner)
 }
 
 fn extend(key: &str, owner: u8, ttl: Duration) -> Request {
-    request(Verb::Extend { ttl }, key, owner)
+    let verb = Verb::Extend {
+        ttl,
+        write_back: None,
+    };
+    request(verb, key, owner)
 }
 
 fn release(key: &str, owner: u8) -> Request {
-    request(Verb::Release, key, owner)
+    request(Verb::Release { ttl: TTL }, key, owner)
 }
 
-/// One reply, with the remaining time of a holder cut to whole seconds so that it can be compared.
+/// One reply, without its counter, and with the remaining time of a holder cut to whole seconds so that it can
+/// be compared.
 async fn ask(session: &mut dyn Session, request: Request) -> Reply {
-    let replies = session.call(&[request]).await.expect("the node answers");
+    let answer = session.call(&space(), &[request]).await;
+    let mut replies = answer.expect("the node answers").replies;
     assert_eq!(replies.len(), 1);
-    match replies[0].as_ref().expect("the operation is valid") {
+    match replies.remove(0).expect("the operation is valid") {
         Reply::Held {
             remaining: Some(left),
+            ..
         } => {
             // A real server has spent some milliseconds since.
-            let rounded = Duration::from_secs(left.as_secs_f64().ceil() as u64);
-            Reply::Held {
-                remaining: Some(rounded),
-            }
+            held(Duration::from_secs(left.as_secs_f64().ceil() as u64))
         }
-        reply => *reply,
+        Reply::Taken { .. } => TAKEN,
+        reply => reply,
     }
 }
 
-const HELD: Reply = Reply::Held {
-    remaining: Some(TTL),
-};
+const TAKEN: Reply = Reply::Taken { counter: 0 };
+
+fn held(remaining: Duration) -> Reply {
+    Reply::Held {
+        remaining: Some(remaining),
+        counter: 0,
+    }
+}
 
 async fn conforms(node: Arc<dyn Node>) {
     let mut session = node.connect().await.expect("the node is up");
     let session = &mut *session;
 
     // A key is one owner's.
-    assert_eq!(ask(session, acquire("a", 1)).await, Reply::Done);
-    assert_eq!(ask(session, acquire("a", 2)).await, HELD);
+    assert_eq!(ask(session, acquire("a", 1)).await, TAKEN);
+    assert_eq!(ask(session, acquire("a", 2)).await, held(TTL));
     assert_eq!(
         ask(session, acquire("a", 1)).await,
-        HELD,
+        held(TTL),
         "an owner acquires once"
     );
-    assert_eq!(ask(session, acquire("b", 2)).await, Reply::Done);
+    assert_eq!(ask(session, acquire("b", 2)).await, TAKEN);
 
     // s21: nothing happens to a key on another owner's behalf.
-    assert_eq!(ask(session, release("a", 2)).await, HELD);
-    assert_eq!(ask(session, extend("a", 2, SHORT)).await, HELD);
-    assert_eq!(ask(session, acquire("a", 3)).await, HELD);
+    assert_eq!(ask(session, release("a", 2)).await, held(TTL));
+    assert_eq!(ask(session, extend("a", 2, SHORT)).await, held(TTL));
+    assert_eq!(ask(session, acquire("a", 3)).await, held(TTL));
 
     // s04: an extension never creates a key.
     assert_eq!(
@@ -81,18 +105,15 @@ async fn conforms(node: Arc<dyn Node>) {
         Reply::Missing
     );
     assert_eq!(ask(session, release("missing", 1)).await, Reply::Missing);
-    assert_eq!(ask(session, acquire("missing", 2)).await, Reply::Done);
+    assert_eq!(ask(session, acquire("missing", 2)).await, TAKEN);
 
     // s27: times to live are milliseconds, and an extension counts from now.
     assert_eq!(ask(session, extend("a", 1, SHORT)).await, Reply::Done);
     assert_eq!(ask(session, extend("b", 2, 3 * TTL)).await, Reply::Done);
-    let sixty = Reply::Held {
-        remaining: Some(3 * TTL),
-    };
-    assert_eq!(ask(session, acquire("b", 1)).await, sixty);
+    assert_eq!(ask(session, acquire("b", 1)).await, held(3 * TTL));
     tokio::time::sleep(SHORT + Duration::from_millis(20)).await;
     assert_eq!(ask(session, extend("a", 1, TTL)).await, Reply::Missing);
-    assert_eq!(ask(session, acquire("a", 2)).await, Reply::Done);
+    assert_eq!(ask(session, acquire("a", 2)).await, TAKEN);
 
     // Operations of a call, and calls of a session, take effect in order.
     let order = [
@@ -101,23 +122,53 @@ async fn conforms(node: Arc<dyn Node>) {
         release("c", 1),
         acquire("c", 2),
     ];
-    let first = session.call(&order);
-    let second = session.call(&[release("c", 2), acquire("c", 3)]);
+    let space = space();
+    let first = session.call(&space, &order);
+    let second = session.call(&space, &[release("c", 2), acquire("c", 3)]);
     let (first, second) = tokio::join!(first, second);
-    let (first, second) = (first.expect("answered"), second.expect("answered"));
+    let first = first.expect("answered").replies;
+    let second = second.expect("answered").replies;
+    let taken = |reply: &Result<Reply, Arc<str>>| matches!(reply, Ok(Reply::Taken { .. }));
+    assert!(taken(&first[0]) && taken(&first[3]), "{first:?}");
     assert!(matches!(first[1], Ok(Reply::Held { .. })), "{first:?}");
-    assert_eq!([&first[0], &first[2], &first[3]], [&Ok(Reply::Done); 3]);
-    assert_eq!(second, [Ok(Reply::Done), Ok(Reply::Done)]);
+    assert_eq!(first[2], Ok(Reply::Done));
+    assert!(second[0] == Ok(Reply::Done) && taken(&second[1]));
 
     // A call may be empty, or as long as the client makes them.
-    assert_eq!(session.call(&[]).await.expect("answered"), []);
+    let empty = session.call(&space, &[]).await.expect("answered");
+    assert_eq!(empty.replies, []);
+    assert!(empty.standing.is_some(), "an empty call looks");
     let many: Vec<_> = (0..16)
         .map(|key| acquire(&format!("many {key}"), 1))
         .collect();
-    assert_eq!(
-        session.call(&many).await.expect("answered"),
-        vec![Ok(Reply::Done); 16]
-    );
+    let answer = session.call(&space, &many).await.expect("answered");
+    assert!(answer.replies.iter().all(taken), "{answer:?}");
+
+    // s22: counters only grow, and releases need no look.
+    let counters = answer.replies.iter().filter_map(|reply| match reply {
+        Ok(Reply::Taken { counter }) => Some(*counter),
+        _ => None,
+    });
+    assert!(counters.clone().all(|counter| counter >= 1));
+    let released = session.call(&space, &[release("many 0", 1)]).await;
+    assert_eq!(released.expect("answered").standing, None);
+}
+
+/// Lets the node vote, as an operator does who knows that it is new.
+async fn bless(session: &mut dyn Session) {
+    let answer = session.call(&space(), &[]).await.expect("answered");
+    let standing = answer.standing.expect("an empty call looks");
+    let MarkState::Quarantined { since, .. } = standing.state else {
+        panic!("a new server votes: {standing:?}");
+    };
+    let open = NodeVerb::Open {
+        floor: 0,
+        since,
+        bless: true,
+    };
+    assert_eq!(ask(session, Request::Node(open)).await, Reply::Done);
+    let answer = session.call(&space(), &[]).await.expect("answered");
+    assert_eq!(answer.standing.expect("it looked").state, MarkState::Voting);
 }
 
 #[tokio::test]
@@ -129,10 +180,9 @@ async fn a_node_in_memory_conforms() {
 async fn a_redis_server_conforms() {
     let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
     let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");
-    conforms(Arc::new(
-        RedisNode::at(&server.url()).expect("the URL is valid"),
-    ))
-    .await;
+    let node = RedisNode::at(&server.url()).expect("the URL is valid");
+    bless(&mut *node.connect().await.expect("the node is up")).await;
+    conforms(Arc::new(node)).await;
 }
 
 #[tokio::test]
@@ -150,16 +200,16 @@ async fn one_bad_key_does_not_hide_what_became_of_the_others() {
         acquire("bad", 1),
         release("a", 1),
     ];
-    let replies = session.call(&requests).await.expect("answered");
-    assert_eq!(replies[0], Ok(Reply::Done));
-    assert!(
-        replies[1]
-            .as_ref()
-            .is_err_and(|error| error.starts_with("WRONGTYPE")),
-        "{replies:?}"
-    );
-    assert_eq!(replies[2], Ok(Reply::Held { remaining: None }));
-    assert_eq!(replies[3], Ok(Reply::Done));
+    let answer = session.call(&space(), &requests).await.expect("answered");
+    let never = Reply::Held {
+        remaining: None,
+        counter: 0,
+    };
+    assert!(matches!(answer.replies[0], Ok(Reply::Taken { .. })));
+    // It has no owner who could let it go.
+    assert_eq!(answer.replies[1], Ok(Reply::Missing));
+    assert_eq!(answer.replies[2], Ok(never));
+    assert_eq!(answer.replies[3], Ok(Reply::Done));
 }
 
 #[tokio::test]
@@ -168,15 +218,15 @@ async fn a_flushed_script_costs_one_call() {
     let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");
     let node = RedisNode::at(&server.url()).expect("the URL is valid");
     let mut session = node.connect().await.expect("the node is up");
+    ask(&mut *session, release("a", 1)).await;
     server
         .command(&["SCRIPT", "FLUSH"])
         .expect("the server answers");
     let error = session
-        .call(&[acquire("a", 1)])
+        .call(&space(), &[acquire("a", 1)])
         .await
         .expect_err("the script is gone");
     assert!(!error.may_have_run && !error.session_lost, "{error:?}");
-    assert_eq!(ask(&mut *session, acquire("a", 1)).await, Reply::Done);
-    let cached = session.call(&[release("a", 1)]).await.expect("answered");
-    assert_eq!(cached, [Ok(Reply::Done)]);
+    assert_eq!(ask(&mut *session, acquire("a", 1)).await, TAKEN);
+    assert_eq!(ask(&mut *session, release("a", 1)).await, Reply::Done);
 }

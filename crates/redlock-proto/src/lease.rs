@@ -14,6 +14,8 @@ pub struct LeaseState {
     deadline: Instant,
     /// When the lease ends however often it is extended.
     ends: Option<Instant>,
+    /// Whether the lease is renewed while somebody holds it.
+    renews: bool,
     renewal: Renewal,
     // invariant: one entry per node
     keys: Vec<Presence>,
@@ -91,6 +93,7 @@ impl LeaseState {
             timing,
             deadline: earlier(grant.deadline, ends),
             ends,
+            renews: renew,
             renewal,
             keys,
         }
@@ -144,6 +147,22 @@ impl LeaseState {
             self.renewal = Renewal::UnderWay;
         }
         self.is_live()
+    }
+
+    /// Nobody holds the lease for the moment: no round of extension is begun.
+    pub fn park(&mut self) {
+        if self.is_live() {
+            self.renewal = Renewal::Off;
+        }
+    }
+
+    /// Somebody holds the lease again; what is due at `now`.
+    pub fn resume(&mut self, now: Instant) -> Option<LeaseAction> {
+        if self.is_live() && self.renews {
+            let left = self.timing.ttl() - self.timing.ttl() / 3;
+            self.renewal = Renewal::Due(self.deadline + self.timing.drift() - left);
+        }
+        self.on_timer(now)
     }
 
     /// A view of the lease has seen the deadline pass, and whoever looked acts on it.

@@ -145,6 +145,11 @@ impl Store {
         self.vouched = false;
     }
 
+    /// Forgets the lock keys, as an operator does who deletes them.
+    pub fn drop_locks(&mut self) {
+        self.keys.retain(|key, _| is_tomb(key));
+    }
+
     /// Begins another run of the server, which still has its data.
     pub fn restart(&mut self, run: RunId) {
         self.run = run;
@@ -154,8 +159,7 @@ impl Store {
     /// The number of lock keys that are there at `time`.
     pub fn locks(&self, time: NodeTime) -> usize {
         let now = time.as_millis();
-        let is_lock = |key: &NodeKey| !key.as_str().contains(":tomb:");
-        let live = |(key, held): &(&NodeKey, &Key)| held.until >= now && is_lock(key);
+        let live = |(key, held): &(&NodeKey, &Key)| held.until >= now && !is_tomb(key);
         self.keys.iter().filter(live).count()
     }
 
@@ -374,6 +378,10 @@ impl Store {
         let stored = counters.shards.entry(shard).or_default();
         *stored = (*stored).max(value);
     }
+}
+
+fn is_tomb(key: &NodeKey) -> bool {
+    key.as_str().contains("}:tomb:")
 }
 
 /// Whether a request only looks, so that clients of another policy may make it.

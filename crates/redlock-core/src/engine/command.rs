@@ -3,11 +3,11 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use redlock_proto::{Instant, NodeKey, Timing};
+use redlock_proto::{Acquire, NodeAnswer};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Holding;
-use crate::{AcquireError, ExtendError, ReleaseError, ResourceKey};
+use crate::{AcquireError, ExtendError, ReleaseError, ResourceKey, lease::LeaseShared};
 
 /// What callers ask of the driver.
 #[derive(Debug)]
@@ -31,6 +31,21 @@ pub(super) enum Command {
     Leave {
         lease: u64,
     },
+    /// The lease waits for its next holder in this process; nothing extends it meanwhile.
+    Park {
+        lease: u64,
+    },
+    /// The next holder has it.
+    Resume {
+        lease: u64,
+        shared: Arc<LeaseShared>,
+    },
+    Bless {
+        answer: oneshot::Sender<Vec<NodeAnswer>>,
+    },
+    Standing {
+        answer: oneshot::Sender<Vec<NodeAnswer>>,
+    },
     Close {
         answer: oneshot::Sender<()>,
     },
@@ -40,11 +55,7 @@ pub(super) enum Command {
 #[derive(Debug)]
 pub(crate) struct AcquireRequest {
     pub(crate) key: ResourceKey,
-    /// The key as the nodes know it.
-    pub(crate) encoded: NodeKey,
-    pub(crate) timing: Timing,
-    pub(crate) renew: bool,
-    pub(crate) wait_until: Instant,
+    pub(crate) acquire: Acquire,
 }
 
 pub(super) type AcquireAnswer = Result<Holding, AcquireError>;
@@ -87,7 +98,7 @@ impl EngineHandle {
         )
     }
 
-    /// Attempts to win the lease until `wait_until`.
+    /// Attempts to win the lease until its `wait_until`.
     ///
     /// Dropping the future at any point leaves nothing behind.
     pub(crate) async fn acquire(&self, request: AcquireRequest) -> AcquireAnswer {
@@ -106,6 +117,20 @@ impl EngineHandle {
         let answer = answered.await;
         pending.answered = true;
         answer.unwrap_or_else(|_| Err(AcquireError::closed()))
+    }
+
+    /// Lets every node vote that is only quarantined; says where each node stands then.
+    pub(crate) async fn bless(&self) -> Vec<NodeAnswer> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::Bless { answer });
+        answered.await.unwrap_or_default()
+    }
+
+    /// Where each node stands.
+    pub(crate) async fn standing(&self) -> Vec<NodeAnswer> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::Standing { answer });
+        answered.await.unwrap_or_default()
     }
 
     /// Ends every acquisition and waits until all clean-up is done.

@@ -2,89 +2,70 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redlock_proto::{Instant, NodeKey, Outcome, OwnerId, Quorum, RetryPolicy, Timing, Verb};
+use redlock_proto::{Answer, Client, ClientConfig, Effect, Now, Request, TokenBlock, Verb};
 use tokio::{
     select,
     sync::{
         mpsc::{self, error::SendError},
-        oneshot, watch,
+        oneshot,
     },
     task::yield_now,
 };
 
 use super::{
-    acquisitions::Acquisition,
-    command::{Command, WeakEngineHandle},
-    leases::HeldLease,
-    link::{Done, LinkState, Op, OpError},
-    round::{Round, RoundKind},
-    timers::Timers,
+    Holding,
+    answers::Asked,
+    command::{AcquireAnswer, AcquireRequest, Command, WeakEngineHandle},
+    entropy::Source,
+    holding::Terms,
+    link::{LinkEvent, Op, What},
 };
-use crate::{AcquireError, NodeAnswer, NodeReport, clock::Clock};
+use crate::{AcquireError, clock::Clock, lease::LeaseShared};
 
 /// What the driver needs to know of its client.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct EngineConfig {
-    pub(crate) quorum: Quorum,
+    pub(crate) client: ClientConfig,
     pub(crate) clock: Clock,
-    pub(crate) retry: RetryPolicy,
-    /// How long a round may take to be decided.
-    pub(crate) node_timeout: Duration,
+    /// Where randomness comes from, if not from the operating system.
+    pub(crate) seed: Option<u64>,
 }
 
-/// The task that owns all business: acquisitions, leases, rounds.
+/// The task that carries out what the protocol decides, and tells it what happens.
 pub(super) struct Driver {
-    pub(super) config: EngineConfig,
-    pub(super) handles: WeakEngineHandle,
-    pub(super) acquisitions: HashMap<u64, Acquisition>,
-    pub(super) leases: HashMap<u64, HeldLease>,
-    pub(super) rounds: HashMap<u64, Round>,
-    pub(super) timers: Timers<Timer>,
+    pub(super) client: Client<Source>,
+    pub(super) names: Vec<Arc<str>>,
+    pub(super) majority: usize,
     pub(super) closing: bool,
+    clock: Clock,
+    handles: WeakEngineHandle,
+    /// Who waits for which acquisition.
+    waiting: HashMap<u64, Waiting>,
+    pub(super) leases: HashMap<u64, Arc<LeaseShared>>,
+    pub(super) asked: HashMap<u64, Asked>,
+    next_ask: u64,
     outboxes: Vec<Outbox>,
-    next_round: u64,
     closers: Vec<oneshot::Sender<()>>,
 }
 
-/// What can be due.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Timer {
-    RoundLimit(u64),
-    Retry(u64),
-    Lease(u64),
+struct Waiting {
+    key: crate::ResourceKey,
+    terms: Terms,
+    answer: oneshot::Sender<AcquireAnswer>,
 }
 
 /// The requests gathered for one node.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    name: Arc<str>,
     link: mpsc::UnboundedSender<Vec<Op>>,
-    state: watch::Receiver<LinkState>,
     gathered: Vec<Op>,
 }
 
 impl Outbox {
-    pub(super) fn new(
-        name: Arc<str>,
-        link: mpsc::UnboundedSender<Vec<Op>>,
-        state: watch::Receiver<LinkState>,
-    ) -> Self {
+    pub(super) fn new(link: mpsc::UnboundedSender<Vec<Op>>) -> Self {
         Self {
-            name,
             link,
-            state,
             gathered: Vec::new(),
-        }
-    }
-
-    /// What is known of a node that was asked and has not answered.
-    fn unanswered(&self) -> NodeAnswer {
-        match &*self.state.borrow() {
-            // Its last call may be among those that it executed.
-            LinkState::Down(reason) => NodeAnswer::Unknown {
-                reason: Arc::clone(reason),
-            },
-            LinkState::Connecting | LinkState::Up => NodeAnswer::Pending,
         }
     }
 }
@@ -93,18 +74,27 @@ impl Driver {
     pub(super) fn new(
         config: EngineConfig,
         handles: WeakEngineHandle,
+        names: Vec<Arc<str>>,
         outboxes: Vec<Outbox>,
     ) -> Self {
+        let EngineConfig {
+            client,
+            clock,
+            seed,
+        } = config;
+        let entropy = seed.map_or(Source::System, Source::Seed);
         Self {
-            config,
-            handles,
-            acquisitions: HashMap::new(),
-            leases: HashMap::new(),
-            rounds: HashMap::new(),
-            timers: Timers::new(),
+            majority: client.quorum.majority(),
+            client: Client::new(client, entropy),
+            names,
             closing: false,
+            clock,
+            handles,
+            waiting: HashMap::new(),
+            leases: HashMap::new(),
+            asked: HashMap::new(),
+            next_ask: 0,
             outboxes,
-            next_round: 0,
             closers: Vec::new(),
         }
     }
@@ -113,14 +103,14 @@ impl Driver {
     pub(super) async fn run(
         mut self,
         mut commands: mpsc::UnboundedReceiver<Command>,
-        mut results: mpsc::UnboundedReceiver<Done>,
+        mut events: mpsc::UnboundedReceiver<LinkEvent>,
     ) {
         let mut abandoned = false;
-        while !(abandoned && self.is_clean()) {
+        while !(abandoned && self.client.is_clean()) {
             let sleep = tokio::time::sleep(self.until_next_timer());
             select! {
                 biased;
-                result = results.recv() => self.on_result(result),
+                event = events.recv() => event.into_iter().for_each(|event| self.on_event(event)),
                 command = commands.recv(), if !abandoned => match command {
                     Some(command) => self.on_command(command),
                     None => {
@@ -133,169 +123,154 @@ impl Driver {
             // Whatever else is ready joins the same calls to the nodes: one turn for the other tasks of
             // this thread, and no timer, so that a lone caller never waits.
             yield_now().await;
-            while let Ok(result) = results.try_recv() {
-                self.on_result(Some(result));
+            while let Ok(event) = events.try_recv() {
+                self.on_event(event);
             }
             while let Ok(command) = commands.try_recv() {
                 self.on_command(command);
             }
-            self.on_timers();
+            self.client.on_timer(self.now());
+            self.follow();
             self.flush();
             self.answer_closers();
         }
     }
 
     fn on_command(&mut self, command: Command) {
+        let now = self.now();
         match command {
-            Command::Acquire { answer, .. } if self.closing => {
-                // The caller may have gone away meanwhile.
-                let _ = answer.send(Err(AcquireError::closed()));
-            }
             Command::Acquire {
                 id,
                 request,
                 answer,
-            } => self.acquire(id, request, answer),
-            Command::Abandon { id } => self.abandon(id),
-            Command::Extend { lease, answer } => self.extend_now(lease, answer),
-            Command::Release { lease, answer } => self.release(lease, answer),
-            Command::Leave { lease } => self.leave(lease),
+            } => {
+                let AcquireRequest { key, acquire } = request;
+                let terms = Terms::of(&acquire);
+                let waiting = Waiting { key, terms, answer };
+                self.waiting.insert(id, waiting);
+                self.client.acquire(id, acquire, now);
+            }
+            Command::Abandon { id } => {
+                self.waiting.remove(&id);
+                self.client.abandon(id, now);
+            }
+            Command::Extend { lease, answer } => {
+                let ask = self.ask(Asked::Extend { lease, answer });
+                self.client.extend(lease, ask, now);
+            }
+            Command::Release { lease, answer } => {
+                self.leases.remove(&lease);
+                let ask = answer.map(|answer| self.ask(Asked::Release { answer }));
+                self.client.release(lease, ask, now);
+            }
+            Command::Leave { lease } => {
+                self.leases.remove(&lease);
+                self.client.leave(lease);
+            }
+            Command::Park { lease } => self.client.park(lease),
+            Command::Resume { lease, shared } => self.resume(lease, shared, now),
+            Command::Bless { answer } => {
+                let ask = self.ask(Asked::Bless { answer });
+                self.client.bless(ask, now);
+            }
+            // Whoever asked may have stopped waiting.
+            Command::Standing { answer } => drop(answer.send(self.client.standing(now))),
             Command::Close { answer } => self.close(Some(answer)),
         }
+        self.follow();
     }
 
-    fn on_result(&mut self, result: Option<Done>) {
-        let Some(done) = result else { return };
-        let (id, node) = (done.round, done.node);
-        let Some(round) = self.rounds.get_mut(&id) else {
-            return;
-        };
-        let outcome = round.note(done);
-        self.on_outcome(id, node, outcome);
-        if self.rounds.get(&id).is_some_and(|round| round.open == 0) {
-            self.decided(id);
-            self.rounds.remove(&id);
-        }
-    }
-
-    fn on_outcome(&mut self, id: u64, node: usize, outcome: Outcome) {
+    fn on_event(&mut self, event: LinkEvent) {
         let now = self.now();
-        let Some(round) = self.rounds.get_mut(&id) else {
-            return;
-        };
-        match &mut round.kind {
-            RoundKind::Attempt { attempt, .. } => {
-                if let Some(verdict) = attempt.on_outcome(node, outcome, now) {
-                    self.attempted(id, verdict);
-                }
+        let LinkEvent { node, what } = event;
+        match what {
+            What::Connected { answer, sent } => self.client.on_connected(node, answer, sent, now),
+            What::Disconnected { reason } => self.client.on_disconnected(node, reason),
+            What::Answered {
+                answer,
+                rounds,
+                sent,
+            } => {
+                let Answer { standing, replies } = answer;
+                // An operation that ended with an error has changed nothing.
+                let results = replies.into_iter().map(|reply| {
+                    reply.map_err(|reason| redlock_proto::RequestError {
+                        may_have_run: false,
+                        reason,
+                    })
+                });
+                self.client
+                    .on_answer(node, standing, rounds.into_iter().zip(results), sent, now);
             }
-            RoundKind::Decided { lease: Some(lease) } => {
-                if let Some(held) = self.leases.get_mut(lease) {
-                    held.state.on_late_outcome(node, outcome);
-                }
+            What::Failed { round, error } => {
+                let result = [(round, Err(error))];
+                self.client.on_answer(node, None, result, now.clock, now);
             }
-            RoundKind::Decided { lease: None } => {}
-            RoundKind::Extension { extension, .. } => {
-                if let Some(verdict) = extension.on_outcome(node, outcome, now) {
-                    self.extended(id, verdict);
-                }
+            What::Needless { round } => {
+                let result = [(round, Ok(redlock_proto::Reply::Missing))];
+                self.client.on_answer(node, None, result, now.clock, now);
             }
-            RoundKind::Release { release, .. } => {
-                if let Some(verdict) = release.on_outcome(node, outcome) {
-                    self.released(id, verdict);
+        }
+        self.follow();
+    }
+
+    /// Carries out what the protocol has decided.
+    fn follow(&mut self) {
+        while let Some(effect) = self.client.poll_effect() {
+            match effect {
+                Effect::Send {
+                    node,
+                    round,
+                    request,
+                } => self.gather(node, round, request),
+                Effect::Acquired {
+                    id,
+                    deadline,
+                    tokens,
+                } => self.acquired(id, deadline, tokens),
+                Effect::NotAcquired {
+                    id,
+                    failure,
+                    answers,
+                } => {
+                    // The caller may have gone away.
+                    if let Some(waiting) = self.waiting.remove(&id) {
+                        let error = self.acquire_error(failure, answers);
+                        drop(waiting.answer.send(Err(error)));
+                    }
                 }
+                Effect::Extended { lease, deadline } => {
+                    let shared = self.leases.get(&lease);
+                    if shared.is_some_and(|shared| !shared.extend(deadline)) {
+                        self.client.expire(lease, self.now());
+                    }
+                }
+                Effect::Lost { lease, loss } => {
+                    if let Some(shared) = self.leases.get(&lease) {
+                        shared.end(loss.into());
+                        tracing::warn!(reason = ?loss, "a lease was lost before its release");
+                    }
+                }
+                Effect::ExtensionOver { ask, result } => self.extension_over(ask, result),
+                Effect::ReleaseOver { ask, result } => self.release_over(ask, result),
+                Effect::Blessed { ask, answers } => {
+                    if let Some(Asked::Bless { answer }) = self.asked.remove(&ask) {
+                        drop(answer.send(answers));
+                    }
+                }
+                Effect::Notice(notice) => self.notice(&notice),
             }
         }
     }
 
-    fn on_timers(&mut self) {
-        let now = self.now();
-        while let Some(timer) = self.timers.pop_due(now) {
-            match timer {
-                Timer::RoundLimit(id) => self.on_round_limit(id),
-                Timer::Retry(id) => self.start_attempt(id),
-                Timer::Lease(id) => self.on_lease_timer(id),
-            }
-        }
-    }
-
-    fn on_round_limit(&mut self, id: u64) {
-        let now = self.now();
-        let Some(round) = self.rounds.get_mut(&id) else {
-            return;
-        };
-        round.limit = None;
-        match &mut round.kind {
-            RoundKind::Attempt { attempt, .. } => {
-                if let Some(verdict) = attempt.on_time_limit(now) {
-                    self.attempted(id, verdict);
-                }
-            }
-            RoundKind::Decided { .. } => {}
-            RoundKind::Extension { extension, .. } => {
-                if let Some(verdict) = extension.on_time_limit(now) {
-                    self.extended(id, verdict);
-                }
-            }
-            RoundKind::Release { release, .. } => {
-                if let Some(verdict) = release.on_time_limit() {
-                    self.released(id, verdict);
-                }
-                // Whatever is still owed to a node is its link's business.
-                self.rounds.remove(&id);
-            }
-        }
-    }
-
-    /// Starts a round with its time limit; requests are added by [`send`](Self::send).
-    pub(super) fn start_round(
-        &mut self,
-        kind: RoundKind,
-        started: Instant,
-        limit: Duration,
-    ) -> u64 {
-        let id = self.next_round;
-        self.next_round += 1;
-        let mut round = Round::new(kind, started, self.config.quorum.nodes());
-        let limit = self.timers.set(started + limit, Timer::RoundLimit(id));
-        round.limit = Some(limit);
-        self.rounds.insert(id, round);
-        id
-    }
-
-    /// The time limit of a round for such a lease: what takes longer than half the lease is no use.
-    pub(super) fn limit_within(&self, timing: &Timing) -> Duration {
-        self.config.node_timeout.min(timing.ttl() / 2)
-    }
-
-    /// A round needs its time limit no longer.
-    pub(super) fn decided(&mut self, id: u64) {
-        if let Some(limit) = self
-            .rounds
-            .get_mut(&id)
-            .and_then(|round| round.limit.take())
-        {
-            self.timers.cancel(limit);
-        }
-    }
-
-    /// Gathers a request for a node; it is sent when the present events are all handled.
-    pub(super) fn send(
-        &mut self,
-        node: usize,
-        round: u64,
-        verb: Verb,
-        key: &NodeKey,
-        owner: OwnerId,
-        owed_until: Option<tokio::time::Instant>,
-    ) {
-        if let Some(round) = self.rounds.get_mut(&round) {
-            round.open += 1;
-        }
-        let request = redlock_proto::Request {
-            verb,
-            key: key.clone(),
-            owner,
+    fn gather(&mut self, node: usize, round: u64, request: Request) {
+        // Up to when a release is worth delivering: the key has ended by itself then.
+        let owed_until = match &request {
+            Request::Lock {
+                verb: Verb::Release { ttl } | Verb::Bury { ttl },
+                ..
+            } => Some(tokio::time::Instant::now() + *ttl),
+            _ => None,
         };
         self.outboxes[node].gathered.push(Op {
             request,
@@ -305,50 +280,62 @@ impl Driver {
         });
     }
 
-    /// Up to when a release is worth delivering: the key has ended by itself then.
-    pub(super) fn owed_until(timing: &Timing) -> Option<tokio::time::Instant> {
-        Some(tokio::time::Instant::now() + timing.ttl())
+    fn acquired(&mut self, id: u64, deadline: redlock_proto::Instant, tokens: TokenBlock) {
+        let (Some(waiting), Some(engine)) = (self.waiting.remove(&id), self.handles.upgrade())
+        else {
+            // Nobody is left.
+            return self.client.release(id, None, self.now());
+        };
+        let Waiting { key, terms, answer } = waiting;
+        let shared = Arc::new(LeaseShared::new(key, self.clock, deadline, tokens.first()));
+        self.leases.insert(id, Arc::clone(&shared));
+        // A caller that has gone away drops the answer, and with it the holding, which releases
+        // the lease.
+        drop(answer.send(Ok(Holding::new(id, shared, engine, tokens, terms))));
     }
 
-    pub(super) fn now(&self) -> Instant {
-        self.config.clock.now()
+    /// A lease has its next holder in this process.
+    fn resume(&mut self, lease: u64, shared: Arc<LeaseShared>, now: Now) {
+        let Some(before) = self.leases.insert(lease, Arc::clone(&shared)) else {
+            self.leases.remove(&lease);
+            return shared.end(crate::LossReason::Expired);
+        };
+        drop(before);
+        match self.client.resume(lease, now) {
+            Some(deadline) if shared.extend(deadline) => {}
+            Some(_) => self.client.expire(lease, now),
+            None => shared.end(crate::LossReason::Expired),
+        }
     }
 
-    /// A line per node on a round, for an error.
-    pub(super) fn reports(&self, round: u64) -> Vec<NodeReport> {
-        let Some(round) = self.rounds.get(&round) else {
-            return Vec::new();
-        };
-        let report = |(node, outbox): (usize, &Outbox)| NodeReport {
-            node: Arc::clone(&outbox.name),
-            answer: round.answer(node).unwrap_or_else(|| outbox.unanswered()),
-        };
-        self.outboxes.iter().enumerate().map(report).collect()
+    fn ask(&mut self, asked: Asked) -> u64 {
+        let ask = self.next_ask;
+        self.next_ask += 1;
+        self.asked.insert(ask, asked);
+        ask
+    }
+
+    pub(super) fn now(&self) -> Now {
+        Now {
+            clock: self.clock.now(),
+            wall: self.clock.wall(),
+        }
     }
 
     fn close(&mut self, answer: Option<oneshot::Sender<()>>) {
         self.closing = true;
         self.closers.extend(answer);
-        self.end_acquisitions();
+        self.client.close(self.now());
+        self.follow();
     }
 
     fn answer_closers(&mut self) {
-        if !self.closers.is_empty() && self.is_clean() {
+        if !self.closers.is_empty() && self.client.is_clean() {
             for closer in self.closers.drain(..) {
                 // Whoever asked may have stopped waiting.
                 let _ = closer.send(());
             }
         }
-    }
-
-    /// Whether nothing is left to clean up.
-    ///
-    /// Leases that are still held are no clean-up.
-    fn is_clean(&self) -> bool {
-        let is_cleanup = |round: &Round| {
-            round.limit.is_some() && matches!(round.kind, RoundKind::Release { .. })
-        };
-        self.acquisitions.is_empty() && !self.rounds.values().any(is_cleanup)
     }
 
     fn flush(&mut self) {
@@ -363,26 +350,40 @@ impl Driver {
             }
         }
         for (node, round) in undelivered {
-            let error = OpError {
+            let error = redlock_proto::RequestError {
                 may_have_run: false,
                 reason: "the node's code panicked".into(),
             };
-            self.on_result(Some(Done {
+            self.on_event(LinkEvent {
                 node,
-                round,
-                result: Err(error),
-            }));
+                what: What::Failed { round, error },
+            });
         }
     }
 
     /// While anything is timed, the clock is looked at this often: timers stop while the machine is
     /// suspended, and the client's clock does not.
     fn until_next_timer(&self) -> Duration {
-        match self.timers.next_due() {
+        match self.client.next_timer() {
             Some(due) => due
-                .saturating_since(self.now())
+                .saturating_since(self.clock.now())
                 .min(Duration::from_millis(250)),
-            None => Duration::from_secs(3600),
+            None => Duration::from_secs(3_600),
+        }
+    }
+
+    /// An error with a line per node.
+    fn acquire_error(
+        &self,
+        failure: Option<redlock_proto::Failure>,
+        answers: Vec<redlock_proto::NodeAnswer>,
+    ) -> AcquireError {
+        match failure {
+            Some(failure) if !self.closing => {
+                let now = self.clock.now();
+                AcquireError::failed(&failure, self.majority, self.reports(answers), now)
+            }
+            _ => AcquireError::closed(),
         }
     }
 }

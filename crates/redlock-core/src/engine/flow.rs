@@ -2,20 +2,26 @@
 
 use std::{
     collections::{BTreeMap, HashSet, VecDeque},
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
 
 use futures_util::{FutureExt, future::BoxFuture, poll, stream::FuturesUnordered};
-use redlock_proto::{Request, Verb};
+use redlock_proto::{Request, Space, Verb};
 use tokio::{task::unconstrained, time::Instant};
 
 use super::link::{LinkConfig, Op};
-use crate::node::{Answers, Session};
+use crate::{
+    clock::Clock,
+    node::{Answers, Session},
+};
 
 /// What flows over one connection: what waits to be sent, and what waits for its answer.
 pub(super) struct Flow {
     session: Box<dyn Session>,
+    space: Arc<Space>,
+    clock: Clock,
     queue: VecDeque<Op>,
     /// Since when each request in the queue waits, releases aside.
     waiting: VecDeque<Instant>,
@@ -26,9 +32,11 @@ pub(super) struct Flow {
     idle_since: Instant,
 }
 
-struct Call {
+pub(super) struct Call {
     sent: Instant,
-    ops: Vec<Op>,
+    /// When it was sent, on the client's clock.
+    pub(super) at: redlock_proto::Instant,
+    pub(super) ops: Vec<Op>,
 }
 
 pub(super) type Answered = (u64, Answers);
@@ -44,9 +52,11 @@ pub(super) struct LeftBehind {
 }
 
 impl Flow {
-    pub(super) fn new(session: Box<dyn Session>) -> Self {
+    pub(super) fn new(session: Box<dyn Session>, space: Arc<Space>, clock: Clock) -> Self {
         Self {
             session,
+            space,
+            clock,
             queue: VecDeque::new(),
             waiting: VecDeque::new(),
             calls: FuturesUnordered::new(),
@@ -58,7 +68,7 @@ impl Flow {
 
     /// Adds requests behind those that wait.
     pub(super) fn push(&mut self, ops: Vec<Op>) {
-        let requests = ops.iter().filter(|op| op.request.verb != Verb::Release);
+        let requests = ops.iter().filter(|op| !op.request.is_release());
         let now = Instant::now();
         self.waiting.extend(requests.map(|_| now));
         self.queue.extend(ops);
@@ -81,7 +91,7 @@ impl Flow {
         }
         let take = self.queue.len().min(MOST_OPS_PER_CALL);
         let ops: Vec<Op> = self.queue.drain(..take).collect();
-        let requests = ops.iter().filter(|op| op.request.verb != Verb::Release);
+        let requests = ops.iter().filter(|op| !op.request.is_release());
         self.waiting.drain(..requests.count());
         Some(self.send(ops).await)
     }
@@ -95,12 +105,14 @@ impl Flow {
         let id = self.next_call;
         self.next_call += 1;
         let requests: Vec<Request> = ops.iter().map(|op| op.request.clone()).collect();
-        let call = self.session.call(&requests);
+        // Read before the first byte is sent.
+        let at = self.clock.now();
+        let call = self.session.call(&self.space, &requests);
         // Unconstrained: a runtime that is out of budget would answer "pending" before the request
         // was passed on, and the next call would overtake this one.
         let mut call = unconstrained(async move { (id, call.await) }).boxed();
         let sent = Instant::now();
-        self.in_flight.insert(id, Call { sent, ops });
+        self.in_flight.insert(id, Call { sent, at, ops });
         match poll!(&mut call) {
             Poll::Ready(answered) => Some(answered),
             Poll::Pending => {
@@ -110,11 +122,10 @@ impl Flow {
         }
     }
 
-    /// The requests of a call that was answered.
-    pub(super) fn answered(&mut self, id: u64) -> Vec<Op> {
+    /// The call that was answered.
+    pub(super) fn answered(&mut self, id: u64) -> Option<Call> {
         self.idle_since = Instant::now();
-        let call = self.in_flight.remove(&id);
-        call.map(|call| call.ops).unwrap_or_default()
+        self.in_flight.remove(&id)
     }
 
     /// For how long the oldest call has waited for its answer.
@@ -159,14 +170,19 @@ impl Flow {
         };
         let mut unsent = HashSet::new();
         for op in std::mem::take(&mut self.queue) {
-            match op.request.verb {
-                Verb::Acquire { .. } => {
-                    unsent.insert(op.request.owner);
-                    left.dropped.push(op);
-                }
-                Verb::Extend { .. } => left.dropped.push(op),
-                Verb::Release if unsent.contains(&op.request.owner) => left.needless.push(op),
-                Verb::Release => self.queue.push_back(op),
+            match &op.request {
+                Request::Lock { verb, owner, .. } => match verb {
+                    Verb::Acquire { .. } => {
+                        unsent.insert(*owner);
+                        left.dropped.push(op);
+                    }
+                    Verb::Release { .. } | Verb::Bury { .. } if unsent.contains(owner) => {
+                        left.needless.push(op);
+                    }
+                    Verb::Release { .. } | Verb::Bury { .. } => self.queue.push_back(op),
+                    Verb::Extend { .. } | Verb::Heal { .. } => left.dropped.push(op),
+                },
+                Request::Node(_) => left.dropped.push(op),
             }
         }
         self.waiting.clear();

@@ -1,9 +1,10 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use redlock_proto::{Acquire, FencingToken, Instant, Timing, TokenBlock};
 use tokio::sync::oneshot;
 
 use super::command::{Command, EngineHandle};
-use crate::{ExtendError, Lease, LossReason, ReleaseError, lease::LeaseShared};
+use crate::{ExtendError, Lease, LossReason, ReleaseError, clock::Clock, lease::LeaseShared};
 
 /// The driver's promise that a lease is held; dropping it releases the lease.
 #[derive(Debug)]
@@ -12,22 +13,54 @@ pub(crate) struct Holding {
     lease: Lease,
     shared: Arc<LeaseShared>,
     engine: EngineHandle,
+    tokens: TokenBlock,
+    terms: Terms,
     over: bool,
 }
 
+/// What a lease was asked for with; only a caller who asks for the same can take it over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Terms {
+    timing: Timing,
+    renew: bool,
+    max_hold: Option<Duration>,
+}
+
+impl Terms {
+    pub(crate) fn of(acquire: &Acquire) -> Self {
+        Self {
+            timing: acquire.timing,
+            renew: acquire.renew,
+            max_hold: acquire.max_hold,
+        }
+    }
+}
+
 impl Holding {
-    pub(super) fn new(id: u64, shared: Arc<LeaseShared>, engine: EngineHandle) -> Self {
+    pub(super) fn new(
+        id: u64,
+        shared: Arc<LeaseShared>,
+        engine: EngineHandle,
+        tokens: TokenBlock,
+        terms: Terms,
+    ) -> Self {
         Self {
             id,
             lease: Lease::new(Arc::clone(&shared)),
             shared,
             engine,
+            tokens,
+            terms,
             over: false,
         }
     }
 
     pub(crate) fn lease(&self) -> &Lease {
         &self.lease
+    }
+
+    pub(crate) fn token(&self) -> FencingToken {
+        self.tokens.first()
     }
 
     pub(crate) async fn extend(&self) -> Result<(), ExtendError> {
@@ -64,6 +97,32 @@ impl Holding {
         self.engine.send(Command::Leave { lease: self.id });
     }
 
+    /// Ends this holder's lease and keeps it for the next holder in this process.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be handed over: it is lost, has no token left, or may be held for a limited time only.
+    pub(crate) fn park(mut self) -> Result<Parked, Self> {
+        let tokens = self.tokens.hand_over();
+        let (Some(tokens), None) = (tokens, self.terms.max_hold) else {
+            return Err(self);
+        };
+        if self.shared.loss().is_some() {
+            return Err(self);
+        }
+        let deadline = self.shared.deadline();
+        self.end();
+        self.engine.send(Command::Park { lease: self.id });
+        Ok(Parked {
+            id: self.id,
+            engine: self.engine.clone(),
+            tokens,
+            terms: self.terms,
+            deadline,
+            claimed: false,
+        })
+    }
+
     /// Views learn of the end before the first node does; returns the reason if there was one before.
     fn end(&mut self) -> Option<LossReason> {
         self.over = true;
@@ -77,6 +136,54 @@ impl Drop for Holding {
     fn drop(&mut self) {
         if !self.over {
             self.end();
+            self.engine.send(Command::Release {
+                lease: self.id,
+                answer: None,
+            });
+        }
+    }
+}
+
+/// A lease between two holders of this process; dropping it releases the lease.
+///
+/// Nothing extends it meanwhile, so that a caller that is never polled does not keep others out for longer than
+/// its time to live.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    id: u64,
+    engine: EngineHandle,
+    tokens: TokenBlock,
+    terms: Terms,
+    deadline: Instant,
+    claimed: bool,
+}
+
+impl Parked {
+    /// The lease, for a caller who asks for it on these terms, if enough of it is left.
+    pub(crate) fn claim(
+        mut self,
+        key: crate::ResourceKey,
+        terms: Terms,
+        clock: Clock,
+    ) -> Option<Holding> {
+        if terms != self.terms || !terms.timing.may_hand_out(self.deadline, clock.now()) {
+            return None;
+        }
+        self.claimed = true;
+        let token = self.tokens.first();
+        let shared = Arc::new(LeaseShared::new(key, clock, self.deadline, token));
+        let engine = self.engine.clone();
+        engine.send(Command::Resume {
+            lease: self.id,
+            shared: Arc::clone(&shared),
+        });
+        Some(Holding::new(self.id, shared, engine, self.tokens, terms))
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        if !self.claimed {
             self.engine.send(Command::Release {
                 lease: self.id,
                 answer: None,

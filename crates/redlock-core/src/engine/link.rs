@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt};
-use redlock_proto::{Reply, Request, Verb};
+use redlock_proto::{Answer, Entropy, NodeVerb, Reply, Request, RequestError, Space};
 use tokio::{
     select,
     sync::{mpsc, watch},
@@ -11,11 +11,14 @@ use tokio::{
 };
 
 use super::{
+    entropy::Source,
     flow::{Flow, LeftBehind},
     owed::Owed,
-    tasks::random_bits,
 };
-use crate::node::{Answers, CallError, Node, Session};
+use crate::{
+    clock::Clock,
+    node::{Answers, CallError, Node, Session},
+};
 
 /// The limits of a link.
 #[derive(Clone, Copy, Debug)]
@@ -47,19 +50,32 @@ pub(super) struct Op {
     pub(super) repeated: bool,
 }
 
-/// What became of an [`Op`].
+/// What a link tells the driver.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct LinkEvent {
     pub(super) node: usize,
-    pub(super) round: u64,
-    pub(super) result: Result<Reply, OpError>,
+    pub(super) what: What,
 }
 
-/// Why a request has no reply.
-#[derive(Clone, Debug)]
-pub(super) struct OpError {
-    pub(super) may_have_run: bool,
-    pub(super) reason: Arc<str>,
+#[derive(Debug)]
+pub(super) enum What {
+    /// A connection was made, and the node has said what it is.
+    Connected {
+        answer: Answer,
+        sent: redlock_proto::Instant,
+    },
+    /// The connection was lost, or could not be made; what became of its requests follows.
+    Disconnected { reason: Arc<str> },
+    /// A call was answered.
+    Answered {
+        answer: Answer,
+        rounds: Vec<u64>,
+        sent: redlock_proto::Instant,
+    },
+    /// A request was not answered.
+    Failed { round: u64, error: RequestError },
+    /// A release is not needed, for what it would undo was never sent.
+    Needless { round: u64 },
 }
 
 /// The task that owns the connection to one node.
@@ -68,7 +84,10 @@ pub(super) struct Link {
     pub(super) node: Arc<dyn Node>,
     pub(super) config: LinkConfig,
     pub(super) ops: mpsc::UnboundedReceiver<Vec<Op>>,
-    pub(super) done: mpsc::UnboundedSender<Done>,
+    pub(super) events: mpsc::UnboundedSender<LinkEvent>,
+    pub(super) space: Arc<Space>,
+    pub(super) clock: Clock,
+    pub(super) entropy: Source,
     pub(super) state: watch::Sender<LinkState>,
     pub(super) owed: Owed,
 }
@@ -82,7 +101,12 @@ impl Link {
                 return;
             };
             let reason = match connected {
-                Ok(session) => {
+                Ok(Connected {
+                    session,
+                    answer,
+                    sent,
+                }) => {
+                    self.tell(What::Connected { answer, sent });
                     if let LinkState::Down(_) = self.state.send_replace(LinkState::Up) {
                         tracing::info!(node = %self.node.name(), "node is back");
                     }
@@ -101,6 +125,9 @@ impl Link {
             if !matches!(&*self.state.borrow(), LinkState::Down(_)) {
                 tracing::warn!(node = %self.node.name(), %reason, "node is down");
             }
+            self.tell(What::Disconnected {
+                reason: Arc::clone(&reason),
+            });
             self.state.send_replace(LinkState::Down(reason));
             if failures > 0 && self.pause(failures).await.is_none() {
                 return;
@@ -109,10 +136,11 @@ impl Link {
         }
     }
 
-    /// A new connection; `None` if the driver is gone.
-    async fn connect(&mut self) -> Option<Result<Box<dyn Session>, Arc<str>>> {
+    /// A new connection, over which the node has said what it is; `None` if the driver is gone.
+    async fn connect(&mut self) -> Option<Result<Connected, Arc<str>>> {
         let limit = self.config.connect_timeout;
-        let mut connecting = timeout(limit, self.node.connect()).boxed();
+        let connecting = introduce(Arc::clone(&self.node), Arc::clone(&self.space), self.clock);
+        let mut connecting = timeout(limit, connecting).boxed();
         loop {
             select! {
                 biased;
@@ -132,7 +160,7 @@ impl Link {
             .min(LONGEST_PAUSE);
         // Between half and all of it, so that the clients of a node that came back do not all
         // arrive at once.
-        let part = random_bits() % 128 + 128;
+        let part = self.entropy.bits() % 128 + 128;
         let mut over = Box::pin(sleep(longest * u32::try_from(part).unwrap_or(256) / 256));
         loop {
             select! {
@@ -156,8 +184,8 @@ impl Link {
 
     /// Passes requests on; returns why the connection was given up, `None` if the driver is gone.
     async fn serve(&mut self, session: Box<dyn Session>) -> Option<Arc<str>> {
-        let mut flow = Flow::new(session);
-        self.owed.due_now();
+        let mut flow = Flow::new(session, Arc::clone(&self.space), self.clock);
+        self.owed.on_connected();
         loop {
             let filled = self.fill(&mut flow).await;
             let next_check = flow.next_check(&self.config);
@@ -193,7 +221,7 @@ impl Link {
         let (due, over) = self.owed.take_due();
         flow.push_front(due.into_iter());
         for (op, error) in over {
-            self.report(&op, Err(error));
+            self.tell_failed(&op, error);
         }
         if let Some(left) = flow.leave_behind(self.config.lag_after) {
             self.leave_behind(left);
@@ -213,15 +241,13 @@ impl Link {
 
     /// Reports a call's answer; an error is the reason why the connection is of no more use.
     fn answer(&mut self, flow: &mut Flow, id: u64, answer: Answers) -> Result<(), Arc<str>> {
-        let ops = flow.answered(id);
+        let Some(call) = flow.answered(id) else {
+            return Ok(());
+        };
+        let (ops, sent) = (call.ops, call.at);
         let error = match answer {
-            Ok(replies) if replies.len() == ops.len() => {
-                for (op, reply) in ops.into_iter().zip(replies) {
-                    match reply {
-                        Ok(reply) => self.report(&op, Ok(reply)),
-                        Err(reason) => self.fail(op, false, &reason),
-                    }
-                }
+            Ok(answer) if answer.replies.len() == ops.len() => {
+                self.answered(ops, answer, sent);
                 return Ok(());
             }
             Ok(_) => CallError::lost("the node's answer has not one reply for each request"),
@@ -234,6 +260,31 @@ impl Link {
             true => Err(error.reason),
             false => Ok(()),
         }
+    }
+
+    /// Passes an answer on, but for releases that ended with an error: those are made again.
+    fn answered(&mut self, ops: Vec<Op>, answer: Answer, sent: redlock_proto::Instant) {
+        let Answer { standing, replies } = answer;
+        let mut rounds = Vec::with_capacity(ops.len());
+        let mut passed = Vec::with_capacity(ops.len());
+        for (op, reply) in ops.into_iter().zip(replies) {
+            match reply {
+                Err(reason) if op.request.is_release() => self.fail(op, false, &reason),
+                reply => {
+                    rounds.push(op.round);
+                    passed.push(reply);
+                }
+            }
+        }
+        let answer = Answer {
+            standing,
+            replies: passed,
+        };
+        self.tell(What::Answered {
+            answer,
+            rounds,
+            sent,
+        });
     }
 
     /// Why the connection is given up, if it is.
@@ -250,32 +301,63 @@ impl Link {
             self.fail(op, false, &reason);
         }
         for op in left.needless {
-            self.report(&op, Ok(Reply::Missing));
+            self.tell(What::Needless { round: op.round });
         }
     }
 
     /// Reports a request that failed; a release is made again instead.
     fn fail(&mut self, op: Op, may_have_run: bool, reason: &Arc<str>) {
-        let error = OpError {
+        let error = RequestError {
             may_have_run,
             reason: Arc::clone(reason),
         };
-        let failed = match op.request.verb {
-            Verb::Release => self.owed.add(op, error),
-            Verb::Acquire { .. } | Verb::Extend { .. } => Some((op, error)),
+        let failed = match op.request.is_release() {
+            true => self.owed.add(op, error),
+            false => Some((op, error)),
         };
         if let Some((op, error)) = failed {
-            self.report(&op, Err(error));
+            self.tell_failed(&op, error);
         }
     }
 
-    fn report(&self, op: &Op, result: Result<Reply, OpError>) {
+    fn tell_failed(&self, op: &Op, error: RequestError) {
+        let round = op.round;
+        self.tell(What::Failed { round, error });
+    }
+
+    fn tell(&self, what: What) {
+        let node = self.index;
         // The driver outlives its links.
-        let _ = self.done.send(Done {
-            node: self.index,
-            round: op.round,
-            result,
-        });
+        let _ = self.events.send(LinkEvent { node, what });
+    }
+}
+
+/// A connection, and what the node said when it was made.
+struct Connected {
+    session: Box<dyn Session>,
+    answer: Answer,
+    sent: redlock_proto::Instant,
+}
+
+/// Connects to a node and asks it what it is; nothing counts that a node says before.
+async fn introduce(
+    node: Arc<dyn Node>,
+    space: Arc<Space>,
+    clock: Clock,
+) -> Result<Connected, Arc<str>> {
+    let mut session = node.connect().await?;
+    let sent = clock.now();
+    let inspect = [Request::Node(NodeVerb::Inspect)];
+    let answer = session.call(&space, &inspect).await;
+    let answer = answer.map_err(|error| error.reason)?;
+    match answer.replies.first() {
+        Some(Ok(Reply::Facts(_))) => Ok(Connected {
+            session,
+            answer,
+            sent,
+        }),
+        Some(Err(reason)) => Err(Arc::clone(reason)),
+        _ => Err("the node does not say what it is".into()),
     }
 }
 

@@ -2,12 +2,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use redlock_proto::RequestError;
 use tokio::time::Instant;
 
-use super::{
-    flow::BEAT,
-    link::{Op, OpError},
-};
+use super::{flow::BEAT, link::Op};
 
 /// Releases that met a broken connection or an error, to be made again.
 ///
@@ -15,13 +13,13 @@ use super::{
 /// key has ended by itself.
 #[derive(Debug, Default)]
 pub(super) struct Owed {
-    releases: VecDeque<(Op, OpError)>,
+    releases: VecDeque<(Op, RequestError)>,
     due: Option<Instant>,
 }
 
 impl Owed {
     /// Keeps a release; returns one that is not worth keeping, with its last error.
-    pub(super) fn add(&mut self, mut op: Op, error: OpError) -> Option<(Op, OpError)> {
+    pub(super) fn add(&mut self, mut op: Op, error: RequestError) -> Option<(Op, RequestError)> {
         let pause = match op.repeated {
             false => Duration::ZERO,
             true => BEAT,
@@ -36,8 +34,11 @@ impl Owed {
         (self.releases.len() > MOST_OWED).then(|| self.releases.pop_front())?
     }
 
-    /// There is a new connection: whatever is owed is due.
-    pub(super) fn due_now(&mut self) {
+    /// There is a new connection: whatever is owed is due, in the form that another connection needs.
+    pub(super) fn on_connected(&mut self) {
+        for (op, _) in &mut self.releases {
+            op.request = op.request.clone().over_another_connection();
+        }
         if !self.releases.is_empty() {
             self.due = Some(Instant::now());
         }
@@ -49,7 +50,7 @@ impl Owed {
     }
 
     /// Takes what is due, and what has become pointless.
-    pub(super) fn take_due(&mut self) -> (Vec<Op>, Vec<(Op, OpError)>) {
+    pub(super) fn take_due(&mut self) -> (Vec<Op>, Vec<(Op, RequestError)>) {
         if self.due.is_none_or(|due| due > Instant::now()) {
             return (Vec::new(), Vec::new());
         }

@@ -10,11 +10,11 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
-use uuid::Uuid;
 
 use super::{
     command::EngineHandle,
     driver::{Driver, EngineConfig, Outbox},
+    entropy::Source,
     link::{Link, LinkConfig, LinkState},
     owed::Owed,
 };
@@ -37,21 +37,28 @@ pub(crate) fn start(
     placement: Placement,
 ) -> Result<(EngineHandle, Vec<watch::Receiver<LinkState>>), BuildError> {
     let (handle, commands) = EngineHandle::new();
-    let (done, results) = mpsc::unbounded_channel();
+    let (event, events) = mpsc::unbounded_channel();
     let mut outboxes = Vec::new();
     let mut tasks = Vec::new();
     let mut states = Vec::new();
+    let names = nodes.iter().map(|node| node.name()).collect();
+    let space = Arc::new(config.client.space.clone());
     for (index, node) in nodes.into_iter().enumerate() {
         let (ops, received) = mpsc::unbounded_channel();
         let (state, watched) = watch::channel(LinkState::Connecting);
-        outboxes.push(Outbox::new(node.name(), ops, watched.clone()));
+        outboxes.push(Outbox::new(ops));
         states.push(watched);
         tasks.push(Link {
             index,
             node,
             config: links,
             ops: received,
-            done: done.clone(),
+            events: event.clone(),
+            space: Arc::clone(&space),
+            clock: config.clock,
+            entropy: config
+                .seed
+                .map_or(Source::System, |seed| Source::Seed(!seed ^ index as u64)),
             state,
             owed: Owed::default(),
         });
@@ -62,11 +69,11 @@ pub(crate) fn start(
         for link in tasks {
             running.spawn(link.run());
         }
-        Driver::new(config, handles, outboxes)
-            .run(commands, results)
+        Driver::new(config, handles, names, outboxes)
+            .run(commands, events)
             .await;
-        // Kept until here, so that the driver never sees the end of results.
-        drop(done);
+        // Kept until here, so that the driver never sees the end of events.
+        drop(event);
         // The outboxes are gone with the driver, so the links end once they have sent what they have.
         running.shutdown().await;
     };
@@ -84,14 +91,4 @@ pub(crate) fn start(
         }
     }
     Ok((handle, states))
-}
-
-/// A random UUID (version 4, 122 random bits from the operating system), for an owner.
-pub(super) fn random_owner() -> [u8; 16] {
-    Uuid::new_v4().into_bytes()
-}
-
-/// 64 random bits, for a delay.
-pub(super) fn random_bits() -> u64 {
-    Uuid::new_v4().as_u64_pair().1 << 2 | 3
 }

@@ -1,5 +1,7 @@
 use std::{error::Error, fmt, time::Duration};
 
+use redlock_proto::{Failure, FailureKind, Instant};
+
 use super::{NodeAnswer, NodeReport, nodes};
 use crate::InvalidKey;
 
@@ -15,6 +17,7 @@ enum Detail {
     Nodes {
         needed: usize,
         remaining: Option<Duration>,
+        ready_in: Option<Duration>,
         reports: Vec<NodeReport>,
     },
     Key(InvalidKey),
@@ -30,6 +33,13 @@ pub enum AcquireErrorKind {
     Contended,
     /// Too few nodes gave a usable answer: the operator must look at the nodes.
     NoQuorum,
+    /// Too few nodes vote, because some may have forgotten leases: try again after
+    /// [`ready_in`](AcquireError::ready_in).
+    ///
+    /// So it is on a first start, after a restart without data, and after a failover.
+    /// An operator who knows that nothing was forgotten can use
+    /// [`Redlock::dangerous_bless`](crate::Redlock::dangerous_bless).
+    Quarantined,
     /// A majority granted, but too late to be of use, or the lease was over before the caller was
     /// polled: the nodes or this process are too slow for the time to live.
     Expired,
@@ -42,17 +52,28 @@ pub enum AcquireErrorKind {
 }
 
 impl AcquireError {
-    pub(crate) fn nodes(
-        kind: AcquireErrorKind,
+    /// An acquisition that failed on the nodes.
+    pub(crate) fn failed(
+        failure: &Failure,
         needed: usize,
-        remaining: Option<Duration>,
         reports: Vec<NodeReport>,
+        now: Instant,
     ) -> Self {
+        let kind = match failure.kind {
+            FailureKind::Contended => AcquireErrorKind::Contended,
+            FailureKind::Expired => AcquireErrorKind::Expired,
+            FailureKind::Quarantined => AcquireErrorKind::Quarantined,
+            FailureKind::NoQuorum => AcquireErrorKind::NoQuorum,
+            // Nobody is there to read it.
+            _ => return Self::closed(),
+        };
+        let remaining = failure.majority_free_at.map(|at| at.saturating_since(now));
         Self {
             kind,
             detail: Detail::Nodes {
                 needed,
                 remaining,
+                ready_in: failure.quorum_ready_in,
                 reports,
             },
         }
@@ -108,6 +129,14 @@ impl AcquireError {
         }
     }
 
+    /// When enough nodes vote again at the earliest, if quarantined nodes are what is missing.
+    pub fn ready_in(&self) -> Option<Duration> {
+        match self.detail {
+            Detail::Nodes { ready_in, .. } => ready_in,
+            _ => None,
+        }
+    }
+
     /// What each node said in the last attempt; empty if no node was asked.
     pub fn reports(&self) -> &[NodeReport] {
         match &self.detail {
@@ -122,6 +151,7 @@ impl fmt::Display for AcquireError {
         f.write_str(match self.kind {
             AcquireErrorKind::Contended => "another holds the resource",
             AcquireErrorKind::NoQuorum => "no quorum",
+            AcquireErrorKind::Quarantined => "no quorum until nodes leave their quarantine",
             AcquireErrorKind::Expired => "the lease was over before it could be used",
             AcquireErrorKind::Overloaded => "too many callers wait",
             AcquireErrorKind::Closed => "the client is closed",

@@ -16,6 +16,8 @@ pub enum LossReason {
     Expired,
     /// So many nodes say that the key is gone or another's that no majority is left.
     Revoked,
+    /// It was held for as long as its [`max_hold`](crate::AcquireOptions::max_hold) allows.
+    MaxHold,
     /// Its guard released it.
     Released,
 }
@@ -35,6 +37,7 @@ impl From<Loss> for LossReason {
     fn from(loss: Loss) -> Self {
         match loss {
             Loss::Revoked => Self::Revoked,
+            Loss::MaxHold => Self::MaxHold,
             // An unknown way of losing is told as the one that is always true by the deadline.
             _ => Self::Expired,
         }
@@ -46,6 +49,7 @@ impl fmt::Display for LossReason {
         f.write_str(match self {
             Self::Expired => "its deadline passed without an extension",
             Self::Revoked => "a majority of the nodes no longer has its key",
+            Self::MaxHold => "it was held for as long as it may be",
             Self::Released => "it was released",
         })
     }

@@ -12,6 +12,6 @@ pub use self::{
     build::{BuildError, BuildErrorKind},
     extend::{ExtendError, ExtendErrorKind},
     lost::{LeaseLost, LossReason},
-    nodes::{NodeAnswer, NodeReport},
+    nodes::{NodeAnswer, NodeReport, NotAVote, Unfit},
     release::{ReleaseError, ReleaseErrorKind},
 };

@@ -1,4 +1,6 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
+
+pub use redlock_proto::{NodeAnswer, NotAVote, Unfit};
 
 /// What one node had to do with an error.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -10,66 +12,21 @@ pub struct NodeReport {
     pub answer: NodeAnswer,
 }
 
-/// What a node said, or why it said nothing.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum NodeAnswer {
-    /// It can be reached.
-    Reachable,
-    /// It granted.
-    Granted,
-    /// It let the key go.
-    Released,
-    /// Another holds the key there.
-    Held {
-        /// For how long at most; `None` if the key never expires.
-        remaining: Option<Duration>,
-    },
-    /// Nobody holds the key there.
-    Missing,
-    /// The request was not run.
-    NotExecuted {
-        /// Why.
-        reason: Arc<str>,
-    },
-    /// The request may have run.
-    Unknown {
-        /// Why that is not known.
-        reason: Arc<str>,
-    },
-    /// It had not answered when the others decided.
-    Pending,
+impl NodeReport {
+    /// Names the nodes that gave these answers.
+    pub(crate) fn of_all(names: &[Arc<str>], answers: Vec<NodeAnswer>) -> Vec<Self> {
+        let named = names.iter().zip(answers);
+        let report = |(node, answer): (&Arc<str>, NodeAnswer)| Self {
+            node: Arc::clone(node),
+            answer,
+        };
+        named.map(report).collect()
+    }
 }
 
 impl fmt::Display for NodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.node, self.answer)
-    }
-}
-
-impl fmt::Display for NodeAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Reachable => f.write_str("reachable"),
-            Self::Granted => f.write_str("granted"),
-            Self::Released => f.write_str("released"),
-            Self::Held {
-                remaining: Some(remaining),
-            } => {
-                write!(
-                    f,
-                    "held by another for {} ms at most",
-                    remaining.as_millis()
-                )
-            }
-            Self::Held { remaining: None } => {
-                f.write_str("held by another under a key that never expires")
-            }
-            Self::Missing => f.write_str("nobody holds the key"),
-            Self::NotExecuted { reason } => write!(f, "not executed: {reason}"),
-            Self::Unknown { reason } => write!(f, "no usable answer: {reason}"),
-            Self::Pending => f.write_str("no answer yet"),
-        }
     }
 }
 

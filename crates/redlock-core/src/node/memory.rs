@@ -7,9 +7,10 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redlock_proto::{Instant, Request, Store};
+use redlock_proto::{NodeTime, Request, RunId, Space, Store};
 
 use super::{Answers, CallError, Node, Session};
+use crate::clock::node_time as wall;
 
 /// A node in the memory of this process.
 ///
@@ -18,6 +19,8 @@ use super::{Answers, CallError, Node, Session};
 /// replicas of a service contend over real servers.
 ///
 /// It excludes within one process only.
+/// A new one votes at once, for nobody can have used it before; one that was [cleared](Self::clear) does not,
+/// until its quarantine has ended.
 ///
 /// # Examples
 ///
@@ -44,7 +47,6 @@ pub struct MemoryNode {
 
 struct Shared {
     name: Arc<str>,
-    origin: tokio::time::Instant,
     state: Mutex<State>,
 }
 
@@ -60,9 +62,8 @@ impl MemoryNode {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let shared = Shared {
             name: format!("memory:{number}").into(),
-            origin: tokio::time::Instant::now(),
             state: Mutex::new(State {
-                store: Store::new(),
+                store: Store::vouched_for(run()),
                 up: true,
             }),
         };
@@ -71,9 +72,21 @@ impl MemoryNode {
         }
     }
 
-    /// Forgets every key, as a server that restarts without its data does.
+    /// Forgets everything, as a server does that restarts without its data.
+    ///
+    /// It does not vote then until its quarantine has ended: the longest time to live, and a little more.
     pub fn clear(&self) {
-        self.with(|state, _| state.store.clear());
+        self.with(|state, _| {
+            state.store.flush();
+            state.store.restart(run());
+        });
+    }
+
+    /// Lets every lock key go that it has, as an operator does who deletes them.
+    ///
+    /// A holder finds out when it extends its lease.
+    pub fn drop_locks(&self) {
+        self.with(|state, _| state.store.drop_locks());
     }
 
     /// Stops answering, as a server that is shut down does; its keys stay.
@@ -88,12 +101,12 @@ impl MemoryNode {
         self.with(|state, _| state.up = true);
     }
 
-    /// The number of keys that have not expired.
+    /// The number of lock keys that have not expired.
     pub fn keys(&self) -> usize {
-        self.with(|state, now| state.store.len(now))
+        self.with(|state, now| state.store.locks(now))
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut State, Instant) -> T) -> T {
+    fn with<T>(&self, f: impl FnOnce(&mut State, NodeTime) -> T) -> T {
         // The store is whole at every moment, also if somebody panicked.
         let mut state = self
             .shared
@@ -101,8 +114,7 @@ impl MemoryNode {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         // Read under the lock, so that time does not go back from one call to the next.
-        let now = Instant::from_origin(self.shared.origin.elapsed());
-        f(&mut state, now)
+        f(&mut state, wall())
     }
 }
 
@@ -139,16 +151,16 @@ struct MemorySession {
 }
 
 impl Session for MemorySession {
-    fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers> {
-        let replies = self.node.with(|state, now| {
-            if !state.up {
-                return Err(CallError::lost("the node is stopped"));
-            }
-            Ok(requests
-                .iter()
-                .map(|request| Ok(state.store.apply(request, now)))
-                .collect())
+    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
+        let answer = self.node.with(|state, now| match state.up {
+            true => Ok(state.store.call(space, requests, now)),
+            false => Err(CallError::lost("the node is stopped")),
         });
-        std::future::ready(replies).boxed()
+        std::future::ready(answer).boxed()
     }
+}
+
+/// A new run of a node.
+fn run() -> RunId {
+    RunId::from(&*uuid::Uuid::new_v4().simple().to_string())
 }

@@ -11,6 +11,7 @@
 //! * A call takes effect at most once.
 //! * Each request has one outcome: the node's [`Reply`], or an error that says whether it may have
 //!   been executed. An error that says it was not is a promise.
+//! * The requests of a call take effect in one atomic step, together with the look at where the node stands.
 //! * Dropping the future of a call may lose the answer, never the order.
 //!
 //! Time-outs, reconnection and the bound on calls in flight are the client's business.
@@ -21,13 +22,17 @@ mod redis;
 use std::{fmt, sync::Arc};
 
 use futures_util::future::BoxFuture;
-pub use redlock_proto::{NodeKey, OwnerId, Reply, Request, Verb};
+pub use redlock_proto::{
+    Answer, Facts, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request,
+    RunId, Shard, Space, Standing, Store, Verb,
+};
 
 pub(crate) use self::redis::RedisNodeError;
 pub use self::{memory::MemoryNode, redis::RedisNode};
 
-/// What becomes of a call: a reply or an error for each request, or an error for all of them.
-pub type Answers = Result<Vec<Result<Reply, Arc<str>>>, CallError>;
+/// What becomes of a call: where the node stands and a reply or an error for each request, or an error for
+/// all of them.
+pub type Answers = Result<Answer, CallError>;
 
 /// One of the independent stores that vote.
 pub trait Node: fmt::Debug + Send + Sync + 'static {
@@ -48,7 +53,7 @@ pub trait Node: fmt::Debug + Send + Sync + 'static {
 
 /// One connection to a node.
 pub trait Session: Send {
-    /// Sends `requests` as one call.
+    /// Sends `requests` as one call, in the namespace that `space` describes.
     ///
     /// The request is on its way, in order, once the future was polled.
     ///
@@ -56,7 +61,7 @@ pub trait Session: Send {
     ///
     /// [`CallError`] for the call as a whole; errors of single requests are in the answer, which has as
     /// many entries as there were requests.
-    fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers>;
+    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers>;
 }
 
 /// A call that was not answered.

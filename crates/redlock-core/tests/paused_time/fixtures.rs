@@ -11,7 +11,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_core::{
     MemoryNode, NodeConfig, Redlock, RedlockBuilder,
-    node::{Answers, CallError, Node, Request, Session},
+    node::{Answers, CallError, Node, Request, Session, Space},
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -94,10 +94,11 @@ struct FaultySession {
 }
 
 impl Session for FaultySession {
-    fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers> {
+    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
         let faults = *self.faults.lock().expect("no fixture panics");
         self.requests.fetch_add(requests.len(), Ordering::SeqCst);
         let (inner, requests) = (Arc::clone(&self.inner), requests.to_vec());
+        let space = Arc::clone(space);
         async move {
             if faults.black_hole {
                 std::future::pending::<()>().await;
@@ -106,7 +107,7 @@ impl Session for FaultySession {
             if !faults.request_delay.is_zero() {
                 tokio::time::sleep(faults.request_delay).await;
             }
-            let answer = inner.call(&requests).await;
+            let answer = inner.call(&space, &requests).await;
             drop(inner);
             if faults.silent {
                 std::future::pending::<()>().await;

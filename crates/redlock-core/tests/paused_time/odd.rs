@@ -55,10 +55,12 @@ async fn what_may_have_run_is_not_told_as_not_executed() {
     let error = redlock.try_acquire("key").await.unwrap_err();
     assert_eq!(keys(&nodes), [1; 3], "all of them ran it");
     for report in error.reports() {
-        assert!(
-            matches!(report.answer, NodeAnswer::Unknown { .. }),
-            "{error}"
+        // The third may not have failed yet when two decide.
+        let known = matches!(
+            report.answer,
+            NodeAnswer::Unknown { .. } | NodeAnswer::Pending
         );
+        assert!(known, "{error}");
     }
 }
 

@@ -99,7 +99,7 @@ async fn s04_a_lost_lease_is_never_created_anew() {
     let nodes = faulty(3);
     let (redlock, other) = (client(&nodes).await, client(&nodes).await);
     let guard = redlock.acquire("key").await.unwrap();
-    nodes.iter().for_each(|node| node.node.clear());
+    nodes.iter().for_each(|node| node.node.drop_locks());
     let start = Instant::now();
     assert_eq!(soon(guard.lease().lost()).await, LossReason::Revoked);
     assert!(

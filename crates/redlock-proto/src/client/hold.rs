@@ -5,8 +5,8 @@ use super::{
     round::RoundKind, timers::TimerKey,
 };
 use crate::{
-    ExtensionVerdict, GiveBack, Grant, LeaseAction, LeaseState, NodeKey, Outcome, OwnerId, Release,
-    ReleaseVerdict, Request, Shard, Timing, TokenBlock, Verb, Vote, Votes,
+    ExtensionVerdict, GiveBack, Grant, Instant, LeaseAction, LeaseState, NodeKey, Outcome, OwnerId,
+    Release, ReleaseVerdict, Request, Shard, Timing, TokenBlock, Verb, Vote, Votes,
 };
 
 /// A lease that was won and is not released.
@@ -62,6 +62,24 @@ impl<E: Entropy> Client<E> {
         if let Some(timer) = self.leases.remove(&lease).and_then(|held| held.timer) {
             self.timers.cancel(timer);
         }
+    }
+
+    /// The holder is gone and the next one, in the same process, is not there yet: the lease is not extended
+    /// meanwhile, so that it ends if nobody comes.
+    pub fn park(&mut self, lease: u64) {
+        if let Some(held) = self.leases.get_mut(&lease) {
+            held.state.park();
+        }
+        self.set_lease_timer(lease);
+    }
+
+    /// The next holder is there; up to when its lease is valid, `None` if it is over.
+    pub fn resume(&mut self, lease: u64, now: Now) -> Option<Instant> {
+        let held = self.leases.get_mut(&lease)?;
+        let action = held.state.resume(now.clock);
+        let deadline = held.state.is_live().then(|| held.state.deadline());
+        self.follow_lease(lease, action, now);
+        deadline
     }
 
     /// Whoever looked at the lease has seen its deadline pass, and acts on it: an extension that is

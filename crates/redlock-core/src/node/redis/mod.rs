@@ -2,6 +2,7 @@
 
 mod address;
 mod error;
+mod info;
 mod session;
 mod wire;
 

@@ -16,10 +16,10 @@ use deadpool_redis::{
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    error::{call_error, pool_reason, reason},
+    error::{call_error, pool_reason},
     wire::{self, SCRIPT},
 };
-use crate::node::{Answers, CallError, Request, Session};
+use crate::node::{Answers, CallError, Request, Session, Space};
 
 /// One multiplexed connection: calls are pipelined and answered in order.
 pub(super) struct RedisSession {
@@ -29,35 +29,31 @@ pub(super) struct RedisSession {
 }
 
 impl RedisSession {
-    /// Takes a connection out of the pool for good and hands the script over.
+    /// Takes a connection out of the pool for good.
     pub(super) async fn open(pool: &Pool) -> Result<Self, Arc<str>> {
         let connection = pool.get().await.map_err(|error| pool_reason(&error))?;
         let mut connection = Connection::take(connection);
         // A pool of the user's may have a limit of its own; the driver's is the one that counts.
         connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
-        let handshake = SCRIPT.call(&[], false);
-        let answer = ask(&mut connection, &handshake)
-            .await
-            .map_err(|error| reason(&error))?;
-        wire::replies(answer, 0).ok_or("the server does not run scripts as Redis does")?;
         Ok(Self {
             connection,
-            cached: Arc::new(AtomicBool::new(true)),
+            // The client's first call hands the script over.
+            cached: Arc::new(AtomicBool::new(false)),
         })
     }
 }
 
 impl Session for RedisSession {
-    fn call(&mut self, requests: &[Request]) -> BoxFuture<'static, Answers> {
-        let cmd = SCRIPT.call(requests, self.cached.load(Ordering::Relaxed));
-        let expected = requests.len();
+    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
+        let cmd = SCRIPT.call(space, requests, self.cached.load(Ordering::Relaxed));
+        let requests = requests.to_vec();
         let mut connection = self.connection.clone();
         let cached = Arc::clone(&self.cached);
         async move {
             match ask(&mut connection, &cmd).await {
                 Ok(value) => {
                     cached.store(true, Ordering::Relaxed);
-                    wire::replies(value, expected)
+                    wire::answer(value, &requests)
                         .ok_or_else(|| CallError::lost("the server's answer makes no sense"))
                 }
                 Err(error) => {
