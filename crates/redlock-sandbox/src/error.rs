@@ -1,6 +1,6 @@
 //! Why a server did not start.
 
-use std::{error::Error, fmt, io, process::ExitStatus, time::Duration};
+use std::{error::Error, ffi::OsStr, fmt, io, process::ExitStatus, time::Duration};
 
 /// Why a server did not start.
 #[derive(Debug)]
@@ -55,6 +55,38 @@ impl StartError {
             source: None,
         }
     }
+
+    pub(crate) fn no_compiler(program: &OsStr, source: io::Error) -> Self {
+        Self {
+            kind: StartErrorKind::Compiler,
+            message: format!(
+                "a server's own clock is written in C, and the compiler {} cannot be run; to name \
+                 another, type: export CC=<path of a compiler>",
+                program.display()
+            ),
+            source: Some(source),
+        }
+    }
+
+    pub(crate) fn compiler(program: &OsStr, status: ExitStatus, output: &str) -> Self {
+        Self {
+            kind: StartErrorKind::Compiler,
+            message: format!(
+                "the compiler {} of a server's own clock ended with {status}: {}",
+                program.display(),
+                last_lines(output)
+            ),
+            source: None,
+        }
+    }
+
+    pub(crate) fn clock(condition: &str) -> Self {
+        Self {
+            kind: StartErrorKind::Clock,
+            message: format!("a server can have a clock of its own {condition}"),
+            source: None,
+        }
+    }
 }
 
 impl fmt::Display for StartError {
@@ -79,6 +111,10 @@ pub enum StartErrorKind {
     Exited,
     /// The server runs but never answered; the message has the end of its log.
     TimedOut,
+    /// The C compiler that a clock of the server's own takes is missing, or it failed.
+    Compiler,
+    /// A clock of the server's own was asked for, and the message says what it would take.
+    Clock,
     /// The system refused a process, a file or a socket; the source says which.
     Io,
 }

@@ -10,7 +10,9 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{ServerBinary, ServerOptions, command, error::StartError, process::Process};
+use crate::{
+    ServerBinary, ServerClock, ServerOptions, command, error::StartError, process::Process,
+};
 
 /// Starts a server on `port`, with its files in `folder`, and waits until it answers.
 pub(crate) fn launch(
@@ -18,6 +20,7 @@ pub(crate) fn launch(
     options: &ServerOptions,
     port: u16,
     folder: &TempDir,
+    clock: Option<&ServerClock>,
 ) -> Result<Process, StartError> {
     let log = folder.path().join("server.log");
     let output = File::create(&log).map_err(|error| StartError::io("create a log", error))?;
@@ -36,12 +39,22 @@ pub(crate) fn launch(
     if let Some(password) = &options.password {
         command.args(["--requirepass", password]);
     }
+    if let Some(clock) = clock {
+        clock.give_to(&mut command);
+        // jemalloc's own thread sleeps until a time of the wall clock that it works out itself, and
+        // never does so on a clock that is behind the kernel's: it keeps a processor busy.
+        command.args(["--jemalloc-bg-thread", "no"]);
+    }
     command.args(&options.arguments);
 
     let process = Process::spawn_in(command, folder)
         .map_err(|error| StartError::io("start a process", error))?;
     let log = || fs::read_to_string(&log).unwrap_or_default();
-    await_answer(process, options, port, log)
+    let process = await_answer(process, options, port, log)?;
+    if let Some(clock) = clock {
+        clock.check(process.pid())?;
+    }
+    Ok(process)
 }
 
 /// Gives `process` back once it answers; drops it, and so kills it, if it does not.

@@ -18,6 +18,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`ServerOptions::own_clock`] gives a server a wall clock that a test can step and stop.
+//!
 //! # What stops a server
 //!
 //! Dropping its [`Server`] does.
@@ -30,6 +32,7 @@
 //! Only Unix systems are supported.
 
 mod binary;
+mod clock;
 mod command;
 mod error;
 mod launch;
@@ -43,6 +46,7 @@ mod watchdog;
 
 pub use crate::{
     binary::{NotFound, SERVER_VARIABLE, ServerBinary},
+    clock::ServerClock,
     command::{CommandError, CommandErrorKind, command},
     error::{StartError, StartErrorKind},
     options::{Persistence, ServerOptions},

@@ -9,6 +9,7 @@ pub struct ServerOptions {
     pub(crate) port: Option<u16>,
     pub(crate) password: Option<String>,
     pub(crate) persistence: Persistence,
+    pub(crate) own_clock: bool,
     pub(crate) arguments: Vec<OsString>,
 }
 
@@ -32,6 +33,18 @@ impl ServerOptions {
     /// What a server still knows after a kill; nothing by default.
     pub fn persistence(mut self, persistence: Persistence) -> Self {
         self.persistence = persistence;
+        self
+    }
+
+    /// A wall clock of the server's own, which [`Server::clock`](crate::Server::clock) gives out; by
+    /// default it has the machine's.
+    ///
+    /// Only Linux can do it, and it takes the C compiler that Rust's linker needs as well: `cc`, or
+    /// what the environment variable `CC` says.
+    /// Without one the start fails with [`Compiler`](crate::StartErrorKind::Compiler), and where
+    /// there can be no such clock for another reason, with [`Clock`](crate::StartErrorKind::Clock).
+    pub fn own_clock(mut self) -> Self {
+        self.own_clock = true;
         self
     }
 

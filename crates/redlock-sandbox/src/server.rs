@@ -9,7 +9,7 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
-    ServerBinary, ServerOptions,
+    ServerBinary, ServerClock, ServerOptions,
     command::{self, CommandError},
     error::{StartError, StartErrorKind},
     launch::launch,
@@ -28,6 +28,7 @@ pub struct Server {
     binary: ServerBinary,
     options: ServerOptions,
     port: u16,
+    clock: Option<ServerClock>,
     // Declared after the process, so that the folder goes when its user is gone.
     folder: TempDir,
 }
@@ -65,6 +66,11 @@ impl Server {
         self.process.as_ref().map(Process::pid)
     }
 
+    /// Its wall clock, if it was started with [one of its own](ServerOptions::own_clock).
+    pub fn clock(&self) -> Option<&ServerClock> {
+        self.clock.as_ref()
+    }
+
     /// Whether its process runs; a frozen one does.
     pub fn is_running(&self) -> bool {
         self.process.as_ref().is_some_and(Process::is_running)
@@ -87,6 +93,7 @@ impl Server {
     /// Starts it again on the same port and folder, after a kill if it still runs.
     ///
     /// What it still knows is for [`Persistence`](crate::Persistence) to say.
+    /// A clock of its own is as it was.
     ///
     /// # Errors
     ///
@@ -158,11 +165,16 @@ impl Server {
             .prefix("redlock-sandbox-")
             .tempdir()
             .map_err(|error| StartError::io("create a folder", error))?;
+        let clock = options
+            .own_clock
+            .then(|| ServerClock::create(&folder))
+            .transpose()?;
         let mut server = Self {
             process: None,
             binary: binary.clone(),
             options,
             port: 0,
+            clock,
             folder,
         };
         if let Some(port) = server.options.port {
@@ -189,6 +201,7 @@ impl Server {
             &self.options,
             self.port,
             &self.folder,
+            self.clock.as_ref(),
         )?);
         Ok(())
     }
