@@ -10,7 +10,8 @@ pub fn builder<N: Into<NodeConfig>>(
     Redlock::builder().nodes(nodes).ttl(ttl).max_ttl(LONGEST)
 }
 
-/// A client that is connected to a majority of these nodes.
+/// A client that is connected to a majority of these nodes, which were started for this test: it vouches for
+/// them.
 ///
 /// # Panics
 ///
@@ -20,7 +21,10 @@ pub async fn client<N: Into<NodeConfig>>(
     ttl: Duration,
 ) -> Redlock {
     match builder(nodes, ttl).build().await {
-        Ok(client) => client,
+        Ok(client) => {
+            client.dangerous_bless().await;
+            client
+        }
         Err(error) => panic!("the client could not be built: {error}"),
     }
 }

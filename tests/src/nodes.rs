@@ -99,7 +99,10 @@ impl Nodes {
         u64::try_from(ms).ok().map(Duration::from_millis)
     }
 
-    /// The keys on all nodes, whatever they are, as `node: key`.
+    /// The lock keys on all nodes, as `node: key`.
+    ///
+    /// What a node keeps about itself is none: its mark and its counters stay for ever, and a tomb for a time to
+    /// live.
     pub fn keys(&self) -> Vec<String> {
         let keys = |node: usize| {
             let reply = self[node]
@@ -109,7 +112,11 @@ impl Nodes {
             let line = |key: &redlock_sandbox::Value| {
                 format!("{node}: {}", key.as_text().unwrap_or("(binary)"))
             };
-            keys.iter().map(line).collect::<Vec<_>>()
+            let lines = keys.iter().map(line);
+            let is_own = |line: &String| {
+                line.ends_with("}:mark") || line.ends_with("}:fence") || line.contains("}:tomb:")
+            };
+            lines.filter(|line| !is_own(line)).collect::<Vec<_>>()
         };
         (0..self.len()).flat_map(keys).collect()
     }

@@ -18,9 +18,11 @@ const TTL: Duration = Duration::from_secs(10);
 
 async fn both(nodes: &Nodes) -> (Redlock, LockManager) {
     let ours = builder(nodes.urls(), TTL).verbatim_keys().build().await;
+    let ours = ours.unwrap();
+    ours.dangerous_bless().await; // the nodes are new
     let mut theirs = LockManager::new(nodes.urls());
     theirs.set_retry(1, Duration::from_millis(10));
-    (ours.unwrap(), theirs)
+    (ours, theirs)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

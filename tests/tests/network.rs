@@ -18,7 +18,10 @@ async fn behind_proxies(nodes: &Nodes) -> (Proxies, Redlock) {
     let redlock = builder(proxies.urls(), TTL)
         .node_timeout(NODE_TIMEOUT)
         .clock_rate_error(0.0);
-    (proxies, redlock.build().await.unwrap())
+    let redlock = redlock.build().await.unwrap();
+    redlock.dangerous_bless().await; // the nodes are new
+    nodes.ask_all(&["CONFIG", "RESETSTAT"]);
+    (proxies, redlock)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -107,7 +110,7 @@ async fn s17_a_grant_whose_reply_was_lost_is_given_back_after_the_reconnection()
         *cuts == [1; 3]
     })
     .await;
-    assert_eq!(nodes.calls_in_all("set"), 3, "all three had granted it");
+    assert!(nodes.calls_in_all("set") >= 3, "all three had granted it");
     nodes.become_empty(SOON).await;
     assert_eq!(nodes.calls_in_all("del"), 3);
 
@@ -124,15 +127,15 @@ async fn s17_a_release_whose_reply_was_lost_is_repeated_and_harms_nobody() {
     let other = client(nodes.urls(), TTL).await;
     for _ in 0..3 {
         let guard = redlock.acquire("a").await.unwrap();
-        let comparisons = nodes.calls(0, "get");
+        let comparisons = nodes.calls(0, "mget");
         proxies.0[0].cut_after("release");
         guard.release().await.unwrap();
         nodes.become_empty(SOON).await;
 
         // Another has the lease by the time the release is repeated.
         let next = other.try_acquire("a").await.unwrap();
-        let look = || nodes.calls(0, "get");
-        eventually("it is repeated", SOON, look, |all| *all >= comparisons + 2).await;
+        let look = || nodes.calls(0, "mget");
+        eventually("it is repeated", SOON, look, |all| *all >= comparisons + 3).await;
         next.extend().await.unwrap();
         assert_eq!(nodes.keys().len(), 3, "{:?}", nodes.keys());
         next.release().await.unwrap();

@@ -149,10 +149,11 @@ impl LeaseShared {
     /// Moves the deadline, later only, unless somebody has seen the lease end; then `false`.
     ///
     /// Whoever was told of a loss acts on it, so a lease never comes back.
+    /// Being released is no such end: the lease may have been handed over.
     pub(crate) fn extend(&self, deadline: Instant) -> bool {
         let mut validity = self.look();
         validity.deadline = validity.deadline.max(deadline);
-        validity.over.is_none()
+        matches!(validity.over, None | Some(LossReason::Released))
     }
 
     /// Up to when the lease is valid, or was.

@@ -74,15 +74,20 @@ async fn run(mode: Mode) -> Result<String, BoxError> {
 
     let mut config = Config::from_env()?;
     let mut nodes = Nodes::choose(std::mem::take(&mut config.nodes), &story)?;
-    // Runs that share nodes do not disturb each other: each has jobs of its own, and locks of its own
-    // unless REDLOCK_NAMESPACE says otherwise.
+    let given_namespace = config.namespace.is_some();
+    config
+        .namespace
+        .get_or_insert_with(|| "quickstart".to_owned());
+    // Runs that share nodes have jobs of their own.
     let id = uuid::Uuid::new_v4().simple().to_string();
     let run = format!("quickstart-{}", &id[..8]);
-    config.namespace.get_or_insert_with(|| run.clone());
     let mut replicas = Vec::new();
     for number in 1..=REPLICAS {
         replicas.push(Replica::start(number, &nodes, &config, Arc::clone(&bank)).await?);
     }
+    nodes
+        .become_ready(&replicas[0].redlock, given_namespace, &story)
+        .await?;
     story.tell(format_args!(
         "{REPLICAS} replicas listen on {}; each asks {} of {} nodes for every lock",
         list(replicas.iter().map(|replica| replica.address.to_string())),

@@ -1,7 +1,10 @@
 //! Where the lock's nodes come from: the environment, servers on this machine, or memory.
 
-use redlock_core::{MemoryNode, NodeConfig};
+use std::time::Duration;
+
+use redlock_core::{MemoryNode, NodeAnswer, NodeConfig, Redlock};
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+use tokio::time::{Instant, sleep};
 
 use crate::{BoxError, story::Story};
 
@@ -62,6 +65,45 @@ impl Nodes {
             Self::Given(nodes) => nodes.clone(),
             Self::Children(servers) => servers.urls().into_iter().map(Into::into).collect(),
             Self::Memory(nodes) => nodes.iter().cloned().map(Into::into).collect(),
+        }
+    }
+
+    /// Waits until a majority votes.
+    ///
+    /// Nodes that are new to a namespace may have forgotten leases in it, for all that a client can tell, and
+    /// do not vote until the longest lease would be over.
+    /// Here somebody can vouch for them: this run started them, or locks nothing there that matters.
+    pub(crate) async fn become_ready(
+        &self,
+        redlock: &Redlock,
+        given_namespace: bool,
+        story: &Story,
+    ) -> Result<(), BoxError> {
+        if !(given_namespace && matches!(self, Self::Given(_))) {
+            redlock.dangerous_bless().await;
+            return Ok(());
+        }
+        let started = Instant::now();
+        let mut told = false;
+        loop {
+            let reports = redlock.node_reports().await;
+            let voting = reports.iter().filter(|r| r.answer == NodeAnswer::Reachable);
+            if voting.count() >= redlock.majority() {
+                return Ok(());
+            }
+            if !told {
+                told = true;
+                story.tell(format_args!(
+                    "the nodes are new to this namespace: they vote later"
+                ));
+                reports
+                    .iter()
+                    .for_each(|report| story.tell(format_args!("  {report}")));
+            }
+            if started.elapsed() > redlock.max_ttl() * 2 {
+                return Err("no majority of the nodes votes".into());
+            }
+            sleep(Duration::from_millis(200)).await;
         }
     }
 

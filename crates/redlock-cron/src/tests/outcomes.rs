@@ -54,7 +54,7 @@ async fn a_run_whose_lease_is_lost_is_dropped_and_the_next_tick_runs_elsewhere()
     fleet.sleep_until(3_500).await;
     assert_eq!(starts.list(), [tick(3)]);
     for node in &fleet.nodes[..2] {
-        node.clear();
+        node.drop_locks();
     }
     let report = first.report().await;
     assert_eq!(report.outcome(), Outcome::Lost, "{report:?}");

@@ -242,7 +242,7 @@ async fn a_lease_that_is_lost_before_the_head_is_503() {
     };
     let trouble = async {
         nodes.have_keys(1).await;
-        nodes.clear();
+        nodes.drop_locks();
     };
     assert_answer(&tokio::join!(server.answer(request(KEY)), trouble).0, &row);
 }

@@ -88,7 +88,7 @@ async fn a_stuck_handler_is_dropped_when(trouble: impl Fn(&Nodes)) {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_is_dropped_when_the_nodes_forget_the_key() {
-    a_stuck_handler_is_dropped_when(Nodes::clear).await;
+    a_stuck_handler_is_dropped_when(Nodes::drop_locks).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +107,7 @@ async fn a_lease_that_is_lost_while_the_inner_service_is_busy_answers_503() {
         .call(request(KEY));
     let trouble = async {
         nodes.have_keys(1).await;
-        nodes.clear();
+        nodes.drop_locks();
     };
     assert_eq!(
         in_time(async { tokio::join!(response, trouble) })
@@ -206,7 +206,7 @@ async fn a_body_ends_with_an_error_and_is_dropped_when_the_lease_is_lost() {
     } = dripping(&redlock).await;
     assert!(body.frame().await.unwrap().is_ok());
     assert!(!gone.load(SeqCst));
-    nodes.clear();
+    nodes.drop_locks();
 
     let error = in_time(body.frame()).await.unwrap().unwrap_err();
     assert_eq!(
@@ -254,7 +254,7 @@ async fn a_client_sees_that_a_body_was_cut_off() {
     let mut connection = server.connect().await;
     let mut body = connection.send(request(KEY)).await.into_body();
     assert!(body.frame().await.unwrap().is_ok());
-    nodes.clear();
+    nodes.drop_locks();
     // And not the end, which would make a part look like the whole.
     let error = in_time(body.frame()).await.unwrap().unwrap_err();
     let source = error.source().unwrap().downcast_ref::<io::Error>();

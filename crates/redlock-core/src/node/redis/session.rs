@@ -11,12 +11,13 @@ use deadpool_redis::{
     redis::{
         Cmd, RedisResult, Value,
         aio::{ConnectionLike, MultiplexedConnection},
+        cmd,
     },
 };
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    error::{call_error, pool_reason},
+    error::{call_error, pool_reason, reason},
     wire::{self, SCRIPT},
 };
 use crate::node::{Answers, CallError, Request, Session, Space};
@@ -35,6 +36,10 @@ impl RedisSession {
         let mut connection = Connection::take(connection);
         // A pool of the user's may have a limit of its own; the driver's is the one that counts.
         connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
+        // A server that wants a password first says so to a short command only.
+        ask(&mut connection, &cmd("PING"))
+            .await
+            .map_err(|error| reason(&error))?;
         Ok(Self {
             connection,
             // The client's first call hands the script over.
