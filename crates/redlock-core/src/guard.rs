@@ -137,7 +137,7 @@ impl LockGuard {
         let Some((holding, turn)) = self.held.take() else {
             return Ok(());
         };
-        let Err(holding) = turn.pass_on(holding) else {
+        let Some(holding) = turn.pass_on(holding) else {
             return Ok(());
         };
         let confirmation = holding.release();

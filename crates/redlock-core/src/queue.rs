@@ -199,20 +199,19 @@ impl Turn {
     }
 
     /// Leaves the lease to the next caller of this process, if one waits and it is not time to let other
-    /// processes have their turn.
-    ///
-    /// # Errors
-    ///
-    /// It was not left, and has to be released.
-    pub(crate) fn pass_on(&self, holding: Holding) -> Result<(), Holding> {
+    /// processes have their turn; else returns it, to be released.
+    pub(crate) fn pass_on(&self, holding: Holding) -> Option<Holding> {
         let now = self.place.queue.clock.now();
         let mut places = self.place.queue.places();
         match places.entries.get_mut(&self.place.key) {
             Some(entry) if entry.interested > 1 && entry.streak.pause(now).is_none() => {
-                entry.parked = Some(holding.park()?);
-                Ok(())
+                let Some(tokens) = holding.tokens_to_hand_over() else {
+                    return Some(holding);
+                };
+                entry.parked = Some(holding.park(tokens));
+                None
             }
-            _ => Err(holding),
+            _ => Some(holding),
         }
     }
 

@@ -168,7 +168,7 @@ impl Driver {
                 self.client.leave(lease);
             }
             Command::Park { lease } => self.client.park(lease),
-            Command::Resume { lease, shared } => self.resume(lease, shared, now),
+            Command::Resume { lease, shared } => self.resume(lease, &shared, now),
             Command::Bless { answer } => {
                 let ask = self.ask(Asked::Bless { answer });
                 self.client.bless(ask, now);
@@ -295,12 +295,11 @@ impl Driver {
     }
 
     /// A lease has its next holder in this process.
-    fn resume(&mut self, lease: u64, shared: Arc<LeaseShared>, now: Now) {
-        let Some(before) = self.leases.insert(lease, Arc::clone(&shared)) else {
-            self.leases.remove(&lease);
+    fn resume(&mut self, lease: u64, shared: &Arc<LeaseShared>, now: Now) {
+        let Some(entry) = self.leases.get_mut(&lease) else {
             return shared.end(crate::LossReason::Expired);
         };
-        drop(before);
+        *entry = Arc::clone(shared);
         match self.client.resume(lease, now) {
             Some(deadline) if shared.extend(deadline) => {}
             Some(_) => self.client.expire(lease, now),

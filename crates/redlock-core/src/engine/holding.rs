@@ -97,30 +97,26 @@ impl Holding {
         self.engine.send(Command::Leave { lease: self.id });
     }
 
-    /// Ends this holder's lease and keeps it for the next holder in this process.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be handed over: it is lost, has no token left, or may be held for a limited time only.
-    pub(crate) fn park(mut self) -> Result<Parked, Self> {
-        let tokens = self.tokens.hand_over();
-        let (Some(tokens), None) = (tokens, self.terms.max_hold) else {
-            return Err(self);
-        };
-        if self.shared.loss().is_some() {
-            return Err(self);
-        }
+    /// The tokens for the next holder in this process; `None` if the lease cannot be handed over: it is lost, has
+    /// no token left, or may be held for a limited time only.
+    pub(crate) fn tokens_to_hand_over(&self) -> Option<TokenBlock> {
+        let unlimited = self.terms.max_hold.is_none() && self.shared.loss().is_none();
+        unlimited.then(|| self.tokens.hand_over())?
+    }
+
+    /// Ends this holder's lease and keeps it for the next holder in this process, with these tokens.
+    pub(crate) fn park(mut self, tokens: TokenBlock) -> Parked {
         let deadline = self.shared.deadline();
         self.end();
         self.engine.send(Command::Park { lease: self.id });
-        Ok(Parked {
+        Parked {
             id: self.id,
             engine: self.engine.clone(),
             tokens,
             terms: self.terms,
             deadline,
             claimed: false,
-        })
+        }
     }
 
     /// Views learn of the end before the first node does; returns the reason if there was one before.

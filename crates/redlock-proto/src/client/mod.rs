@@ -414,7 +414,7 @@ impl<E: Entropy> Client<E> {
                     self.surveyed(id, now);
                 }
             }
-            RoundKind::Open { .. } => self.opened(id, node, reply, now),
+            RoundKind::Open { .. } => self.opened(id, node, reply.as_ref(), now),
         }
     }
 

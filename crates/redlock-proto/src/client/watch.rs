@@ -119,10 +119,10 @@ impl<E: Entropy> Client<E> {
     }
 
     /// A node that was told to vote has answered.
-    pub(super) fn opened(&mut self, id: u64, node: usize, reply: Option<Reply>, now: Now) {
+    pub(super) fn opened(&mut self, id: u64, node: usize, reply: Option<&Reply>, now: Now) {
         let watch = &mut self.watches[node];
         watch.surveying = false;
-        if reply == Some(Reply::Done) {
+        if reply == Some(&Reply::Done) {
             watch.surveys = 0;
             self.electorate.on_opened(node);
         }
@@ -227,7 +227,7 @@ impl<E: Entropy> Client<E> {
     fn tell(&mut self, node: usize, vote: &Result<(), NotAVote>) {
         let told = &mut self.watches[node].told;
         let is_news = match (told.as_ref(), vote) {
-            (None, Ok(())) | (Some(Ok(())), Ok(())) => false,
+            (None | Some(Ok(())), Ok(())) => false,
             (Some(Err(told)), Err(now)) => {
                 std::mem::discriminant(told) != std::mem::discriminant(now)
             }

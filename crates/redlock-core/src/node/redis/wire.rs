@@ -125,7 +125,7 @@ pub(super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
     for value in &mut header {
         *value = values.next()?;
     }
-    let standing = standing(header)?;
+    let standing = standing(header).ok()?;
     let mut replies = Vec::with_capacity(requests.len());
     for request in requests {
         let (first, second) = (values.next()?, values.next()?);
@@ -139,34 +139,43 @@ pub(super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
 }
 
 /// Where the node stands; its error, if it could not look, is also the answer of each request that needed it.
-fn standing(header: [Value; HEADER]) -> Option<Option<Standing>> {
+fn standing(header: [Value; HEADER]) -> Result<Option<Standing>, Nonsense> {
     let [state, detail, time, since] = header;
-    let Value::Int(code) = state else {
-        return text(state).ok().map(|_| None);
+    let code = match state {
+        Value::Int(code) => code,
+        error => return text(error).map(|_| None).map_err(|_| Nonsense),
     };
     if code == -1 {
-        return Some(None);
+        return Ok(None);
     }
-    let micros = |value: &Value| match value {
-        Value::Int(micros) => Some(NodeTime::from_micros(u64::try_from(*micros).ok()?)),
-        _ => None,
-    };
     let since = micros(&since)?;
     let state = match (code, detail) {
         (1, _) => MarkState::Voting,
         (0, Value::Int(ms)) => MarkState::Quarantined {
-            ready_in: Duration::from_millis(u64::try_from(ms).ok()?),
+            ready_in: Duration::from_millis(u64::try_from(ms).map_err(|_| Nonsense)?),
             since,
         },
         (2, _) => MarkState::Aged { since },
         (3, theirs) => MarkState::Unlike {
-            theirs: text(theirs).ok()?.into(),
+            theirs: text(theirs).map_err(|_| Nonsense)?.into(),
         },
-        _ => return None,
+        _ => return Err(Nonsense),
     };
     let time = micros(&time)?;
-    Some(Some(Standing { state, time }))
+    Ok(Some(Standing { state, time }))
 }
+
+fn micros(value: &Value) -> Result<NodeTime, Nonsense> {
+    match value {
+        Value::Int(micros) => u64::try_from(*micros)
+            .map(NodeTime::from_micros)
+            .map_err(|_| Nonsense),
+        _ => Err(Nonsense),
+    }
+}
+
+/// Not what a node sends.
+struct Nonsense;
 
 fn reply(first: &Value, second: &Value, request: &Request) -> Option<Reply> {
     let (Value::Int(first), Value::Int(second)) = (first, second) else {
