@@ -5,6 +5,7 @@ mod acquire;
 mod cancel;
 mod close;
 mod fixtures;
+mod hand_over;
 mod odd;
 mod odd_node;
 mod overload;
