@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask <verb>`.
 
 mod ci;
+mod mutants;
 mod server;
 mod step;
 mod test;
@@ -16,6 +17,13 @@ fn main() -> ExitCode {
     let outcome = match (verb.as_deref(), rest.is_empty()) {
         (Some("test"), _) => test::run(&rest),
         (Some("ci"), true) => ci::run(),
+        (Some("mutants"), _) => {
+            let names: Vec<_> = rest
+                .iter()
+                .map(|name| name.to_string_lossy().into())
+                .collect();
+            mutants::run(&names)
+        }
         (Some("help" | "--help" | "-h"), true) => {
             eprint!("{USAGE}");
             Ok(())
@@ -41,4 +49,6 @@ usage: cargo xtask <verb>
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
   ci                what a change must pass: format, lints, libraries without features,
                     documentation, dependencies, tests
+  mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the
+                    suite catches each; NAMES are parts of their names
 ";

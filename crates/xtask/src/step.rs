@@ -98,6 +98,6 @@ pub(crate) fn root() -> PathBuf {
     clippy::disallowed_methods,
     reason = "how long a step took, for its reader only"
 )]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }

@@ -1,0 +1,194 @@
+//! The copy of the sources that mutants are put into.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use super::{
+    edit::replaced,
+    list::{Catch, Mutant},
+};
+use crate::{
+    server,
+    step::{Failed, root},
+};
+use redlock_sandbox::SERVER_VARIABLE;
+
+/// A copy of every file that is under version control, with a build folder of its own.
+#[derive(Debug)]
+pub(super) struct Tree {
+    sources: PathBuf,
+    build: PathBuf,
+    server: PathBuf,
+}
+
+/// What became of a check.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It passed.
+    Passed,
+    /// It failed, as it should with a mutant.
+    Caught {
+        /// The invariant or the test.
+        by: String,
+        /// How many seeds or states it took, if that is what was counted.
+        needed: String,
+    },
+    /// The mutant does not compile.
+    Broken,
+}
+
+impl Tree {
+    /// Copies the sources as they are now, changes that are not committed included.
+    pub(super) fn copy() -> Result<Self, Failed> {
+        let target = env::var_os("CARGO_TARGET_DIR")
+            .map_or_else(|| root().join("target"), PathBuf::from)
+            .join("mutants");
+        let sources = target.join("sources");
+        if sources.exists() {
+            fs::remove_dir_all(&sources).map_err(|error| failed(&sources, &error))?;
+        }
+        let listed = Command::new("git")
+            .args([
+                "ls-files",
+                "--cached",
+                "--others",
+                "--exclude-standard",
+                "-z",
+            ])
+            .current_dir(root())
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| Failed(format!("git: {error}")))?;
+        if !listed.status.success() {
+            return Err(Failed("git does not list the sources".to_owned()));
+        }
+        let files = String::from_utf8_lossy(&listed.stdout).into_owned();
+        for file in files.split('\0').filter(|file| !file.is_empty()) {
+            let (from, to) = (root().join(file), sources.join(file));
+            // A file that was deleted is still listed.
+            if !from.is_file() {
+                continue;
+            }
+            if let Some(folder) = to.parent() {
+                fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+            }
+            fs::copy(&from, &to).map_err(|error| failed(&from, &error))?;
+        }
+        Ok(Self {
+            sources,
+            build: target.join("build"),
+            server: server::ensure()?.path().to_path_buf(),
+        })
+    }
+
+    /// Puts `mutant` in, does `work`, and takes it out again.
+    pub(super) fn with<T>(
+        &self,
+        mutant: &Mutant,
+        work: impl FnOnce() -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        let path = self.sources.join(mutant.file);
+        let source = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
+        let mutated = replaced(&source, mutant.from, mutant.to, mutant.name)?;
+        fs::write(&path, mutated).map_err(|error| failed(&path, &error))?;
+        let outcome = work();
+        fs::write(&path, source).map_err(|error| failed(&path, &error))?;
+        outcome
+    }
+
+    /// Runs what should catch a mutant.
+    pub(super) fn run(&self, catch: &Catch) -> Result<Outcome, Failed> {
+        match catch {
+            Catch::Simulation { seeds, plan } => {
+                if !self.compiles(&["build", "--release", "-p", "redlock-sim"])? {
+                    return Ok(Outcome::Broken);
+                }
+                let seeds = seeds.to_string();
+                self.search(&["-p", "redlock-sim", "--", "--seeds", &seeds, "--plan", plan])
+            }
+            Catch::Model(mutation) => {
+                if !self.compiles(&["build", "--release", "-p", "redlock-model"])? {
+                    return Ok(Outcome::Broken);
+                }
+                self.search(&["-p", "redlock-model", "--", "--mutation", mutation])
+            }
+            Catch::Test {
+                package,
+                target,
+                filter,
+            } => self.test(package, target, filter),
+        }
+    }
+
+    /// A search that exits with 1 and says `violation: WHAT` and `after N`.
+    fn search(&self, arguments: &[&str]) -> Result<Outcome, Failed> {
+        let mut command = self.cargo(&["run", "--release", "--quiet"]);
+        let output = command.args(arguments).output();
+        let output = output.map_err(|error| Failed(format!("cargo run: {error}")))?;
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let after = |word: &str| {
+            let line = said.lines().find_map(|line| line.strip_prefix(word));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        match output.status.code() {
+            Some(0) => Ok(Outcome::Passed),
+            Some(1) => Ok(Outcome::Caught {
+                by: after("violation:"),
+                needed: after("needed:"),
+            }),
+            _ => Err(Failed(format!("{arguments:?} ended oddly:\n{said}"))),
+        }
+    }
+
+    fn test(&self, package: &str, target: &str, filter: &str) -> Result<Outcome, Failed> {
+        let mut build = vec!["test", "--quiet", "--all-features", "-p", package];
+        build.extend(target.split(' '));
+        let compile: Vec<&str> = build.iter().copied().chain(["--no-run"]).collect();
+        if !self.compiles(&compile)? {
+            return Ok(Outcome::Broken);
+        }
+        let mut command = self.cargo(&build);
+        let output = command.args(["--", filter]).output();
+        let output = output.map_err(|error| Failed(format!("cargo test: {error}")))?;
+        if output.status.success() {
+            return Ok(Outcome::Passed);
+        }
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut names = said.lines().skip_while(|line| *line != "failures:");
+        let first = names.find_map(|line| line.strip_prefix("    "));
+        Ok(Outcome::Caught {
+            by: first.unwrap_or(filter).to_owned(),
+            needed: String::new(),
+        })
+    }
+
+    fn compiles(&self, arguments: &[&str]) -> Result<bool, Failed> {
+        let output = self.cargo(arguments).output();
+        let output = output.map_err(|error| Failed(format!("cargo: {error}")))?;
+        Ok(output.status.success())
+    }
+
+    fn cargo(&self, arguments: &[&str]) -> Command {
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command
+            .args(arguments)
+            .current_dir(&self.sources)
+            .env("CARGO_TARGET_DIR", &self.build)
+            .env(SERVER_VARIABLE, &self.server)
+            .env_remove("CARGO_MANIFEST_DIR")
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failed {
+    Failed(format!("{}: {error}", path.display()))
+}
