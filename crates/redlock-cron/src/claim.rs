@@ -163,7 +163,9 @@ impl Refusal {
                     detail: None,
                 };
             }
-            AcquireErrorKind::NoQuorum | AcquireErrorKind::Expired => Outcome::NoQuorum,
+            AcquireErrorKind::NoQuorum
+            | AcquireErrorKind::Quarantined
+            | AcquireErrorKind::Expired => Outcome::NoQuorum,
             _ => Outcome::Refused,
         };
         Self {

@@ -112,7 +112,11 @@ impl Rejection {
                 Some(freed.map_or(SOON, |freed| freed.min(SOON)))
             }
             RejectionKind::Overloaded | RejectionKind::Closed | RejectionKind::Lost => Some(SOON),
-            RejectionKind::Unavailable => Some(OUTAGE),
+            RejectionKind::Unavailable => Some(match &self.cause {
+                // Nodes that may have forgotten leases say when they vote again.
+                Cause::Acquire(error) => error.ready_in().unwrap_or(OUTAGE),
+                _ => OUTAGE,
+            }),
             RejectionKind::Key | RejectionKind::Misuse => None,
         }
     }

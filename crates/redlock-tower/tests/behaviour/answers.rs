@@ -248,6 +248,24 @@ async fn a_lease_that_is_lost_before_the_head_is_503() {
 }
 
 #[tokio::test]
+async fn nodes_that_may_have_forgotten_leases_are_503_for_as_long_as_that_takes() {
+    let nodes = Nodes::new();
+    let max_ttl = Duration::from_secs(20);
+    let redlock = nodes.client().max_ttl(max_ttl).wait(Wait::Never).build();
+    let layer = RedlockLayer::builder(redlock.await.unwrap())
+        .wait(Wait::Never)
+        .build(by_header())
+        .unwrap();
+    let server = serve_app(Router::new().route("/", get(async || "done")).layer(layer)).await;
+    nodes.forget();
+    let answer = server.answer(request(KEY)).await;
+    assert_eq!(answer.status, 503);
+    let seconds = answer.headers["retry-after"].to_str().unwrap();
+    // The longest lease, 2 % of it, and two steps of a thirty-second of it.
+    assert!(["21", "22"].contains(&seconds), "{seconds}");
+}
+
+#[tokio::test]
 async fn a_layer_that_is_set_up_wrongly_is_500() {
     let redlock = client().await;
     let layer = RedlockLayer::new(redlock, PathKey::new("order", "order_id"));

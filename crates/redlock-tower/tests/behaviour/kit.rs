@@ -47,6 +47,10 @@ impl Nodes {
         Redlock::builder().nodes(self.0.iter().cloned())
     }
 
+    pub(crate) fn forget(&self) {
+        self.0.iter().for_each(MemoryNode::clear);
+    }
+
     pub(crate) fn drop_locks(&self) {
         self.0.iter().for_each(MemoryNode::drop_locks);
     }
