@@ -23,20 +23,25 @@ struct Sample {
 }
 
 impl Sample {
-    /// The least and the most by which the node's clock can be ahead of ours, in microseconds.
-    fn ahead(&self) -> (i128, i128) {
+    /// The least and the most by which the node's clock can be ahead of ours by now, in microseconds.
+    fn ahead(&self, now: Instant) -> (i128, i128) {
         let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
         let time = i128::from(self.time.as_micros());
-        (time - micros(self.received), time - micros(self.sent))
+        let age = now
+            .saturating_since(self.received)
+            .as_micros()
+            .cast_signed();
+        let drifted = age / DRIFT;
+        (
+            time - micros(self.received) - drifted,
+            time - micros(self.sent) + drifted,
+        )
     }
 }
 
 impl Clocks {
     /// By how much clocks that agree may differ.
     pub const TOLERANCE: Duration = Duration::from_secs(1);
-
-    /// For how long an answer tells something; idle connections are tried more often.
-    pub const FRESH: Duration = Duration::from_secs(10);
 
     /// Nothing is known yet.
     pub fn new(quorum: Quorum) -> Self {
@@ -66,18 +71,11 @@ impl Clocks {
 
     /// Whether the node's clock agrees with those of a majority.
     pub fn agrees(&self, node: usize, now: Instant) -> bool {
-        let fresh = |sample: &Option<Sample>| {
-            sample.filter(|s| now.saturating_since(s.received) <= Self::FRESH)
-        };
-        let Some(own) = self.samples.get(node).and_then(fresh) else {
+        let Some(own) = self.samples.get(node).copied().flatten() else {
             return false;
         };
-        let ranges: Vec<(i128, i128)> = self
-            .samples
-            .iter()
-            .filter_map(fresh)
-            .map(|s| s.ahead())
-            .collect();
+        let known = self.samples.iter().flatten();
+        let ranges: Vec<(i128, i128)> = known.map(|sample| sample.ahead(now)).collect();
         let tolerance = Self::TOLERANCE.as_micros().cast_signed();
         // The largest group has its window begin where somebody's range ends: moving it later from there
         // loses that member, and moving it earlier gains none that begins later.
@@ -89,10 +87,13 @@ impl Clocks {
         starts
             .max_by_key(|start| (size(*start), -start))
             .is_some_and(|start| {
-                size(start) >= self.quorum.majority() && within(start, own.ahead())
+                size(start) >= self.quorum.majority() && within(start, own.ahead(now))
             })
     }
 }
+
+/// Two clocks drift apart by a part of this at most, since an answer was seen.
+const DRIFT: i128 = 50;
 
 #[cfg(test)]
 mod tests {
@@ -140,12 +141,25 @@ mod tests {
     }
 
     #[test]
-    fn old_readings_say_nothing() {
+    fn old_readings_say_less() {
+        let mut clocks = clocks(&[0, 1_500, 1_600]);
+        assert!(!clocks.agrees(0, at(5)));
+        let minute = at(60_000);
+        assert!(clocks.agrees(0, minute), "they may have drifted since");
+        clocks.note(
+            0,
+            NodeTime::from_micros(10 * 3_600_000_000 + 60_000_000),
+            at(60_000),
+            at(60_000),
+        );
+        assert!(clocks.agrees(1, minute));
+    }
+
+    #[test]
+    fn what_was_forgotten_does_not_agree() {
         let mut clocks = clocks(&[0, 0, 0]);
-        let later = at(2) + Clocks::FRESH + Duration::from_millis(1);
-        assert!(!clocks.agrees(0, later));
-        assert!(clocks.agrees(0, at(5)));
         clocks.forget(1);
+        assert!(clocks.agrees(0, at(5)) && !clocks.agrees(1, at(5)));
         clocks.forget(2);
         assert!(!clocks.agrees(0, at(5)), "one of three is no majority");
     }
