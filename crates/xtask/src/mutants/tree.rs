@@ -160,9 +160,10 @@ impl Tree {
         if output.status.success() {
             return Ok(Outcome::Passed);
         }
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut names = said.lines().skip_while(|line| *line != "failures:");
-        let first = names.find_map(|line| line.strip_prefix("    "));
+        let said = String::from_utf8_lossy(&output.stdout);
+        // What each failure printed comes first, and the names once more at the end.
+        let (_, names) = said.rsplit_once("failures:").unwrap_or_default();
+        let first = names.lines().find_map(|line| line.strip_prefix("    "));
         Ok(Outcome::Caught {
             by: first.unwrap_or(filter).to_owned(),
             needed: String::new(),
