@@ -1,0 +1,176 @@
+//! The search: every state that can be reached, the nearest first.
+
+use crate::{
+    Breach, Check, Mutation, Report, Trace, Verdict, layout::Layout, rules::Rules, seen::Seen,
+    state::State, step::Step, symmetry::Symmetry,
+};
+
+/// A search through one world.
+#[derive(Debug)]
+pub(crate) struct Search {
+    rules: Rules,
+    layout: Layout,
+    symmetry: Option<Symmetry>,
+    limit: usize,
+}
+
+impl Search {
+    pub(crate) fn new(check: &Check) -> Self {
+        let early = check.mutation == Some(Mutation::SeedEarly);
+        Self {
+            rules: Rules::new(check.scope, check.mutation, check.pruning),
+            layout: Layout::new(check.scope, early),
+            symmetry: check.symmetry.then(|| Symmetry::new(check.scope)),
+            limit: check.limit.min(Seen::MOST),
+        }
+    }
+
+    pub(crate) fn run(&self) -> Report {
+        let mut seen = Seen::new();
+        let mut report = self.explore(&mut seen);
+        report.states = seen.len();
+        report.bytes = seen.bytes();
+        report
+    }
+
+    fn explore(&self, seen: &mut Seen) -> Report {
+        let mut report = Report::new(self.rules.scope);
+        let mut steps = Vec::new();
+        seen.insert(self.encode(&State::default()), 0);
+        let mut number = 0;
+        while let Some(state) = seen.get(number) {
+            if seen.len() > self.limit {
+                report.verdict = Verdict::Unfinished;
+                break;
+            }
+            let state = self.layout.decode(state);
+            steps.clear();
+            self.rules.steps(&state, |step| {
+                if !steps.contains(&step) {
+                    steps.push(step);
+                }
+            });
+            let parent = u32::try_from(number).expect("a number is below MOST, as the limit is");
+            for step in &steps {
+                report.count(step);
+                let (next, breach) = self.rules.apply(&state, *step);
+                if breach.is_some() {
+                    report.verdict = Verdict::Violated(self.trace(&seen.path(number)));
+                    return report;
+                }
+                seen.insert(self.encode(&next), parent);
+            }
+            number += 1;
+        }
+        report
+    }
+
+    fn encode(&self, state: &State) -> u128 {
+        match &self.symmetry {
+            Some(symmetry) => symmetry.canonical(state, &self.layout),
+            None => self.layout.encode(state),
+        }
+    }
+
+    /// What happened on this way, and then the breach.
+    ///
+    /// Each state on the way may have other names than the one before it; the steps are told with the names
+    /// that the clients and nodes had at first.
+    /// Only if a decision depends on names, which is a defect, they change on the way.
+    fn trace(&self, way: &[u128]) -> Trace {
+        let mut trace = Trace::new(self.rules.scope);
+        let mut state = State::default();
+        for (number, encoded) in way.iter().enumerate() {
+            let goal = way.get(number + 1);
+            let leads_there = |next: &State, breach: Option<Breach>| match goal {
+                Some(goal) => breach.is_none() && self.encode(next) == *goal,
+                None => breach.is_some(),
+            };
+            let found = self.first(&state, leads_there).or_else(|| {
+                state = self.layout.decode(*encoded);
+                self.first(&state, leads_there)
+            });
+            let (step, next, breach) = found.expect("the search took this way");
+            trace.push(step, &state, &next, breach);
+            state = next;
+        }
+        trace
+    }
+
+    /// The first step whose consequences are such.
+    fn first(
+        &self,
+        state: &State,
+        is_such: impl Fn(&State, Option<Breach>) -> bool,
+    ) -> Option<(Step, State, Option<Breach>)> {
+        let mut found = None;
+        self.rules.steps(state, |step| {
+            if found.is_none() {
+                let (next, breach) = self.rules.apply(state, step);
+                found = is_such(&next, breach).then_some((step, next, breach));
+            }
+        });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scope;
+    use std::collections::HashSet;
+
+    fn reached(search: &Search) -> HashSet<u128> {
+        let mut seen = Seen::new();
+        search.explore(&mut seen);
+        (0..).map_while(|number| seen.get(number)).collect()
+    }
+
+    fn check(nodes: usize, clients: usize, crashes: u8, proposals: u8) -> Check {
+        Check::new(Scope::new(nodes, clients, crashes, proposals).unwrap())
+    }
+
+    /// Among the states that all names lead to, the search with symmetry reaches each canonical one, and
+    /// nothing else.
+    #[test]
+    fn symmetry_leaves_out_other_names_and_nothing_else() {
+        let checks = [
+            check(3, 3, 0, 1),
+            check(3, 2, 0, 3),
+            check(3, 2, 1, 1),
+            check(3, 1, 2, 1),
+            check(2, 2, 0, 1).without_pruning(),
+            check(3, 1, 1, 1).without_pruning(),
+        ];
+        for check in checks {
+            let with = Search::new(&check);
+            let without = Search::new(&check.without_symmetry());
+            let canonical: HashSet<u128> = reached(&without)
+                .into_iter()
+                .map(|state| with.encode(&with.layout.decode(state)))
+                .collect();
+            assert_eq!(canonical, reached(&with), "{check}");
+        }
+    }
+
+    #[test]
+    fn an_encoding_keeps_the_whole_state() {
+        let checks = [
+            check(3, 2, 1, 1),
+            check(5, 1, 0, 3),
+            check(3, 1, 2, 1).mutation(Mutation::SeedEarly),
+        ];
+        for check in checks {
+            let search = Search::new(&check.without_symmetry());
+            for encoded in reached(&search) {
+                let state = search.layout.decode(encoded);
+                assert_eq!(search.layout.encode(&state), encoded);
+                search.rules.steps(&state, |step| {
+                    let (next, _) = search.rules.apply(&state, step);
+                    let encoded = search.layout.encode(&next);
+                    assert_eq!(search.layout.decode(encoded), next, "{check}: {step:?}");
+                });
+            }
+        }
+    }
+}
