@@ -1,0 +1,80 @@
+//! Explores small worlds of the protocol from the command line; `redlock-model --help` says how.
+
+mod options;
+mod suite;
+
+use std::{
+    env,
+    io::{self, Write},
+    process::ExitCode,
+    time::Instant,
+};
+
+use redlock_model::{Check, Report, Verdict};
+
+use crate::options::Command;
+
+fn main() -> ExitCode {
+    let command = match options::parse(env::args_os().skip(1)) {
+        Ok(command) => command,
+        Err(error) => {
+            eprintln!("redlock-model: {error}");
+            eprintln!("redlock-model --help says what there is");
+            return ExitCode::from(2);
+        }
+    };
+    let mut output = io::stdout().lock();
+    let outcome = match command {
+        Command::Help => write!(output, "{}", options::usage()).map(|()| ExitCode::SUCCESS),
+        Command::One(check) => one(&check, &mut output),
+        Command::Suite(cases) => suite::run(&cases, &mut output),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("redlock-model: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs one check: a breach is a failure, whatever rule was broken to get it.
+fn one(check: &Check, output: &mut impl Write) -> io::Result<ExitCode> {
+    match timed(check, output)?.verdict() {
+        Verdict::Holds => Ok(ExitCode::SUCCESS),
+        Verdict::Violated(trace) => {
+            writeln!(output, "{trace}")?;
+            Ok(ExitCode::FAILURE)
+        }
+        _ => {
+            writeln!(output, "more states than --max-states: nothing is shown")?;
+            Ok(ExitCode::from(3))
+        }
+    }
+}
+
+/// Runs a check, and writes a line about it.
+fn timed(check: &Check, output: &mut impl Write) -> io::Result<Report> {
+    let started = now();
+    let report = check.run();
+    let verdict = match report.verdict() {
+        Verdict::Holds => "holds",
+        Verdict::Violated(_) => "violated",
+        _ => "unfinished",
+    };
+    writeln!(
+        output,
+        "{verdict:<10} {:>9} states {:>10} transitions {:>6.1} s {:>5} MiB  {check}",
+        report.states(),
+        report.transitions(),
+        started.elapsed().as_secs_f64(),
+        report.bytes() >> 20,
+    )?;
+    output.flush()?;
+    Ok(report)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a search took, for its reader only"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,127 @@
+//! What the command line asks for.
+
+use std::{ffi::OsString, fmt};
+
+use redlock_model::{Check, Mutation, Scope};
+
+use crate::suite::{self, Case};
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Help,
+    One(Check),
+    Suite(Vec<Case>),
+}
+
+/// Arguments that ask for nothing there is; said to the user as it is.
+#[derive(Debug)]
+pub(crate) struct BadArguments(String);
+
+impl fmt::Display for BadArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Reads the arguments.
+pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, BadArguments> {
+    let arguments: Vec<String> = arguments
+        .map(|argument| {
+            argument
+                .into_string()
+                .map_err(|argument| BadArguments(format!("{} is not text", argument.display())))
+        })
+        .collect::<Result<_, _>>()?;
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["--help" | "-h"] => Ok(Command::Help),
+        ["--ci"] => Ok(Command::Suite(suite::ci())),
+        ["--nightly"] => Ok(Command::Suite(suite::nightly())),
+        _ => one(&words).map(Command::One),
+    }
+}
+
+/// The check that these options describe.
+fn one(words: &[&str]) -> Result<Check, BadArguments> {
+    let (mut nodes, mut clients, mut crashes, mut proposals) = (3, 2, 0, 3);
+    let (mut mutation, mut limit) = (None, usize::MAX);
+    let (mut symmetry, mut pruning) = (true, true);
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        let mut value = || {
+            let value = words.next().copied();
+            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
+        };
+        match *option {
+            "--nodes" => nodes = number(option, value()?)?,
+            "--clients" => clients = number(option, value()?)?,
+            "--crashes" => crashes = number(option, value()?)?,
+            "--proposals" => proposals = number(option, value()?)?,
+            "--max-states" => limit = number(option, value()?)?,
+            "--mutation" => {
+                let name = value()?;
+                let known: Result<Mutation, _> = name.parse();
+                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
+            }
+            "--no-symmetry" => symmetry = false,
+            "--no-pruning" => pruning = false,
+            "--ci" | "--nightly" | "--help" | "-h" => {
+                return Err(BadArguments(format!("{option} stands alone")));
+            }
+            _ => return Err(BadArguments(format!("there is no option '{option}'"))),
+        }
+    }
+    let scope = Scope::new(nodes, clients, crashes, proposals)
+        .map_err(|error| BadArguments(error.to_string()))?;
+    let mut check = Check::new(scope).limit(limit);
+    if let Some(mutation) = mutation {
+        check = check.mutation(mutation);
+    }
+    if !symmetry {
+        check = check.without_symmetry();
+    }
+    if !pruning {
+        check = check.without_pruning();
+    }
+    Ok(check)
+}
+
+fn number<N: std::str::FromStr>(option: &str, value: &str) -> Result<N, BadArguments> {
+    value
+        .parse()
+        .map_err(|_| BadArguments(format!("{option} needs a whole number, not '{value}'")))
+}
+
+/// What there is.
+pub(crate) fn usage() -> String {
+    let mut mutations = String::new();
+    for mutation in Mutation::ALL {
+        let remark = if mutation.is_safe() { "  (safe)" } else { "" };
+        mutations += &format!("  {mutation}{remark}\n");
+    }
+    format!("{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}{EXIT}")
+}
+
+const USAGE: &str = "\
+usage: redlock-model [OPTIONS]
+       redlock-model --ci | --nightly
+
+Explores all that can happen in a small world, and checks the order of fencing tokens.
+
+  --nodes N         nodes, 3 unless given
+  --clients N       clients, each with one attempt, 2 unless given
+  --crashes N       how often nodes lose their memory, in all, 0 unless given
+  --proposals N     the greatest proposal, 3 unless given
+  --mutation NAME   break a rule
+  --max-states N    give up beyond this number of states
+  --no-symmetry     keep states that differ only in the names of clients and nodes
+  --no-pruning      take every step on its own
+  --ci              what continuous integration runs: half a minute
+  --nightly         larger worlds: a quarter of an hour, and 1.5 GiB of memory
+";
+
+const EXIT: &str = "
+exit status: 0 if tokens keep their order, or a set came out as expected; 1 if not, after the shortest
+way to the breach; 2 for arguments that make no sense; 3 if --max-states ended the search
+";

@@ -1,0 +1,72 @@
+//! The program, as a script sees it.
+
+use std::process::Command;
+
+fn run(arguments: &str) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_redlock-model"))
+        .args(arguments.split_whitespace())
+        .output()
+        .expect("the program was built with its tests");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+#[test]
+fn a_world_in_which_tokens_keep_their_order_is_a_success() {
+    let (code, output, _) = run("--nodes 3 --clients 2 --crashes 0 --proposals 2");
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.starts_with("holds "), "{output}");
+    assert!(
+        output.contains(" states ") && output.contains(" transitions "),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_breach_is_a_failure_with_the_way_to_it() {
+    let (code, output, _) = run("--mutation no-write-back");
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("  1. A starts"), "{output}");
+    assert!(output.contains("both finished with token"), "{output}");
+}
+
+#[test]
+fn an_unfinished_search_is_neither() {
+    let (code, output, _) = run("--max-states 100");
+    assert_eq!(code, Some(3), "{output}");
+}
+
+#[test]
+fn the_help_names_every_mutation() {
+    let (code, output, _) = run("--help");
+    assert_eq!(code, Some(0));
+    for mutation in redlock_model::Mutation::ALL {
+        assert!(output.contains(mutation.name()), "{mutation}");
+    }
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_named() {
+    let cases = [
+        ("--nodes", "--nodes needs a value"),
+        ("--nodes many", "--nodes needs a whole number, not 'many'"),
+        ("--nodes 0", "nodes must be from 1 to 5, not 0"),
+        ("--clients 9", "clients must be from 1 to 4, not 9"),
+        ("--crashes 300", "--crashes needs a whole number, not '300'"),
+        ("--mutation none", "there is no mutation 'none'"),
+        ("--fast", "there is no option '--fast'"),
+        ("3 2", "there is no option '3'"),
+        ("--ci --nodes 3", "--ci stands alone"),
+    ];
+    for (arguments, complaint) in cases {
+        let (code, output, error) = run(arguments);
+        assert_eq!(code, Some(2), "{arguments}: {output}");
+        assert!(error.contains(complaint), "{arguments}: {error}");
+        assert!(error.contains("--help"), "{arguments}: {error}");
+        assert!(output.is_empty(), "{arguments}: {output}");
+    }
+}
