@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test of the workspace, on real servers.
+//! `cargo xtask test`: every test of the workspace, on real servers, and the searches for violations.
 
 use std::ffi::OsString;
 
@@ -15,6 +15,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
     eprintln!("== server: {}", server.path().display());
     // Without `--workspace` cargo means all of it too, and a `-p` among the arguments can narrow it.
     let command = if arguments.is_empty() {
+        searches()?;
         "test --locked --workspace --all-features"
     } else {
         "test --all-features"
@@ -25,3 +26,13 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
         .variable(SERVER_VARIABLE, server.path())
         .run_last()
 }
+
+/// The simulation of the protocol and the exhaustive model, which are worth optimising for.
+fn searches() -> Result<(), Failed> {
+    Step::cargo("simulation", SIMULATION).run()?;
+    Step::cargo("model", MODEL).run()
+}
+
+const SIMULATION: &str = "run --locked --release --package redlock-sim -- --seeds 20000";
+
+const MODEL: &str = "run --locked --release --package redlock-model -- --ci";

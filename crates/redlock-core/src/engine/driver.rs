@@ -222,7 +222,8 @@ impl Driver {
                     node,
                     round,
                     request,
-                } => self.gather(node, round, request),
+                    connection,
+                } => self.gather(node, round, request, connection),
                 Effect::Acquired {
                     id,
                     deadline,
@@ -263,7 +264,7 @@ impl Driver {
         }
     }
 
-    fn gather(&mut self, node: usize, round: u64, request: Request) {
+    fn gather(&mut self, node: usize, round: u64, request: Request, connection: u64) {
         // Up to when a release is worth delivering: the key has ended by itself then.
         let owed_until = match &request {
             Request::Lock {
@@ -275,6 +276,7 @@ impl Driver {
         self.outboxes[node].gathered.push(Op {
             request,
             round,
+            connection,
             owed_until,
             repeated: false,
         });

@@ -44,6 +44,8 @@ pub(super) struct Op {
     pub(super) request: Request,
     /// The round that wants to know what becomes of it.
     pub(super) round: u64,
+    /// Which connection it is meant for.
+    pub(super) connection: u64,
     /// For a release: until when it is worth making, should it fail at first.
     pub(super) owed_until: Option<Instant>,
     /// It has failed before.
@@ -90,6 +92,8 @@ pub(super) struct Link {
     pub(super) entropy: Source,
     pub(super) state: watch::Sender<LinkState>,
     pub(super) owed: Owed,
+    /// How many connections there were.
+    pub(super) connections: u64,
 }
 
 impl Link {
@@ -106,6 +110,7 @@ impl Link {
                     answer,
                     sent,
                 }) => {
+                    self.connections += 1;
                     self.tell(What::Connected { answer, sent });
                     if let LinkState::Down(_) = self.state.send_replace(LinkState::Up) {
                         tracing::info!(node = %self.node.name(), "node is back");
@@ -199,7 +204,7 @@ impl Link {
                     biased;
                     Some((id, answer)) = flow.calls.next() => self.answer(&mut flow, id, answer).err(),
                     ops = self.ops.recv() => {
-                        flow.push(ops?);
+                        flow.push(self.for_this_connection(ops?));
                         None
                     }
                     () = sleep_until(next_check) => self.given_up(&flow),
@@ -214,6 +219,18 @@ impl Link {
                 return Some(reason);
             }
         }
+    }
+
+    /// Requests that were meant for an earlier connection, in the form that this one needs.
+    ///
+    /// The driver may not know yet that the connection is another.
+    fn for_this_connection(&self, mut ops: Vec<Op>) -> Vec<Op> {
+        for op in &mut ops {
+            if op.connection != self.connections {
+                op.request = op.request.clone().over_another_connection();
+            }
+        }
+        ops
     }
 
     /// Sends what can be sent; an error is the reason why the connection is of no more use.

@@ -61,6 +61,7 @@ pub(crate) fn start(
                 .map_or(Source::System, |seed| Source::Seed(!seed ^ index as u64)),
             state,
             owed: Owed::default(),
+            connections: 0,
         });
     }
     let handles = handle.downgrade();

@@ -36,7 +36,8 @@ use crate::{
 ///
 /// Two things are asked of the driver:
 ///
-/// * requests to one node are sent in the order of their effects, over one connection at a time;
+/// * requests to one node are sent in the order of their effects, over one connection at a time, and those meant
+///   for another connection in the form that this needs;
 /// * what became of each request is told exactly once, and an error that says it was not executed is a
 ///   promise.
 pub struct Client<E> {
@@ -44,6 +45,8 @@ pub struct Client<E> {
     entropy: E,
     electorate: Electorate,
     links: Vec<Link>,
+    /// How many connections there were to each node.
+    connections: Vec<u64>,
     watches: Vec<Watch>,
     /// The greatest counter seen, by shard.
     counters: Vec<u64>,
@@ -113,6 +116,11 @@ pub enum Effect {
         round: u64,
         /// The request.
         request: Request,
+        /// Which of the connections to the node it is meant for, by their number, from 1.
+        ///
+        /// Over any other it must be sent as [`Request::over_another_connection`] makes it: what it follows may
+        /// still be on its way.
+        connection: u64,
     },
     /// An acquisition has won a lease, which goes by the same number.
     Acquired {
@@ -247,6 +255,7 @@ impl<E: Entropy> Client<E> {
             config,
             entropy,
             links: vec![Link::Connecting; nodes],
+            connections: vec![0; nodes],
             watches: (0..nodes).map(|_| Watch::default()).collect(),
             counters: vec![0; usize::from(Shard::COUNT)],
             acquisitions: BTreeMap::new(),
@@ -485,6 +494,7 @@ impl<E: Entropy> Client<E> {
             node,
             round,
             request,
+            connection: self.connections[node],
         });
     }
 

@@ -28,6 +28,7 @@ impl<E: Entropy> Client<E> {
     /// `sent`.
     pub fn on_connected(&mut self, node: usize, answer: Answer, sent: Instant, now: Now) {
         self.links[node] = Link::Up;
+        self.connections[node] += 1;
         if let Some(standing) = answer.standing {
             self.on_standing(node, standing, sent, now);
         }
