@@ -52,7 +52,7 @@ pub(super) enum RoundKind {
     /// Every node is asked for its counters, to bless those that do not vote.
     Bless { survey: Survey, ask: Ask },
     /// Nodes are told to vote.
-    Open { ask: Option<Ask> },
+    Open { ask: Option<Ask>, nodes: Vec<usize> },
 }
 
 /// Why a request has no reply.

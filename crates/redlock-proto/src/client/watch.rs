@@ -19,6 +19,8 @@ pub(super) struct Watch {
     surveying: bool,
     /// How often none was found.
     surveys: u32,
+    /// Not to be looked for again before this.
+    survey_after: Instant,
     /// What was last told of it.
     told: Option<Result<(), NotAVote>>,
 }
@@ -68,6 +70,7 @@ impl<E: Entropy> Client<E> {
         let watch = &mut self.watches[node];
         if let Some(MarkState::Aged { since }) = self.electorate.state(node)
             && !watch.surveying
+            && now.clock >= watch.survey_after
         {
             watch.surveying = true;
             let since = *since;
@@ -121,10 +124,9 @@ impl<E: Entropy> Client<E> {
 
     /// A node that was told to vote has answered.
     pub(super) fn opened(&mut self, id: u64, node: usize, reply: Option<&Reply>, now: Now) {
-        let watch = &mut self.watches[node];
-        watch.surveying = false;
+        self.survey_over(node, now);
         if reply == Some(&Reply::Done) {
-            watch.surveys = 0;
+            self.watches[node].surveys = 0;
             self.electorate.on_opened(node);
         }
         if self.rounds.get(&id).is_some_and(|round| round.open == 0) {
@@ -135,11 +137,26 @@ impl<E: Entropy> Client<E> {
     /// Nodes that were told to vote have answered, as far as they will.
     pub(super) fn opening_over(&mut self, id: u64, now: Now) {
         self.decided(id);
-        if let Some(round) = self.rounds.remove(&id)
-            && let RoundKind::Open { ask: Some(ask) } = round.kind
-        {
-            let answers = self.standing(now);
-            self.effects.push_back(Effect::Blessed { ask, answers });
+        let Some(round) = self.rounds.remove(&id) else {
+            return;
+        };
+        if let RoundKind::Open { ask, nodes } = round.kind {
+            nodes
+                .into_iter()
+                .for_each(|node| self.survey_over(node, now));
+            if let Some(ask) = ask {
+                let answers = self.standing(now);
+                self.effects.push_back(Effect::Blessed { ask, answers });
+            }
+        }
+    }
+
+    /// A search for a node's floor has ended; if it votes still not, the next one is not begun at once.
+    fn survey_over(&mut self, node: usize, now: Now) {
+        let pause = self.config.space.quarantine().step() / 2;
+        if let Some(watch) = self.watches.get_mut(node) {
+            watch.surveying = false;
+            watch.survey_after = now.clock + pause;
         }
     }
 
@@ -179,8 +196,7 @@ impl<E: Entropy> Client<E> {
             false => survey.floor(),
         };
         let Some(floor) = floor.filter(|_| fresh) else {
-            watch.surveying = false;
-            return;
+            return self.survey_over(node, now);
         };
         let floor = match floor {
             Floor::Known(floor) => floor,
@@ -191,7 +207,8 @@ impl<E: Entropy> Client<E> {
             }
         };
         let limit = self.config.node_timeout;
-        let round = self.start_round(RoundKind::Open { ask: None }, limit, now);
+        let nodes = vec![node];
+        let round = self.start_round(RoundKind::Open { ask: None, nodes }, limit, now);
         let verb = NodeVerb::Open {
             floor,
             since,
@@ -204,22 +221,28 @@ impl<E: Entropy> Client<E> {
     fn open_all(&mut self, survey: &Survey, ask: Ask, now: Now) {
         let floor = stand_in(survey.greatest(), now);
         let limit = self.config.node_timeout;
-        let round = self.start_round(RoundKind::Open { ask: Some(ask) }, limit, now);
-        let mut told = 0;
-        for node in 0..self.config.quorum.nodes() {
-            let since = match self.electorate.state(node) {
-                Some(MarkState::Aged { since } | MarkState::Quarantined { since, .. }) => *since,
-                _ => continue,
-            };
+        let since = |node| match self.electorate.state(node) {
+            Some(MarkState::Aged { since } | MarkState::Quarantined { since, .. }) => Some(*since),
+            _ => None,
+        };
+        let told: Vec<(usize, NodeTime)> = (0..self.config.quorum.nodes())
+            .filter_map(|node| Some((node, since(node)?)))
+            .collect();
+        let kind = RoundKind::Open {
+            ask: Some(ask),
+            nodes: told.iter().map(|(node, _)| *node).collect(),
+        };
+        let round = self.start_round(kind, limit, now);
+        for (node, since) in &told {
+            let (node, since) = (*node, *since);
             let verb = NodeVerb::Open {
                 floor,
                 since,
                 bless: true,
             };
             self.send(node, round, Request::Node(verb));
-            told += 1;
         }
-        if told == 0 {
+        if told.is_empty() {
             self.opening_over(round, now);
         }
     }
