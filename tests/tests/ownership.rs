@@ -79,14 +79,13 @@ async fn s21_a_release_by_one_that_knows_nothing_of_its_loss_changes_nothing_eit
         end_on_a_majority(&nodes, &["DEL", KEY]).await;
         let next = hold(&second).await;
         let before = keys(&nodes);
-        let comparisons = nodes.calls_in_all("get");
+        let comparisons = nodes.calls_in_all("mget");
         match dropped {
             true => drop(lost),
             // The key that it asks to be gone is gone, so there is nothing to complain of.
             false => lost.release().await.unwrap(),
         }
-        let look = || nodes.calls_in_all("get");
-        // Our own looks at the keys count too, so they come after this.
+        let look = || nodes.calls_in_all("mget");
         eventually("all are told", TTL / 10, look, |all| {
             *all >= comparisons + 5
         })
