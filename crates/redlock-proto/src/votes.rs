@@ -156,17 +156,16 @@ impl Votes {
 
     /// How long until the remaining times that nodes reported allow a majority again.
     ///
-    /// Nodes that granted count as free, since a failed round frees them; nodes that gave no answer
-    /// count as never.
+    /// Nodes that granted count as free, since a failed round frees them; those in quarantine are free
+    /// when they vote again, and nodes that gave no answer, or do not vote for another reason, count as never.
     pub fn majority_free_in(&self) -> Option<Duration> {
         let mut free_in: Vec<Duration> = self
             .cast
             .iter()
             .filter_map(|vote| match vote {
-                Vote::Cast(
-                    Outcome::Granted { .. } | Outcome::NotAVote { .. } | Outcome::Missing,
-                ) => Some(Duration::ZERO),
+                Vote::Cast(Outcome::Granted { .. } | Outcome::Missing) => Some(Duration::ZERO),
                 Vote::Cast(Outcome::Refused { remaining }) => *remaining,
+                Vote::Cast(Outcome::NotAVote { ready_in }) => *ready_in,
                 _ => None,
             })
             .collect();
@@ -230,6 +229,15 @@ mod tests {
             None
         );
         assert_eq!(ms(votes(&[held(1_000), REFUSED, REFUSED])), None);
+    }
+
+    #[test]
+    fn l08_a_majority_in_quarantine_is_not_free_before_it_votes() {
+        let free_in = |outcomes: &[Outcome]| votes(outcomes).majority_free_in();
+        let nine = Some(Duration::from_secs(9));
+        assert_eq!(free_in(&[QUARANTINED, QUARANTINED, GRANTED]), nine);
+        let unfit = Outcome::NotAVote { ready_in: None };
+        assert_eq!(free_in(&[unfit, unfit, GRANTED]), None);
     }
 
     #[test]
