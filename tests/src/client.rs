@@ -1,6 +1,57 @@
 use std::time::Duration;
 
-use redlock_core::{NodeConfig, Redlock, RedlockBuilder};
+use redlock_core::{NodeAnswer, NodeConfig, NodeReport, Redlock, RedlockBuilder};
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use crate::now;
+
+/// How a client reaches its nodes.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Connect {
+    /// The nodes' URLs.
+    pub nodes: Vec<String>,
+    /// The time to live.
+    pub ttl: Duration,
+    /// The longest time to live, by which nodes know how long they must not vote after they forgot something.
+    pub max_ttl: Duration,
+    /// Whether it vouches for the nodes, so that they vote at once.
+    pub vouches: bool,
+}
+
+impl Connect {
+    /// Connects to these nodes, which were started for this test, so that it can vouch for them.
+    pub fn to(nodes: Vec<String>, ttl: Duration) -> Self {
+        Self {
+            nodes,
+            ttl,
+            max_ttl: LONGEST,
+            vouches: true,
+        }
+    }
+
+    /// As it was described, with other settings at their defaults.
+    pub fn builder(&self) -> RedlockBuilder {
+        builder(&self.nodes, self.ttl).max_ttl(self.max_ttl)
+    }
+
+    /// A client that is connected to a majority of the nodes.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be built.
+    pub async fn client(&self) -> Redlock {
+        match self.builder().build().await {
+            Ok(client) => {
+                if self.vouches {
+                    client.dangerous_bless().await;
+                }
+                client
+            }
+            Err(error) => panic!("the client could not be built: {error}"),
+        }
+    }
+}
 
 /// A client of these nodes, with their other settings left at their defaults.
 pub fn builder<N: Into<NodeConfig>>(
@@ -29,4 +80,26 @@ pub async fn client<N: Into<NodeConfig>>(
     }
 }
 
+/// Waits until so many nodes vote, and no more.
+///
+/// # Panics
+///
+/// If others do after `limit`.
+pub async fn voting(redlock: &Redlock, nodes: usize, limit: Duration) {
+    let until = now() + limit;
+    loop {
+        let reports = redlock.node_reports().await;
+        let votes = |report: &&NodeReport| report.answer == NodeAnswer::Reachable;
+        if reports.iter().filter(votes).count() == nodes {
+            return;
+        }
+        assert!(
+            now() < until,
+            "not {nodes} nodes vote within {limit:?}: {reports:#?}"
+        );
+        sleep(POLL).await;
+    }
+}
+
+const POLL: Duration = Duration::from_millis(5);
 const LONGEST: Duration = Duration::from_secs(60);

@@ -41,6 +41,8 @@ pub struct Event {
     pub process: u32,
     /// The lease, among those of its process.
     pub lease: u64,
+    /// Its fencing token.
+    pub token: u64,
 }
 
 impl Event {
@@ -56,6 +58,7 @@ impl Event {
             key: lease.key().as_str().to_owned(),
             process: std::process::id(),
             lease: id,
+            token: lease.token().get(),
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Hold {
     pub from: Duration,
     /// The last moment.
     pub to: Duration,
+    /// The fencing token.
+    pub token: u64,
 }
 
 /// Two holds of one key at once: what must never be.
@@ -68,13 +70,27 @@ impl History {
         holds(&self.events())
     }
 
-    /// Checks that no two holds of a key overlap; returns the holds.
+    /// Every hold that began before another of its key was over.
+    pub fn overlaps(&self) -> Vec<Overlap> {
+        overlaps(&self.holds())
+    }
+
+    /// Checks that no two holds of a key overlap and that each has a greater fencing token than the one before;
+    /// returns the holds.
     ///
     /// # Panics
     ///
-    /// If two do.
+    /// If two do, or one has not.
     pub fn assert_exclusive(&self) -> Vec<Hold> {
         let holds = self.holds();
+        let disordered = disorder(&holds);
+        assert!(
+            disordered.is_empty(),
+            "{} of {} tokens are no greater than the one before; the first: {}",
+            disordered.len(),
+            holds.len(),
+            disordered[0]
+        );
         let overlaps = overlaps(&holds);
         assert!(
             overlaps.is_empty(),
@@ -93,14 +109,23 @@ impl Default for History {
     }
 }
 
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            owner,
+            from,
+            to,
+            token,
+            ..
+        } = self;
+        write!(f, "{owner:?} from {from:?} to {to:?} with token {token}")
+    }
+}
+
 impl fmt::Display for Overlap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first, second } = self;
-        write!(
-            f,
-            "{}: {:?} from {:?} to {:?}, and {:?} from {:?} to {:?}",
-            first.key, first.owner, first.from, first.to, second.owner, second.from, second.to
-        )
+        write!(f, "{}: {first}, and {second}", first.key)
     }
 }
 
@@ -123,6 +148,7 @@ fn holds(events: &[Event]) -> Vec<Hold> {
             owner,
             from: event.at,
             to: event.at,
+            token: event.token,
         });
         hold.from = hold.from.min(event.at);
         hold.to = hold.to.max(event.at);
@@ -151,6 +177,23 @@ fn overlaps(holds: &[Hold]) -> Vec<Overlap> {
     overlaps
 }
 
+/// Every hold whose token is no greater than that of the hold of its key before it.
+fn disorder(holds: &[Hold]) -> Vec<Overlap> {
+    let mut greatest: BTreeMap<&str, &Hold> = BTreeMap::new();
+    let mut disorder = Vec::new();
+    for hold in holds {
+        if let Some(before) = greatest.get(&*hold.key).filter(|b| b.token >= hold.token) {
+            disorder.push(Overlap {
+                first: (*before).clone(),
+                second: hold.clone(),
+            });
+            continue;
+        }
+        greatest.insert(&hold.key, hold);
+    }
+    disorder
+}
+
 #[cfg(test)]
 mod tests {
     use std::{fs::File, io::Write};
@@ -168,6 +211,7 @@ mod tests {
             key: key.to_owned(),
             process,
             lease,
+            token: lease,
         }
     }
 
@@ -224,6 +268,16 @@ mod tests {
         assert_eq!(found(&[paused.clone(), hold(2, "a", 300, 400)]), 0);
         paused[1].until += Duration::from_nanos(1);
         assert_eq!(found(&[paused, hold(2, "a", 300, 400)]), 1);
+    }
+
+    #[test]
+    fn a_token_that_is_not_greater_than_the_one_before_is_found() {
+        let mut holds =
+            holds(&[hold(1, "a", 0, 5), hold(2, "a", 7, 9), hold(1, "b", 1, 2)].concat());
+        assert_eq!(disorder(&holds), []);
+        let later = holds.iter_mut().find(|hold| hold.from.as_nanos() == 7);
+        later.expect("it is there").token = 0;
+        assert_eq!(disorder(&holds).len(), 1);
     }
 
     #[test]

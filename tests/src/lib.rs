@@ -18,10 +18,11 @@ mod patience;
 mod process;
 mod proxy;
 mod random;
+mod relay;
 mod work;
 
 pub use self::{
-    client::{builder, client},
+    client::{Connect, builder, client, voting},
     clock::now,
     event::{Event, HistoryWriter, Moment},
     history::{History, Hold, Overlap},
@@ -31,5 +32,6 @@ pub use self::{
     process::ClientProcess,
     proxy::{Proxies, Proxy},
     random::Random,
+    relay::Relay,
     work::{HoldWork, Load, LoadSummary, Work, work},
 };

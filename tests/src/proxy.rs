@@ -3,7 +3,10 @@
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,7 +17,7 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
     select,
-    sync::{Notify, mpsc},
+    sync::{Notify, mpsc, watch},
     task::JoinSet,
     time::{Instant, sleep, sleep_until},
 };
@@ -32,12 +35,16 @@ pub struct Proxy {
 
 #[derive(Debug)]
 struct State {
-    server: SocketAddr,
     faults: Mutex<Faults>,
+    /// How many connections there were so far.
+    connections: AtomicU64,
+    /// Requests on connections with smaller numbers are kept back.
+    kept_back: watch::Sender<u64>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Faults {
+    server: SocketAddr,
     request_delay: Duration,
     reply_delay: Duration,
     /// The reply to a request with this word in it is lost, and the connection with it.
@@ -54,9 +61,17 @@ impl Proxy {
     pub async fn start(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let state = Arc::new(State {
+        let faults = Faults {
             server,
-            faults: Mutex::default(),
+            request_delay: Duration::ZERO,
+            reply_delay: Duration::ZERO,
+            cut_after: None,
+            cuts: 0,
+        };
+        let state = Arc::new(State {
+            faults: Mutex::new(faults),
+            connections: AtomicU64::new(0),
+            kept_back: watch::Sender::new(0),
         });
         let mut connections = JoinSet::new();
         connections.spawn(accept(listener, Arc::clone(&state)));
@@ -80,6 +95,22 @@ impl Proxy {
     /// Each reply takes this much longer from now on.
     pub fn delay_replies(&self, delay: Duration) {
         self.state.faults().reply_delay = delay;
+    }
+
+    /// Keeps back what is requested on the connections that stand now; later connections pass everything on.
+    pub fn hold_requests(&self) {
+        let connections = self.state.connections.load(Ordering::SeqCst);
+        self.state.kept_back.send_replace(connections);
+    }
+
+    /// Lets through what was kept back, though whoever sent it may have hung up long ago.
+    pub fn let_through(&self) {
+        self.state.kept_back.send_replace(0);
+    }
+
+    /// Connections that are made from now on lead to `server`, as an address that moves after a failover.
+    pub fn lead_to(&self, server: SocketAddr) {
+        self.state.faults().server = server;
     }
 
     /// Once: lets a request with `word` in it through, and loses its reply and the connection.
@@ -141,14 +172,16 @@ impl State {
 async fn accept(listener: TcpListener, state: Arc<State>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        connections.spawn(pass(client, Arc::clone(&state)));
+        let number = state.connections.fetch_add(1, Ordering::SeqCst);
+        connections.spawn(pass(client, number, Arc::clone(&state)));
         while connections.try_join_next().is_some() {}
     }
 }
 
 /// Serves one connection until both of its sides are done or it is cut.
-async fn pass(client: TcpStream, state: Arc<State>) {
-    let Ok(server) = TcpStream::connect(state.server).await else {
+async fn pass(client: TcpStream, number: u64, state: Arc<State>) {
+    let address = state.faults().server;
+    let Ok(server) = TcpStream::connect(address).await else {
         return;
     };
     // A proxy that gathers small packets would add delays of its own.
@@ -162,6 +195,7 @@ async fn pass(client: TcpStream, state: Arc<State>) {
         from_client,
         to_server,
         || state.faults().request_delay,
+        Some((number, state.kept_back.subscribe())),
         |request| {
             if state.is_cut(request) {
                 cut.notify_one();
@@ -173,7 +207,7 @@ async fn pass(client: TcpStream, state: Arc<State>) {
         select! {
             biased;
             () = cut.notified() => sleep(EXECUTION).await,
-            () = stream(from_server, to_client, || state.faults().reply_delay, |_| ()) => return,
+            () = stream(from_server, to_client, || state.faults().reply_delay, None, |_| ()) => return,
         }
         severed.notify_one();
     };
@@ -184,15 +218,19 @@ async fn pass(client: TcpStream, state: Arc<State>) {
     }
 }
 
+/// A connection's number, and below which one it is kept back.
+type Gate = (u64, watch::Receiver<u64>);
+
 /// Passes bytes on in their order, each after the delay that was set when it arrived.
 async fn stream(
     from: OwnedReadHalf,
     to: OwnedWriteHalf,
     delay: impl Fn() -> Duration,
+    gate: Option<Gate>,
     look: impl Fn(&[u8]),
 ) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    tokio::join!(take(from, sender, delay), deliver(to, receiver, look));
+    tokio::join!(take(from, sender, delay), deliver(to, receiver, gate, look));
 }
 
 async fn take(
@@ -212,10 +250,15 @@ async fn take(
 async fn deliver(
     mut to: OwnedWriteHalf,
     mut under_way: mpsc::UnboundedReceiver<(Instant, Vec<u8>)>,
+    mut gate: Option<Gate>,
     look: impl Fn(&[u8]),
 ) {
     while let Some((at, part)) = under_way.recv().await {
         sleep_until(at).await;
+        if let Some((number, kept_back)) = &mut gate {
+            // The proxy, which opens the gate, is gone only when this is.
+            let _ = kept_back.wait_for(|below| *number >= *below).await;
+        }
         look(&part);
         // Whoever hung up misses it; the other side must not be kept waiting for room.
         let _ = to.write_all(&part).await;

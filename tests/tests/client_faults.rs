@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, AcquireOptions, Renewal, Wait};
 use redlock_tests::{
-    ClientProcess, Event, History, HistoryWriter, HoldWork, Moment, Nodes, Work, client,
+    ClientProcess, Connect, Event, History, HistoryWriter, HoldWork, Moment, Nodes, Work, client,
     eventually, now,
 };
 
@@ -14,13 +14,8 @@ const TTL: Duration = Duration::from_secs(2);
 
 /// A process that holds the lease, and has renewed it at least once.
 async fn holder(nodes: &Nodes, history: &History) -> ClientProcess {
-    let work = HoldWork {
-        history: history.file("holder"),
-        nodes: nodes.urls(),
-        key: "a".to_owned(),
-        ttl: TTL,
-        period: Duration::from_millis(50),
-    };
+    let connect = Connect::to(nodes.urls(), TTL);
+    let work = HoldWork::new(history.file("holder"), connect, "a");
     let holder = ClientProcess::start(CLIENT, &Work::Hold(work));
     let valid_until = || (first_valid_until(history), valid_until(history));
     eventually("a renewal", TTL * 5, valid_until, |(first, last)| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_tests::{ClientProcess, History, Load, LoadSummary, Nodes, Work};
+use redlock_tests::{ClientProcess, Connect, History, Load, LoadSummary, Nodes, Work};
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const ACQUISITIONS: i64 = 10_000;
@@ -14,13 +14,12 @@ async fn ten_thousand_holds_of_two_processes_never_overlap() {
     let clients = ["one", "two"].map(|name| {
         let load = Load {
             history: history.file(name),
-            nodes: nodes.urls(),
+            connect: Connect::to(nodes.urls(), Duration::from_secs(5)),
             tasks: 64,
             keys: 4,
             acquisitions: ACQUISITIONS / 2,
             at_least: Duration::ZERO,
             at_most: Duration::from_secs(60),
-            ttl: Duration::from_secs(5),
             wait: Duration::from_secs(20),
             hold: Duration::from_millis(2),
             rest: Duration::from_millis(150),

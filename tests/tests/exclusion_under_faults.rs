@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use redlock_sandbox::{Persistence, ServerOptions};
 use redlock_tests::{
-    ClientProcess, History, Hold, Load, LoadSummary, Nodes, Work, eventually, now,
+    ClientProcess, Connect, History, Hold, Load, LoadSummary, Nodes, Work, eventually, now,
 };
 use tokio::time::sleep;
 
@@ -22,14 +22,13 @@ async fn crashes_hangs_and_cancelled_callers_cost_neither_exclusion_nor_time() {
     let clients = ["one", "two"].map(|name| {
         let load = Load {
             history: history.file(name),
-            nodes: nodes.urls(),
+            connect: Connect::to(nodes.urls(), TTL),
             tasks: 64,
             keys: 4,
             acquisitions: ACQUISITIONS / 2,
             // Longer than the faults last.
             at_least: Duration::from_secs(12),
             at_most: Duration::from_secs(90),
-            ttl: TTL,
             wait: Duration::from_secs(10),
             hold: Duration::from_millis(2),
             rest: Duration::from_millis(60),

@@ -1,10 +1,10 @@
 use std::{future::poll_fn, path::PathBuf, pin::pin, time::Duration};
 
-use redlock_core::AcquireOptions;
+use redlock_core::{AcquireOptions, Wait};
 use serde::{Deserialize, Serialize};
 use tokio::time::interval;
 
-use crate::{Event, HistoryWriter, Moment, client};
+use crate::{Connect, Event, HistoryWriter, Moment};
 
 /// Acquires one lease and works under it until it is lost.
 ///
@@ -13,24 +13,41 @@ use crate::{Event, HistoryWriter, Moment, client};
 pub struct HoldWork {
     /// The file for its history.
     pub history: PathBuf,
-    /// The nodes' URLs.
-    pub nodes: Vec<String>,
+    /// The nodes; the lease is renewed for as long as the process lives.
+    pub connect: Connect,
     /// The resource.
     pub key: String,
-    /// The time to live; the lease is renewed for as long as the process lives.
-    pub ttl: Duration,
+    /// How long it waits for the lease.
+    pub wait: Duration,
+    /// How long the resource rests if this process is killed.
+    pub lock_delay: Duration,
     /// How often the work wakes up.
     pub period: Duration,
 }
 
 impl HoldWork {
+    /// Holds `key` over these nodes and looks at its lease twenty times a second.
+    pub fn new(history: PathBuf, connect: Connect, key: &str) -> Self {
+        Self {
+            history,
+            connect,
+            key: key.to_owned(),
+            wait: Duration::from_secs(5),
+            lock_delay: Duration::ZERO,
+            period: Duration::from_millis(50),
+        }
+    }
+
     pub(super) async fn run(self) -> String {
         let history = HistoryWriter::open(&self.history).expect("the history can be opened");
-        let redlock = client(&self.nodes, self.ttl).await;
+        let redlock = self.connect.client().await;
+        let options = AcquireOptions::new()
+            .wait(Wait::UpTo(self.wait))
+            .lock_delay(self.lock_delay);
         let guard = redlock
-            .acquire_with(&self.key, AcquireOptions::new())
+            .acquire_with(&self.key, options)
             .await
-            .unwrap_or_else(|error| panic!("nobody else wants the lease: {error}"));
+            .unwrap_or_else(|error| panic!("nobody else holds it for so long: {error}"));
         let lease = guard.lease();
         history.write(&Event::of(lease, 0, Moment::Acquired));
         let mut ticks = interval(self.period);

@@ -15,15 +15,15 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{Event, HistoryWriter, Moment, Random, client, now, polled};
+use crate::{Connect, Event, HistoryWriter, Moment, Random, now, polled};
 
 /// Acquires, holds for a moment and releases, again and again, from many tasks.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Load {
     /// The file for its history.
     pub history: PathBuf,
-    /// The nodes' URLs.
-    pub nodes: Vec<String>,
+    /// The nodes, and the time to live.
+    pub connect: Connect,
     /// How many tasks there are.
     pub tasks: usize,
     /// How many resources there are; each acquisition is of one at random.
@@ -34,8 +34,6 @@ pub struct Load {
     pub at_least: Duration,
     /// After how long they end even so.
     pub at_most: Duration,
-    /// The time to live.
-    pub ttl: Duration,
     /// How long an acquire waits.
     pub wait: Duration,
     /// A hold lasts up to this long, at random.
@@ -67,7 +65,7 @@ pub struct LoadSummary {
 
 impl Load {
     pub(super) async fn run(self) -> LoadSummary {
-        let redlock = client(&self.nodes, self.ttl).await;
+        let redlock = self.connect.client().await;
         let shared = Arc::new(Shared {
             history: HistoryWriter::open(&self.history).expect("the history can be opened"),
             left: AtomicI64::new(self.acquisitions),
@@ -128,9 +126,7 @@ impl Task {
     async fn step(&mut self) {
         let load = &self.shared.load;
         let key = format!("key-{}", self.random.below(load.keys));
-        let options = AcquireOptions::new()
-            .ttl(load.ttl)
-            .wait(Wait::UpTo(load.wait));
+        let options = AcquireOptions::new().wait(Wait::UpTo(load.wait));
         let redlock = self.redlock.clone();
         let acquire = redlock.acquire_with(key, options);
         let started = now();
