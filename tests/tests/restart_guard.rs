@@ -6,13 +6,12 @@
 
 use std::time::Duration;
 
+use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, NotAVote, Wait};
 use redlock_sandbox::{Persistence, ServerOptions};
 use redlock_tests::{
     ClientProcess, Connect, History, Hold, HoldWork, Moment, Nodes, Proxy, Relay, Work, eventually,
-    now, within,
+    now, voting, within,
 };
-
-use redlock_core::{AcquireOptions, NodeAnswer, NotAVote, Redlock, Wait};
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const KEY: &str = "{redlock}:lock:a";
@@ -100,7 +99,7 @@ impl Masters {
         let address = Proxy::start(nodes[FORGETFUL].address()).await.unwrap();
         let masters = Self { nodes, address };
         let operator = masters.connect(Second::Naive).client().await;
-        eventually_voting(&operator, 5).await;
+        voting(&operator, 5, SOON).await;
         operator.close().await;
         match fault {
             Fault::StaleSnapshot => drop(masters.nodes.ask(FORGETFUL, &["SAVE"])),
@@ -231,20 +230,6 @@ async fn holds_with_the_guard(fault: Fault) {
     assert!(waited < MAX_TTL * 2, "{guarded:?}");
 }
 
-async fn eventually_voting(redlock: &Redlock, nodes: usize) {
-    let vote = async {
-        loop {
-            let reports = redlock.node_reports().await;
-            let voting = reports.iter().filter(|r| r.answer == NodeAnswer::Reachable);
-            if voting.count() == nodes {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    within("the nodes vote", SOON * 2, vote).await;
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s15_a_master_that_crashed_and_forgot_lets_no_second_holder_in() {
     breaks_without_the_guard_only(Fault::Crash).await;
@@ -283,7 +268,7 @@ async fn s15_a_restart_behind_a_connection_that_stays_is_noticed_all_the_same() 
         ..Connect::to(relays.iter().map(Relay::url).collect(), MAX_TTL)
     };
     let redlock = connect.client().await;
-    eventually_voting(&redlock, 3).await;
+    voting(&redlock, 3, SOON).await;
     let other_nodes = [nodes[0].url(), nodes[1].url(), NOWHERE[0].to_owned()];
     connect.nodes = other_nodes.into();
     connect.vouches = false;
@@ -323,11 +308,7 @@ async fn a_first_start_waits_for_the_quarantine_unless_somebody_vouches() {
     let redlock = connect.client().await;
     let error = redlock.try_acquire("a").await.unwrap_err();
     println!("{error}");
-    assert_eq!(
-        error.kind(),
-        redlock_core::AcquireErrorKind::Quarantined,
-        "{error}"
-    );
+    assert_eq!(error.kind(), AcquireErrorKind::Quarantined, "{error}");
     let ready_in = error.ready_in().expect("it says when");
     assert!(
         ready_in > MAX_TTL / 2 && ready_in < MAX_TTL * 2,
@@ -401,8 +382,8 @@ async fn s22_masters_that_lost_their_counters_count_on_from_where_the_others_are
     let patient = AcquireOptions::new().wait(Wait::UpTo(MAX_TTL));
     for node in 0..3 {
         nodes[node].restart().unwrap();
-        eventually_voting(&redlock, 4).await;
-        eventually_voting(&redlock, 5).await;
+        voting(&redlock, 4, SOON).await;
+        voting(&redlock, 5, SOON * 2).await;
     }
     // Only those that have restarted are left, and nobody remembers a token for them.
     nodes.kill(3..5);
