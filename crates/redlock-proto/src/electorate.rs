@@ -97,27 +97,30 @@ impl Electorate {
         self.nodes.get(node)?.state.as_ref()
     }
 
+    /// The first node that is the same server as this one, if there is one before it.
+    pub fn same_server(&self, node: usize) -> Option<usize> {
+        let (before, rest) = self.nodes.split_at_checked(node)?;
+        let run = &rest.first()?.facts.as_ref()?.run;
+        let is_same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run == *run);
+        before.iter().position(is_same)
+    }
+
     /// Whether what the node grants in its last answer is a vote.
     ///
     /// # Errors
     ///
     /// Why it is not.
     pub fn vote(&self, node: usize, now: Instant) -> Result<(), NotAVote> {
-        let Some(Known {
-            facts: Some(facts),
-            state: Some(state),
-        }) = self.nodes.get(node)
-        else {
-            return Err(NotAVote::Unexamined);
-        };
+        let known = self.nodes.get(node).ok_or(NotAVote::Unexamined)?;
+        let facts = known.facts.as_ref().ok_or(NotAVote::Unexamined)?;
+        // A replica has no state of its own.
         if let Some(unfit) = facts.unfit(&self.quarantine) {
             return Err(NotAVote::Unfit(unfit));
         }
-        let same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run == facts.run);
-        if let Some(of) = self.nodes[..node].iter().position(same) {
+        if let Some(of) = self.same_server(node) {
             return Err(NotAVote::SameServer { of });
         }
-        match state {
+        match known.state.as_ref().ok_or(NotAVote::Unexamined)? {
             MarkState::Voting => {}
             MarkState::Quarantined { ready_in, .. } => {
                 return Err(NotAVote::Quarantined {

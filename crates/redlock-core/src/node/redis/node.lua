@@ -17,7 +17,7 @@
 --   first    0 done; -1 another owner has the key, and it never expires; -2 nobody has the key, or not what
 --            was expected; -3 the owner was buried; -4 another policy; n > 0 another owner has the key for
 --            n more milliseconds; a string: the error of the operation, which changed nothing;
---            for inspect, what INFO says
+--            for inspect, what INFO says, though the look ended with an error
 --   second   the counter
 --
 -- An error ends its own operation only, so that one bad key cannot hide what became of the others.
@@ -205,7 +205,7 @@ for op = 1, ops do
       if failed(buried) then reply = buried.err end
       owners[tomb] = owner
     end
-  elseif type(state) == 'string' then
+  elseif type(state) == 'string' and verb ~= 'inspect' then
     reply = state
   elseif state == 3 and not LOOKS[verb] then
     reply = -4

@@ -1,9 +1,12 @@
 //! How calls and answers look on the wire; `node.lua` says what they mean.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use deadpool_redis::redis::{Cmd, Script, Value};
-use redlock_proto::{MarkState, NodeTime, NodeVerb, Space, Standing};
+use redlock_proto::{Facts, MarkState, NodeTime, NodeVerb, Space, Standing};
 
 use super::info;
 use crate::node::{Answer, Reply, Request, Verb};
@@ -125,12 +128,14 @@ pub(super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
     for value in &mut header {
         *value = values.next()?;
     }
-    let standing = standing(header).ok()?;
+    let Look { standing, error } = look(header).ok()?;
     let mut replies = Vec::with_capacity(requests.len());
     for request in requests {
         let (first, second) = (values.next()?, values.next()?);
         replies.push(match text(first) {
-            Ok(text) if is_inspection(request) => info::facts(&text).map(Reply::Facts),
+            Ok(text) if is_inspection(request) => {
+                inspected(&text, error.as_ref()).map(Reply::Facts)
+            }
             Ok(error) => Err(error.into()),
             Err(first) => Ok(reply(&first, &second, request)?),
         });
@@ -138,15 +143,39 @@ pub(super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
     Some(Answer { standing, replies })
 }
 
-/// Where the node stands; its error, if it could not look, is also the answer of each request that needed it.
-fn standing(header: [Value; HEADER]) -> Result<Option<Standing>, Nonsense> {
+/// What a node is; a master that could not look at its mark is no use, and its error says why.
+///
+/// A replica cannot, which is plain, and it is for its facts to say what to do about it.
+fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<Facts, Arc<str>> {
+    match (info::facts(info), look_error) {
+        (Ok(facts), Some(_)) if !facts.is_master => Ok(facts),
+        (_, Some(error)) => Err(Arc::clone(error)),
+        (facts, None) => facts,
+    }
+}
+
+/// What came of the look at the mark; nothing, if no request needed it.
+#[derive(Default)]
+struct Look {
+    standing: Option<Standing>,
+    /// It is also the answer of each request that needed the look, but for an inspection.
+    error: Option<Arc<str>>,
+}
+
+fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
     let [state, detail, time, since] = header;
     let code = match state {
         Value::Int(code) => code,
-        error => return text(error).map(|_| None).map_err(|_| Nonsense),
+        error => {
+            let error = text(error).map_err(|_| Nonsense)?;
+            return Ok(Look {
+                error: Some(error.into()),
+                ..Look::default()
+            });
+        }
     };
     if code == -1 {
-        return Ok(None);
+        return Ok(Look::default());
     }
     let since = micros(&since)?;
     let state = match (code, detail) {
@@ -162,7 +191,10 @@ fn standing(header: [Value; HEADER]) -> Result<Option<Standing>, Nonsense> {
         _ => return Err(Nonsense),
     };
     let time = micros(&time)?;
-    Ok(Some(Standing { state, time }))
+    Ok(Look {
+        standing: Some(Standing { state, time }),
+        ..Look::default()
+    })
 }
 
 fn micros(value: &Value) -> Result<NodeTime, Nonsense> {
@@ -229,7 +261,6 @@ mod tests {
     use super::*;
     use crate::node::OwnerId;
     use redlock_proto::{Quarantine, Shard};
-    use std::sync::Arc;
 
     fn space() -> Space {
         Space::new("{t}", Quarantine::new(Duration::from_secs(30), 0.01))
@@ -338,6 +369,25 @@ mod tests {
             answer.replies,
             [Err(error), Ok(Reply::Taken { counter: 3 })]
         );
+    }
+
+    #[test]
+    fn only_a_replica_may_fail_to_look_at_its_mark() {
+        let info = "redis_version:7.0.15\r\nrun_id:0f3a\r\nrole:slave\r\n";
+        let inspect = [Request::Node(NodeVerb::Inspect)];
+        let inspected = |info: &str| {
+            let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+            let zeros = [const { Value::Int(0) }; 3];
+            let values = [vec![text("READONLY no")], zeros.into(), vec![text(info)]];
+            let values = [values.concat(), vec![Value::Int(0)]].concat();
+            answer(Value::Array(values), &inspect).unwrap()
+        };
+        let replica = inspected(info);
+        assert_eq!(replica.standing, None);
+        assert!(matches!(&replica.replies[..], [Ok(Reply::Facts(facts))] if !facts.is_master));
+        let refused = [Err("READONLY no".into())];
+        assert_eq!(inspected(&info.replace("slave", "master")).replies, refused);
+        assert_eq!(inspected("NOPERM").replies, refused);
     }
 
     #[test]
