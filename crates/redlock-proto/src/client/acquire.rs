@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Client, Effect, Entropy, Now, Timer, round::RoundKind, timers::TimerKey};
 use crate::{
     Attempt, AttemptVerdict, Extension, ExtensionVerdict, Failure, FailureKind, FencingToken,
-    Grant, Instant, Next, NodeKey, OwnerId, Reply, Request, Settled, Shard, Timing, TokenBlock,
-    Verb, Votes,
+    Grant, Instant, Next, NodeKey, NotAVote, Outcome, OwnerId, Reply, Request, Settled, Shard,
+    Timing, TokenBlock, Verb, Votes,
 };
 
 /// What an acquisition asks for.
@@ -61,16 +61,7 @@ impl<E: Entropy> Client<E> {
             });
             return;
         }
-        let round = self.start_attempt_round(id, &request, now);
-        let phase = Phase::Attempting { round };
-        self.acquisitions.insert(
-            id,
-            Acquisition {
-                request,
-                attempts: 1,
-                phase,
-            },
-        );
+        self.attempt(id, request, 1, now);
     }
 
     /// Nobody waits for the acquisition any more: whatever it took, or takes later, is given back.
@@ -113,13 +104,9 @@ impl<E: Entropy> Client<E> {
 
     /// The delay after a failed attempt is over.
     pub(super) fn start_attempt(&mut self, id: u64, now: Now) {
-        let Some(mut acquisition) = self.acquisitions.remove(&id) else {
-            return;
-        };
-        let round = self.start_attempt_round(id, &acquisition.request, now);
-        acquisition.phase = Phase::Attempting { round };
-        acquisition.attempts += 1;
-        self.acquisitions.insert(id, acquisition);
+        if let Some(acquisition) = self.acquisitions.remove(&id) {
+            self.attempt(id, acquisition.request, acquisition.attempts + 1, now);
+        }
     }
 
     /// An attempt was decided.
@@ -188,7 +175,7 @@ impl<E: Entropy> Client<E> {
         self.failed(id, acquisition, failure, round, now);
     }
 
-    fn start_attempt_round(&mut self, id: u64, request: &Acquire, now: Now) -> u64 {
+    fn attempt(&mut self, id: u64, request: Acquire, attempts: u32, now: Now) {
         let owner = self.entropy.owner();
         let attempt = Attempt::start(self.config.quorum, request.timing, now.clock);
         let kind = RoundKind::Attempt {
@@ -208,7 +195,13 @@ impl<E: Entropy> Client<E> {
             proposal: self.proposal(shard, now),
             block: request.tokens,
         };
+        let mut twins = Vec::new();
         for node in 0..self.config.quorum.nodes() {
+            // A server that is asked twice would refuse its vote because of the other request.
+            if let Some(of) = self.electorate.same_server(node) {
+                twins.push((node, of));
+                continue;
+            }
             let request = Request::Lock {
                 verb,
                 key: request.key.clone(),
@@ -216,7 +209,18 @@ impl<E: Entropy> Client<E> {
             };
             self.send(node, round, request);
         }
-        round
+        let acquisition = Acquisition {
+            request,
+            attempts,
+            phase: Phase::Attempting { round },
+        };
+        self.acquisitions.insert(id, acquisition);
+        for (node, of) in twins {
+            if let Some(entry) = self.rounds.get_mut(&round) {
+                entry.leave_out(node, NotAVote::SameServer { of });
+                self.on_outcome(round, node, Outcome::NotExecuted, None, now);
+            }
+        }
     }
 
     /// A node said how far it has counted.

@@ -107,6 +107,13 @@ impl Round {
         outcome
     }
 
+    /// Notes why a node is not asked.
+    pub(super) fn leave_out(&mut self, node: usize, reason: NotAVote) {
+        if let Some(noted) = self.answers.get_mut(node) {
+            *noted = Some(NodeAnswer::NotAVote { reason });
+        }
+    }
+
     /// What a node said, for an error; `None` if it has said nothing.
     pub(super) fn answer(&self, node: usize) -> Option<NodeAnswer> {
         self.answers.get(node)?.clone()
