@@ -8,7 +8,7 @@ use tokio::{
 };
 
 use crate::{
-    BuildError, Config, MemoryNode, NodeAnswer, NodeConfig, NodeReport, NotAVote, Redlock, Wait,
+    BuildError, Config, MemoryNode, NodeAnswer, NodeConfig, NodeReport, Redlock, Wait,
     clock::Clock,
     config::NodeSpec,
     engine::{self, EngineConfig, LinkConfig, LinkState, Placement},
@@ -385,10 +385,7 @@ async fn connected(states: &mut [watch::Receiver<LinkState>], limit: Duration) {
 fn may_vote(answer: &NodeAnswer) -> bool {
     match answer {
         NodeAnswer::Reachable => true,
-        NodeAnswer::NotAVote { reason } => {
-            // Clocks cannot be compared before a majority is there.
-            reason.ready_in().is_some() || *reason == NotAVote::Clock
-        }
+        NodeAnswer::NotAVote { reason } => reason.ready_in().is_some(),
         _ => false,
     }
 }

@@ -69,6 +69,11 @@ impl Clocks {
         }
     }
 
+    /// Whether the clocks of a majority are known, so that it can be told which agree.
+    pub fn are_comparable(&self) -> bool {
+        self.samples.iter().flatten().count() >= self.quorum.majority()
+    }
+
     /// Whether the node's clock agrees with those of a majority.
     pub fn agrees(&self, node: usize, now: Instant) -> bool {
         let Some(own) = self.samples.get(node).copied().flatten() else {
@@ -160,7 +165,9 @@ mod tests {
         let mut clocks = clocks(&[0, 0, 0]);
         clocks.forget(1);
         assert!(clocks.agrees(0, at(5)) && !clocks.agrees(1, at(5)));
+        assert!(clocks.are_comparable());
         clocks.forget(2);
+        assert!(!clocks.are_comparable());
         assert!(!clocks.agrees(0, at(5)), "one of three is no majority");
     }
 

@@ -28,6 +28,8 @@ pub enum NotAVote {
     },
     /// Its wall clock does not agree with a majority of the others.
     Clock,
+    /// Too few other nodes can be reached to tell whether its wall clock agrees with theirs.
+    Alone,
     /// It is the same server as another node, which votes for both.
     SameServer {
         /// The other node's place in the list of nodes, from 0.
@@ -141,7 +143,8 @@ impl Electorate {
         }
         match self.clocks.agrees(node, now) {
             true => Ok(()),
-            false => Err(NotAVote::Clock),
+            false if self.clocks.are_comparable() => Err(NotAVote::Clock),
+            false => Err(NotAVote::Alone),
         }
     }
 }
@@ -167,6 +170,9 @@ impl fmt::Display for NotAVote {
             Self::Clock => f.write_str(
                 "its clock differs from the others' by more than a second; synchronise it",
             ),
+            Self::Alone => {
+                f.write_str("too few other nodes can be reached to compare its clock with theirs")
+            }
             Self::SameServer { of } => write!(
                 f,
                 "it is the same server as nodes[{of}]; each vote needs a server of its own"

@@ -19,7 +19,7 @@ pub struct BuildError {
 pub enum BuildErrorKind {
     /// A setting is not valid: change the field that [`BuildError::field`] names.
     Misuse,
-    /// Fewer than a majority of the nodes can be reached: look at the nodes.
+    /// Fewer than a majority of the nodes can be reached and are fit to vote: look at the nodes.
     NoQuorum,
     /// The operating system refused a resource, such as a thread.
     System,
@@ -36,7 +36,7 @@ impl BuildError {
 
     pub(crate) fn no_quorum(needed: usize, reports: Vec<NodeReport>) -> Self {
         let message = format!(
-            "fewer than {needed} of {} nodes can be reached",
+            "fewer than {needed} of {} nodes can be reached and are fit to vote",
             reports.len()
         );
         Self {

@@ -354,7 +354,7 @@ impl<E: Entropy> Client<E> {
                 self.acquisitions.insert(id, acquisition);
             }
             Next::GiveUp => {
-                let answers = self.answers(round);
+                let answers = self.answers(round, now);
                 self.effects.push_back(Effect::NotAcquired {
                     id,
                     failure: Some(failure),

@@ -176,7 +176,7 @@ impl<E: Entropy> Client<E> {
         // says "held".
         self.follow_lease(id, action, now);
         if let Some(ask) = ask {
-            let answers = self.answers(round);
+            let answers = self.answers(round, now);
             let result = match verdict {
                 _ if !live => Err(NotExtended {
                     lost: true,
@@ -232,7 +232,7 @@ impl<E: Entropy> Client<E> {
                 ReleaseVerdict::Released => Ok(()),
                 ReleaseVerdict::Unconfirmed => Err(NotReleased {
                     ends_within,
-                    answers: self.answers(round),
+                    answers: self.answers(round, now),
                 }),
             };
             self.effects.push_back(Effect::ReleaseOver { ask, result });

@@ -499,7 +499,7 @@ impl<E: Entropy> Client<E> {
     }
 
     /// What each node said in a round, for an error.
-    fn answers(&self, round: u64) -> Vec<NodeAnswer> {
+    fn answers(&self, round: u64, now: Now) -> Vec<NodeAnswer> {
         let Some(round) = self.rounds.get(&round) else {
             return Vec::new();
         };
@@ -508,7 +508,12 @@ impl<E: Entropy> Client<E> {
             Link::Down(reason) => NodeAnswer::Unknown {
                 reason: Arc::clone(reason),
             },
-            Link::Connecting | Link::Up => NodeAnswer::Pending,
+            Link::Connecting => NodeAnswer::Pending,
+            Link::Up => match self.electorate.vote(node, now.clock) {
+                Ok(()) => NodeAnswer::Pending,
+                // Whatever it had answered would not have counted.
+                Err(reason) => NodeAnswer::NotAVote { reason },
+            },
         };
         (0..self.config.quorum.nodes())
             .map(|node| round.answer(node).unwrap_or_else(|| unanswered(node)))

@@ -95,9 +95,14 @@ impl Round {
                 reason,
             }) => {
                 let reason = Arc::clone(reason);
-                match may_have_run {
+                let (outcome, answer) = match may_have_run {
                     true => (Outcome::Unknown, NodeAnswer::Unknown { reason }),
                     false => (Outcome::NotExecuted, NodeAnswer::NotExecuted { reason }),
+                };
+                match vote {
+                    // What has to be changed says more than the error that comes of it.
+                    Err(reason @ NotAVote::Unfit(_)) => (outcome, NodeAnswer::NotAVote { reason }),
+                    _ => (outcome, answer),
                 }
             }
         };
