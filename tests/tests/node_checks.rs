@@ -1,0 +1,209 @@
+//! A node that is not fit to vote is named with what to do about it, and the others go on.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::Duration;
+
+use redlock_core::{AcquireErrorKind, BuildErrorKind, NodeAnswer, NotAVote, Redlock, Unfit};
+use redlock_sandbox::ServerOptions;
+use redlock_tests::{Nodes, Proxy, builder, client, eventually, within};
+
+const TTL: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(2);
+/// Nodes are asked what they are when a connection is made, and every five seconds.
+const INSPECTED: Duration = Duration::from_secs(8);
+
+/// Why a node's grants are no votes, as `node_reports` has it.
+async fn reason(redlock: &Redlock, node: usize) -> NotAVote {
+    let report = redlock.node_reports().await.swap_remove(node);
+    match report.answer {
+        NodeAnswer::NotAVote { reason } => reason,
+        other => panic!("{}: {other}", report.node),
+    }
+}
+
+/// Waits for what a node stands for now.
+async fn eventually_stands(
+    redlock: &Redlock,
+    node: usize,
+    limit: Duration,
+    wanted: impl Fn(&NodeAnswer) -> bool,
+) {
+    let look = async {
+        while !wanted(&redlock.node_reports().await[node].answer) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within("the node's standing", limit, look).await;
+}
+
+/// The others go on: every acquire wins at once.
+async fn goes_on(redlock: &Redlock) {
+    for _ in 0..20 {
+        let guard = redlock.try_acquire("a").await.unwrap();
+        guard.extend().await.unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+/// Without the others there is no majority, though this node runs; returns its line of the error.
+async fn does_not_count(redlock: &Redlock, node: usize) -> String {
+    let error = redlock.try_acquire("a").await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
+    let line = error.reports()[node].to_string();
+    assert!(error.to_string().contains(&line), "{error}");
+    line
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s11_a_replica_is_told_to_be_one_and_does_not_vote() {
+    let mut nodes = Nodes::start(3);
+    let port = nodes[0].port().to_string();
+    nodes.ask(2, &["REPLICAOF", "127.0.0.1", &port]);
+    let redlock = client(nodes.urls(), TTL).await;
+    let replica = NotAVote::Unfit(Unfit::Replica);
+    assert_eq!(reason(&redlock, 2).await, replica);
+    goes_on(&redlock).await;
+    nodes.kill(1..2);
+    let line = does_not_count(&redlock, 2).await;
+    assert!(line.contains("it is a replica"), "{line}");
+    // Nothing is wrong with the only master that is left, but it has nobody to compare its clock with.
+    let line = does_not_count(&redlock, 0).await;
+    assert!(line.contains("too few other nodes"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s11_one_server_under_two_addresses_has_one_vote() {
+    let mut nodes = Nodes::start(2);
+    let other_address = Proxy::start(nodes[0].address()).await.unwrap();
+    let urls = [nodes[0].url(), other_address.url(), nodes[1].url()];
+    let redlock = client(urls, TTL).await;
+    let twin = NotAVote::SameServer { of: 0 };
+    assert_eq!(reason(&redlock, 1).await, twin);
+    goes_on(&redlock).await;
+    nodes.kill(1..2);
+    let line = does_not_count(&redlock, 1).await;
+    assert!(line.contains("it is the same server as nodes[0]"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_evicts_keys_does_not_vote_until_that_is_changed() {
+    let mut nodes = Nodes::start(3);
+    let set =
+        |node: usize, what: &str, to: &str| drop(nodes.ask(node, &["CONFIG", "SET", what, to]));
+    // Without a limit the policy does nothing.
+    set(1, "maxmemory-policy", "allkeys-lru");
+    set(2, "maxmemory-policy", "volatile-ttl");
+    set(2, "maxmemory", "100mb");
+    let redlock = client(nodes.urls(), TTL).await;
+    let evicts = |policy: &str| {
+        NotAVote::Unfit(Unfit::Evicts {
+            policy: policy.into(),
+        })
+    };
+    assert_eq!(reason(&redlock, 2).await, evicts("volatile-ttl"));
+    goes_on(&redlock).await;
+    set(1, "maxmemory", "100mb");
+    set(2, "maxmemory-policy", "noeviction");
+    let lru = NodeAnswer::NotAVote {
+        reason: evicts("allkeys-lru"),
+    };
+    eventually_stands(&redlock, 1, INSPECTED, |answer| *answer == lru).await;
+    let votes = |answer: &NodeAnswer| *answer == NodeAnswer::Reachable;
+    eventually_stands(&redlock, 2, INSPECTED, votes).await;
+    goes_on(&redlock).await;
+    nodes.kill(2..3);
+    let line = does_not_count(&redlock, 1).await;
+    assert!(line.contains("maxmemory-policy allkeys-lru"), "{line}");
+    assert!(line.contains("set it to noeviction"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
+    let mut nodes = Nodes::start(3);
+    let longer = builder([nodes[2].url()], TTL).max_ttl(TTL * 9);
+    let longer = longer.build().await.unwrap();
+    longer.dangerous_bless().await;
+    longer
+        .try_acquire("a")
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+
+    let redlock = client(nodes.urls(), TTL).await;
+    let unlike = NotAVote::Unlike {
+        theirs: "90000".into(),
+        ours: "60000".into(),
+    };
+    assert_eq!(reason(&redlock, 2).await, unlike);
+    goes_on(&redlock).await;
+    goes_on(&longer).await;
+    nodes.kill(1..2);
+    let line = does_not_count(&redlock, 2).await;
+    assert!(line.contains("max_ttl 90000 ms there"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_is_refused() {
+    let options = ServerOptions::default()
+        .argument("--cluster-enabled")
+        .argument("yes");
+    let cluster = Nodes::start_with(1, &options);
+    cluster.ask(0, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    let ok = |info: &String| info.contains("cluster_state:ok");
+    let info = || cluster.ask(0, &["CLUSTER", "INFO"]);
+    eventually("the cluster is up", SOON * 5, info, ok).await;
+    let nodes = Nodes::start(2);
+    let redlock = client([nodes[0].url(), nodes[1].url(), cluster[0].url()], TTL).await;
+    let refused = NotAVote::Unfit(Unfit::Cluster);
+    assert_eq!(reason(&redlock, 2).await, refused);
+    goes_on(&redlock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn persistence_that_is_trusted_must_be_there() {
+    let nodes = Nodes::start(3);
+    nodes.ask(0, &["CONFIG", "SET", "appendonly", "yes"]);
+    nodes.ask(1, &["CONFIG", "SET", "appendonly", "yes"]);
+    let redlock = builder(nodes.urls(), TTL).dangerous_trust_persistence();
+    let redlock = redlock.build().await.unwrap();
+    redlock.dangerous_bless().await;
+    let missing = NotAVote::Unfit(Unfit::NotPersistent);
+    assert_eq!(reason(&redlock, 2).await, missing);
+    goes_on(&redlock).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_majority_that_is_not_fit_is_an_error_that_says_what_to_do() {
+    let nodes = Nodes::start(5);
+    let twin = Proxy::start(nodes[0].address()).await.unwrap();
+    nodes.ask(2, &["CONFIG", "SET", "maxmemory", "100mb"]);
+    nodes.ask(2, &["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    let port = nodes[0].port().to_string();
+    nodes.ask(3, &["REPLICAOF", "127.0.0.1", &port]);
+    let longer = builder([nodes[4].url()], TTL).max_ttl(TTL * 9);
+    longer.build().await.unwrap();
+
+    let mut urls = nodes.urls();
+    urls[1] = twin.url();
+    let error = builder(urls, TTL).build().await.unwrap_err();
+    println!("{error}");
+    assert_eq!(error.kind(), BuildErrorKind::NoQuorum);
+    assert_eq!(error.field(), "nodes");
+    let reasons = [
+        "votes in",
+        "same server as nodes[0]",
+        "set it to noeviction",
+        "give the address of a master",
+        "all clients must agree",
+    ];
+    for (report, reason) in error.reports().iter().zip(reasons) {
+        let line = report.to_string();
+        assert!(line.contains(reason), "{line}");
+        assert!(error.to_string().contains(&line), "{error}");
+    }
+    let first = error.to_string();
+    let first = first.lines().next().unwrap();
+    assert!(first.contains("fit to vote"), "{first}");
+}
