@@ -122,34 +122,34 @@ impl Electorate {
         if let Some(of) = self.same_server(node) {
             return Err(NotAVote::SameServer { of });
         }
-        match known.state.as_ref().ok_or(NotAVote::Unexamined)? {
-            MarkState::Voting => {}
-            MarkState::Quarantined { ready_in, .. } => {
-                return Err(NotAVote::Quarantined {
-                    ready_in: *ready_in,
-                });
-            }
-            MarkState::Aged { .. } => {
-                return Err(NotAVote::Quarantined {
-                    ready_in: Duration::ZERO,
-                });
-            }
-            MarkState::Unlike { theirs } => {
-                return Err(NotAVote::Unlike {
-                    theirs: Arc::clone(theirs),
-                    ours: self.quarantine.to_wire().into(),
-                });
-            }
-        }
-        match self.clocks.agrees(node, now) {
+        let in_time = || match self.clocks.agrees(node, now) {
             true => Ok(()),
             false if self.clocks.are_comparable() => Err(NotAVote::Clock),
             false => Err(NotAVote::Alone),
+        };
+        let quarantined = |ready_in| Err(NotAVote::Quarantined { ready_in });
+        match known.state.as_ref().ok_or(NotAVote::Unexamined)? {
+            MarkState::Unlike { theirs } => Err(NotAVote::Unlike {
+                theirs: Arc::clone(theirs),
+                ours: self.quarantine.to_wire().into(),
+            }),
+            // The clock comes first: with a wrong one, the end of the quarantine changes nothing.
+            MarkState::Quarantined { ready_in, .. } => in_time().and(quarantined(*ready_in)),
+            MarkState::Aged { .. } => in_time().and(quarantined(Duration::ZERO)),
+            MarkState::Voting => in_time(),
         }
     }
 }
 
 impl NotAVote {
+    /// Whether somebody has to change something first.
+    pub(crate) const fn needs_a_change(&self) -> bool {
+        matches!(
+            self,
+            Self::SameServer { .. } | Self::Unlike { .. } | Self::Unfit(_)
+        )
+    }
+
     /// When the node may vote again, if it is only quarantined.
     pub const fn ready_in(&self) -> Option<Duration> {
         match self {

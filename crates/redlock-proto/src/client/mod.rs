@@ -510,9 +510,9 @@ impl<E: Entropy> Client<E> {
             },
             Link::Connecting => NodeAnswer::Pending,
             Link::Up => match self.electorate.vote(node, now.clock) {
-                Ok(()) => NodeAnswer::Pending,
-                // Whatever it had answered would not have counted.
-                Err(reason) => NodeAnswer::NotAVote { reason },
+                // Whatever it answers would not count.
+                Err(reason) if reason.needs_a_change() => NodeAnswer::NotAVote { reason },
+                _ => NodeAnswer::Pending,
             },
         };
         (0..self.config.quorum.nodes())

@@ -101,7 +101,9 @@ impl Round {
                 };
                 match vote {
                     // What has to be changed says more than the error that comes of it.
-                    Err(reason @ NotAVote::Unfit(_)) => (outcome, NodeAnswer::NotAVote { reason }),
+                    Err(reason) if reason.needs_a_change() => {
+                        (outcome, NodeAnswer::NotAVote { reason })
+                    }
                     _ => (outcome, answer),
                 }
             }
