@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use deadpool_redis::{PoolError, redis::RedisError};
 
+use super::RedisNode;
 use crate::node::CallError;
 
 /// What went wrong, for an operator.
@@ -10,8 +11,21 @@ use crate::node::CallError;
 pub(super) fn reason(error: &RedisError) -> Arc<str> {
     match error.code() {
         // An error that the server sent: its code and its words.
-        Some(code) => one_line(&format!("{code} {}", error.detail().unwrap_or_default())),
+        Some(code) => explained(&format!("{code} {}", error.detail().unwrap_or_default())),
         None => one_line(&error.to_string()),
+    }
+}
+
+/// An error that the server sent, in its own words, and with ours where they do not say what to do.
+pub(super) fn explained(words: &str) -> Arc<str> {
+    let words = one_line(words);
+    // Inside a script the server does not say which command it refuses.
+    match words.starts_with("NOPERM") || words.contains("user executing the script can't") {
+        true => {
+            let rights = RedisNode::RIGHTS;
+            format!("{words}; its user needs the keys of the namespace and {rights}").into()
+        }
+        false => words,
     }
 }
 
@@ -58,7 +72,7 @@ const NOT_RUN: [&str; 10] = [
 
 #[cfg(test)]
 mod tests {
-    use super::one_line;
+    use super::{explained, one_line};
 
     #[test]
     fn a_reason_is_one_line() {
@@ -68,5 +82,12 @@ mod tests {
             "Parse error at 1 Unexpected `84` Unexpected `72`"
         );
         assert_eq!(&*one_line("NOAUTH "), "NOAUTH");
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_named() {
+        let refused = "ERR The user executing the script can't run this command or subcommand";
+        assert!(explained(refused).contains("+hset"));
+        assert_eq!(&*explained("OOM no memory"), "OOM no memory");
     }
 }

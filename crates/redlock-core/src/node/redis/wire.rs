@@ -8,7 +8,7 @@ use std::{
 use deadpool_redis::redis::{Cmd, Script, Value};
 use redlock_proto::{Facts, MarkState, NodeTime, NodeVerb, Space, Standing};
 
-use super::info;
+use super::{error::explained, info};
 use crate::node::{Answer, Reply, Request, Verb};
 
 /// The one script, as text and as the hash under which servers cache it.
@@ -136,7 +136,7 @@ pub(super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
             Ok(text) if is_inspection(request) => {
                 inspected(&text, error.as_ref()).map(Reply::Facts)
             }
-            Ok(error) => Err(error.into()),
+            Ok(error) => Err(explained(&error)),
             Err(first) => Ok(reply(&first, &second, request)?),
         });
     }
@@ -169,7 +169,7 @@ fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
         error => {
             let error = text(error).map_err(|_| Nonsense)?;
             return Ok(Look {
-                error: Some(error.into()),
+                error: Some(explained(&error)),
                 ..Look::default()
             });
         }
