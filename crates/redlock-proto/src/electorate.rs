@@ -15,6 +15,8 @@ pub struct Electorate {
 struct Known {
     facts: Option<Facts>,
     state: Option<MarkState>,
+    /// What went wrong with its last step out of quarantine.
+    trouble: Option<Arc<str>>,
 }
 
 /// Why what a node grants is not a vote.
@@ -25,6 +27,11 @@ pub enum NotAVote {
     Quarantined {
         /// When it may vote again, if its clock is not set back meanwhile.
         ready_in: Duration,
+    },
+    /// It cannot leave its quarantine, because it fails when it is looked at or told to vote.
+    Stuck {
+        /// Its error.
+        reason: Arc<str>,
     },
     /// Its wall clock does not agree with a majority of the others.
     Clock,
@@ -68,6 +75,9 @@ impl Electorate {
     ) {
         self.clocks.note(node, standing.time, sent, received);
         if let Some(known) = self.nodes.get_mut(node) {
+            if !matches!(standing.state, MarkState::Aged { .. }) {
+                known.trouble = None;
+            }
             known.state = Some(standing.state);
         }
     }
@@ -91,6 +101,14 @@ impl Electorate {
     pub fn on_opened(&mut self, node: usize) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.state = Some(MarkState::Voting);
+            known.trouble = None;
+        }
+    }
+
+    /// A node failed when it was looked at or told to vote.
+    pub(crate) fn on_trouble(&mut self, node: usize, reason: Arc<str>) {
+        if let Some(known) = self.nodes.get_mut(node) {
+            known.trouble = Some(reason);
         }
     }
 
@@ -127,7 +145,10 @@ impl Electorate {
             false if self.clocks.are_comparable() => Err(NotAVote::Clock),
             false => Err(NotAVote::Alone),
         };
-        let quarantined = |ready_in| Err(NotAVote::Quarantined { ready_in });
+        let quarantined = |ready_in| match known.trouble.clone() {
+            None => Err(NotAVote::Quarantined { ready_in }),
+            Some(reason) => Err(NotAVote::Stuck { reason }),
+        };
         match known.state.as_ref().ok_or(NotAVote::Unexamined)? {
             MarkState::Unlike { theirs } => Err(NotAVote::Unlike {
                 theirs: Arc::clone(theirs),
@@ -167,6 +188,7 @@ impl fmt::Display for NotAVote {
                 "it may have forgotten leases and votes in {} ms at the earliest",
                 ready_in.as_millis()
             ),
+            Self::Stuck { reason } => write!(f, "it cannot leave its quarantine: {reason}"),
             Self::Clock => f.write_str(
                 "its clock differs from the others' by more than a second; synchronise it",
             ),

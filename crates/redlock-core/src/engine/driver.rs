@@ -206,6 +206,7 @@ impl Driver {
                 let result = [(round, Err(error))];
                 self.client.on_answer(node, None, result, now.clock, now);
             }
+            What::Delayed { round, error } => self.client.on_delayed(node, round, &error),
             What::Needless { round } => {
                 let result = [(round, Ok(redlock_proto::Reply::Missing))];
                 self.client.on_answer(node, None, result, now.clock, now);

@@ -76,6 +76,8 @@ pub(super) enum What {
     },
     /// A request was not answered.
     Failed { round: u64, error: RequestError },
+    /// A release was not answered, and is made again.
+    Delayed { round: u64, error: RequestError },
     /// A release is not needed, for what it would undo was never sent.
     Needless { round: u64 },
 }
@@ -329,7 +331,13 @@ impl Link {
             reason: Arc::clone(reason),
         };
         let failed = match op.request.is_release() {
-            true => self.owed.add(op, error),
+            true => {
+                self.tell(What::Delayed {
+                    round: op.round,
+                    error: error.clone(),
+                });
+                self.owed.add(op, error)
+            }
             false => Some((op, error)),
         };
         if let Some((op, error)) = failed {

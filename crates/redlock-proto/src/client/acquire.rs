@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::{Client, Effect, Entropy, Now, Timer, round::RoundKind, timers::TimerKey};
 use crate::{
     Attempt, AttemptVerdict, Extension, ExtensionVerdict, Failure, FailureKind, FencingToken,
-    Grant, Instant, Next, NodeKey, NotAVote, Outcome, OwnerId, Reply, Request, Settled, Shard,
-    Timing, TokenBlock, Verb, Votes,
+    Grant, Instant, Next, NodeAnswer, NodeKey, NotAVote, Outcome, OwnerId, Reply, Request, Settled,
+    Shard, Timing, TokenBlock, Verb, Votes,
 };
 
 /// What an acquisition asks for.
@@ -217,7 +217,8 @@ impl<E: Entropy> Client<E> {
         self.acquisitions.insert(id, acquisition);
         for (node, of) in twins {
             if let Some(entry) = self.rounds.get_mut(&round) {
-                entry.leave_out(node, NotAVote::SameServer { of });
+                let reason = NotAVote::SameServer { of };
+                entry.say(node, NodeAnswer::NotAVote { reason });
                 self.on_outcome(round, node, Outcome::NotExecuted, None, now);
             }
         }

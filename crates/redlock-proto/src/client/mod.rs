@@ -314,6 +314,13 @@ impl<E: Entropy> Client<E> {
         }
     }
 
+    /// A release failed and will be made again, so there is no outcome yet; `error` is for whoever gives up meanwhile.
+    pub fn on_delayed(&mut self, node: usize, round: u64, error: &RequestError) {
+        if let Some(round) = self.rounds.get_mut(&round) {
+            round.say(node, error.to_answer());
+        }
+    }
+
     /// Ends every acquisition; leases stay until they are released.
     pub fn close(&mut self, now: Now) {
         self.closing = true;
@@ -355,6 +362,12 @@ impl<E: Entropy> Client<E> {
             return;
         };
         let outcome = round.note(node, &result, vote);
+        if let Err(error) = &result
+            && round.kind.looks_after(node)
+        {
+            let reason = Arc::clone(&error.reason);
+            self.electorate.on_trouble(node, reason);
+        }
         if let Ok(reply) = &result {
             self.note_counter(id, reply);
         }

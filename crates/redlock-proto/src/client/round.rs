@@ -55,6 +55,17 @@ pub(super) enum RoundKind {
     Open { ask: Option<Ask>, nodes: Vec<usize> },
 }
 
+impl RoundKind {
+    /// Whether what this node is asked is a step of its own way back from quarantine.
+    pub(super) fn looks_after(&self, node: usize) -> bool {
+        match self {
+            Self::Survey { survey, .. } => survey.node() == node,
+            Self::Watch | Self::Open { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 /// Why a request has no reply.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
@@ -66,6 +77,16 @@ pub struct RequestError {
     pub may_have_run: bool,
     /// Why, in words for an operator and without credentials.
     pub reason: Arc<str>,
+}
+
+impl RequestError {
+    pub(super) fn to_answer(&self) -> NodeAnswer {
+        let reason = Arc::clone(&self.reason);
+        match self.may_have_run {
+            true => NodeAnswer::Unknown { reason },
+            false => NodeAnswer::NotExecuted { reason },
+        }
+    }
 }
 
 impl Round {
@@ -90,21 +111,17 @@ impl Round {
         self.open = self.open.saturating_sub(1);
         let (outcome, answer) = match result {
             Ok(reply) => self.count(reply, vote),
-            Err(RequestError {
-                may_have_run,
-                reason,
-            }) => {
-                let reason = Arc::clone(reason);
-                let (outcome, answer) = match may_have_run {
-                    true => (Outcome::Unknown, NodeAnswer::Unknown { reason }),
-                    false => (Outcome::NotExecuted, NodeAnswer::NotExecuted { reason }),
+            Err(error) => {
+                let outcome = match error.may_have_run {
+                    true => Outcome::Unknown,
+                    false => Outcome::NotExecuted,
                 };
                 match vote {
                     // What has to be changed says more than the error that comes of it.
                     Err(reason) if reason.needs_a_change() => {
                         (outcome, NodeAnswer::NotAVote { reason })
                     }
-                    _ => (outcome, answer),
+                    _ => (outcome, error.to_answer()),
                 }
             }
         };
@@ -114,10 +131,10 @@ impl Round {
         outcome
     }
 
-    /// Notes why a node is not asked.
-    pub(super) fn leave_out(&mut self, node: usize, reason: NotAVote) {
+    /// Notes what there is to say of a node without an outcome: one that is not asked, or will be again.
+    pub(super) fn say(&mut self, node: usize, answer: NodeAnswer) {
         if let Some(noted) = self.answers.get_mut(node) {
-            *noted = Some(NodeAnswer::NotAVote { reason });
+            *noted = Some(answer);
         }
     }
 

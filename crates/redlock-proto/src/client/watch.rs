@@ -6,8 +6,8 @@ use super::{
     Ask, Client, Effect, Entropy, Link, Notice, Now, Timer, round::RoundKind, timers::TimerKey,
 };
 use crate::{
-    Answer, FencingToken, Floor, Instant, MarkState, NodeTime, NodeVerb, NotAVote, Reply, Request,
-    Standing, Survey,
+    Answer, FencingToken, Floor, Instant, MarkState, NodeAnswer, NodeTime, NodeVerb, NotAVote,
+    Reply, Request, Standing, Survey,
 };
 
 /// What the watch remembers of one node.
@@ -140,14 +140,26 @@ impl<E: Entropy> Client<E> {
         let Some(round) = self.rounds.remove(&id) else {
             return;
         };
-        if let RoundKind::Open { ask, nodes } = round.kind {
-            nodes
-                .into_iter()
-                .for_each(|node| self.survey_over(node, now));
-            if let Some(ask) = ask {
-                let answers = self.standing(now);
-                self.effects.push_back(Effect::Blessed { ask, answers });
+        let RoundKind::Open { ask, nodes } = &round.kind else {
+            return;
+        };
+        for node in nodes {
+            self.survey_over(*node, now);
+        }
+        if let Some(ask) = *ask {
+            let mut answers = self.standing(now);
+            for (node, answer) in answers.iter_mut().enumerate() {
+                // Why it did not help to ask a node says more than that it does not vote.
+                if let Some(failed) = round.answer(node)
+                    && matches!(
+                        failed,
+                        NodeAnswer::NotExecuted { .. } | NodeAnswer::Unknown { .. }
+                    )
+                {
+                    *answer = failed;
+                }
             }
+            self.effects.push_back(Effect::Blessed { ask, answers });
         }
     }
 
