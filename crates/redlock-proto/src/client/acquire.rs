@@ -234,6 +234,10 @@ impl<E: Entropy> Client<E> {
             Reply::Held { counter, .. } => *counter,
             _ => return,
         };
+        if seen > FencingToken::MAX.get() {
+            // Somebody else has written it; whoever went on from there would be refused everywhere.
+            return;
+        }
         let known = &mut self.counters[usize::from(shard.number())];
         *known = seen.max(*known);
     }

@@ -176,6 +176,8 @@ end
 local function greatest()
   local most = 0
   for _, value in ipairs(redis.call('HVALS', fence)) do most = math.max(most, tonumber(value)) end
+  -- No lease has been given such a number, so it says nothing about those that were.
+  if most > MAX_COUNTER then error({err = 'the fencing counter is beyond its range'}) end
   return most
 end
 
