@@ -361,7 +361,10 @@ impl<E: Entropy> Client<E> {
         let Some(round) = self.rounds.get_mut(&id) else {
             return;
         };
-        let outcome = round.note(node, &result, vote);
+        // A node is asked once in a round; what is told twice is heard once.
+        let Some(outcome) = round.note(node, &result, vote) else {
+            return;
+        };
         if let Err(error) = &result
             && round.kind.looks_after(node)
         {

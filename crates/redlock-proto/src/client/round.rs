@@ -101,13 +101,16 @@ impl Round {
         }
     }
 
-    /// Notes what became of a request and says how the protocol counts it.
+    /// Notes what became of a request and says how the protocol counts it; `None` if that was noted before.
     pub(super) fn note(
         &mut self,
         node: usize,
         result: &Result<Reply, RequestError>,
         vote: Result<(), NotAVote>,
-    ) -> Outcome {
+    ) -> Option<Outcome> {
+        if self.answers.get(node).is_none_or(Option::is_some) {
+            return None;
+        }
         self.open = self.open.saturating_sub(1);
         let (outcome, answer) = match result {
             Ok(reply) => self.count(reply, vote),
@@ -125,10 +128,8 @@ impl Round {
                 }
             }
         };
-        if let Some(noted) = self.answers.get_mut(node) {
-            *noted = Some(answer);
-        }
-        outcome
+        self.answers[node] = Some(answer);
+        Some(outcome)
     }
 
     /// Notes what there is to say of a node without an outcome: one that is not asked, or will be again.

@@ -1,0 +1,164 @@
+//! The client's state machine, one event at a time, with the model of a node for each of its nodes.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use redlock_proto::{
+    Acquire, Client, ClientConfig, Effect, Entropy, Instant, NodeTime, NodeVerb, Now, OwnerId,
+    Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Space, Standing, Store, Timing,
+};
+
+const TTL: Duration = Duration::from_secs(1);
+
+/// A client, its nodes, and what it has asked of them.
+struct Bench {
+    client: Client<Counting>,
+    space: Space,
+    nodes: Vec<Store>,
+    sent: Vec<(usize, u64, Request)>,
+    seen: Vec<Effect>,
+    ms: u64,
+}
+
+/// Owners that are counted up.
+struct Counting(u8);
+
+impl Entropy for Counting {
+    fn owner(&mut self) -> OwnerId {
+        self.0 += 1;
+        OwnerId::from_random([self.0; 16])
+    }
+
+    fn bits(&mut self) -> u64 {
+        0
+    }
+}
+
+impl Bench {
+    /// All nodes are connected and vote.
+    fn new(nodes: usize) -> Self {
+        let space = Space::new("{bench}", Quarantine::new(2 * TTL, 0.01));
+        let config = ClientConfig {
+            quorum: Quorum::of(NonZeroUsize::new(nodes).expect("there are some")),
+            space: space.clone(),
+            retry: RetryPolicy::new(Duration::from_millis(5), Duration::from_millis(50))
+                .expect("0 < 5 <= 50"),
+            node_timeout: Duration::from_millis(200),
+        };
+        let stores = (0..nodes).map(|node| Store::vouched_for(node.to_string().as_str().into()));
+        let mut bench = Self {
+            client: Client::new(config, Counting(0)),
+            space,
+            nodes: stores.collect(),
+            sent: Vec::new(),
+            seen: Vec::new(),
+            ms: 0,
+        };
+        for node in 0..nodes {
+            let (time, now) = (bench.time(), bench.now());
+            let hello = [Request::Node(NodeVerb::Inspect)];
+            let answer = bench.nodes[node].call(&bench.space, &hello, time);
+            bench.client.on_connected(node, answer, now.clock, now);
+        }
+        bench.gather();
+        bench
+    }
+
+    fn time(&self) -> NodeTime {
+        NodeTime::from_micros((self.ms + 1_000_000) * 1_000)
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            clock: Instant::from_origin(Duration::from_millis(self.ms)),
+            wall: self.time().as_micros(),
+        }
+    }
+
+    fn gather(&mut self) {
+        while let Some(effect) = self.client.poll_effect() {
+            match effect {
+                Effect::Send {
+                    node,
+                    round,
+                    request,
+                } => self.sent.push((node, round, request)),
+                other => self.seen.push(other),
+            }
+        }
+    }
+
+    fn acquire(&mut self, max_hold: Option<Duration>) {
+        let now = self.now();
+        let timing = Timing::new(TTL, 0.01, Duration::from_millis(50)).expect("enough is left");
+        let request = Acquire {
+            key: "key".into(),
+            timing,
+            renew: true,
+            max_hold,
+            tokens: 1,
+            wait_until: now.clock,
+        };
+        self.client.acquire(1, request, now);
+        self.gather();
+    }
+
+    /// A node does what it was sent, and says so.
+    fn run(&mut self, node: usize) -> (Standing, Vec<(u64, Reply)>) {
+        let requests = self.sent.extract_if(.., |(to, ..)| *to == node);
+        let (rounds, requests): (Vec<u64>, Vec<Request>) =
+            requests.map(|(_, round, request)| (round, request)).unzip();
+        let time = self.time();
+        let answer = self.nodes[node].call(&self.space, &requests, time);
+        let replies = answer
+            .replies
+            .into_iter()
+            .map(|reply| reply.expect("it is in range"));
+        let standing = answer.standing.expect("it looked");
+        (standing, rounds.into_iter().zip(replies).collect())
+    }
+
+    fn tell(&mut self, node: usize, standing: &Standing, replies: &[(u64, Reply)]) {
+        let now = self.now();
+        let results = replies
+            .iter()
+            .map(|(round, reply)| (*round, Ok(reply.clone())));
+        let standing = Some(standing.clone());
+        self.client
+            .on_answer(node, standing, results, now.clock, now);
+        self.gather();
+    }
+
+    fn answer(&mut self, node: usize) {
+        let (standing, replies) = self.run(node);
+        self.tell(node, &standing, &replies);
+    }
+
+    fn is_held(&self) -> bool {
+        self.seen
+            .iter()
+            .any(|effect| matches!(effect, Effect::Acquired { .. }))
+    }
+}
+
+#[test]
+fn an_answer_that_is_told_twice_is_heard_once() {
+    let mut bench = Bench::new(3);
+    bench.acquire(None);
+    let (standing, replies) = bench.run(0);
+    for _ in 0..3 {
+        bench.tell(0, &standing, &replies);
+    }
+    assert!(!bench.is_held(), "one node is no majority");
+    assert_eq!(bench.client.open_requests(), 2, "two have not answered");
+    bench.answer(1);
+    assert!(bench.is_held());
+    let lost = RequestError {
+        may_have_run: true,
+        reason: "lost".into(),
+    };
+    let (_, round, _) = bench.sent.remove(0);
+    let now = bench.now();
+    let results = [(round, Err(lost))];
+    bench.client.on_answer(2, None, results, now.clock, now);
+    assert_eq!(bench.client.open_requests(), 0);
+}
