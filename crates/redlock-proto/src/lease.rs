@@ -104,6 +104,15 @@ impl LeaseState {
         self.deadline
     }
 
+    /// Whether the lease may be handed out at `now`: enough of it is left, or else anything at all of one that
+    /// may not be held for longer.
+    pub fn may_hand_out(&self, now: Instant) -> bool {
+        match self.ends {
+            Some(ends) if ends <= self.deadline => now < ends,
+            _ => self.timing.may_hand_out(self.deadline, now),
+        }
+    }
+
     /// Whether the lease was neither lost nor released.
     pub fn is_live(&self) -> bool {
         self.renewal != Renewal::Over

@@ -3,8 +3,9 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, Instant, NodeTime, NodeVerb, Now, OwnerId,
-    Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Space, Standing, Store, Timing,
+    Acquire, Client, ClientConfig, Effect, Entropy, FailureKind, Instant, NodeTime, NodeVerb, Now,
+    OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Space, Standing, Store,
+    Timing,
 };
 
 const TTL: Duration = Duration::from_secs(1);
@@ -138,6 +139,13 @@ impl Bench {
             .iter()
             .any(|effect| matches!(effect, Effect::Acquired { .. }))
     }
+
+    fn failure(&self) -> Option<FailureKind> {
+        self.seen.iter().find_map(|effect| match effect {
+            Effect::NotAcquired { failure, .. } => failure.as_ref().map(|failure| failure.kind),
+            _ => None,
+        })
+    }
 }
 
 #[test]
@@ -161,4 +169,27 @@ fn an_answer_that_is_told_twice_is_heard_once() {
     let results = [(round, Err(lost))];
     bench.client.on_answer(2, None, results, now.clock, now);
     assert_eq!(bench.client.open_requests(), 0);
+}
+
+#[test]
+fn a_lease_that_has_been_held_for_its_longest_before_it_is_won_is_not_handed_out() {
+    let mut bench = Bench::new(3);
+    bench.acquire(Some(Duration::from_millis(100)));
+    bench.answer(0);
+    bench.ms = 100;
+    bench.answer(1);
+    assert!(!bench.is_held());
+    assert_eq!(bench.failure(), Some(FailureKind::Expired));
+    let released: Vec<usize> = bench.sent.iter().map(|(node, ..)| *node).collect();
+    assert_eq!(released, [2, 0, 1, 2]);
+}
+
+#[test]
+fn a_lease_may_be_asked_to_end_before_the_least_validity() {
+    let mut bench = Bench::new(3);
+    bench.acquire(Some(Duration::from_millis(10)));
+    bench.answer(0);
+    bench.ms = 9;
+    bench.answer(1);
+    assert!(bench.is_held());
 }

@@ -128,7 +128,7 @@ impl<E: Entropy> Client<E> {
         match verdict {
             AttemptVerdict::Granted(grant) => {
                 entry.kind = RoundKind::Decided { lease: Some(id) };
-                self.won(id, owner, &grant, attempt.votes(), now);
+                self.won(id, owner, &grant, attempt.votes(), round, now);
             }
             AttemptVerdict::Failed(failure) => {
                 let Some(acquisition) = self.acquisitions.remove(&id) else {
@@ -159,8 +159,7 @@ impl<E: Entropy> Client<E> {
             return;
         };
         let action = held.state.on_extension(started, verdict, &votes, now.clock);
-        let timing = acquisition.request.timing;
-        let usable = timing.may_hand_out(held.state.deadline(), now.clock);
+        let usable = held.state.may_hand_out(now.clock);
         let kind = match verdict {
             ExtensionVerdict::Extended { .. } if held.state.is_live() && usable => {
                 self.hand_out(id);
@@ -252,7 +251,7 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    fn won(&mut self, id: u64, owner: OwnerId, grant: &Grant, votes: &Votes, now: Now) {
+    fn won(&mut self, id: u64, owner: OwnerId, grant: &Grant, votes: &Votes, round: u64, now: Now) {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
@@ -281,13 +280,19 @@ impl<E: Entropy> Client<E> {
             acquisition.phase = Phase::Settling;
         }
         self.hold(id, &request, owner, grant, votes, Some(tokens));
-        match nodes {
-            None => {
-                self.acquisitions.remove(&id);
-                self.hand_out(id);
-            }
-            Some(nodes) => self.write_back(id, &request, owner, nodes, tokens, now),
+        if let Some(nodes) = nodes {
+            return self.write_back(id, &request, owner, nodes, tokens, now);
         }
+        let Some(acquisition) = self.acquisitions.remove(&id) else {
+            return;
+        };
+        let held = self.leases.get(&id);
+        if held.is_some_and(|held| held.state.may_hand_out(now.clock)) {
+            return self.hand_out(id);
+        }
+        let failure = Failure::after_grant(FailureKind::Expired, grant.start, now.clock);
+        self.release(id, None, now);
+        self.failed(id, acquisition, failure, round, now);
     }
 
     /// Makes the greatest counter that a majority knows, where that is needed.
