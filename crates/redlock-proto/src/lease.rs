@@ -27,6 +27,8 @@ enum Presence {
     No,
     /// It does, or the request for it is on its way over a connection that stands.
     Yes,
+    /// It lost the key and is being given it again; what it says of an extension was asked before.
+    Healing,
     /// Nobody knows, and a request for it may arrive at any time.
     Unknown,
 }
@@ -217,7 +219,7 @@ impl LeaseState {
         self.on_timer(now)
     }
 
-    /// The outcome of an acquire became known after the attempt had been decided.
+    /// The outcome of an acquire became known after the attempt had been decided, or that of a healing.
     pub fn on_late_outcome(&mut self, node: usize, outcome: Outcome) {
         let Some(key) = self.keys.get_mut(node) else {
             return;
@@ -252,7 +254,7 @@ impl LeaseState {
     /// A node is being given the key again.
     pub fn on_healing(&mut self, node: usize) {
         if let Some(key @ Presence::No) = self.keys.get_mut(node) {
-            *key = Presence::Yes;
+            *key = Presence::Healing;
         }
     }
 
@@ -276,10 +278,11 @@ impl LeaseState {
         let Some(key) = self.keys.get_mut(node) else {
             return;
         };
-        match vote {
-            Vote::Cast(outcome) if outcome.holds() => *key = Presence::Yes,
+        match (vote, *key) {
+            (_, Presence::Healing) => {}
+            (Vote::Cast(outcome), _) if outcome.holds() => *key = Presence::Yes,
             // Where nobody knows what became of the acquire, it may take the key after this answer.
-            Vote::Cast(Outcome::Refused { .. } | Outcome::Missing) if *key == Presence::Yes => {
+            (Vote::Cast(Outcome::Refused { .. } | Outcome::Missing), Presence::Yes) => {
                 *key = Presence::No;
             }
             _ => {}
@@ -461,6 +464,34 @@ mod tests {
         assert!(!lease.heals(0, ExtensionVerdict::Failed, Outcome::Missing));
         lease.release();
         assert!(!lease.heals(0, extended, Outcome::Missing));
+    }
+
+    /// A client that was paused hears of several rounds at once, all of them from before the healing.
+    #[test]
+    fn a_node_that_is_being_healed_is_released_whatever_it_said_before() {
+        let mut lease = lease(1_000, true);
+        let extended = ExtensionVerdict::Extended {
+            deadline: ms(1_500),
+        };
+        lease.on_late_outcome(2, Outcome::NotExecuted);
+        assert!(lease.heals(2, extended, Outcome::Missing));
+        lease.on_healing(2);
+        lease.on_late_extension(2, Outcome::Missing);
+        assert!(
+            !lease.heals(2, extended, Outcome::Missing),
+            "it is under way"
+        );
+        assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
+    }
+
+    #[test]
+    fn a_node_that_was_healed_is_believed_again() {
+        let mut lease = lease(1_000, true);
+        lease.on_late_outcome(2, Outcome::NotExecuted);
+        lease.on_healing(2);
+        lease.on_late_outcome(2, GRANTED);
+        lease.on_late_extension(2, Outcome::Missing);
+        assert_eq!(released(&mut lease), [(0, false), (1, false)]);
     }
 
     #[test]
