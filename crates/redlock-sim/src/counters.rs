@@ -1,0 +1,130 @@
+use std::{fmt, ops::AddAssign};
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $name:ident: $label:literal,)+) => {
+        /// What happened in one world, or in many: which of the protocol's mechanisms were at work, and how often.
+        #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+        #[non_exhaustive]
+        pub struct Counters {
+            $($(#[doc = $doc])+ pub $name: u64,)+
+        }
+
+        impl Counters {
+            /// Each counter with what it counts.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($label, self.$name),)+].into_iter()
+            }
+        }
+
+        impl AddAssign for Counters {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$name += other.$name;)+
+            }
+        }
+    };
+}
+
+counters! {
+    /// Worlds that were run.
+    seeds: "seeds",
+    /// Events that were simulated.
+    events: "events",
+    /// Attempts that were started.
+    attempts: "attempts",
+    /// Acquisitions that won a lease.
+    acquisitions: "acquisitions",
+    /// Acquisitions that failed for good.
+    not_acquired: "acquisitions given up at their wait's end",
+    /// Acquisitions that nobody waited for any more.
+    abandoned: "acquisitions abandoned",
+    /// Tokens that had to be written back before their lease was handed out.
+    write_backs: "write-backs",
+    /// Rounds of extension that moved a deadline.
+    extensions: "extensions",
+    /// Rounds of extension that no majority confirmed.
+    extensions_failed: "extensions that failed",
+    /// Leases that were released.
+    released: "leases released",
+    /// Leases whose key was left to its time to live.
+    left: "leases left to their time to live",
+    /// Leases that reached their deadline.
+    expired: "leases expired",
+    /// Leases that a majority of the nodes had lost.
+    revoked: "leases revoked",
+    /// Leases that were held for as long as they may be.
+    held_longest: "leases held for their longest",
+    /// Keys that were given to nodes again.
+    heals: "heals",
+    /// Owners that were buried.
+    burials: "burials",
+    /// Requests that came after the burial of their owner and were refused.
+    tombs: "tombstones that did their work",
+    /// Quarantines that ended because the floor of the counters was known.
+    seedings: "quarantines ended by seeding",
+    /// Floors for which the wall clock had to stand in.
+    degraded: "floors from the wall clock",
+    /// Quarantines that ended because an operator vouched for the node.
+    blessings: "quarantines ended by blessing",
+    /// Grants that were no votes, because of a quarantine.
+    uncounted: "grants in quarantine",
+    /// Nodes that were told not to vote because of their clock.
+    disagreed: "clocks that disagreed",
+    /// Calls whose answer came twice.
+    duplicates: "answers that came twice",
+    /// Calls that a node refused as a whole.
+    refusals: "calls refused",
+    /// Requests that were dropped unsent because a node lagged.
+    left_behind: "requests left behind",
+    /// Connections that were cut or given up.
+    cuts: "connections lost",
+    /// Calls that ran after their connection was gone.
+    late: "calls run late",
+    /// Nodes that crashed and kept their data.
+    crashes_kept: "crashes with data kept",
+    /// Nodes that crashed and lost their data.
+    crashes_lost: "crashes with data lost",
+    /// Nodes that crashed and came back with old data.
+    crashes_stale: "crashes with stale data",
+    /// Nodes that were replaced behind connections that stood.
+    promotions: "replacements behind a proxy",
+    /// Nodes that were told to forget everything.
+    flushes: "flushes",
+    /// Nodes that stood still.
+    freezes: "nodes that stood still",
+    /// Clients that stood still.
+    pauses: "clients that stood still",
+    /// Clients that were killed.
+    kills: "clients killed",
+    /// Clocks of nodes that were set.
+    steps: "clocks set",
+    /// Worlds in which leases overlapped because a clock was set.
+    excused: "overlaps owing to clocks set",
+}
+
+impl Counters {
+    /// Crashes of nodes, of all kinds.
+    pub const fn crashes(&self) -> u64 {
+        self.crashes_kept + self.crashes_lost + self.crashes_stale
+    }
+
+    /// Everything that was done to nodes, clients and connections.
+    pub const fn faults(&self) -> u64 {
+        self.crashes()
+            + self.promotions
+            + self.flushes
+            + self.freezes
+            + self.pauses
+            + self.kills
+            + self.steps
+            + self.cuts
+    }
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (label, count) in self.iter() {
+            writeln!(f, "{count:>14}  {label}")?;
+        }
+        Ok(())
+    }
+}

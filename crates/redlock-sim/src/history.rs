@@ -1,0 +1,123 @@
+//! What happened, as plain data: whoever records it, a simulated world or a test with real servers, has it
+//! judged by the same [`Checker`](crate::Checker).
+
+use std::time::Duration;
+
+use crate::Moment;
+
+/// Something that happened, at a true time that is told with it.
+///
+/// Numbers stand for things: each lease, waiter, client, node and key has one of its own.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A client began to wait for an answer, which is due at a time.
+    Waits {
+        /// The one who waits.
+        waiter: u64,
+        /// The client that must answer.
+        client: usize,
+        /// When the answer is due, had the client not stood still.
+        due: Moment,
+    },
+    /// A client asks the nodes on behalf of a waiter.
+    Tries {
+        /// The one who waits.
+        waiter: u64,
+    },
+    /// The answer has come, or is not waited for any more.
+    Answered {
+        /// The one who waited.
+        waiter: u64,
+    },
+    /// A client stood still for this long, up to now.
+    StoodStill {
+        /// The client.
+        client: usize,
+        /// For how long.
+        length: Duration,
+    },
+    /// A lease was handed out: from now on, its holder believes in it.
+    Acquired {
+        /// The lease.
+        lease: u64,
+        /// The client that has it.
+        client: usize,
+        /// What is locked.
+        key: usize,
+        /// The fencing tokens that it has reserved.
+        tokens: (u64, u64),
+        /// When the attempt that won it was started.
+        started: Moment,
+        /// When its deadline is reached on the holder's clock.
+        until: Moment,
+        /// For how much longer than that nobody else may have the key, unless the lease is released.
+        rest: Duration,
+        /// Up to when a majority had promised to keep the key, if that is known.
+        promised: Option<Moment>,
+    },
+    /// A lease was prolonged.
+    Extended {
+        /// The lease.
+        lease: u64,
+        /// When its deadline is reached on the holder's clock.
+        until: Moment,
+        /// Up to when a majority had promised to keep the key, if that is known.
+        promised: Option<Moment>,
+    },
+    /// The holder does not believe in the lease any more: it was told that the lease is lost, or left it, or is
+    /// gone.
+    Ended {
+        /// The lease.
+        lease: u64,
+    },
+    /// The holder has released the lease, lost or not.
+    Released {
+        /// The lease.
+        lease: u64,
+    },
+    /// A client let it be known that the order of fencing tokens rests on wall clocks now.
+    Degraded,
+    /// A node lost data.
+    Forgot {
+        /// The node.
+        node: usize,
+    },
+    /// A node answered, and what it grants is a vote.
+    Voted {
+        /// The node.
+        node: usize,
+    },
+    /// A client gave a key to a node that had lost it.
+    Healed {
+        /// The node.
+        node: usize,
+        /// Whether a majority had confirmed the round in which the node said so.
+        confirmed: bool,
+    },
+    /// A node was found to have a key of an owner that had given it up.
+    KeyFound {
+        /// The node.
+        node: usize,
+        /// What is locked.
+        key: usize,
+        /// When it had to be gone.
+        due: Moment,
+    },
+    /// From now on nothing keeps clients from a key, so that one must acquire it by a time.
+    Free {
+        /// What is locked.
+        key: usize,
+        /// When.
+        due: Moment,
+    },
+    /// A client that was closed has nothing to do any more.
+    Rests {
+        /// The client.
+        client: usize,
+        /// How many requests it believes to be under way.
+        requests: usize,
+        /// Whether it says that it is clean.
+        is_clean: bool,
+    },
+}

@@ -1,0 +1,65 @@
+//! The protocol in a simulated world: many clients and nodes, and everything that can go wrong between them.
+//!
+//! A world follows from its seed.
+//! Its clients are [`redlock_proto::Client`] and its nodes [`redlock_proto::Store`], the same code that runs in
+//! production; its clocks run fast and slow, its network delays, cuts, repeats and holds back, its nodes crash,
+//! forget and stand still, and so do its clients.
+//! A minute is enough for tens of thousands of worlds, and each that goes wrong can be run again, exactly.
+//!
+//! # The story
+//!
+//! [`run`] makes a world of a seed and a [`Plan`], and lets it go wrong for some seconds of its time.
+//! Then everything is repaired, and what was broken must mend: nodes vote again, keys that were given up
+//! are gone, somebody acquires every key, and clients that are closed come to rest.
+//! [`Campaign`] does so with many seeds.
+//!
+//! Whatever happens is told to a [`Checker`], which knows nothing of how leases are won and looks for
+//! each [`Violation`] of what was promised.
+//! It takes a history from anywhere: an [`Event`] is plain data with a [`Moment`] of true time.
+//!
+//! # What is checked
+//!
+//! | what must never happen | how it would be called |
+//! |---|---|
+//! | two clients believe in leases on one key at once | [`Violation::Overlap`] |
+//! | a holder believes in a lease for longer than a majority keeps its key | [`Violation::Unbacked`] |
+//! | a lease is handed out when it has ended already | [`Violation::Stillborn`] |
+//! | a holder is not told in time that its lease has ended | [`Violation::LateLoss`] |
+//! | a key does not rest after a lease that was not released | [`Violation::NoRest`] |
+//! | a later lease has a smaller fencing token | [`Violation::TokenOrder`] |
+//! | a lease is extended after a newer one was handed out | [`Violation::StaleExtension`] |
+//! | a node votes within `max_ttl` of a loss of data | [`Violation::EarlyVote`] |
+//! | a node is given a key again without a majority that confirmed the lease | [`Violation::UnconfirmedHeal`] |
+//! | a key is changed for somebody who does not have it | [`Violation::ForeignKey`] |
+//! | a late request takes a key for an owner that is gone | [`Violation::Resurrected`] |
+//! | a key that was given up stays | [`Violation::KeyLeft`] |
+//! | a wait does not end | [`Violation::Unanswered`] |
+//! | nobody acquires a key that nothing keeps them from | [`Violation::Starved`] |
+//! | a client that was closed believes that something is under way | [`Violation::Leak`] |
+//! | attempts follow each other without a pause | [`Violation::Spins`] |
+//! | a client or a node panics | [`Violation::Panics`] |
+
+mod campaign;
+mod checker;
+mod clock;
+mod counters;
+mod fault;
+mod history;
+mod moment;
+mod plan;
+mod random;
+mod setup;
+mod trace;
+mod violation;
+mod world;
+
+pub use self::{
+    campaign::{Campaign, Finding, Outcome},
+    checker::{Checker, Rules},
+    counters::Counters,
+    history::Event,
+    moment::Moment,
+    plan::{Plan, UnknownPlan},
+    violation::Violation,
+    world::{Report, run},
+};

@@ -1,0 +1,218 @@
+//! What a seed makes of a plan: how many there are of everything, and how bad it will be.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use redlock_proto::{NodeKey, Quarantine, Quorum, RetryPolicy, Space};
+
+use crate::{Plan, Rules, random::Random};
+
+/// Microseconds: the world counts in them, and does so too often for anything heavier.
+pub(crate) type Micros = u64;
+
+pub(crate) const MS: Micros = 1_000;
+pub(crate) const SECOND: Micros = 1_000_000;
+
+/// By how much the rate of a clock may be off, as everybody is told.
+pub(crate) const RATE_ERROR: f64 = 0.01;
+
+/// A world before anything happens in it.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) plan: Plan,
+    pub(crate) nodes: usize,
+    pub(crate) clients: usize,
+    pub(crate) keys: Vec<NodeKey>,
+    pub(crate) quorum: Quorum,
+    pub(crate) space: Space,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) max_ttl: Micros,
+    pub(crate) ttls: [Micros; 3],
+    pub(crate) node_timeout: Micros,
+    pub(crate) link: LinkLimits,
+    pub(crate) net: Net,
+    /// By how many millionths clocks are fast or slow at most.
+    pub(crate) rate: u64,
+    /// By how much the wall clocks of clients differ at most.
+    pub(crate) skew: Micros,
+    /// By how much the wall clocks of nodes differ at most.
+    pub(crate) spread: Micros,
+    /// Whether one node's clock is off by far.
+    pub(crate) stray: bool,
+    pub(crate) birth: Birth,
+    pub(crate) trust: bool,
+    pub(crate) storm: Storm,
+    /// How long clients rest between acquisitions at most.
+    pub(crate) think: Micros,
+    /// When everything is repaired.
+    pub(crate) horizon: Micros,
+}
+
+/// What a link to a node waits for, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkLimits {
+    pub(crate) lag_after: Micros,
+    pub(crate) give_up_after: Micros,
+    pub(crate) connect_timeout: Micros,
+    pub(crate) most_calls: usize,
+}
+
+/// What the network does without being told to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Net {
+    /// How many messages in a thousand are slow.
+    pub(crate) slow: u64,
+    pub(crate) slowest: Micros,
+    /// How many answers in a thousand come twice.
+    pub(crate) twice: u64,
+    /// How many calls in a thousand a node refuses as a whole.
+    pub(crate) refused: u64,
+}
+
+/// What nodes know of their past when the world begins.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Birth {
+    /// An operator vouches for them.
+    Vouched,
+    /// Nothing, so that their first quarantine must end.
+    Unknown,
+    /// Nothing, and an operator blesses them once they are connected.
+    Blessed,
+}
+
+/// How many faults of each kind there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Storm {
+    pub(crate) crashes: u64,
+    pub(crate) outages: u64,
+    pub(crate) promotions: u64,
+    pub(crate) flushes: u64,
+    pub(crate) freezes: u64,
+    pub(crate) cuts: u64,
+    pub(crate) holes: u64,
+    pub(crate) isolations: u64,
+    pub(crate) pauses: u64,
+    pub(crate) kills: u64,
+    pub(crate) steps: u64,
+}
+
+impl Setup {
+    pub(crate) fn draw(plan: Plan, random: &mut Random) -> Self {
+        let nodes = random.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 5, 7]);
+        let keys = random.pick(&[1, 1, 2, 3]);
+        let max_ttl = random.pick(&[300 * MS, 500 * MS, 1_000 * MS, 2_000 * MS]);
+        let trust = plan == Plan::Default && random.chance(80);
+        let mut quarantine = Quarantine::new(Duration::from_micros(max_ttl), RATE_ERROR);
+        if trust {
+            quarantine = quarantine.trusting_persistence();
+        }
+        let node_timeout = random.pick(&[20 * MS, 50 * MS, 150 * MS]);
+        let lag_after = 2 * node_timeout;
+        Self {
+            plan,
+            nodes,
+            clients: random.index(4) + 2,
+            keys: (0..keys).map(|key| KEYS[key].into()).collect(),
+            quorum: Quorum::of(NonZeroUsize::new(nodes).unwrap_or(NonZeroUsize::MIN)),
+            space: Space::new("{sim}", quarantine),
+            retry: RetryPolicy::new(SHORTEST_DELAY, LONGEST_DELAY)
+                .expect("it is neither 0 nor longer than the longest"),
+            max_ttl,
+            ttls: [max_ttl, max_ttl / 2, max_ttl / 5],
+            node_timeout,
+            link: LinkLimits {
+                lag_after,
+                give_up_after: (4 * lag_after).max(random.pick(&[300 * MS, 800 * MS])),
+                connect_timeout: 100 * MS,
+                most_calls: random.pick(&[2, 8, 32]),
+            },
+            net: Net::draw(random),
+            rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),
+            skew: random.pick(&[0, 10 * MS, 10 * MS, 200 * MS, 200 * MS, 30 * SECOND]),
+            spread: random.pick(&[0, 50 * MS, 400 * MS]),
+            stray: nodes > 2 && random.chance(100),
+            birth: random.pick(&[
+                Birth::Vouched,
+                Birth::Vouched,
+                Birth::Vouched,
+                Birth::Vouched,
+                Birth::Blessed,
+                Birth::Unknown,
+            ]),
+            trust,
+            storm: Storm::draw(plan, random),
+            think: random.pick(&[10 * MS, 50 * MS, 200 * MS]),
+            horizon: 2 * SECOND + 3 * max_ttl / 2,
+        }
+    }
+
+    /// What its history is judged by.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules {
+            max_ttl: Duration::from_micros(self.max_ttl),
+            // Half of the shortest delay, by a clock that may be fast.
+            pause: SHORTEST_DELAY.mul_f64(0.5 - RATE_ERROR),
+            skew: Duration::from_micros(self.skew),
+            clocks_step: self.plan == Plan::ClockSteps,
+        }
+    }
+
+    /// How long a quarantine takes, with the slowest clock and a look every now and then.
+    pub(crate) fn quarantine(&self) -> Micros {
+        let length = micros(self.space.quarantine().length());
+        length + length / 50 + 100 * MS
+    }
+}
+
+impl Net {
+    fn draw(random: &mut Random) -> Self {
+        let (slow, slowest) = random.pick(&[
+            (0, 0),
+            (20, 20 * MS),
+            (10, 100 * MS),
+            (10, 400 * MS),
+            (2, 3 * SECOND),
+        ]);
+        Self {
+            slow,
+            slowest,
+            twice: random.pick(&[0, 0, 50]),
+            refused: random.pick(&[0, 0, 0, 20]),
+        }
+    }
+}
+
+impl Storm {
+    fn draw(plan: Plan, random: &mut Random) -> Self {
+        let mut up_to = |choices: &[u64]| {
+            let most = random.pick(choices);
+            random.between(0, most)
+        };
+        Self {
+            crashes: up_to(&[0, 2, 4, 8]),
+            outages: up_to(&[0, 0, 0, 0, 1, 2]),
+            promotions: up_to(&[0, 0, 2]),
+            flushes: up_to(&[0, 0, 2]),
+            freezes: up_to(&[0, 2, 5]),
+            cuts: up_to(&[0, 3, 10, 20]),
+            holes: up_to(&[0, 2, 6]),
+            isolations: up_to(&[0, 1, 3]),
+            pauses: up_to(&[0, 3, 8]),
+            kills: up_to(&[0, 0, 1, 2]),
+            steps: match plan {
+                Plan::ClockSteps => 1 + up_to(&[1, 3, 6]),
+                Plan::Default => 0,
+            },
+        }
+    }
+}
+
+/// Whole microseconds of a duration.
+pub(crate) fn micros(duration: Duration) -> Micros {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Between two attempts of a client on behalf of one waiter.
+const SHORTEST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_millis(600);
+
+const KEYS: [&str; 3] = ["{sim}:lock:a", "{sim}:lock:b", "{sim}:lock:c"];

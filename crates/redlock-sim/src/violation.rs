@@ -1,0 +1,257 @@
+use std::fmt;
+
+use crate::Moment;
+
+/// A promise that was broken.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// Two clients believed in a lease on one key at the same time.
+    Overlap {
+        /// What is locked.
+        key: usize,
+        /// The lease that was there.
+        earlier: u64,
+        /// The lease that came on top of it.
+        later: u64,
+        /// When the first would have ended.
+        until: Moment,
+    },
+    /// A lease was handed out when it had ended already.
+    Stillborn {
+        /// The lease.
+        lease: u64,
+        /// When it had ended.
+        until: Moment,
+    },
+    /// A holder went on believing in a lease that had ended, because it was not told in time.
+    LateLoss {
+        /// The lease.
+        lease: u64,
+        /// When it had ended.
+        until: Moment,
+    },
+    /// A key was handed out while it had to rest after a lease that was not released.
+    NoRest {
+        /// What is locked.
+        key: usize,
+        /// The lease that was not released.
+        earlier: u64,
+        /// The lease that came too soon.
+        later: u64,
+        /// Up to when the key had to rest.
+        until: Moment,
+    },
+    /// A lease has a fencing token that is not greater than that of an earlier one.
+    TokenOrder {
+        /// What is locked.
+        key: usize,
+        /// The lease.
+        lease: u64,
+        /// Its token.
+        token: u64,
+        /// The greatest token of the leases before it.
+        greatest: u64,
+    },
+    /// A lease was prolonged after a newer one on its key had been handed out.
+    StaleExtension {
+        /// What is locked.
+        key: usize,
+        /// The lease that was prolonged.
+        lease: u64,
+        /// The newest lease.
+        newer: u64,
+    },
+    /// A holder may believe in a lease for longer than a majority has promised to keep its key.
+    Unbacked {
+        /// The lease.
+        lease: u64,
+        /// Up to when its holder believes in it.
+        until: Moment,
+        /// Up to when a majority keeps the key.
+        promised: Moment,
+    },
+    /// A waiter was not answered in time.
+    Unanswered {
+        /// The one who waited.
+        waiter: u64,
+        /// When the answer was due.
+        due: Moment,
+    },
+    /// A node's grants were votes too soon after it had lost data.
+    EarlyVote {
+        /// The node.
+        node: usize,
+        /// When it lost data.
+        forgot: Moment,
+    },
+    /// A node was given a key again although no majority had confirmed the lease.
+    UnconfirmedHeal {
+        /// The node.
+        node: usize,
+    },
+    /// A node changed a key on behalf of somebody who did not have it, or did something else than it said.
+    ForeignKey {
+        /// The node.
+        node: usize,
+        /// What is locked.
+        key: usize,
+        /// What was wrong.
+        what: &'static str,
+    },
+    /// A node took a key for an owner that had told it to let that key go.
+    Resurrected {
+        /// The node.
+        node: usize,
+        /// What is locked.
+        key: usize,
+    },
+    /// A key that was given up was not gone when it should have been.
+    KeyLeft {
+        /// The node.
+        node: usize,
+        /// What is locked.
+        key: usize,
+        /// When it had to be gone.
+        due: Moment,
+    },
+    /// Nobody acquired a key although nothing was in the way.
+    Starved {
+        /// What is locked.
+        key: usize,
+        /// When somebody had to.
+        due: Moment,
+    },
+    /// A client that was closed does not come to rest.
+    Leak {
+        /// The client.
+        client: usize,
+        /// How many requests it believes to be under way.
+        requests: usize,
+    },
+    /// A client tried again for a waiter without a pause.
+    Spins {
+        /// The one who waits.
+        waiter: u64,
+    },
+    /// The code under test panicked.
+    Panics,
+}
+
+impl Violation {
+    /// Its name, to count by.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Overlap { .. } => "Overlap",
+            Self::Stillborn { .. } => "Stillborn",
+            Self::LateLoss { .. } => "LateLoss",
+            Self::NoRest { .. } => "NoRest",
+            Self::TokenOrder { .. } => "TokenOrder",
+            Self::StaleExtension { .. } => "StaleExtension",
+            Self::Unbacked { .. } => "Unbacked",
+            Self::Unanswered { .. } => "Unanswered",
+            Self::EarlyVote { .. } => "EarlyVote",
+            Self::UnconfirmedHeal { .. } => "UnconfirmedHeal",
+            Self::ForeignKey { .. } => "ForeignKey",
+            Self::Resurrected { .. } => "Resurrected",
+            Self::KeyLeft { .. } => "KeyLeft",
+            Self::Starved { .. } => "Starved",
+            Self::Leak { .. } => "Leak",
+            Self::Spins { .. } => "Spins",
+            Self::Panics => "Panics",
+        }
+    }
+
+    /// Whether it follows from a node's clock that was set while the node kept a key, which no lease
+    /// survives.
+    pub const fn needs_steady_clocks(&self) -> bool {
+        matches!(
+            self,
+            Self::Overlap { .. } | Self::StaleExtension { .. } | Self::NoRest { .. }
+        )
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overlap {
+                key,
+                earlier,
+                later,
+                until,
+            } => write!(
+                f,
+                "two holders of key {key}: lease {later} while lease {earlier} is valid until {until}"
+            ),
+            Self::Stillborn { lease, until } => {
+                write!(f, "lease {lease} was handed out, and had ended at {until}")
+            }
+            Self::LateLoss { lease, until } => write!(
+                f,
+                "the holder of lease {lease} was not told that it ended at {until}"
+            ),
+            Self::NoRest {
+                key,
+                earlier,
+                later,
+                until,
+            } => write!(
+                f,
+                "key {key} had to rest after lease {earlier} until {until}, and lease {later} was handed out"
+            ),
+            Self::TokenOrder {
+                key,
+                lease,
+                token,
+                greatest,
+            } => write!(
+                f,
+                "token {token} of lease {lease} on key {key} is not greater than {greatest}, an earlier lease's"
+            ),
+            Self::StaleExtension { key, lease, newer } => write!(
+                f,
+                "lease {lease} on key {key} was extended after lease {newer} had been handed out"
+            ),
+            Self::Unbacked {
+                lease,
+                until,
+                promised,
+            } => write!(
+                f,
+                "lease {lease} is believed in until {until}, and a majority keeps its key until {promised} only"
+            ),
+            Self::Unanswered { waiter, due } => {
+                write!(f, "waiter {waiter} had to be answered by {due}")
+            }
+            Self::EarlyVote { node, forgot } => write!(
+                f,
+                "node {node} votes, though it lost data at {forgot} and leases from before may be valid"
+            ),
+            Self::UnconfirmedHeal { node } => write!(
+                f,
+                "node {node} was given a key again without a majority that confirmed the lease"
+            ),
+            Self::ForeignKey { node, key, what } => write!(f, "key {key} on node {node}: {what}"),
+            Self::Resurrected { node, key } => write!(
+                f,
+                "node {node} took key {key} for an owner that had been told to be gone"
+            ),
+            Self::KeyLeft { node, key, due } => write!(
+                f,
+                "node {node} has key {key} of an owner that gave it up, and it was due to be gone at {due}"
+            ),
+            Self::Starved { key, due } => {
+                write!(f, "nobody acquired key {key}, as somebody had to by {due}")
+            }
+            Self::Leak { client, requests } => write!(
+                f,
+                "client {client} was closed and does not come to rest; it believes {requests} requests to be under way"
+            ),
+            Self::Spins { waiter } => {
+                write!(f, "waiter {waiter} is served by attempts without a pause")
+            }
+            Self::Panics => f.write_str("a panic"),
+        }
+    }
+}

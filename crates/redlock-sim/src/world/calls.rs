@@ -1,0 +1,341 @@
+//! Calls: what nodes do with them, whether that is right, and how clients hear of it.
+
+use std::sync::Arc;
+
+use redlock_proto::{Answer, MarkState, NodeTime, NodeVerb, Reply, Request, Standing, Verb};
+
+use super::{
+    World,
+    agenda::Due,
+    link::{BEAT, Op, State},
+    shadow::{Asked, wrong},
+};
+use crate::{Event, Moment, Violation, setup::micros};
+
+impl World {
+    /// The first call on its way over a connection reaches its node.
+    pub(super) fn on_arrival(&mut self, link: usize, conn: u32) {
+        let this = &mut self.links[link];
+        if this.conn != conn || this.is_severed {
+            return;
+        }
+        let (_, node) = (link / self.setup.nodes, link % self.setup.nodes);
+        let not_before = this.hole_out.max(self.servers[node].frozen_until);
+        if not_before > self.now {
+            self.agenda.add(not_before, Due::Arrive { link, conn });
+            return;
+        }
+        let Some(call) = this.out.pop_front() else {
+            return;
+        };
+        self.execute(node, call);
+        let delay = self.delay();
+        let this = &mut self.links[link];
+        this.back.push_back(call);
+        this.last_back = this.last_back.max(self.now + delay);
+        self.agenda.add(this.last_back, Due::Answer { link, conn });
+    }
+
+    /// A call whose connection is gone reaches its node all the same.
+    pub(super) fn on_late_arrival(&mut self, number: u32, serial: u32) {
+        let Some(call) = self.calls.find(number, serial).filter(|call| call.is_late) else {
+            return;
+        };
+        let (client, node) = (call.link / self.setup.nodes, call.link % self.setup.nodes);
+        let server = &self.servers[node];
+        let arrives = server.is_up && server.crashes == call.crashes;
+        if arrives && server.frozen_until > self.now {
+            let at = server.frozen_until;
+            self.agenda.add(
+                at,
+                Due::ArriveLate {
+                    call: number,
+                    serial,
+                },
+            );
+            return;
+        }
+        if arrives {
+            self.counters.late += 1;
+            self.trace.line(self.now, || {
+                format!("a call of client {client} arrives late at node {node}")
+            });
+            self.execute(node, number);
+        }
+        let call = self.calls.get_mut(number);
+        call.is_late = false;
+        if call.is_over {
+            self.calls.take(number);
+        }
+    }
+
+    /// The first answer on its way back over a connection reaches its client.
+    pub(super) fn on_answer(&mut self, link: usize, conn: u32) {
+        let this = &mut self.links[link];
+        if this.conn != conn || this.is_severed {
+            return;
+        }
+        if this.hole_back > self.now {
+            let at = this.hole_back;
+            self.agenda.add(at, Due::Answer { link, conn });
+            return;
+        }
+        let Some(number) = this.back.pop_front() else {
+            return;
+        };
+        this.idle_since = self.now;
+        let mut call = self.calls.take(number);
+        let answer = call.answer.take();
+        let (client, node) = self.ends(link);
+        let sent = self.processes[client].now(call.sent).clock;
+        let now = self.processes[client].now(self.now);
+
+        if self.links[link].state == State::Connecting {
+            let Some(answer) = answer else {
+                return self.on_lost(link, conn);
+            };
+            let this = &mut self.links[link];
+            this.state = State::Up;
+            this.up_since = self.now;
+            for (_, due) in &mut this.owed {
+                *due = self.now;
+            }
+            let machine = &mut self.processes[client].client;
+            machine.on_connected(node, answer, sent, now);
+            self.check_by(link, self.now + BEAT);
+            self.flush(link);
+            return self.settle(client);
+        }
+
+        let mut told = Vec::with_capacity(call.tags.len());
+        let standing = match answer {
+            Some(answer) => {
+                let replies = answer.replies.into_iter();
+                for ((tag, reply), request) in call.tags.iter().zip(replies).zip(call.requests) {
+                    match reply {
+                        Ok(reply) => {
+                            self.hear(
+                                node,
+                                tag.owner,
+                                tag.round,
+                                &request,
+                                &reply,
+                                &answer.standing,
+                            );
+                            told.push((tag.round, Ok(reply)));
+                        }
+                        Err(reason) => {
+                            let op = tag.op(request, self.now);
+                            told.extend(self.fail(link, op, false, &reason));
+                        }
+                    }
+                }
+                answer.standing
+            }
+            None => {
+                let reason: Arc<str> = "the node refused the call".into();
+                for (tag, request) in call.tags.iter().zip(call.requests) {
+                    let op: Op = tag.op(request, self.now);
+                    told.extend(self.fail(link, op, false, &reason));
+                }
+                None
+            }
+        };
+        let machine = &mut self.processes[client].client;
+        if self.phase.is_faulty() && self.random.chance(self.setup.net.twice) {
+            self.counters.duplicates += 1;
+            machine.on_answer(node, standing.clone(), told.clone(), sent, now);
+        }
+        machine.on_answer(node, standing, told, sent, now);
+        self.flush(link);
+        self.settle(client);
+    }
+
+    /// A node does what a call asks, and is watched while it does.
+    fn execute(&mut self, node: usize, number: u32) {
+        if self.phase.is_faulty() && self.random.chance(self.setup.net.refused) {
+            self.counters.refusals += 1;
+            return;
+        }
+        let call = self.calls.get_mut(number);
+        let server = &mut self.servers[node];
+        let time = server.time(self.now);
+        let answer = server.store.call(&self.setup.space, &call.requests, time);
+        let votes = matches!(
+            answer.standing,
+            Some(Standing {
+                state: MarkState::Voting,
+                ..
+            })
+        );
+        if votes {
+            self.votes(node);
+        }
+        self.watch(node, number, &answer, time, votes);
+        self.calls.get_mut(number).answer = Some(answer);
+    }
+
+    /// Judges what a node did, request by request.
+    fn watch(
+        &mut self,
+        node: usize,
+        number: u32,
+        answer: &Answer,
+        time: NodeTime,
+        mut votes: bool,
+    ) {
+        let call = self.calls.get_mut(number);
+        let requests = std::mem::take(&mut call.requests);
+        let tags = std::mem::take(&mut call.tags);
+        let client = call.link / self.setup.nodes;
+        let mut touched = [false; 3];
+        for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
+            let Ok(reply) = reply else { continue };
+            match request {
+                Request::Lock { verb, owner, .. } => {
+                    let Some(number) = tags.get(place).and_then(|tag| tag.owner) else {
+                        continue;
+                    };
+                    let key = self.owners.get(number).key;
+                    touched[key] = true;
+                    let asked = Asked {
+                        verb: *verb,
+                        key,
+                        owner: number,
+                        name: *owner,
+                        reply,
+                    };
+                    self.watch_lock(node, client, asked, time, votes);
+                }
+                Request::Node(verb) => {
+                    if self.was_opened(node, *verb, reply) {
+                        // What follows in the same call is done by a node that votes.
+                        votes = true;
+                        self.votes(node);
+                    }
+                }
+            }
+        }
+        let call = self.calls.get_mut(number);
+        call.requests = requests;
+        call.tags = tags;
+        let server = &self.servers[node];
+        for key in (0..self.setup.keys.len()).filter(|key| touched[*key]) {
+            let name = &self.setup.keys[key];
+            let same = server
+                .shadow
+                .compare(key, name, &server.store, time.as_millis());
+            if let Err(what) = same {
+                let at = Moment::from_micros(self.now);
+                self.checker.report(at, wrong(node, key, what));
+            }
+        }
+    }
+
+    fn watch_lock(
+        &mut self,
+        node: usize,
+        client: usize,
+        asked: Asked<'_>,
+        time: NodeTime,
+        votes: bool,
+    ) {
+        let Asked { verb, key, .. } = asked;
+        let at = Moment::from_micros(self.now);
+        let millis = time.as_millis();
+        self.trace.line(self.now, || {
+            let Asked { owner, reply, .. } = asked;
+            let votes = if votes { "" } else { " (no vote)" };
+            format!(
+                "node {node}: {verb:?} of key {key} for owner {owner} of client {client}: {reply:?}{votes}"
+            )
+        });
+        let server = &mut self.servers[node];
+        let life = server.life;
+        let followed = server.shadow.follow(asked, millis);
+        let clock = server.clock;
+        let owner = self.owners.get_mut(asked.owner);
+        match followed {
+            Err(what) => self.checker.report(at, wrong(node, key, what)),
+            Ok(Some(until)) => {
+                let creates = matches!(verb, Verb::Acquire { .. } | Verb::Heal { .. });
+                let (gone_in, gone_until) = owner.gone[node];
+                if creates && gone_in == life + 1 && millis <= gone_until {
+                    self.checker
+                        .report(at, Violation::Resurrected { node, key });
+                }
+                if votes && !matches!(verb, Verb::Heal { .. }) {
+                    owner.promised[node] = clock.when((until + 1) * 1_000);
+                }
+                if !votes && matches!(verb, Verb::Acquire { .. }) {
+                    self.counters.uncounted += 1;
+                }
+            }
+            Ok(None) => {}
+        }
+        match (verb, asked.reply) {
+            (Verb::Release { ttl } | Verb::Bury { ttl }, _) => {
+                let gone_until = millis + micros(ttl) / 1_000;
+                let owner = self.owners.get_mut(asked.owner);
+                owner.gone[node] = (life + 1, gone_until);
+                self.counters.burials += u64::from(matches!(verb, Verb::Bury { .. }));
+            }
+            (_, Reply::Buried) => self.counters.tombs += 1,
+            (Verb::Heal { .. }, Reply::Done) => self.counters.heals += 1,
+            _ => {}
+        }
+        self.look_for_leftovers(node, key, millis);
+    }
+
+    /// Whether a node was told to vote, and does.
+    fn was_opened(&mut self, node: usize, verb: NodeVerb, reply: &Reply) -> bool {
+        let (NodeVerb::Open { bless, floor, .. }, Reply::Done) = (verb, reply) else {
+            return false;
+        };
+        match bless {
+            true => self.counters.blessings += 1,
+            false => self.counters.seedings += 1,
+        }
+        self.trace.line(self.now, || {
+            format!("node {node} votes from now on, from {floor}")
+        });
+        true
+    }
+
+    fn votes(&mut self, node: usize) {
+        if self.servers[node].has_lost {
+            self.observe(&Event::Voted { node });
+        }
+    }
+
+    /// A client hears what became of a request.
+    fn hear(
+        &mut self,
+        node: usize,
+        owner: Option<u32>,
+        round: u64,
+        request: &Request,
+        reply: &Reply,
+        standing: &Option<Standing>,
+    ) {
+        let is_extension = matches!(
+            request,
+            Request::Lock {
+                verb: Verb::Extend { .. },
+                ..
+            }
+        );
+        if let Some(owner) = owner
+            && is_extension
+        {
+            let votes = standing
+                .as_ref()
+                .is_some_and(|standing| standing.state == MarkState::Voting);
+            let confirmed = votes && *reply == Reply::Done;
+            let missing = *reply == Reply::Missing;
+            self.owners
+                .get_mut(owner)
+                .heard(round, node, confirmed, missing);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What a client wants done, and what follows from it.
+
+use std::{fmt, time::Duration};
+
+use redlock_proto::{Effect, FailureKind, Loss, NotAVote, Notice, Request, Verb};
+
+use super::{
+    World,
+    link::{Op, State as LinkState},
+    process::{Holding, State},
+    wire::failed,
+};
+use crate::{
+    Event, Moment,
+    setup::{MS, Micros, micros},
+};
+
+impl World {
+    /// Does what a client wants done, until it wants nothing more, and sends what has gathered.
+    pub(super) fn settle(&mut self, client: usize) {
+        loop {
+            let process = &mut self.processes[client];
+            process.has_news = false;
+            while let Some(effect) = self.processes[client].client.poll_effect() {
+                self.on_effect(client, effect);
+            }
+            for node in 0..self.setup.nodes {
+                let link = self.link(client, node);
+                if !self.links[link].queue.is_empty() {
+                    self.flush(link);
+                }
+            }
+            if !self.processes[client].has_news {
+                break;
+            }
+        }
+        self.set_timer(client);
+    }
+
+    fn on_effect(&mut self, client: usize, effect: Effect) {
+        match effect {
+            Effect::Send {
+                node,
+                round,
+                request,
+            } => self.on_send(client, node, round, request),
+            Effect::Acquired {
+                id,
+                deadline,
+                tokens,
+            } => {
+                let tokens = (tokens.first().get(), tokens.last().get());
+                self.on_acquired(client, id, deadline, tokens);
+            }
+            Effect::NotAcquired { id, failure, .. } => {
+                self.counters.not_acquired += 1;
+                self.trace.line(self.now, || {
+                    let kind: Option<FailureKind> = failure.map(|failure| failure.kind);
+                    format!("client {client} has not acquired {id}: {kind:?}")
+                });
+                self.on_not_acquired(client, id);
+            }
+            Effect::Extended { lease, deadline } => {
+                self.counters.extensions += 1;
+                let Some((key, holding)) = self.holding(client, lease) else {
+                    return;
+                };
+                holding.deadline = deadline;
+                let lease = holding.lease;
+                let until = self.true_time(client, deadline);
+                let promised = self.promised(client, key);
+                self.trace.line(self.now, || {
+                    format!("client {client} has lease {lease} until {until} now")
+                });
+                self.observe(&Event::Extended {
+                    lease,
+                    until,
+                    promised: Some(promised),
+                });
+                self.on_extended(client, key);
+            }
+            Effect::Lost { lease, loss } => self.on_lost_lease(client, lease, loss),
+            Effect::ExtensionOver { ask, .. }
+            | Effect::ReleaseOver { ask, .. }
+            | Effect::Blessed { ask, .. } => {
+                let waiter = waiter_of(client, ask);
+                self.observe(&Event::Answered { waiter });
+            }
+            Effect::Notice(notice) => self.on_notice(client, &notice),
+        }
+    }
+
+    fn on_send(&mut self, client: usize, node: usize, round: u64, request: Request) {
+        let mut number = None;
+        if let Request::Lock { verb, key, owner } = &request {
+            number = self.owners.number(owner);
+            match verb {
+                Verb::Acquire { ttl, .. } if number.is_none() => {
+                    let names = &self.setup.keys;
+                    let Some(key) = names.iter().position(|name| name == key) else {
+                        return;
+                    };
+                    self.counters.attempts += 1;
+                    self.give_up(client, key);
+                    let process = &mut self.processes[client];
+                    let by = (client, process.life);
+                    let added = self.owners.add(*owner, key, by, micros(*ttl), self.now);
+                    process.users[key].owner = Some(added);
+                    if let State::Waiting { waiter, .. } = process.users[key].state {
+                        self.observe(&Event::Tries { waiter });
+                    }
+                    number = Some(added);
+                }
+                Verb::Acquire { .. }
+                | Verb::Extend {
+                    write_back: None, ..
+                } => {}
+                Verb::Extend { .. } => {
+                    let process = &mut self.processes[client];
+                    if process.last_write_back != round {
+                        process.last_write_back = round;
+                        self.counters.write_backs += 1;
+                    }
+                }
+                Verb::Heal { .. } => {
+                    let majority = self.setup.quorum.majority();
+                    let confirmed =
+                        number.is_some_and(|n| self.owners.get(n).may_heal(node, majority));
+                    self.observe(&Event::Healed { node, confirmed });
+                }
+                Verb::Release { .. } | Verb::Bury { .. } => {
+                    if let Some(number) = number {
+                        let owner = self.owners.get_mut(number);
+                        owner.promised[node] = 0;
+                        owner.over.get_or_insert(self.now);
+                    }
+                }
+            }
+        }
+        let link = self.link(client, node);
+        let state = self.links[link].state;
+        self.trace.line(self.now, || {
+            let to = Told(&request, number);
+            format!("client {client} to node {node} ({state:?}), round {round}: {to}")
+        });
+        let clock = self.processes[client].clock(self.now);
+        let op = Op {
+            round,
+            owed_until: Op::ttl(&request).map_or(0, |ttl| clock + ttl),
+            request,
+            owner: number,
+            is_repeated: false,
+            queued_at: self.now,
+        };
+        if state == LinkState::Up {
+            self.links[link].queue.push_back(op);
+            return;
+        }
+        let reason = "not connected".into();
+        if let Some((round, _)) = self.fail(link, op, false, &reason) {
+            self.tell(link, vec![(round, failed(false, &reason))]);
+        }
+    }
+
+    fn on_acquired(
+        &mut self,
+        client: usize,
+        id: u64,
+        deadline: redlock_proto::Instant,
+        tokens: (u64, u64),
+    ) {
+        self.counters.acquisitions += 1;
+        let users = &self.processes[client].users;
+        let waits_for =
+            |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
+        let Some(key) = users.iter().position(|user| waits_for(user.state)) else {
+            // Nobody wants it any more.
+            let now = self.processes[client].now(self.now);
+            self.processes[client].client.release(id, None, now);
+            return;
+        };
+        if let State::Waiting { waiter, .. } = self.processes[client].users[key].state {
+            self.observe(&Event::Answered { waiter });
+        }
+        let lease = self.next_lease;
+        self.next_lease += 1;
+        let until = self.true_time(client, deadline);
+        let promised = self.promised(client, key);
+        let owner = self.processes[client].users[key].owner;
+        let started = owner.map_or(0, |owner| self.owners.get(owner).started);
+        self.trace.line(self.now, || {
+            format!(
+                "client {client} acquires key {key}: lease {lease} of owner {owner:?}, tokens {tokens:?}, until {until}"
+            )
+        });
+        self.trace.mix(tokens.0);
+        let rest = self.processes[client].users[key].rest;
+        self.observe(&Event::Acquired {
+            lease,
+            client,
+            key,
+            tokens,
+            started: Moment::from_micros(started),
+            until,
+            rest: Duration::from_micros(rest),
+            promised: Some(promised),
+        });
+        self.processes[client].users[key].state = State::Holding(Holding {
+            id,
+            lease,
+            is_lost: false,
+            done_at: 0,
+            extends_every: 0,
+            looks: false,
+            deadline,
+        });
+        self.use_lease(client, key);
+    }
+
+    fn on_not_acquired(&mut self, client: usize, id: u64) {
+        let users = &self.processes[client].users;
+        let waits_for =
+            |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
+        let Some(key) = users.iter().position(|user| waits_for(user.state)) else {
+            return;
+        };
+        if let State::Waiting { waiter, .. } = self.processes[client].users[key].state {
+            self.observe(&Event::Answered { waiter });
+        }
+        self.give_up(client, key);
+        self.rest(client, key);
+    }
+
+    fn on_lost_lease(&mut self, client: usize, lease: u64, loss: Loss) {
+        match loss {
+            Loss::Expired => self.counters.expired += 1,
+            Loss::Revoked => self.counters.revoked += 1,
+            _ => self.counters.held_longest += 1,
+        }
+        let Some((key, holding)) = self.holding(client, lease) else {
+            return;
+        };
+        holding.is_lost = true;
+        let lease = holding.lease;
+        self.trace.line(self.now, || {
+            format!("client {client} has lost lease {lease}: {loss:?}")
+        });
+        self.observe(&Event::Ended { lease });
+        self.on_loss(client, key);
+    }
+
+    fn on_notice(&mut self, client: usize, notice: &Notice) {
+        self.trace
+            .line(self.now, || format!("client {client} notices: {notice:?}"));
+        match notice {
+            Notice::FencingDegraded { .. } => {
+                self.counters.degraded += 1;
+                self.observe(&Event::Degraded);
+            }
+            Notice::DoesNotVote {
+                reason: NotAVote::Clock,
+                ..
+            } => self.counters.disagreed += 1,
+            Notice::ExtensionFailed => self.counters.extensions_failed += 1,
+            _ => {}
+        }
+    }
+
+    /// The lease that a client knows by this number, and its key.
+    fn holding(&mut self, client: usize, lease: u64) -> Option<(usize, &mut Holding)> {
+        let users = self.processes[client].users.iter_mut().enumerate();
+        users
+            .into_iter()
+            .find_map(|(key, user)| match &mut user.state {
+                State::Holding(holding) if holding.id == lease => Some((key, holding)),
+                _ => None,
+            })
+    }
+
+    /// Whoever took a key for this client before is nobody any more.
+    pub(super) fn give_up(&mut self, client: usize, key: usize) {
+        if let Some(owner) = self.processes[client].users[key].owner.take() {
+            self.owners.get_mut(owner).over.get_or_insert(self.now);
+        }
+    }
+
+    /// Up to when a majority keeps the key of a client's lease.
+    fn promised(&self, client: usize, key: usize) -> Moment {
+        let majority = self.setup.quorum.majority();
+        let owner = self.processes[client].users[key].owner;
+        let promised = owner.map_or(0, |owner| self.owners.get(owner).promised_by(majority));
+        Moment::from_micros(promised)
+    }
+
+    fn true_time(&self, client: usize, instant: redlock_proto::Instant) -> Moment {
+        Moment::from_micros(self.processes[client].when(instant))
+    }
+
+    /// When an answer to what a client asks for now is due, if it takes so many rounds.
+    pub(super) fn answer_due(&self, rounds: u64) -> Micros {
+        self.now + rounds * (self.setup.node_timeout + self.setup.node_timeout / 50) + 5 * MS
+    }
+}
+
+/// A request and its owner, in words.
+struct Told<'a>(&'a Request, Option<u32>);
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self(Request::Lock { verb, .. }, Some(owner)) => {
+                write!(f, "{verb:?} for owner {owner}")
+            }
+            Self(Request::Lock { verb, .. }, None) => write!(f, "{verb:?}"),
+            Self(Request::Node(verb), _) => write!(f, "{verb:?}"),
+        }
+    }
+}
+
+/// The number of someone who waits for an answer to what a client was asked for.
+pub(super) const fn waiter_of(client: usize, ask: u64) -> u64 {
+    (client as u64 + 1) << 48 | ask
+}

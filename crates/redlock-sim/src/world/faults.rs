@@ -1,0 +1,223 @@
+//! What goes wrong, when it does.
+
+use std::time::Duration;
+
+use redlock_proto::Client;
+
+use super::{World, agenda::Due, config, effects::waiter_of, process::State};
+use crate::{
+    Event,
+    fault::{Data, Fate, Fault},
+    setup::{MS, Micros},
+};
+
+impl World {
+    pub(super) fn on_fault(&mut self, index: usize) {
+        let (_, fault) = self.faults[index];
+        self.trace.line(self.now, || format!("fault: {fault:?}"));
+        match fault {
+            Fault::Crash { node, down, data } => self.crash(node, down, data),
+            Fault::Replace { node, data } => {
+                if self.servers[node].is_up {
+                    self.counters.promotions += 1;
+                    self.restart(node, data);
+                }
+            }
+            Fault::Snapshot { node } => self.servers[node].copy(),
+            Fault::Flush { node } => {
+                if self.servers[node].is_up {
+                    self.counters.flushes += 1;
+                    self.servers[node].flush();
+                    self.observe(&Event::Forgot { node });
+                }
+            }
+            Fault::Freeze { node, length } => {
+                self.counters.freezes += 1;
+                let server = &mut self.servers[node];
+                server.frozen_until = server.frozen_until.max(self.now + length);
+            }
+            Fault::Cut {
+                client,
+                node,
+                fate,
+                unnoticed,
+            } => {
+                let link = self.link(client, node);
+                self.cut(link, fate, unnoticed);
+            }
+            Fault::Hole {
+                client,
+                node,
+                out,
+                back,
+                length,
+            } => {
+                let link = self.link(client, node);
+                let link = &mut self.links[link];
+                let until = self.now + length;
+                if out {
+                    link.hole_out = link.hole_out.max(until);
+                }
+                if back {
+                    link.hole_back = link.hole_back.max(until);
+                }
+            }
+            Fault::Pause { client, length } => self.pause(client, length),
+            Fault::Kill { client, successor } => self.kill(client, successor),
+            Fault::Step { node, by } => {
+                self.counters.steps += 1;
+                self.servers[node].clock.step(by);
+                self.stepped[node] += by;
+                self.behind += by.min(0).unsigned_abs();
+            }
+        }
+    }
+
+    /// A connection breaks, and its client notices after a while.
+    pub(super) fn cut(&mut self, link: usize, fate: Fate, unnoticed: Micros) {
+        self.sever(link, fate);
+        let conn = self.links[link].conn;
+        self.agenda
+            .add(self.now + unnoticed, Due::Lost { link, conn });
+    }
+
+    fn crash(&mut self, node: usize, down: Micros, data: Data) {
+        let server = &mut self.servers[node];
+        if !server.is_up {
+            return;
+        }
+        match data {
+            Data::Kept => self.counters.crashes_kept += 1,
+            Data::Lost => self.counters.crashes_lost += 1,
+            Data::Stale => self.counters.crashes_stale += 1,
+        }
+        server.is_up = false;
+        server.crashes += 1;
+        self.restart(node, data);
+        for client in 0..self.setup.clients {
+            let link = self.link(client, node);
+            let unnoticed = self.random.between(MS / 2, 2 * MS);
+            self.cut(link, Fate::Dropped, unnoticed);
+        }
+        self.agenda.add(self.now + down, Due::Restart { node });
+    }
+
+    /// What a node forgets is forgotten when its process ends.
+    pub(super) fn restart(&mut self, node: usize, data: Data) {
+        self.servers[node].restart(data);
+        if data != Data::Kept {
+            self.observe(&Event::Forgot { node });
+        }
+    }
+
+    pub(super) fn on_restart(&mut self, node: usize) {
+        self.trace
+            .line(self.now, || format!("node {node} is up again"));
+        self.servers[node].is_up = true;
+    }
+
+    fn pause(&mut self, client: usize, length: Micros) {
+        let process = &mut self.processes[client];
+        if !process.is_alive {
+            return;
+        }
+        self.counters.pauses += 1;
+        process.pause(self.now, self.now + length);
+        let life = process.life;
+        let at = process.paused_until;
+        self.agenda.add(at, Due::Wake { client, life });
+    }
+
+    /// A client ends without a word: its connections break, and what was on its way may arrive.
+    fn kill(&mut self, client: usize, successor: Option<Micros>) {
+        let others = self.processes.iter().filter(|process| process.is_alive);
+        if !self.processes[client].is_alive || (successor.is_none() && others.count() < 2) {
+            return;
+        }
+        self.counters.kills += 1;
+        if let Some(length) = self.processes[client].wake(self.now) {
+            let length = Duration::from_micros(length);
+            self.observe(&Event::StoodStill { client, length });
+        }
+        for key in 0..self.setup.keys.len() {
+            let user = self.processes[client].users[key];
+            if let State::Holding(holding) = user.state {
+                let lease = holding.lease;
+                self.observe(&Event::Ended { lease });
+            }
+            if let State::Waiting { waiter, .. } = user.state {
+                self.observe(&Event::Answered { waiter });
+            }
+            self.give_up(client, key);
+            self.processes[client].users[key].stamp += 1;
+        }
+        for ask in 0..self.processes[client].next_id {
+            let waiter = waiter_of(client, ask);
+            self.observe(&Event::Answered { waiter });
+        }
+        for node in 0..self.setup.nodes {
+            let link = self.link(client, node);
+            let fate = match self.random.chance(300) {
+                true => Fate::Late(self.random.between(MS, self.setup.max_ttl)),
+                false => Fate::Dropped,
+            };
+            self.sever(link, fate);
+            self.forget_link(link);
+        }
+        let process = &mut self.processes[client];
+        process.is_alive = false;
+        process.life += 1;
+        if let Some(after) = successor {
+            let life = process.life;
+            let at = self.now + after;
+            self.agenda.add(at, Due::Begin { client, life });
+        }
+    }
+
+    /// Nobody is there any more to whom the calls of a link matter.
+    fn forget_link(&mut self, link: usize) {
+        let this = &mut self.links[link];
+        let mut calls = std::mem::take(&mut this.back);
+        calls.append(&mut this.out);
+        this.queue.clear();
+        this.owed.clear();
+        this.state = super::link::State::Down;
+        this.check_at = Micros::MAX;
+        this.failures = 0;
+        // Nothing that is due for the connection concerns the next process.
+        this.conn += 1;
+        for number in calls {
+            let call = self.calls.get_mut(number);
+            match call.is_late {
+                true => call.is_over = true,
+                false => {
+                    self.calls.take(number);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_successor(&mut self, client: usize, life: u32) {
+        if self.processes[client].life != life {
+            return;
+        }
+        let machine = Client::new(config(&self.setup), self.random.fork());
+        self.processes[client].succeed(machine);
+        self.begin_client(client);
+        if self.phase.is_closing() {
+            self.close(client);
+        }
+    }
+
+    /// An operator vouches for the nodes.
+    pub(super) fn on_bless(&mut self) {
+        let client = 0;
+        if !self.processes[client].is_alive || self.processes[client].is_paused(self.now) {
+            return;
+        }
+        let ask = self.ask(client, 2);
+        let now = self.processes[client].now(self.now);
+        self.processes[client].client.bless(ask, now);
+        self.settle(client);
+    }
+}

@@ -1,0 +1,143 @@
+//! Who takes keys: an owner for each attempt, and what nodes have promised to each.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
+
+use redlock_proto::OwnerId;
+
+use crate::setup::Micros;
+
+/// The most nodes that a world has.
+pub(super) const MOST_NODES: usize = 7;
+
+/// All owners there ever were, by number.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    numbers: HashMap<OwnerId, u32, BuildHasherDefault<Bits>>,
+    owners: Vec<Owner>,
+}
+
+/// One attempt's owner, and the lease's if it won.
+#[derive(Clone, Debug)]
+pub(super) struct Owner {
+    pub(super) key: usize,
+    /// The client, and which process in its place; another knows nothing of it.
+    pub(super) client: (usize, u32),
+    /// How long nodes keep its key.
+    pub(super) ttl: Micros,
+    /// When its attempt was started, in true time.
+    pub(super) started: Micros,
+    /// When it was given up, in true time.
+    pub(super) over: Option<Micros>,
+    /// Whether its key may stay for its time to live, because the holder left it.
+    pub(super) stays: bool,
+    /// Up to when each node keeps its key, in true time, by grants that are votes.
+    pub(super) promised: [Micros; MOST_NODES],
+    /// Where it was told to let its key go: in which life of the node's data, and up to which millisecond of the
+    /// node's clock nothing of it may appear again.
+    pub(super) gone: [(u32, u64); MOST_NODES],
+    /// Its rounds of extension, as far as its client knows.
+    rounds: Vec<Seen>,
+}
+
+/// What a client has heard in a round of extension.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    round: u64,
+    confirmed: u8,
+    missing: u8,
+}
+
+impl Owners {
+    pub(super) fn number(&self, owner: &OwnerId) -> Option<u32> {
+        self.numbers.get(owner).copied()
+    }
+
+    pub(super) fn add(
+        &mut self,
+        name: OwnerId,
+        key: usize,
+        client: (usize, u32),
+        ttl: Micros,
+        started: Micros,
+    ) -> u32 {
+        let number = u32::try_from(self.owners.len()).unwrap_or(u32::MAX);
+        self.numbers.insert(name, number);
+        self.owners.push(Owner {
+            key,
+            client,
+            ttl,
+            started,
+            over: None,
+            stays: false,
+            promised: [0; MOST_NODES],
+            gone: [(0, 0); MOST_NODES],
+            rounds: Vec::new(),
+        });
+        number
+    }
+
+    pub(super) fn get(&self, number: u32) -> &Owner {
+        &self.owners[number as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, number: u32) -> &mut Owner {
+        &mut self.owners[number as usize]
+    }
+}
+
+impl Owner {
+    /// Up to when so many nodes keep its key.
+    pub(super) fn promised_by(&self, count: usize) -> Micros {
+        let mut promised = self.promised;
+        promised.sort_unstable();
+        promised[MOST_NODES - count]
+    }
+
+    /// A node has answered its client in a round of extension.
+    pub(super) fn heard(&mut self, round: u64, node: usize, confirmed: bool, missing: bool) {
+        let confirmed = u8::from(confirmed) << node;
+        let missing = u8::from(missing) << node;
+        match self
+            .rounds
+            .iter_mut()
+            .rev()
+            .find(|seen| seen.round == round)
+        {
+            Some(seen) => {
+                seen.confirmed |= confirmed;
+                seen.missing |= missing;
+            }
+            None => self.rounds.push(Seen {
+                round,
+                confirmed,
+                missing,
+            }),
+        }
+    }
+
+    /// Whether a node said that it lost the key in a round that so many others confirmed.
+    pub(super) fn may_heal(&self, node: usize, majority: usize) -> bool {
+        self.rounds.iter().any(|seen| {
+            seen.missing >> node & 1 == 1 && seen.confirmed.count_ones() as usize >= majority
+        })
+    }
+}
+
+/// Owners are random already, so their own bits will do to find them by.
+#[derive(Default)]
+struct Bits(u64);
+
+impl Hasher for Bits {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+}

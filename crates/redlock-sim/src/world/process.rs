@@ -1,0 +1,152 @@
+//! A client: the state machine under test, the clocks that it reads, and what its users do with it.
+
+use std::time::Duration;
+
+use redlock_proto::{Client, Instant, Now};
+
+use super::agenda::Due;
+use crate::{
+    clock::Clock,
+    random::Random,
+    setup::{Micros, micros},
+};
+
+/// A process with a client in it.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) client: Client<Random>,
+    pub(super) is_alive: bool,
+    /// Which process it is in its place; what was due for another is void.
+    pub(super) life: u32,
+    /// It stands still before this, in true time.
+    pub(super) paused_until: Micros,
+    paused_at: Option<Micros>,
+    /// What has come while it stood still.
+    pub(super) inbox: Vec<Due>,
+    /// For when its own timer is set; `MAX` if it is not.
+    pub(super) timer_at: Micros,
+    /// What it shows on its clock then.
+    pub(super) timer_for: Instant,
+    /// What its users do, one for each key.
+    pub(super) users: Vec<User>,
+    /// The number of the next acquisition, and of whatever else it is asked for.
+    pub(super) next_id: u64,
+    /// The number of the last round in which a token was written back.
+    pub(super) last_write_back: u64,
+    pub(super) is_closed: bool,
+    /// It was told something while it was not asked what it wants done.
+    pub(super) has_news: bool,
+    clock: Clock,
+    wall: Clock,
+}
+
+/// What the user of a key does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct User {
+    pub(super) state: State,
+    /// What is due for it is void unless it has this number.
+    pub(super) stamp: u32,
+    /// For how long the key must rest after the lease that it waits for or has.
+    pub(super) rest: Micros,
+    /// The owner of its latest attempt.
+    pub(super) owner: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum State {
+    /// It rests.
+    Idle,
+    /// It waits for an acquisition.
+    Waiting { id: u64, waiter: u64 },
+    /// It has a lease, lost or not.
+    Holding(Holding),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holding {
+    pub(super) id: u64,
+    /// The number of the lease in the history.
+    pub(super) lease: u64,
+    pub(super) is_lost: bool,
+    /// When its user is done with it.
+    pub(super) done_at: Micros,
+    /// How often its user asks for an extension; 0 for never.
+    pub(super) extends_every: Micros,
+    /// Whether its user looks at the deadline and says so when it has passed.
+    pub(super) looks: bool,
+    pub(super) deadline: Instant,
+}
+
+impl Process {
+    pub(super) fn new(client: Client<Random>, keys: usize, clock: Clock, wall: Clock) -> Self {
+        let user = User {
+            state: State::Idle,
+            stamp: 0,
+            rest: 0,
+            owner: None,
+        };
+        Self {
+            client,
+            is_alive: true,
+            life: 0,
+            paused_until: 0,
+            paused_at: None,
+            inbox: Vec::new(),
+            timer_at: Micros::MAX,
+            timer_for: Instant::ORIGIN,
+            users: vec![user; keys],
+            next_id: 1,
+            last_write_back: u64::MAX,
+            is_closed: false,
+            has_news: false,
+            clock,
+            wall,
+        }
+    }
+
+    /// Another process in its place, on the same machine.
+    pub(super) fn succeed(&mut self, client: Client<Random>) {
+        let next = Self::new(client, self.users.len(), self.clock, self.wall);
+        let stamps: Vec<u32> = self.users.iter().map(|user| user.stamp + 1).collect();
+        let life = self.life + 1;
+        *self = Self { life, ..next };
+        for (user, stamp) in self.users.iter_mut().zip(stamps) {
+            user.stamp = stamp;
+        }
+    }
+
+    /// What it reads on its clocks.
+    pub(super) fn now(&self, time: Micros) -> Now {
+        Now {
+            clock: Instant::from_origin(Duration::from_micros(self.clock.reading(time))),
+            wall: self.wall.reading(time),
+        }
+    }
+
+    /// What it reads on its monotonic clock, in microseconds.
+    pub(super) fn clock(&self, time: Micros) -> Micros {
+        self.clock.reading(time)
+    }
+
+    /// The first true time at which its clock shows at least this.
+    pub(super) fn when(&self, instant: Instant) -> Micros {
+        let since = instant.since_origin();
+        let rounded_up = micros(since + Duration::from_nanos(999));
+        self.clock.when(rounded_up)
+    }
+
+    pub(super) fn is_paused(&self, time: Micros) -> bool {
+        self.paused_until > time
+    }
+
+    /// Stands still.
+    pub(super) fn pause(&mut self, from: Micros, until: Micros) {
+        self.paused_at.get_or_insert(from);
+        self.paused_until = self.paused_until.max(until);
+    }
+
+    /// Goes on; returns for how long it stood still, if it did.
+    pub(super) fn wake(&mut self, now: Micros) -> Option<Micros> {
+        self.paused_at.take().map(|paused_at| now - paused_at)
+    }
+}

@@ -1,0 +1,219 @@
+//! The end of a world: everything is repaired, and must come to rest.
+
+use super::{World, agenda::Due, link::LONGEST_PAUSE, process::State};
+use crate::{
+    Event, Moment,
+    fault::Fate,
+    setup::{MS, Micros, SECOND},
+};
+
+/// How far a world is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    /// Things go wrong.
+    Faulty,
+    /// Nothing goes wrong any more, since a moment.
+    Repaired { at: Micros },
+    /// Clients are closed, and what they were doing comes to its end.
+    Closing { repaired: Micros },
+}
+
+impl Phase {
+    pub(super) const fn is_faulty(self) -> bool {
+        matches!(self, Self::Faulty)
+    }
+
+    pub(super) const fn is_closing(self) -> bool {
+        matches!(self, Self::Closing { .. })
+    }
+
+    /// Since when nothing goes wrong any more.
+    const fn repaired(self) -> Option<Micros> {
+        match self {
+            Self::Faulty => None,
+            Self::Repaired { at } | Self::Closing { repaired: at } => Some(at),
+        }
+    }
+}
+
+impl World {
+    /// Everything is repaired.
+    pub(super) fn on_repair(&mut self) {
+        self.trace
+            .line(self.now, || "everything is repaired".into());
+        self.phase = Phase::Repaired { at: self.now };
+        for server in &mut self.servers {
+            server.frozen_until = 0;
+        }
+        self.set_clocks_right();
+        for node in 0..self.setup.nodes {
+            if !self.servers[node].is_up {
+                self.on_restart(node);
+            }
+        }
+        for link in 0..self.links.len() {
+            let this = &mut self.links[link];
+            this.hole_out = 0;
+            this.hole_back = 0;
+            // Whatever is slow or in a hole is not waited for.
+            let conn = this.conn;
+            if this.in_flight() > 0 {
+                self.sever(link, Fate::Late(MS));
+                self.agenda.add(self.now + MS, Due::Lost { link, conn });
+            }
+        }
+        for (serial, call) in self.calls.late() {
+            self.agenda
+                .add(self.now + 2 * MS, Due::ArriveLate { call, serial });
+        }
+        for client in 0..self.setup.clients {
+            let process = &mut self.processes[client];
+            if process.is_paused(self.now) {
+                process.paused_until = self.now;
+                let life = process.life;
+                self.agenda.add(self.now, Due::Wake { client, life });
+            }
+        }
+        let wait = self.repair_takes() + 3 * self.setup.max_ttl + SECOND;
+        for key in 0..self.setup.keys.len() {
+            let due = Moment::from_micros(self.now + wait);
+            self.observe(&Event::Free { key, due });
+        }
+        let first = self.reconnected_by(self.now) + 4 * SOON;
+        self.agenda.add(first, Due::Close { last: false });
+        self.agenda
+            .add(self.now + wait + 1, Due::Close { last: true });
+    }
+
+    /// How long it takes until every node votes that can.
+    fn repair_takes(&self) -> Micros {
+        self.setup.quarantine() + 2 * LONGEST_PAUSE + 12 * self.setup.node_timeout + SECOND
+    }
+
+    /// When every client is connected to every node, if everything was repaired at a moment.
+    const fn reconnected_by(&self, repaired: Micros) -> Micros {
+        repaired + 2 * LONGEST_PAUSE + self.setup.link.connect_timeout
+    }
+
+    fn set_clocks_right(&mut self) {
+        for node in 0..self.setup.nodes {
+            let by = self.stepped[node];
+            if by != 0 {
+                self.servers[node].clock.step(-by);
+                self.stepped[node] = 0;
+                // It may keep its keys for longer by so much.
+                self.behind += by.max(0).cast_unsigned();
+            }
+        }
+    }
+
+    /// Clients are closed, at the latest when every key must have been acquired.
+    pub(super) fn on_close(&mut self, last: bool) {
+        if self.phase.is_closing() {
+            return;
+        }
+        if !last && self.checker.expects_something() {
+            self.agenda.add(self.now + SOON, Due::Close { last });
+            return;
+        }
+        let Some(repaired) = self.phase.repaired() else {
+            return;
+        };
+        self.trace.line(self.now, || "clients are closed".into());
+        self.phase = Phase::Closing { repaired };
+        for client in 0..self.setup.clients {
+            if self.processes[client].is_alive {
+                self.close(client);
+            }
+        }
+        let ttl = self.setup.max_ttl;
+        let end = self.now + ttl + ttl / 40 + self.behind + 200 * MS + self.setup.node_timeout;
+        self.agenda.add(end, Due::End);
+    }
+
+    /// A client's users are done, and it is closed.
+    pub(super) fn close(&mut self, client: usize) {
+        self.processes[client].is_closed = true;
+        for key in 0..self.setup.keys.len() {
+            if let State::Holding(_) = self.processes[client].users[key].state {
+                self.done_with(client, key);
+            }
+        }
+        let now = self.processes[client].now(self.now);
+        self.processes[client].client.close(now);
+        self.settle(client);
+    }
+
+    /// Nobody has a key any more, and no client believes that anything is under way.
+    pub(super) fn end(&mut self) {
+        for node in 0..self.setup.nodes {
+            for key in 0..self.setup.keys.len() {
+                let server = &self.servers[node];
+                let name = &self.setup.keys[key];
+                if server.store.holder(name, server.time(self.now)).is_some() {
+                    let due = Moment::START;
+                    self.observe(&Event::KeyFound { node, key, due });
+                }
+            }
+        }
+        for client in 0..self.setup.clients {
+            if !self.processes[client].is_alive {
+                continue;
+            }
+            let mut under_way = 0;
+            for node in 0..self.setup.nodes {
+                let link = self.link(client, node);
+                under_way += self.requests_under_way(link);
+            }
+            let machine = &self.processes[client].client;
+            let requests = machine.open_requests().saturating_sub(under_way);
+            let is_clean = machine.is_clean();
+            self.observe(&Event::Rests {
+                client,
+                requests,
+                is_clean,
+            });
+        }
+    }
+
+    /// How many requests a link has not answered.
+    fn requests_under_way(&mut self, link: usize) -> usize {
+        let this = &self.links[link];
+        let calls: Vec<u32> = this.out.iter().chain(&this.back).copied().collect();
+        let sent: usize = calls
+            .into_iter()
+            .map(|call| self.calls.get_mut(call).tags.len())
+            .sum();
+        sent + this.queue.len()
+    }
+
+    /// Where nothing goes wrong any more, a key that was given up is gone soon, or after its time to live if its
+    /// node could not be told.
+    pub(super) fn look_for_leftovers(&mut self, node: usize, key: usize, millis: u64) {
+        let Some(repaired) = self.phase.repaired() else {
+            return;
+        };
+        let Some(kept) = self.servers[node].shadow.kept(key, millis) else {
+            return;
+        };
+        let owner = self.owners.get(kept.owner);
+        let (client, life) = owner.client;
+        let is_killed = self.processes[client].life != life;
+        let Some(over) = owner.over.filter(|_| !owner.stays && !is_killed) else {
+            return;
+        };
+        let reconnected = self.reconnected_by(repaired);
+        // A release is owed for as long as the key could stay when it was asked for; a node that could not be
+        // told before keeps whatever arrives late for its time to live, as it does what comes back with old
+        // data.
+        let was_owed = over + owner.ttl - owner.ttl / 50 > reconnected;
+        if !was_owed || kept.is_old {
+            return;
+        }
+        let due = Moment::from_micros(over.max(reconnected) + SOON);
+        self.observe(&Event::KeyFound { node, key, due });
+    }
+}
+
+/// Within which time a key that was given up is gone where nothing goes wrong.
+const SOON: Micros = 50 * MS;

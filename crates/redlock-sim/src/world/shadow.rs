@@ -1,0 +1,242 @@
+//! What a node must have, by what it was asked and what it said: written down a second time, to find out
+//! where the model of a node does something else.
+
+use redlock_proto::{NodeKey, NodeTime, OwnerId, Reply, Store, Verb};
+
+use crate::{Violation, setup::micros};
+
+/// Who has which key of a node, and until when.
+#[derive(Clone, Debug)]
+pub(super) struct Shadow {
+    keys: Vec<Option<Kept>>,
+}
+
+/// A key that a node keeps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    /// The number of its owner.
+    pub(super) owner: u32,
+    name: OwnerId,
+    /// It was gone, and came back with old data.
+    pub(super) is_old: bool,
+    /// The last millisecond in which it is there.
+    until: u64,
+}
+
+/// A request about a key, and what the node answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) verb: Verb,
+    pub(super) key: usize,
+    pub(super) owner: u32,
+    pub(super) name: OwnerId,
+    pub(super) reply: &'a Reply,
+}
+
+impl Shadow {
+    pub(super) fn new(keys: usize) -> Self {
+        Self {
+            keys: vec![None; keys],
+        }
+    }
+
+    /// Everything it has is old data.
+    pub(super) fn grow_old(&mut self) {
+        for kept in self.keys.iter_mut().flatten() {
+            kept.is_old = true;
+        }
+    }
+
+    /// The key as it is kept at `now`, in milliseconds of the node's clock.
+    pub(super) fn kept(&self, key: usize, now: u64) -> Option<Kept> {
+        self.keys[key].filter(|kept| kept.until >= now)
+    }
+
+    /// Follows what a node said it did; an error says why it may not have.
+    ///
+    /// For something that was kept for longer, this returns up to which millisecond.
+    pub(super) fn follow(
+        &mut self,
+        asked: Asked<'_>,
+        now: u64,
+    ) -> Result<Option<u64>, &'static str> {
+        let kept = self.kept(asked.key, now);
+        let is_owner = kept.is_some_and(|kept| kept.owner == asked.owner);
+        let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Bury { .. });
+        if !matches!(asked.reply, Reply::Taken { .. } | Reply::Done) {
+            return match is_release && is_owner {
+                true => Err("it was not released for its owner"),
+                false => Ok(None),
+            };
+        }
+        let ttl = match asked.verb {
+            Verb::Acquire { .. } if kept.is_some() => return Err("it was taken from its owner"),
+            Verb::Heal { .. } if kept.is_some() && !is_owner => {
+                return Err("it was healed over its owner");
+            }
+            Verb::Extend { .. } if !is_owner => {
+                return Err("it was extended for somebody who does not have it");
+            }
+            Verb::Release { .. } | Verb::Bury { .. } if !is_owner => {
+                return Err("it was released by somebody who does not have it");
+            }
+            Verb::Release { .. } | Verb::Bury { .. } => {
+                self.keys[asked.key] = None;
+                return Ok(None);
+            }
+            Verb::Acquire { ttl, .. } | Verb::Heal { ttl, .. } | Verb::Extend { ttl, .. } => ttl,
+        };
+        let until = now + micros(ttl) / 1_000;
+        self.keys[asked.key] = Some(Kept {
+            owner: asked.owner,
+            name: asked.name,
+            is_old: false,
+            until,
+        });
+        Ok(Some(until))
+    }
+
+    /// Compares a key with what the node has; an error says how they differ.
+    pub(super) fn compare(
+        &self,
+        key: usize,
+        name: &NodeKey,
+        store: &Store,
+        now: u64,
+    ) -> Result<(), &'static str> {
+        let at = |millis: u64| NodeTime::from_micros(millis * 1_000);
+        let holder = |millis| store.holder(name, at(millis));
+        let Some(kept) = self.kept(key, now) else {
+            return match holder(now) {
+                Some(_) => Err("the node has it, and nobody took it"),
+                None => Ok(()),
+            };
+        };
+        if holder(now) != Some(kept.name) {
+            return Err("the node does not have it for its owner");
+        }
+        if holder(kept.until).is_none() {
+            return Err("the node keeps it for less than it said");
+        }
+        if holder(kept.until + 1).is_some() {
+            return Err("the node keeps it for longer than it was told");
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong about a key on a node.
+pub(super) const fn wrong(node: usize, key: usize, what: &'static str) -> Violation {
+    Violation::ForeignKey { node, key, what }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use redlock_proto::{Quarantine, Request, Shard, Space};
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_millis(100);
+    const RELEASE: Verb = Verb::Release { ttl: TTL };
+    const EXTEND: Verb = Verb::Extend {
+        ttl: TTL,
+        write_back: None,
+    };
+
+    fn name() -> NodeKey {
+        "{sim}:lock:a".into()
+    }
+
+    fn acquire() -> Verb {
+        Verb::Acquire {
+            ttl: TTL,
+            shard: Shard::of(&name()),
+            proposal: 1,
+            block: 1,
+        }
+    }
+
+    fn heal() -> Verb {
+        Verb::Heal {
+            ttl: TTL,
+            shard: Shard::of(&name()),
+            counter: 1,
+        }
+    }
+
+    fn owner(number: u32) -> OwnerId {
+        OwnerId::from_random([u8::try_from(number).unwrap(); 16])
+    }
+
+    fn follow(shadow: &mut Shadow, verb: Verb, owner_number: u32, reply: &Reply) -> bool {
+        let asked = Asked {
+            verb,
+            key: 0,
+            owner: owner_number,
+            name: owner(owner_number),
+            reply,
+        };
+        shadow.follow(asked, 1_000).is_ok()
+    }
+
+    /// Owner 1 has the key.
+    fn taken() -> Shadow {
+        let mut shadow = Shadow::new(1);
+        assert!(follow(
+            &mut shadow,
+            acquire(),
+            1,
+            &Reply::Taken { counter: 1 }
+        ));
+        shadow
+    }
+
+    #[test]
+    fn what_is_done_for_somebody_who_does_not_have_the_key_is_found() {
+        let taken_again = Reply::Taken { counter: 2 };
+        assert!(!follow(&mut taken(), acquire(), 2, &taken_again));
+        for verb in [EXTEND, heal(), RELEASE, Verb::Bury { ttl: TTL }] {
+            assert!(!follow(&mut taken(), verb, 2, &Reply::Done), "{verb:?}");
+            assert!(follow(&mut taken(), verb, 1, &Reply::Done), "{verb:?}");
+        }
+        assert!(!follow(&mut Shadow::new(1), EXTEND, 1, &Reply::Done));
+        assert!(follow(&mut Shadow::new(1), heal(), 1, &Reply::Done));
+        assert!(!follow(&mut taken(), RELEASE, 1, &Reply::Missing));
+    }
+
+    #[test]
+    fn a_node_that_has_something_else_than_it_said_is_found() {
+        let space = Space::new("{sim}", Quarantine::new(TTL, 0.01));
+        let at = NodeTime::from_micros(1_000_000);
+        let with = |verb: Option<Verb>| {
+            let mut store = Store::vouched_for("run".into());
+            let requests: Vec<Request> = verb
+                .into_iter()
+                .map(|verb| Request::Lock {
+                    verb,
+                    key: name(),
+                    owner: owner(1),
+                })
+                .collect();
+            store.call(&space, &requests, at);
+            store
+        };
+        let same =
+            |shadow: &Shadow, store: &Store| shadow.compare(0, &name(), store, 1_000).is_ok();
+        let shorter = Verb::Heal {
+            ttl: TTL / 2,
+            shard: Shard::of(&name()),
+            counter: 1,
+        };
+        assert!(same(&taken(), &with(Some(acquire()))));
+        assert!(same(&Shadow::new(1), &with(None)));
+        assert!(!same(&Shadow::new(1), &with(Some(acquire()))));
+        assert!(!same(&taken(), &with(None)));
+        assert!(!same(&taken(), &with(Some(shorter))));
+        let mut short = Shadow::new(1);
+        assert!(follow(&mut short, shorter, 1, &Reply::Done));
+        assert!(!same(&short, &with(Some(acquire()))));
+    }
+}

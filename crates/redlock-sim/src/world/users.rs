@@ -1,0 +1,247 @@
+//! What the users of clients do: they wait for keys, hold leases for a while, and are done with them in all the
+//! ways there are.
+
+use std::time::Duration;
+
+use redlock_proto::{Acquire, Timing};
+
+use super::{World, agenda::Due, effects::waiter_of, process::State};
+use crate::{
+    Event, Moment,
+    setup::{MS, Micros, RATE_ERROR},
+};
+
+impl World {
+    /// A user does what is due about a key.
+    pub(super) fn on_act(&mut self, client: usize, key: usize, stamp: u32) {
+        let process = &self.processes[client];
+        let user = process.users[key];
+        if user.stamp != stamp || !process.is_alive {
+            return;
+        }
+        match user.state {
+            State::Idle if process.is_closed => return,
+            State::Idle => self.ask_for(client, key),
+            State::Waiting { id, waiter } => {
+                self.counters.abandoned += 1;
+                self.trace.line(self.now, || {
+                    format!("client {client} does not want key {key} any more")
+                });
+                self.observe(&Event::Answered { waiter });
+                let now = self.processes[client].now(self.now);
+                self.processes[client].client.abandon(id, now);
+                self.give_up(client, key);
+                self.rest(client, key);
+            }
+            State::Holding(holding) => {
+                let now = self.processes[client].now(self.now);
+                if holding.looks && !holding.is_lost && now.clock >= holding.deadline {
+                    self.processes[client].client.expire(holding.id, now);
+                }
+                if self.now >= holding.done_at {
+                    self.done_with(client, key);
+                } else {
+                    if holding.extends_every > 0 && !holding.is_lost {
+                        let ask = self.ask(client, 1);
+                        let process = &mut self.processes[client];
+                        process.client.extend(holding.id, ask, now);
+                    }
+                    self.act_next(client, key);
+                }
+            }
+        }
+        self.settle(client);
+    }
+
+    /// A user rests, and wants the key again after a while.
+    pub(super) fn rest(&mut self, client: usize, key: usize) {
+        let think = match self.random.chance(200) {
+            true => 5 * self.setup.think,
+            false => self.setup.think,
+        };
+        let at = self.now + self.random.between(MS / 2, think);
+        self.processes[client].users[key].state = State::Idle;
+        self.act_at(client, key, at);
+    }
+
+    fn act_at(&mut self, client: usize, key: usize, at: Micros) {
+        let user = &mut self.processes[client].users[key];
+        user.stamp += 1;
+        let stamp = user.stamp;
+        self.agenda.add(at, Due::Act { client, key, stamp });
+    }
+
+    fn ask_for(&mut self, client: usize, key: usize) {
+        let random = &mut self.random;
+        let ttl = random.pick(&self.setup.ttls);
+        // Nodes keep the key for both, which must not be longer than what they are told never to exceed.
+        let rest = match random.chance(150) {
+            true => (self.setup.max_ttl - ttl).min(ttl / 2),
+            false => 0,
+        };
+        let min_validity = Duration::from_micros(ttl / 20);
+        let timing = Timing::new(Duration::from_micros(ttl), RATE_ERROR, min_validity)
+            .expect("a twentieth of the ttl is left after the drift")
+            .with_lock_delay(Duration::from_micros(rest));
+        let wait = random.pick(&[0, ttl / 2, ttl, 3 * ttl]);
+        let max_hold = random.chance(100).then(|| random.between(ttl / 2, 2 * ttl));
+        let tokens = match random.chance(200) {
+            true => 8,
+            false => 1,
+        };
+        let renew = random.chance(750);
+        let abandon = random
+            .chance(100)
+            .then(|| random.between(0, wait + 20 * MS));
+
+        let waiter = self.next_waiter;
+        self.next_waiter += 1;
+        let process = &mut self.processes[client];
+        let id = process.next_id;
+        process.next_id += 1;
+        process.users[key].state = State::Waiting { id, waiter };
+        let now = process.now(self.now);
+        let wait_until = now.clock + Duration::from_micros(wait);
+        let until = process.when(wait_until);
+        process.client.acquire(
+            id,
+            Acquire {
+                key: self.setup.keys[key].clone(),
+                timing,
+                renew,
+                max_hold: max_hold.map(Duration::from_micros),
+                tokens,
+                wait_until,
+            },
+            now,
+        );
+        // The last attempt begins when the wait ends, and its token may have to be written back.
+        let due = until + self.answer_due(2) - self.now;
+        self.observe(&Event::Waits {
+            waiter,
+            client,
+            due: Moment::from_micros(due),
+        });
+        self.trace.line(self.now, || {
+            format!("client {client} asks for key {key}, ttl {ttl}, waits {wait} µs")
+        });
+        let user = &mut self.processes[client].users[key];
+        user.stamp += 1;
+        // The clocks of nodes may be fast.
+        user.rest = rest - rest / 50;
+        if let Some(after) = abandon {
+            self.act_at(client, key, self.now + after);
+        }
+    }
+
+    /// A user has a lease, and decides what to do with it.
+    pub(super) fn use_lease(&mut self, client: usize, key: usize) {
+        let ttl = self.setup.max_ttl;
+        let random = &mut self.random;
+        let length = match random.below(10) {
+            0..=6 => random.between(0, 8 * MS),
+            7..=8 => random.between(0, ttl / 2),
+            _ => random.between(0, 2 * ttl),
+        };
+        let extends_every = match random.chance(150) {
+            true => random.between(2 * MS, ttl / 4),
+            false => 0,
+        };
+        let looks = random.chance(500);
+        let done_at = self.now + length;
+        if let State::Holding(holding) = &mut self.processes[client].users[key].state {
+            holding.done_at = done_at;
+            holding.extends_every = extends_every;
+            holding.looks = looks;
+        }
+        self.act_next(client, key);
+    }
+
+    /// What a user of a lease does next, and when.
+    fn act_next(&mut self, client: usize, key: usize) {
+        let process = &self.processes[client];
+        let State::Holding(holding) = process.users[key].state else {
+            return;
+        };
+        let mut at = holding.done_at;
+        if !holding.is_lost {
+            if holding.extends_every > 0 {
+                at = at.min(self.now + holding.extends_every);
+            }
+            if holding.looks {
+                at = at.min(process.when(holding.deadline));
+            }
+        }
+        self.act_at(client, key, at.max(self.now + 1));
+    }
+
+    /// A lease has a later deadline.
+    pub(super) fn on_extended(&mut self, client: usize, key: usize) {
+        if let State::Holding(holding) = self.processes[client].users[key].state
+            && holding.looks
+            && holding.extends_every == 0
+        {
+            self.act_next(client, key);
+        }
+    }
+
+    /// A user hears that its lease is lost, and lets go of it sooner or later.
+    pub(super) fn on_loss(&mut self, client: usize, key: usize) {
+        let after = match self.random.chance(700) {
+            true => self.random.below(5 * MS),
+            false => self.random.below(self.setup.max_ttl),
+        };
+        let at = self.now + after;
+        if let State::Holding(holding) = &mut self.processes[client].users[key].state {
+            holding.done_at = at;
+        }
+        self.act_at(client, key, at);
+    }
+
+    /// A user is done with its lease.
+    pub(super) fn done_with(&mut self, client: usize, key: usize) {
+        let State::Holding(holding) = self.processes[client].users[key].state else {
+            return;
+        };
+        let lease = holding.lease;
+        let leaves = self.phase.is_faulty() && self.random.chance(40);
+        self.trace.line(self.now, || {
+            let verb = if leaves { "leaves" } else { "releases" };
+            format!("client {client} {verb} lease {lease} on key {key}")
+        });
+        let now = self.processes[client].now(self.now);
+        if leaves {
+            self.counters.left += 1;
+            self.observe(&Event::Ended { lease });
+            self.processes[client].client.leave(holding.id);
+            if let Some(owner) = self.processes[client].users[key].owner {
+                self.owners.get_mut(owner).stays = true;
+            }
+        } else {
+            self.counters.released += 1;
+            self.observe(&Event::Released { lease });
+            let ask = match self.random.chance(500) {
+                true => Some(self.ask(client, 1)),
+                false => None,
+            };
+            let process = &mut self.processes[client];
+            process.client.release(holding.id, ask, now);
+        }
+        self.give_up(client, key);
+        self.rest(client, key);
+    }
+
+    /// Somebody waits for an answer that takes so many rounds.
+    pub(super) fn ask(&mut self, client: usize, rounds: u64) -> u64 {
+        let process = &mut self.processes[client];
+        let ask = process.next_id;
+        process.next_id += 1;
+        let due = self.answer_due(rounds);
+        self.observe(&Event::Waits {
+            waiter: waiter_of(client, ask),
+            client,
+            due: Moment::from_micros(due),
+        });
+        ask
+    }
+}

@@ -1,0 +1,398 @@
+//! Each promise that is broken in a history is found, and the same history without the break is not
+//! complained of.
+
+use std::time::Duration;
+
+use redlock_sim::{Checker, Event, Moment, Rules, Violation};
+
+const RULES: Rules = Rules {
+    max_ttl: Duration::from_millis(100),
+    pause: Duration::from_millis(5),
+    skew: Duration::from_millis(10),
+    clocks_step: false,
+};
+
+fn ms(ms: u64) -> Moment {
+    Moment::from_micros(1_000 * ms)
+}
+
+fn judged(rules: Rules, history: &[(u64, Event)]) -> Vec<&'static str> {
+    let mut checker = Checker::new(rules);
+    for (at, event) in history {
+        checker.observe(ms(*at), event);
+    }
+    let found = checker.finish(ms(10_000));
+    found
+        .iter()
+        .map(|(_, violation)| violation.name())
+        .collect()
+}
+
+fn names(history: &[(u64, Event)]) -> Vec<&'static str> {
+    judged(RULES, history)
+}
+
+/// The lease of a client that has the same number, on key 0.
+fn acquired(lease: u64, token: u64, until: u64) -> Event {
+    Event::Acquired {
+        lease,
+        client: usize::try_from(lease).unwrap_or_default(),
+        key: 0,
+        tokens: (token, token),
+        started: Moment::START,
+        until: ms(until),
+        rest: Duration::ZERO,
+        promised: None,
+    }
+}
+
+fn extended(lease: u64, until: u64) -> Event {
+    Event::Extended {
+        lease,
+        until: ms(until),
+        promised: None,
+    }
+}
+
+fn ended(lease: u64) -> Event {
+    Event::Ended { lease }
+}
+
+fn released(lease: u64) -> Event {
+    Event::Released { lease }
+}
+
+fn waits(due: u64) -> Event {
+    Event::Waits {
+        waiter: 7,
+        client: 1,
+        due: ms(due),
+    }
+}
+
+const ANSWERED: Event = Event::Answered { waiter: 7 };
+const TRIES: Event = Event::Tries { waiter: 7 };
+const NOTHING: [&str; 0] = [];
+
+fn stood_still(client: usize, length: u64) -> Event {
+    Event::StoodStill {
+        client,
+        length: Duration::from_millis(length),
+    }
+}
+
+#[test]
+fn one_holder_after_the_other_is_how_it_should_be() {
+    let history = [
+        (1, acquired(1, 10, 50)),
+        (20, extended(1, 70)),
+        (30, released(1)),
+        (31, acquired(2, 11, 80)),
+        (80, ended(2)),
+        (81, acquired(3, 12, 150)),
+        (90, released(2)),
+        (91, released(3)),
+    ];
+    assert_eq!(names(&history), NOTHING);
+}
+
+#[test]
+fn two_holders_at_once_are_found() {
+    let history = [
+        (1, acquired(1, 10, 50)),
+        (49, acquired(2, 11, 90)),
+        (50, ended(1)),
+    ];
+    assert_eq!(names(&history), ["Overlap"]);
+    let history = [
+        (1, acquired(1, 10, 50)),
+        (50, acquired(2, 11, 90)),
+        (50, ended(1)),
+    ];
+    assert_eq!(names(&history), NOTHING);
+}
+
+#[test]
+fn two_keys_have_two_holders() {
+    let Event::Acquired {
+        client,
+        tokens,
+        started,
+        until,
+        rest,
+        promised,
+        ..
+    } = acquired(2, 3, 90)
+    else {
+        panic!("it is what was acquired");
+    };
+    let other = Event::Acquired {
+        lease: 2,
+        key: 1,
+        client,
+        tokens,
+        started,
+        until,
+        rest,
+        promised,
+    };
+    assert_eq!(names(&[(1, acquired(1, 10, 50)), (2, other)]), NOTHING);
+}
+
+#[test]
+fn an_extension_on_top_of_another_holder_is_found() {
+    let history = [
+        (1, acquired(1, 10, 50)),
+        (50, acquired(2, 11, 90)),
+        (51, extended(1, 100)),
+    ];
+    assert_eq!(names(&history), ["Overlap", "StaleExtension"]);
+}
+
+#[test]
+fn an_extension_after_a_newer_lease_has_come_and_gone_is_found() {
+    let history = [
+        (1, acquired(1, 10, 50)),
+        (50, acquired(2, 11, 90)),
+        (52, released(2)),
+        (53, extended(1, 100)),
+        (53, released(1)),
+    ];
+    assert_eq!(names(&history), ["StaleExtension"]);
+}
+
+#[test]
+fn a_lease_that_no_majority_keeps_for_so_long_is_found() {
+    let promised = |until, promised| Event::Extended {
+        lease: 1,
+        until: ms(until),
+        promised: Some(ms(promised)),
+    };
+    let history = |until| {
+        [
+            (1, acquired(1, 10, 50)),
+            (20, promised(until, 60)),
+            (21, released(1)),
+        ]
+    };
+    assert_eq!(names(&history(61)), ["Unbacked"]);
+    assert_eq!(names(&history(60)), NOTHING);
+}
+
+#[test]
+fn a_lease_that_had_ended_when_it_was_handed_out_is_found() {
+    assert_eq!(
+        names(&[(50, acquired(1, 10, 50)), (50, ended(1))]),
+        ["Stillborn"]
+    );
+}
+
+#[test]
+fn a_holder_who_is_told_too_late_is_found_unless_it_stood_still() {
+    let late = [(1, acquired(1, 10, 50)), (52, ended(1))];
+    assert_eq!(names(&late), ["LateLoss"]);
+    let late = [(1, acquired(1, 10, 50)), (52, released(1))];
+    assert_eq!(names(&late), ["LateLoss"]);
+    let in_time = [(1, acquired(1, 10, 50)), (51, ended(1)), (90, released(1))];
+    assert_eq!(names(&in_time), NOTHING);
+    let paused = [
+        (1, acquired(1, 10, 50)),
+        (60, stood_still(1, 20)),
+        (60, ended(1)),
+    ];
+    assert_eq!(names(&paused), NOTHING);
+    let before = [
+        (1, stood_still(1, 20)),
+        (1, acquired(1, 10, 50)),
+        (60, ended(1)),
+    ];
+    assert_eq!(names(&before), ["LateLoss"]);
+}
+
+#[test]
+fn a_key_that_does_not_rest_is_found() {
+    let Event::Acquired {
+        client,
+        tokens,
+        started,
+        until,
+        ..
+    } = acquired(1, 10, 50)
+    else {
+        panic!("it is what was acquired");
+    };
+    let rests = Event::Acquired {
+        lease: 1,
+        client,
+        key: 0,
+        tokens,
+        started,
+        until,
+        rest: Duration::from_millis(20),
+        promised: None,
+    };
+    let history = |ends, next| [(1, rests.clone()), (40, ends), (next, acquired(2, 11, 99))];
+    assert_eq!(names(&history(ended(1), 69)), ["NoRest"]);
+    assert_eq!(names(&history(ended(1), 70)), NOTHING);
+    assert_eq!(names(&history(released(1), 41)), NOTHING);
+}
+
+#[test]
+fn tokens_that_do_not_grow_are_found() {
+    for token in [9, 10] {
+        let history = [
+            (1, acquired(1, 10, 50)),
+            (2, released(1)),
+            (3, acquired(2, token, 60)),
+            (4, released(2)),
+        ];
+        assert_eq!(names(&history), ["TokenOrder"], "{token}");
+    }
+}
+
+#[test]
+fn tokens_may_shrink_only_when_that_was_told_and_clocks_are_far_apart() {
+    let history = [
+        (1, acquired(1, 10, 50)),
+        (2, released(1)),
+        (2, Event::Degraded),
+        (3, acquired(2, 9, 60)),
+        (4, released(2)),
+    ];
+    assert_eq!(names(&history), ["TokenOrder"]);
+    let far = Rules {
+        skew: Duration::from_millis(101),
+        ..RULES
+    };
+    assert_eq!(judged(far, &history), NOTHING);
+    let untold: Vec<_> = history
+        .into_iter()
+        .filter(|(_, event)| *event != Event::Degraded)
+        .collect();
+    assert_eq!(judged(far, &untold), ["TokenOrder"]);
+}
+
+#[test]
+fn where_clocks_step_a_token_is_compared_with_those_before_its_attempt() {
+    let rules = Rules {
+        clocks_step: true,
+        ..RULES
+    };
+    let history = |began| {
+        let Event::Acquired {
+            client,
+            until,
+            rest,
+            promised,
+            ..
+        } = acquired(2, 9, 90)
+        else {
+            panic!("it is what was acquired");
+        };
+        let second = Event::Acquired {
+            lease: 2,
+            key: 0,
+            tokens: (9, 9),
+            started: ms(began),
+            client,
+            until,
+            rest,
+            promised,
+        };
+        [
+            (5, acquired(1, 10, 50)),
+            (6, released(1)),
+            (7, second),
+            (8, released(2)),
+        ]
+    };
+    assert_eq!(judged(rules, &history(5)), NOTHING);
+    assert_eq!(judged(rules, &history(6)), ["TokenOrder"]);
+}
+
+#[test]
+fn a_waiter_that_is_not_answered_is_found_unless_its_client_stood_still() {
+    assert_eq!(names(&[(1, waits(20)), (21, ANSWERED)]), ["Unanswered"]);
+    assert_eq!(names(&[(1, waits(20))]), ["Unanswered"]);
+    assert_eq!(names(&[(1, waits(20)), (20, ANSWERED)]), NOTHING);
+    let paused = [(1, waits(20)), (15, stood_still(1, 10)), (30, ANSWERED)];
+    assert_eq!(names(&paused), NOTHING);
+    let another = [(1, waits(20)), (15, stood_still(2, 10)), (30, ANSWERED)];
+    assert_eq!(names(&another), ["Unanswered"]);
+}
+
+#[test]
+fn attempts_without_a_pause_are_found() {
+    let history = |second, third| {
+        [
+            (1, waits(90)),
+            (1, TRIES),
+            (second, TRIES),
+            (third, TRIES),
+            (50, ANSWERED),
+        ]
+    };
+    assert_eq!(names(&history(5, 9)), ["Spins"]);
+    assert_eq!(names(&history(6, 10)), NOTHING);
+    assert_eq!(names(&history(5, 10)), NOTHING);
+}
+
+#[test]
+fn a_node_that_votes_too_soon_is_found() {
+    let (forgot, voted) = (Event::Forgot { node: 3 }, Event::Voted { node: 3 });
+    let history = |at| [(10, forgot.clone()), (at, voted.clone())];
+    assert_eq!(names(&history(109)), ["EarlyVote"]);
+    assert_eq!(names(&history(110)), NOTHING);
+    let other = [(10, Event::Forgot { node: 2 }), (11, voted.clone())];
+    assert_eq!(names(&other), NOTHING);
+}
+
+#[test]
+fn what_nodes_must_not_do_is_found() {
+    let healed = |confirmed| Event::Healed { node: 1, confirmed };
+    assert_eq!(names(&[(1, healed(false))]), ["UnconfirmedHeal"]);
+    assert_eq!(names(&[(1, healed(true))]), NOTHING);
+    let found = Event::KeyFound {
+        node: 1,
+        key: 0,
+        due: ms(5),
+    };
+    assert_eq!(names(&[(6, found.clone())]), ["KeyLeft"]);
+    assert_eq!(names(&[(5, found)]), NOTHING);
+}
+
+#[test]
+fn a_key_that_nobody_acquires_is_found() {
+    let free = Event::Free {
+        key: 0,
+        due: ms(60),
+    };
+    assert_eq!(names(&[(1, free.clone())]), ["Starved"]);
+    let in_time = [
+        (1, free.clone()),
+        (60, acquired(1, 1, 90)),
+        (61, released(1)),
+    ];
+    assert_eq!(names(&in_time), NOTHING);
+    let late = [(1, free), (61, acquired(1, 1, 90)), (61, released(1))];
+    assert_eq!(names(&late), ["Starved"]);
+}
+
+#[test]
+fn a_client_that_does_not_come_to_rest_is_found() {
+    let rests = |requests, is_clean| Event::Rests {
+        client: 1,
+        requests,
+        is_clean,
+    };
+    assert_eq!(names(&[(1, rests(1, true))]), ["Leak"]);
+    assert_eq!(names(&[(1, rests(0, false))]), ["Leak"]);
+    assert_eq!(names(&[(1, rests(0, true))]), NOTHING);
+}
+
+#[test]
+fn what_others_find_is_kept() {
+    let mut checker = Checker::new(RULES);
+    checker.report(ms(3), Violation::Panics);
+    assert_eq!(checker.finish(ms(4)), [(ms(3), Violation::Panics)]);
+}

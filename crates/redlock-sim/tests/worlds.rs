@@ -1,0 +1,81 @@
+//! Some hundred worlds of each plan: nothing goes wrong, every mechanism is at work, and a seed tells
+//! everything.
+
+use std::num::NonZeroUsize;
+
+use redlock_sim::{Campaign, Counters, Outcome, Plan, run};
+
+fn campaign(plan: Plan, first: u64, seeds: u64) -> Outcome {
+    let threads = NonZeroUsize::MIN.saturating_add(1);
+    Campaign::new(plan, first, seeds).threads(threads).run()
+}
+
+fn assert_nothing_went_wrong(outcome: &Outcome) {
+    if let Some(finding) = &outcome.first {
+        panic!(
+            "seed {} at {}: {}",
+            finding.seed, finding.at, finding.violation
+        );
+    }
+}
+
+/// A mechanism that is not at work is not shown to be right.
+fn assert_all_at_work(counters: &Counters, but: &[&str]) {
+    for (label, count) in counters.iter() {
+        assert!(count > 0 || but.contains(&label), "no {label}");
+    }
+}
+
+#[test]
+fn nothing_goes_wrong_while_everything_is_at_work() {
+    let outcome = campaign(Plan::Default, 0, 300);
+    assert_nothing_went_wrong(&outcome);
+    let counters = outcome.counters;
+    assert_all_at_work(&counters, &["clocks set", "overlaps owing to clocks set"]);
+    assert!(counters.acquisitions >= 30 * counters.seeds);
+    assert!(counters.faults() >= 10 * counters.seeds);
+    assert!(counters.write_backs >= counters.seeds / 4);
+    assert!(counters.seedings >= counters.seeds);
+    assert!(counters.tombs >= counters.seeds / 20);
+    assert!(counters.heals >= counters.seeds / 4);
+    assert!(counters.revoked >= counters.seeds / 50);
+    assert!(counters.expired >= counters.seeds / 4);
+}
+
+#[test]
+fn clocks_that_are_set_break_nothing_but_exclusion() {
+    let outcome = campaign(Plan::ClockSteps, 0, 100);
+    assert_nothing_went_wrong(&outcome);
+    assert!(outcome.counters.steps >= outcome.counters.seeds);
+    assert!(outcome.counters.disagreed > 0);
+}
+
+#[test]
+fn a_seed_tells_everything() {
+    for plan in Plan::ALL {
+        for seed in 40..46 {
+            let (once, again) = (run(seed, plan, false), run(seed, plan, true));
+            assert_eq!(once.trace_hash, again.trace_hash, "seed {seed}");
+            assert_eq!(once.counters, again.counters, "seed {seed}");
+            assert!(once.trace.is_empty() && again.trace.len() > 100);
+        }
+    }
+}
+
+#[test]
+fn seeds_make_different_worlds() {
+    let mut hashes: Vec<u64> = (0..20)
+        .map(|seed| run(seed, Plan::Default, false).trace_hash)
+        .collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 20);
+}
+
+#[test]
+fn what_comes_of_a_campaign_does_not_depend_on_its_threads() {
+    let alone = Campaign::new(Plan::Default, 500, 24).run();
+    let together = campaign(Plan::Default, 500, 24);
+    assert_eq!(alone.counters, together.counters);
+    assert_eq!(alone.counters.seeds, 24);
+}
