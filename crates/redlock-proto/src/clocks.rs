@@ -14,28 +14,24 @@ pub struct Clocks {
     samples: Vec<Option<Sample>>,
 }
 
-/// What one answer told: at some moment of ours between these two, the node's clock showed this.
+/// What one answer told.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    sent: Instant,
     received: Instant,
-    time: NodeTime,
+    /// The least and the most by which the node's clock was ahead of ours, in microseconds.
+    ahead: (i128, i128),
 }
 
 impl Sample {
     /// The least and the most by which the node's clock can be ahead of ours by now, in microseconds.
     fn ahead(&self, now: Instant) -> (i128, i128) {
-        let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
-        let time = i128::from(self.time.as_micros());
+        let (least, most) = self.ahead;
         let age = now
             .saturating_since(self.received)
             .as_micros()
             .cast_signed();
         let drifted = age / DRIFT;
-        (
-            time - micros(self.received) - drifted,
-            time - micros(self.sent) + drifted,
-        )
+        (least - drifted, most + drifted)
     }
 }
 
@@ -53,12 +49,12 @@ impl Clocks {
 
     /// A node's clock showed `time`, in answer to what was sent at `sent` and seen at `received`.
     pub fn note(&mut self, node: usize, time: NodeTime, sent: Instant, received: Instant) {
+        // At some moment of ours between these two, it showed this.
+        let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
+        let time = i128::from(time.as_micros());
+        let ahead = (time - micros(received), time - micros(sent));
         if let Some(sample) = self.samples.get_mut(node) {
-            *sample = Some(Sample {
-                sent,
-                received,
-                time,
-            });
+            *sample = Some(Sample { received, ahead });
         }
     }
 
@@ -79,16 +75,16 @@ impl Clocks {
         let Some(own) = self.samples.get(node).copied().flatten() else {
             return false;
         };
-        let known = self.samples.iter().flatten();
-        let ranges: Vec<(i128, i128)> = known.map(|sample| sample.ahead(now)).collect();
+        let known = || self.samples.iter().flatten();
+        let ranges = || known().map(|sample| sample.ahead(now));
         let tolerance = Self::TOLERANCE.as_micros().cast_signed();
         // The largest group has its window begin where somebody's range ends: moving it later from there
         // loses that member, and moving it earlier gains none that begins later.
         let within =
             |start: i128, (least, most): (i128, i128)| least <= start + tolerance && most >= start;
-        let size = |start| ranges.iter().filter(|range| within(start, **range)).count();
+        let size = |start| ranges().filter(|range| within(start, *range)).count();
         // Of groups of one size, the one whose clocks are behind: its nodes keep keys for longest.
-        let starts = ranges.iter().map(|(_, most)| *most);
+        let starts = ranges().map(|(_, most)| most);
         starts
             .max_by_key(|start| (size(*start), -start))
             .is_some_and(|start| {
