@@ -26,11 +26,10 @@ impl Sample {
     /// The least and the most by which the node's clock can be ahead of ours by now, in microseconds.
     fn ahead(&self, now: Instant) -> (i128, i128) {
         let (least, most) = self.ahead;
-        let age = now
-            .saturating_since(self.received)
-            .as_micros()
-            .cast_signed();
-        let drifted = age / DRIFT;
+        let age = now.saturating_since(self.received).as_micros();
+        // Narrow, because this is asked for every vote.
+        let drifted = u64::try_from(age).unwrap_or(u64::MAX) / DRIFT;
+        let drifted = i128::from(drifted);
         (least - drifted, most + drifted)
     }
 }
@@ -75,16 +74,16 @@ impl Clocks {
         let Some(own) = self.samples.get(node).copied().flatten() else {
             return false;
         };
-        let known = || self.samples.iter().flatten();
-        let ranges = || known().map(|sample| sample.ahead(now));
+        let known = self.samples.iter().flatten();
+        let ranges: Vec<(i128, i128)> = known.map(|sample| sample.ahead(now)).collect();
         let tolerance = Self::TOLERANCE.as_micros().cast_signed();
         // The largest group has its window begin where somebody's range ends: moving it later from there
         // loses that member, and moving it earlier gains none that begins later.
         let within =
             |start: i128, (least, most): (i128, i128)| least <= start + tolerance && most >= start;
-        let size = |start| ranges().filter(|range| within(start, *range)).count();
+        let size = |start| ranges.iter().filter(|range| within(start, **range)).count();
         // Of groups of one size, the one whose clocks are behind: its nodes keep keys for longest.
-        let starts = ranges().map(|(_, most)| most);
+        let starts = ranges.iter().map(|(_, most)| *most);
         starts
             .max_by_key(|start| (size(*start), -start))
             .is_some_and(|start| {
@@ -94,7 +93,7 @@ impl Clocks {
 }
 
 /// Two clocks drift apart by a part of this at most, since an answer was seen.
-const DRIFT: i128 = 50;
+const DRIFT: u64 = 50;
 
 #[cfg(test)]
 mod tests {

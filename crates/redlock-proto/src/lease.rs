@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::{
-    Extension, ExtensionVerdict, GiveBack, Grant, Instant, Outcome, Quorum, Timing, Vote, Votes,
+    Extension, ExtensionVerdict, GiveBack, Grant, Instant, Outcome, Quorum, Timing, Votes,
 };
 
 /// A lease that was granted, until it is released or lost.
@@ -191,14 +191,10 @@ impl LeaseState {
         &mut self,
         start: Instant,
         verdict: ExtensionVerdict,
-        votes: &Votes,
         now: Instant,
     ) -> Option<LeaseAction> {
         if !self.is_live() {
             return None;
-        }
-        for (node, vote) in votes.iter().enumerate() {
-            self.note(node, vote);
         }
         let next = match verdict {
             ExtensionVerdict::Extended { deadline } => {
@@ -231,10 +227,23 @@ impl LeaseState {
         };
     }
 
-    /// A node answered a round of extension after it had been decided.
-    pub fn on_late_extension(&mut self, node: usize, outcome: Outcome) {
-        if self.is_live() {
-            self.note(node, Vote::Cast(outcome));
+    /// A node answered a round of extension, decided or not.
+    ///
+    /// This is told in the order in which the node answered, whenever its rounds are decided: of two
+    /// rounds, the older may be decided later, and what the node said in it is old by then.
+    pub fn on_extension_outcome(&mut self, node: usize, outcome: Outcome) {
+        if !self.is_live() {
+            return;
+        }
+        let Some(key) = self.keys.get_mut(node) else {
+            return;
+        };
+        match (outcome, *key) {
+            (_, Presence::Healing) => {}
+            (outcome, _) if outcome.holds() => *key = Presence::Yes,
+            // Where nobody knows what became of the acquire, it may take the key after this answer.
+            (Outcome::Refused { .. } | Outcome::Missing, Presence::Yes) => *key = Presence::No,
+            _ => {}
         }
     }
 
@@ -272,21 +281,6 @@ impl LeaseState {
         let give_back = give_back.collect();
         self.keys.fill(Presence::No);
         give_back
-    }
-
-    fn note(&mut self, node: usize, vote: Vote) {
-        let Some(key) = self.keys.get_mut(node) else {
-            return;
-        };
-        match (vote, *key) {
-            (_, Presence::Healing) => {}
-            (Vote::Cast(outcome), _) if outcome.holds() => *key = Presence::Yes,
-            // Where nobody knows what became of the acquire, it may take the key after this answer.
-            (Vote::Cast(Outcome::Refused { .. } | Outcome::Missing), Presence::Yes) => {
-                *key = Presence::No;
-            }
-            _ => {}
-        }
     }
 
     fn lose(&mut self, loss: Loss) -> Option<LeaseAction> {
@@ -343,12 +337,6 @@ mod tests {
         give_back.map(|back| (back.node, back.bury)).collect()
     }
 
-    fn all(outcome: Outcome) -> Votes {
-        let mut votes = Votes::new(quorum());
-        (0..3).for_each(|node| assert!(votes.cast(node, outcome)));
-        votes
-    }
-
     /// rslock computed `ttl - 500` in unsigned numbers and never renewed a short lock.
     #[test]
     fn s07_renewal_is_due_before_the_deadline_for_every_ttl() {
@@ -382,19 +370,13 @@ mod tests {
         let mut lease = lease(1_000, true);
         assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
         let failed = ExtensionVerdict::Failed;
-        assert_eq!(
-            lease.on_extension(ms(334), failed, &all(Outcome::Unknown), ms(400)),
-            None
-        );
+        assert_eq!(lease.on_extension(ms(334), failed, ms(400)), None);
         assert_eq!(lease.deadline(), ms(978));
         assert_eq!(lease.on_timer(ms(450)), Some(LeaseAction::Extend));
         let extended = ExtensionVerdict::Extended {
             deadline: ms(450 + 978),
         };
-        assert_eq!(
-            lease.on_extension(ms(450), extended, &all(GRANTED), ms(451)),
-            None
-        );
+        assert_eq!(lease.on_extension(ms(450), extended, ms(451)), None);
         assert_eq!(lease.deadline(), ms(450 + 978));
         assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
     }
@@ -409,10 +391,7 @@ mod tests {
         let extended = ExtensionVerdict::Extended {
             deadline: ms(2_000),
         };
-        assert_eq!(
-            lease.on_extension(ms(334), extended, &all(GRANTED), ms(340)),
-            None
-        );
+        assert_eq!(lease.on_extension(ms(334), extended, ms(340)), None);
         assert_eq!(lease.deadline(), ms(978));
         assert_eq!(released(&mut lease), []);
     }
@@ -421,8 +400,8 @@ mod tests {
     fn a_lease_that_a_majority_has_lost_is_lost_at_once() {
         let mut lease = lease(1_000, true);
         assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
-        let gone = all(Outcome::Missing);
-        let action = lease.on_extension(ms(400), ExtensionVerdict::Revoked, &gone, ms(401));
+        (0..3).for_each(|node| lease.on_extension_outcome(node, Outcome::Missing));
+        let action = lease.on_extension(ms(400), ExtensionVerdict::Revoked, ms(401));
         assert_eq!(action, Some(LeaseAction::Lost(Loss::Revoked)));
         assert_eq!(released(&mut lease), []);
     }
@@ -440,11 +419,10 @@ mod tests {
         let mut lease = lease(1_000, true);
         lease.on_late_outcome(2, Outcome::Unknown);
         assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
-        let mut votes = Votes::new(quorum());
-        votes.cast(2, Outcome::Missing);
-        votes.cast(1, Outcome::Missing);
+        lease.on_extension_outcome(2, Outcome::Missing);
+        lease.on_extension_outcome(1, Outcome::Missing);
         let failed = ExtensionVerdict::Failed;
-        assert_eq!(lease.on_extension(ms(400), failed, &votes, ms(401)), None);
+        assert_eq!(lease.on_extension(ms(400), failed, ms(401)), None);
         assert_eq!(released(&mut lease), [(0, false), (2, true)]);
     }
 
@@ -456,7 +434,7 @@ mod tests {
         };
         lease.on_late_outcome(1, Outcome::Unknown);
         for node in [0, 1] {
-            lease.on_late_extension(node, Outcome::Missing);
+            lease.on_extension_outcome(node, Outcome::Missing);
         }
         assert!(lease.heals(0, extended, Outcome::Missing));
         assert!(!lease.heals(1, extended, Outcome::Missing), "s28");
@@ -476,7 +454,7 @@ mod tests {
         lease.on_late_outcome(2, Outcome::NotExecuted);
         assert!(lease.heals(2, extended, Outcome::Missing));
         lease.on_healing(2);
-        lease.on_late_extension(2, Outcome::Missing);
+        lease.on_extension_outcome(2, Outcome::Missing);
         assert!(
             !lease.heals(2, extended, Outcome::Missing),
             "it is under way"
@@ -490,7 +468,7 @@ mod tests {
         lease.on_late_outcome(2, Outcome::NotExecuted);
         lease.on_healing(2);
         lease.on_late_outcome(2, GRANTED);
-        lease.on_late_extension(2, Outcome::Missing);
+        lease.on_extension_outcome(2, Outcome::Missing);
         assert_eq!(released(&mut lease), [(0, false), (1, false)]);
     }
 
@@ -501,7 +479,7 @@ mod tests {
         assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
         let deadline = ms(334 + 978);
         let extended = ExtensionVerdict::Extended { deadline };
-        let action = lease.on_extension(ms(334), extended, &all(GRANTED), ms(335));
+        let action = lease.on_extension(ms(334), extended, ms(335));
         assert_eq!(action, None);
         assert_eq!(lease.deadline(), ms(1_200));
         let lost = Some(LeaseAction::Lost(Loss::MaxHold));

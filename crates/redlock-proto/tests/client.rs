@@ -134,6 +134,27 @@ impl Bench {
         self.tell(node, &standing, &replies);
     }
 
+    /// A node does what it was sent in this round, and says so; the other rounds are not sent yet.
+    fn answer_only(&mut self, node: usize, round: u64) {
+        let (of_round, others) = self.sent.drain(..).partition(|(_, of, _)| *of == round);
+        self.sent = of_round;
+        self.answer(node);
+        self.sent.extend(others);
+    }
+
+    /// The number of the last round that was sent.
+    fn last_round(&self) -> u64 {
+        let rounds = self.sent.iter().map(|(_, round, _)| *round);
+        rounds.max().unwrap_or_default()
+    }
+
+    fn extend(&mut self) -> u64 {
+        let now = self.now();
+        self.client.extend(1, 9, now);
+        self.gather();
+        self.last_round()
+    }
+
     fn is_held(&self) -> bool {
         self.seen
             .iter()
@@ -192,4 +213,33 @@ fn a_lease_may_be_asked_to_end_before_the_least_validity() {
     bench.ms = 9;
     bench.answer(1);
     assert!(bench.is_held());
+}
+
+/// A round of which only one node has answered ends after a later one, by its time limit.
+#[test]
+fn what_a_node_said_before_it_was_healed_is_not_believed_after() {
+    let mut bench = Bench::new(3);
+    bench.acquire(None);
+    (0..3).for_each(|node| bench.answer(node));
+    bench.nodes[2].drop_locks();
+
+    bench.ms = 10;
+    let older = bench.extend();
+    bench.answer_only(2, older);
+    bench.ms = 20;
+    let newer = bench.extend();
+    (0..3).for_each(|node| bench.answer_only(node, newer));
+    let healing = bench.last_round();
+    bench.answer_only(2, healing);
+    assert_eq!(bench.nodes[2].locks(bench.time()), 1, "it was healed");
+
+    bench.ms = 210;
+    let now = bench.now();
+    bench.client.on_timer(now);
+    bench.gather();
+    bench.sent.clear();
+    bench.client.release(1, None, now);
+    bench.gather();
+    let released: Vec<usize> = bench.sent.iter().map(|(node, ..)| *node).collect();
+    assert_eq!(released, [0, 1, 2]);
 }

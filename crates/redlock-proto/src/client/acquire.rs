@@ -151,14 +151,14 @@ impl<E: Entropy> Client<E> {
             return;
         };
         let id = *lease;
-        let votes = extension.votes().clone();
+        let is_contended = extension.votes().refused() > 0;
         let Some(acquisition) = self.acquisitions.remove(&id) else {
             return;
         };
         let Some(held) = self.leases.get_mut(&id) else {
             return;
         };
-        let action = held.state.on_extension(started, verdict, &votes, now.clock);
+        let action = held.state.on_extension(started, verdict, now.clock);
         let usable = held.state.may_hand_out(now.clock);
         let kind = match verdict {
             ExtensionVerdict::Extended { .. } if held.state.is_live() && usable => {
@@ -166,7 +166,7 @@ impl<E: Entropy> Client<E> {
                 return self.follow_lease(id, action, now);
             }
             ExtensionVerdict::Extended { .. } => FailureKind::Expired,
-            _ if votes.refused() > 0 => FailureKind::Contended,
+            _ if is_contended => FailureKind::Contended,
             _ => FailureKind::NoQuorum,
         };
         let failure = Failure::after_grant(kind, started, now.clock);

@@ -163,7 +163,7 @@ impl<E: Entropy> Client<E> {
         let mut action = None;
         let mut live = false;
         if let Some(held) = self.leases.get_mut(&id) {
-            action = held.state.on_extension(started, verdict, &votes, now.clock);
+            action = held.state.on_extension(started, verdict, now.clock);
             live = held.state.is_live();
             if live && matches!(verdict, ExtensionVerdict::Extended { .. }) {
                 self.effects.push_back(Effect::Extended {
@@ -200,21 +200,6 @@ impl<E: Entropy> Client<E> {
                 self.heal(id, node, verdict, outcome, now);
             }
         }
-    }
-
-    /// A node answered a round of extension that was decided without it.
-    pub(super) fn heal_late(
-        &mut self,
-        lease: u64,
-        node: usize,
-        verdict: ExtensionVerdict,
-        outcome: Outcome,
-        now: Now,
-    ) {
-        if let Some(held) = self.leases.get_mut(&lease) {
-            held.state.on_late_extension(node, outcome);
-        }
-        self.heal(lease, node, verdict, outcome, now);
     }
 
     /// A release was decided; its other nodes are waited for up to its time limit all the same, so
@@ -315,7 +300,7 @@ impl<E: Entropy> Client<E> {
     }
 
     /// Gives the key to a node that has lost it, so that the lease outlives the loss of others.
-    fn heal(
+    pub(super) fn heal(
         &mut self,
         lease: u64,
         node: usize,

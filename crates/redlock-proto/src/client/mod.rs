@@ -357,10 +357,10 @@ impl<E: Entropy> Client<E> {
     }
 
     fn on_result(&mut self, node: usize, id: u64, result: Result<Reply, RequestError>, now: Now) {
-        let vote = self.electorate.vote(node, now.clock);
         let Some(round) = self.rounds.get_mut(&id) else {
             return;
         };
+        let vote = || self.electorate.vote(node, now.clock);
         // A node is asked once in a round; what is told twice is heard once.
         let Some(outcome) = round.note(node, &result, vote) else {
             return;
@@ -403,7 +403,10 @@ impl<E: Entropy> Client<E> {
                     held.state.on_late_outcome(node, outcome);
                 }
             }
-            RoundKind::WriteBack { extension, .. } => {
+            RoundKind::WriteBack { extension, lease } => {
+                if let Some(held) = self.leases.get_mut(lease) {
+                    held.state.on_extension_outcome(node, outcome);
+                }
                 if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
                     self.written_back(id, verdict, now);
                 }
@@ -412,10 +415,13 @@ impl<E: Entropy> Client<E> {
                 extension, lease, ..
             } => {
                 let lease = *lease;
+                if let Some(held) = self.leases.get_mut(&lease) {
+                    held.state.on_extension_outcome(node, outcome);
+                }
                 if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
                     self.extended(id, verdict, now);
                 } else if let Some(verdict) = extension.verdict() {
-                    self.heal_late(lease, node, verdict, outcome, now);
+                    self.heal(lease, node, verdict, outcome, now);
                 }
             }
             RoundKind::Heal { lease } => {

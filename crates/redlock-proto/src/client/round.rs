@@ -19,6 +19,8 @@ pub(super) struct Round {
     pub(super) limit: Option<TimerKey>,
     /// For an attempt: the counter that it raises, and by how many tokens.
     pub(super) counts: Option<(Shard, u32)>,
+    /// Which nodes have had their outcome.
+    heard: Vec<bool>,
     answers: Vec<Option<NodeAnswer>>,
 }
 
@@ -97,6 +99,7 @@ impl Round {
             open: 0,
             limit: None,
             counts: None,
+            heard: vec![false; nodes],
             answers: vec![None; nodes],
         }
     }
@@ -106,9 +109,9 @@ impl Round {
         &mut self,
         node: usize,
         result: &Result<Reply, RequestError>,
-        vote: Result<(), NotAVote>,
+        vote: impl FnOnce() -> Result<(), NotAVote>,
     ) -> Option<Outcome> {
-        if self.answers.get(node).is_none_or(Option::is_some) {
+        if std::mem::replace(self.heard.get_mut(node)?, true) {
             return None;
         }
         self.open = self.open.saturating_sub(1);
@@ -119,7 +122,7 @@ impl Round {
                     true => Outcome::Unknown,
                     false => Outcome::NotExecuted,
                 };
-                match vote {
+                match vote() {
                     // What has to be changed says more than the error that comes of it.
                     Err(reason) if reason.needs_a_change() => {
                         (outcome, NodeAnswer::NotAVote { reason })
@@ -144,14 +147,19 @@ impl Round {
         self.answers.get(node)?.clone()
     }
 
-    fn count(&self, reply: &Reply, vote: Result<(), NotAVote>) -> (Outcome, NodeAnswer) {
+    /// Where the node stands is asked only if it matters.
+    fn count(
+        &self,
+        reply: &Reply,
+        vote: impl FnOnce() -> Result<(), NotAVote>,
+    ) -> (Outcome, NodeAnswer) {
         let is_release = matches!(self.kind, RoundKind::Release { .. });
         let outcome = reply.outcome();
         let answer = match reply {
+            // A node need not vote to let a key go.
+            Reply::Done if is_release => NodeAnswer::Released,
             Reply::Done | Reply::Taken { .. } | Reply::Facts(_) | Reply::Greatest(_) => {
-                match vote {
-                    // A node need not vote to let a key go.
-                    _ if is_release => NodeAnswer::Released,
+                match vote() {
                     Ok(()) => NodeAnswer::Granted,
                     Err(reason) => {
                         let ready_in = reason.ready_in();
@@ -167,7 +175,7 @@ impl Round {
             Reply::Buried => NodeAnswer::NotExecuted {
                 reason: "it came after its own release".into(),
             },
-            Reply::Unlike => match vote {
+            Reply::Unlike => match vote() {
                 Err(reason) => NodeAnswer::NotAVote { reason },
                 Ok(()) => NodeAnswer::NotExecuted {
                     reason: "clients with another max_ttl use this namespace there".into(),
