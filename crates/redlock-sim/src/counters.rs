@@ -43,6 +43,8 @@ counters! {
     extensions: "extensions",
     /// Rounds of extension that no majority confirmed.
     extensions_failed: "extensions that failed",
+    /// Leases that were handed over to another holder in the same process.
+    handed_over: "leases handed over",
     /// Leases that were released.
     released: "leases released",
     /// Leases whose key was left to its time to live.

@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     },
     /// A client stands still.
     Pause { client: usize, length: Micros },
+    /// A client stands still as soon as it has asked nodes for something, before it hears of it.
+    Stumble { client: usize, length: Micros },
     /// A client ends without a word, and perhaps another takes its place.
     Kill {
         client: usize,
@@ -83,9 +85,10 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random) -> Vec<(Micros, Fault)> {
     };
     let node = |random: &mut Random| random.index(setup.nodes);
     let client = |random: &mut Random| random.index(setup.clients);
-    let data = |random: &mut Random| match setup.trust {
-        true => random.pick(&[Data::Kept, Data::Kept, Data::Lost]),
-        false => random.pick(&[Data::Kept, Data::Lost, Data::Lost, Data::Stale]),
+    let data = |random: &mut Random| match (setup.trust, setup.forgets) {
+        (true, _) => random.pick(&[Data::Kept, Data::Kept, Data::Lost]),
+        (false, false) => random.pick(&[Data::Kept, Data::Lost, Data::Lost, Data::Stale]),
+        (false, true) => random.pick(&[Data::Lost, Data::Lost, Data::Lost, Data::Stale]),
     };
     let down = |random: &mut Random| random.pick(&[MS, 20 * MS, 200 * MS, SECOND]);
 
@@ -127,13 +130,20 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random) -> Vec<(Micros, Fault)> {
             length: random.between(10 * MS, 2 * SECOND),
         }
     });
-    add(random, storm.pauses, &|random| Fault::Pause {
-        client: client(random),
-        length: random.between(MS, setup.max_ttl * 3 / 2),
+    add(random, storm.pauses, &|random| {
+        let client = client(random);
+        let length = random.between(MS, setup.max_ttl * 3 / 2);
+        match random.chance(500) {
+            true => Fault::Pause { client, length },
+            false => Fault::Stumble { client, length },
+        }
     });
     add(random, storm.kills, &|random| Fault::Kill {
         client: client(random),
-        successor: random.chance(600).then(|| random.between(10 * MS, SECOND)),
+        successor: match setup.forgets || random.chance(600) {
+            true => Some(random.between(10 * MS, SECOND)),
+            false => None,
+        },
     });
     steps(setup, random, first, &mut faults);
     outages(setup, random, first, &mut faults);

@@ -71,12 +71,26 @@ pub enum Event {
         /// The lease.
         lease: u64,
     },
+    /// The holder is done with the lease, and keeps it for the next one in the same process.
+    Parked {
+        /// The lease.
+        lease: u64,
+    },
+    /// The next holder in the same process has the lease.
+    HandedOver {
+        /// The lease.
+        lease: u64,
+        /// The new holder's fencing token, one of those that the lease has reserved.
+        token: u64,
+        /// When its deadline is reached on the holder's clock.
+        until: Moment,
+    },
     /// The holder has released the lease, lost or not.
     Released {
         /// The lease.
         lease: u64,
     },
-    /// A client let it be known that the order of fencing tokens rests on wall clocks now.
+    /// A node votes again whose counters a wall clock stands in for, as a client has let it be known.
     Degraded,
     /// A node lost data.
     Forgot {

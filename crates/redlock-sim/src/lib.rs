@@ -28,6 +28,7 @@
 //! | a key does not rest after a lease that was not released | [`Violation::NoRest`] |
 //! | a later lease has a smaller fencing token | [`Violation::TokenOrder`] |
 //! | a lease is extended after a newer one was handed out | [`Violation::StaleExtension`] |
+//! | a lease is extended after it has ended | [`Violation::Revived`] |
 //! | a node votes within `max_ttl` of a loss of data | [`Violation::EarlyVote`] |
 //! | a node is given a key again without a majority that confirmed the lease | [`Violation::UnconfirmedHeal`] |
 //! | a key is changed for somebody who does not have it | [`Violation::ForeignKey`] |

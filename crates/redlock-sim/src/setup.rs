@@ -40,6 +40,9 @@ pub(crate) struct Setup {
     pub(crate) stray: bool,
     pub(crate) birth: Birth,
     pub(crate) trust: bool,
+    /// Whether nodes lose data and clients are replaced over and over, while wall clocks are far apart: order
+    /// rests on the floors that nodes are told.
+    pub(crate) forgets: bool,
     pub(crate) storm: Storm,
     /// How long clients rest between acquisitions at most.
     pub(crate) think: Micros,
@@ -97,10 +100,20 @@ pub(crate) struct Storm {
 
 impl Setup {
     pub(crate) fn draw(plan: Plan, random: &mut Random) -> Self {
-        let nodes = random.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 5, 7]);
-        let keys = random.pick(&[1, 1, 2, 3]);
-        let max_ttl = random.pick(&[300 * MS, 500 * MS, 1_000 * MS, 2_000 * MS]);
-        let trust = plan == Plan::Default && random.chance(80);
+        let forgets = random.chance(150);
+        let nodes = match forgets {
+            true => random.pick(&[3, 3, 5]),
+            false => random.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 5, 7]),
+        };
+        let keys = match forgets {
+            true => 1,
+            false => random.pick(&[1, 1, 1, 2, 3]),
+        };
+        let max_ttl = match forgets {
+            true => random.pick(&[300 * MS, 500 * MS]),
+            false => random.pick(&[300 * MS, 500 * MS, 1_000 * MS, 2_000 * MS]),
+        };
+        let trust = plan == Plan::Default && !forgets && random.chance(80);
         let mut quarantine = Quarantine::new(Duration::from_micros(max_ttl), RATE_ERROR);
         if trust {
             quarantine = quarantine.trusting_persistence();
@@ -127,19 +140,23 @@ impl Setup {
             },
             net: Net::draw(random),
             rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),
-            skew: random.pick(&[0, 10 * MS, 10 * MS, 200 * MS, 200 * MS, 30 * SECOND]),
+            skew: match forgets {
+                true => 30 * SECOND,
+                false => random.pick(&[0, 10 * MS, 10 * MS, 200 * MS, 200 * MS, 30 * SECOND]),
+            },
             spread: random.pick(&[0, 50 * MS, 400 * MS]),
             stray: nodes > 2 && random.chance(100),
-            birth: random.pick(&[
-                Birth::Vouched,
-                Birth::Vouched,
-                Birth::Vouched,
-                Birth::Vouched,
-                Birth::Blessed,
-                Birth::Unknown,
-            ]),
+            birth: match random.below(6) {
+                0 if !forgets => Birth::Blessed,
+                1 if !forgets => Birth::Unknown,
+                _ => Birth::Vouched,
+            },
             trust,
-            storm: Storm::draw(plan, random),
+            forgets,
+            storm: match forgets {
+                true => Storm::of_losses(plan, random),
+                false => Storm::draw(plan, random),
+            },
             think: random.pick(&[10 * MS, 50 * MS, 200 * MS]),
             horizon: 2 * SECOND + 3 * max_ttl / 2,
         }
@@ -202,6 +219,18 @@ impl Storm {
                 Plan::ClockSteps => 1 + up_to(&[1, 3, 6]),
                 Plan::Default => 0,
             },
+        }
+    }
+}
+
+impl Storm {
+    /// Nodes lose data one after the other, and clients what they have seen.
+    fn of_losses(plan: Plan, random: &mut Random) -> Self {
+        Self {
+            crashes: random.between(4, 10),
+            kills: random.between(2, 6),
+            outages: random.below(2),
+            ..Self::draw(plan, random)
         }
     }
 }

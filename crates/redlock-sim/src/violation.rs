@@ -62,6 +62,13 @@ pub enum Violation {
         /// The newest lease.
         newer: u64,
     },
+    /// A lease was prolonged after it had ended.
+    Revived {
+        /// The lease.
+        lease: u64,
+        /// When it had ended.
+        until: Moment,
+    },
     /// A holder may believe in a lease for longer than a majority has promised to keep its key.
     Unbacked {
         /// The lease.
@@ -148,6 +155,7 @@ impl Violation {
             Self::NoRest { .. } => "NoRest",
             Self::TokenOrder { .. } => "TokenOrder",
             Self::StaleExtension { .. } => "StaleExtension",
+            Self::Revived { .. } => "Revived",
             Self::Unbacked { .. } => "Unbacked",
             Self::Unanswered { .. } => "Unanswered",
             Self::EarlyVote { .. } => "EarlyVote",
@@ -213,6 +221,9 @@ impl fmt::Display for Violation {
                 f,
                 "lease {lease} on key {key} was extended after lease {newer} had been handed out"
             ),
+            Self::Revived { lease, until } => {
+                write!(f, "lease {lease} was extended, and had ended at {until}")
+            }
             Self::Unbacked {
                 lease,
                 until,

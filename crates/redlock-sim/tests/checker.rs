@@ -146,7 +146,7 @@ fn an_extension_on_top_of_another_holder_is_found() {
         (50, acquired(2, 11, 90)),
         (51, extended(1, 100)),
     ];
-    assert_eq!(names(&history), ["Overlap", "StaleExtension"]);
+    assert_eq!(names(&history), ["Revived", "Overlap", "StaleExtension"]);
 }
 
 #[test]
@@ -158,7 +158,27 @@ fn an_extension_after_a_newer_lease_has_come_and_gone_is_found() {
         (53, extended(1, 100)),
         (53, released(1)),
     ];
-    assert_eq!(names(&history), ["StaleExtension"]);
+    assert_eq!(names(&history), ["Revived", "StaleExtension"]);
+}
+
+#[test]
+fn an_extension_of_a_lease_that_has_ended_is_found() {
+    let history = |at| {
+        [
+            (1, acquired(1, 10, 50)),
+            (at, extended(1, 100)),
+            (at, released(1)),
+        ]
+    };
+    assert_eq!(names(&history(50)), ["Revived"]);
+    assert_eq!(names(&history(49)), NOTHING);
+    let lost = [
+        (1, acquired(1, 10, 50)),
+        (9, ended(1)),
+        (10, extended(1, 60)),
+        (11, released(1)),
+    ];
+    assert_eq!(names(&lost), ["Revived"]);
 }
 
 #[test]

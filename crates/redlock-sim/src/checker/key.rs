@@ -61,6 +61,11 @@ impl Key {
         })
     }
 
+    /// The order of tokens begins anew.
+    pub(super) fn forget_tokens(&mut self) {
+        self.tokens.clear();
+    }
+
     /// A lease is handed out: whether its token is greater than all that were handed out before, or before
     /// its attempt was started.
     pub(super) fn order(

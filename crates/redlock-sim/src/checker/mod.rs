@@ -41,7 +41,6 @@ pub struct Checker {
     stood: BTreeMap<usize, Duration>,
     forgot: BTreeMap<usize, Moment>,
     free: BTreeMap<usize, Moment>,
-    degraded: bool,
     found: Vec<(Moment, Violation)>,
 }
 
@@ -58,8 +57,8 @@ pub struct Rules {
     pub pause: Duration,
     /// By how much the wall clocks of clients differ at most.
     ///
-    /// Only if it exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order, and only after
-    /// [`Event::Degraded`].
+    /// Only if it exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order, and only those from before an
+    /// [`Event::Degraded`] with those from after it.
     pub skew: Duration,
     /// Whether nodes' clocks are set while they keep keys.
     ///
@@ -75,9 +74,23 @@ struct Lease {
     until: Moment,
     /// Nobody believes in it any more, and it was not released.
     is_over: bool,
+    /// Nobody believes in it for the moment.
+    is_parked: bool,
+    /// The token of its holder, and the last that it has reserved.
+    tokens: (u64, u64),
     rest: Duration,
     /// For how long its client had stood still when it was handed out or prolonged.
     stood: Duration,
+}
+
+/// How a holder is done with a lease.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// Nobody told the nodes.
+    Alone,
+    /// It is kept for the next holder.
+    Parked,
+    Released,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +116,6 @@ impl Checker {
             stood: BTreeMap::new(),
             forgot: BTreeMap::new(),
             free: BTreeMap::new(),
-            degraded: false,
             found: Vec::new(),
         }
     }
@@ -137,9 +149,19 @@ impl Checker {
                 until,
                 promised,
             } => self.extended(at, lease, until, promised),
-            Event::Ended { lease } => self.ended(at, lease, false),
-            Event::Released { lease } => self.ended(at, lease, true),
-            Event::Degraded => self.degraded = true,
+            Event::Ended { lease } => self.ended(at, lease, End::Alone),
+            Event::Parked { lease } => self.ended(at, lease, End::Parked),
+            Event::Released { lease } => self.ended(at, lease, End::Released),
+            Event::HandedOver {
+                lease,
+                token,
+                until,
+            } => self.handed_over(at, lease, token, until),
+            Event::Degraded => {
+                if self.rules.skew > self.rules.max_ttl {
+                    self.keys.values_mut().for_each(Key::forget_tokens);
+                }
+            }
             Event::Forgot { node } => {
                 self.forgot.insert(node, at);
             }
@@ -248,15 +270,12 @@ impl Checker {
             self.report(at, Violation::Stillborn { lease, until });
         }
         let before = self.rules.clocks_step.then_some(started);
-        let excused = self.degraded && self.rules.skew > self.rules.max_ttl;
         let state = self.keys.entry(key).or_default();
         state.newest = Some(lease);
         let found = [
             state.believe(at, key, lease, until),
             state.has_rested(at, key, lease),
-            state
-                .order(at, key, lease, tokens, before)
-                .filter(|_| !excused),
+            state.order(at, key, lease, tokens, before),
         ];
         for violation in found.into_iter().flatten() {
             self.report(at, violation);
@@ -270,6 +289,8 @@ impl Checker {
                 client,
                 until,
                 is_over: false,
+                is_parked: false,
+                tokens,
                 rest,
                 stood,
             },
@@ -278,21 +299,27 @@ impl Checker {
     }
 
     /// A lease has ended, or was released after it had.
-    fn ended(&mut self, at: Moment, lease: u64, released: bool) {
-        let Some(ended) = self.leases.get(&lease).copied() else {
+    fn ended(&mut self, at: Moment, lease: u64, end: End) {
+        let Some(state) = self.leases.get_mut(&lease) else {
             return;
         };
+        let ended = *state;
         let key = self.keys.entry(ended.key).or_default();
-        match released {
-            true => key.release(lease),
-            false => key.end(lease, ended.until + ended.rest),
+        match end {
+            End::Alone => {
+                state.is_over = true;
+                key.end(lease, ended.until + ended.rest);
+            }
+            End::Parked => {
+                state.is_parked = true;
+                key.release(lease);
+            }
+            End::Released => {
+                self.leases.remove(&lease);
+                key.release(lease);
+            }
         }
-        if released {
-            self.leases.remove(&lease);
-        } else if let Some(lease) = self.leases.get_mut(&lease) {
-            lease.is_over = true;
-        }
-        if ended.is_over {
+        if ended.is_over || ended.is_parked {
             return;
         }
         // A client that stands still cannot tell, and a timer is a moment late.
@@ -302,6 +329,33 @@ impl Checker {
             let until = ended.until;
             self.report(at, Violation::LateLoss { lease, until });
         }
+    }
+
+    fn handed_over(&mut self, at: Moment, lease: u64, token: u64, until: Moment) {
+        let Some(state) = self.leases.get_mut(&lease) else {
+            return;
+        };
+        let before = *state;
+        let key = before.key;
+        state.is_parked = false;
+        state.until = until;
+        state.tokens.0 = token;
+        let (greatest, last) = before.tokens;
+        if token <= greatest || token > last {
+            self.report(
+                at,
+                Violation::TokenOrder {
+                    key,
+                    lease,
+                    token,
+                    greatest,
+                },
+            );
+        }
+        if until <= at {
+            self.report(at, Violation::Stillborn { lease, until });
+        }
+        self.prolong(at, lease, until);
     }
 
     fn back(&mut self, at: Moment, lease: u64, until: Moment, promised: Option<Moment>) {
@@ -320,6 +374,19 @@ impl Checker {
     }
 
     fn extended(&mut self, at: Moment, lease: u64, until: Moment, promised: Option<Moment>) {
+        let Some(before) = self.leases.get(&lease).copied() else {
+            return;
+        };
+        if at >= before.until || before.is_over {
+            let until = before.until;
+            self.report(at, Violation::Revived { lease, until });
+        }
+        self.prolong(at, lease, until);
+        self.back(at, lease, until, promised);
+    }
+
+    /// Somebody believes in a lease that was handed out before.
+    fn prolong(&mut self, at: Moment, lease: u64, until: Moment) {
         let Some(Lease { key, client, .. }) = self.leases.get(&lease).copied() else {
             return;
         };
@@ -335,7 +402,6 @@ impl Checker {
         for violation in overlap.into_iter().chain(stale) {
             self.report(at, violation);
         }
-        self.back(at, lease, until, promised);
     }
 
     /// For how long a client has stood still so far.

@@ -209,6 +209,9 @@ impl World {
                 }
                 Request::Node(verb) => {
                     if self.was_opened(node, *verb, reply) {
+                        if tags.get(place).is_some_and(|tag| tag.is_degraded) {
+                            self.observe(&Event::Degraded);
+                        }
                         // What follows in the same call is done by a node that votes.
                         votes = true;
                         self.votes(node);
@@ -259,8 +262,7 @@ impl World {
             Err(what) => self.checker.report(at, wrong(node, key, what)),
             Ok(Some(until)) => {
                 let creates = matches!(verb, Verb::Acquire { .. } | Verb::Heal { .. });
-                let (gone_in, gone_until) = owner.gone[node];
-                if creates && gone_in == life + 1 && millis <= gone_until {
+                if creates && owner.is_gone(node, life, millis) {
                     self.checker
                         .report(at, Violation::Resurrected { node, key });
                 }
@@ -275,9 +277,8 @@ impl World {
         }
         match (verb, asked.reply) {
             (Verb::Release { ttl } | Verb::Bury { ttl }, _) => {
-                let gone_until = millis + micros(ttl) / 1_000;
-                let owner = self.owners.get_mut(asked.owner);
-                owner.gone[node] = (life + 1, gone_until);
+                let until = millis + micros(ttl) / 1_000;
+                self.owners.get_mut(asked.owner).be_gone(node, life, until);
                 self.counters.burials += u64::from(matches!(verb, Verb::Bury { .. }));
             }
             (_, Reply::Buried) => self.counters.tombs += 1,

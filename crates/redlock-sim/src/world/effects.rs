@@ -2,7 +2,9 @@
 
 use std::{fmt, time::Duration};
 
-use redlock_proto::{Effect, FailureKind, Loss, NotAVote, Notice, Request, Verb};
+use redlock_proto::{
+    Effect, FailureKind, Loss, NodeVerb, NotAVote, Notice, Request, TokenBlock, Verb,
+};
 
 use super::{
     World,
@@ -35,6 +37,13 @@ impl World {
             }
         }
         self.set_timer(client);
+        let process = &mut self.processes[client];
+        if std::mem::take(&mut process.has_asked)
+            && self.phase.is_faulty()
+            && let Some(length) = process.stumbles.take()
+        {
+            self.pause(client, length);
+        }
     }
 
     fn on_effect(&mut self, client: usize, effect: Effect) {
@@ -43,13 +52,13 @@ impl World {
                 node,
                 round,
                 request,
+                ..
             } => self.on_send(client, node, round, request),
             Effect::Acquired {
                 id,
                 deadline,
                 tokens,
             } => {
-                let tokens = (tokens.first().get(), tokens.last().get());
                 self.on_acquired(client, id, deadline, tokens);
             }
             Effect::NotAcquired { id, failure, .. } => {
@@ -66,6 +75,9 @@ impl World {
                     return;
                 };
                 holding.deadline = deadline;
+                if holding.is_parked {
+                    return;
+                }
                 let lease = holding.lease;
                 let until = self.true_time(client, deadline);
                 let promised = self.promised(client, key);
@@ -93,6 +105,7 @@ impl World {
     fn on_send(&mut self, client: usize, node: usize, round: u64, request: Request) {
         let mut number = None;
         if let Request::Lock { verb, key, owner } = &request {
+            self.processes[client].has_asked |= !request.is_release();
             number = self.owners.number(owner);
             match verb {
                 Verb::Acquire { ttl, .. } if number.is_none() => {
@@ -137,6 +150,10 @@ impl World {
                 }
             }
         }
+        // Whoever degrades a node says so first.
+        let opens = matches!(request, Request::Node(NodeVerb::Open { .. }));
+        let degrades = &mut self.processes[client].degrades;
+        let is_degraded = opens && degrades.take_if(|degraded| *degraded == node).is_some();
         let link = self.link(client, node);
         let state = self.links[link].state;
         self.trace.line(self.now, || {
@@ -150,6 +167,7 @@ impl World {
             request,
             owner: number,
             is_repeated: false,
+            is_degraded,
             queued_at: self.now,
         };
         if state == LinkState::Up {
@@ -167,9 +185,10 @@ impl World {
         client: usize,
         id: u64,
         deadline: redlock_proto::Instant,
-        tokens: (u64, u64),
+        block: TokenBlock,
     ) {
         self.counters.acquisitions += 1;
+        let tokens = (block.first().get(), block.last().get());
         let users = &self.processes[client].users;
         let waits_for =
             |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
@@ -209,6 +228,8 @@ impl World {
             id,
             lease,
             is_lost: false,
+            is_parked: false,
+            tokens: block,
             done_at: 0,
             extends_every: 0,
             looks: false,
@@ -253,9 +274,9 @@ impl World {
         self.trace
             .line(self.now, || format!("client {client} notices: {notice:?}"));
         match notice {
-            Notice::FencingDegraded { .. } => {
+            Notice::FencingDegraded { node } => {
                 self.counters.degraded += 1;
-                self.observe(&Event::Degraded);
+                self.processes[client].degrades = Some(*node);
             }
             Notice::DoesNotVote {
                 reason: NotAVote::Clock,
@@ -292,7 +313,7 @@ impl World {
         Moment::from_micros(promised)
     }
 
-    fn true_time(&self, client: usize, instant: redlock_proto::Instant) -> Moment {
+    pub(super) fn true_time(&self, client: usize, instant: redlock_proto::Instant) -> Moment {
         Moment::from_micros(self.processes[client].when(instant))
     }
 

@@ -63,6 +63,7 @@ impl World {
                 }
             }
             Fault::Pause { client, length } => self.pause(client, length),
+            Fault::Stumble { client, length } => self.processes[client].stumbles = Some(length),
             Fault::Kill { client, successor } => self.kill(client, successor),
             Fault::Step { node, by } => {
                 self.counters.steps += 1;
@@ -116,7 +117,7 @@ impl World {
         self.servers[node].is_up = true;
     }
 
-    fn pause(&mut self, client: usize, length: Micros) {
+    pub(super) fn pause(&mut self, client: usize, length: Micros) {
         let process = &mut self.processes[client];
         if !process.is_alive {
             return;

@@ -20,6 +20,8 @@ pub(super) struct Op {
     pub(super) owed_until: Micros,
     /// It has failed before.
     pub(super) is_repeated: bool,
+    /// It tells a node to vote, and a wall clock stands in for the node's counters.
+    pub(super) is_degraded: bool,
     pub(super) queued_at: Micros,
 }
 
@@ -49,6 +51,7 @@ pub(super) struct Tag {
     pub(super) owner: Option<u32>,
     pub(super) owed_until: Micros,
     pub(super) is_repeated: bool,
+    pub(super) is_degraded: bool,
 }
 
 /// All calls, by number; numbers are used again.

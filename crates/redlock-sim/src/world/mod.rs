@@ -265,7 +265,11 @@ impl World {
         for due in inbox.drain(..) {
             self.step(due);
         }
-        self.processes[client].inbox = inbox;
+        // It may stand still again by now.
+        let later = &mut self.processes[client].inbox;
+        if later.is_empty() {
+            *later = inbox;
+        }
     }
 
     /// Makes a client's timer due when it wants it to be.

@@ -37,7 +37,7 @@ pub(super) struct Owner {
     pub(super) promised: [Micros; MOST_NODES],
     /// Where it was told to let its key go: in which life of the node's data, and up to which millisecond of the
     /// node's clock nothing of it may appear again.
-    pub(super) gone: [(u32, u64); MOST_NODES],
+    gone: [Option<(u32, u64)>; MOST_NODES],
     /// Its rounds of extension, as far as its client knows.
     rounds: Vec<Seen>,
 }
@@ -73,7 +73,7 @@ impl Owners {
             over: None,
             stays: false,
             promised: [0; MOST_NODES],
-            gone: [(0, 0); MOST_NODES],
+            gone: [None; MOST_NODES],
             rounds: Vec::new(),
         });
         number
@@ -94,6 +94,21 @@ impl Owner {
         let mut promised = self.promised;
         promised.sort_unstable();
         promised[MOST_NODES - count]
+    }
+
+    /// A node was told to let its key go, until a moment in milliseconds of its clock.
+    pub(super) const fn be_gone(&mut self, node: usize, life: u32, until: u64) {
+        self.gone[node] = Some((life, until));
+    }
+
+    /// Whether a node must not have its key any more, by what it was told in this life of its data.
+    pub(super) fn is_gone(&self, node: usize, life: u32, millis: u64) -> bool {
+        self.gone[node].is_some_and(|(told, until)| told == life && millis <= until)
+    }
+
+    /// Whether a node that was told to let its key go has forgotten that.
+    pub(super) fn is_forgotten(&self, node: usize, life: u32) -> bool {
+        self.gone[node].is_some_and(|(told, _)| told != life)
     }
 
     /// A node has answered its client in a round of extension.
@@ -139,5 +154,53 @@ impl Hasher for Bits {
         if let Some(first) = bytes.first_chunk() {
             self.0 = u64::from_le_bytes(*first);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner() -> Owner {
+        let mut owners = Owners::default();
+        let number = owners.add(OwnerId::from_random([1; 16]), 0, (0, 0), 100, 0);
+        assert_eq!(owners.number(&OwnerId::from_random([1; 16])), Some(number));
+        assert_eq!(owners.number(&OwnerId::from_random([2; 16])), None);
+        owners.get(number).clone()
+    }
+
+    #[test]
+    fn a_majority_keeps_a_key_for_as_long_as_the_least_of_its_promises() {
+        let mut owner = owner();
+        owner.promised[0] = 50;
+        owner.promised[3] = 70;
+        owner.promised[4] = 60;
+        assert_eq!(owner.promised_by(3), 50);
+        assert_eq!(owner.promised_by(2), 60);
+        assert_eq!(owner.promised_by(4), 0);
+    }
+
+    #[test]
+    fn an_owner_is_gone_where_it_was_told_to_be_and_that_was_not_forgotten() {
+        let mut owner = owner();
+        owner.be_gone(2, 0, 90);
+        assert!(owner.is_gone(2, 0, 90));
+        assert!(!owner.is_gone(2, 0, 91));
+        assert!(!owner.is_gone(1, 0, 50));
+        assert!(!owner.is_gone(2, 1, 50));
+        assert!(owner.is_forgotten(2, 1) && !owner.is_forgotten(2, 0));
+    }
+
+    #[test]
+    fn only_a_node_that_lost_a_key_which_others_confirmed_in_that_round_may_be_healed() {
+        let mut owner = owner();
+        owner.heard(7, 0, true, false);
+        owner.heard(7, 2, false, true);
+        assert!(!owner.may_heal(2, 2), "one has confirmed");
+        owner.heard(8, 1, true, false);
+        assert!(!owner.may_heal(2, 2), "another has in another round");
+        owner.heard(7, 1, true, false);
+        assert!(owner.may_heal(2, 2));
+        assert!(!owner.may_heal(0, 2), "it has not lost it");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Client, Instant, Now};
+use redlock_proto::{Client, Instant, Now, TokenBlock};
 
 use super::agenda::Due;
 use crate::{
@@ -36,6 +36,12 @@ pub(super) struct Process {
     pub(super) is_closed: bool,
     /// It was told something while it was not asked what it wants done.
     pub(super) has_news: bool,
+    /// The node of which it has said that a wall clock stands in for its counters.
+    pub(super) degrades: Option<usize>,
+    /// For how long it stands still once it has asked for something.
+    pub(super) stumbles: Option<Micros>,
+    /// It has asked for something just now.
+    pub(super) has_asked: bool,
     clock: Clock,
     wall: Clock,
 }
@@ -48,6 +54,8 @@ pub(super) struct User {
     pub(super) stamp: u32,
     /// For how long the key must rest after the lease that it waits for or has.
     pub(super) rest: Micros,
+    /// Whether it may hold it for a limited time only.
+    pub(super) is_limited: bool,
     /// The owner of its latest attempt.
     pub(super) owner: Option<u32>,
 }
@@ -68,6 +76,10 @@ pub(super) struct Holding {
     /// The number of the lease in the history.
     pub(super) lease: u64,
     pub(super) is_lost: bool,
+    /// Nobody holds it until the next holder comes.
+    pub(super) is_parked: bool,
+    /// The tokens of the present holder and those after it.
+    pub(super) tokens: TokenBlock,
     /// When its user is done with it.
     pub(super) done_at: Micros,
     /// How often its user asks for an extension; 0 for never.
@@ -83,6 +95,7 @@ impl Process {
             state: State::Idle,
             stamp: 0,
             rest: 0,
+            is_limited: false,
             owner: None,
         };
         Self {
@@ -99,6 +112,9 @@ impl Process {
             last_write_back: u64::MAX,
             is_closed: false,
             has_news: false,
+            degrades: None,
+            stumbles: None,
+            has_asked: false,
             clock,
             wall,
         }

@@ -74,7 +74,7 @@ impl World {
                 self.agenda.add(self.now, Due::Wake { client, life });
             }
         }
-        let wait = self.repair_takes() + 3 * self.setup.max_ttl + SECOND;
+        let wait = self.repair_takes() + 3 * self.setup.max_ttl + self.behind + SECOND;
         for key in 0..self.setup.keys.len() {
             let due = Moment::from_micros(self.now + wait);
             self.observe(&Event::Free { key, due });
@@ -207,7 +207,7 @@ impl World {
         // told before keeps whatever arrives late for its time to live, as it does what comes back with old
         // data.
         let was_owed = over + owner.ttl - owner.ttl / 50 > reconnected;
-        if !was_owed || kept.is_old {
+        if !was_owed || kept.is_old || owner.is_forgotten(node, self.servers[node].life) {
             return;
         }
         let due = Moment::from_micros(over.max(reconnected) + SOON);

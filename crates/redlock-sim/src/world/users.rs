@@ -38,8 +38,10 @@ impl World {
                 if holding.looks && !holding.is_lost && now.clock >= holding.deadline {
                     self.processes[client].client.expire(holding.id, now);
                 }
-                if self.now >= holding.done_at {
-                    self.done_with(client, key);
+                if holding.is_parked && !holding.is_lost {
+                    self.take_over(client, key);
+                } else if self.now >= holding.done_at {
+                    self.finish(client, key);
                 } else {
                     if holding.extends_every > 0 && !holding.is_lost {
                         let ask = self.ask(client, 1);
@@ -84,7 +86,7 @@ impl World {
             .expect("a twentieth of the ttl is left after the drift")
             .with_lock_delay(Duration::from_micros(rest));
         let wait = random.pick(&[0, ttl / 2, ttl, 3 * ttl]);
-        let max_hold = random.chance(100).then(|| random.between(ttl / 2, 2 * ttl));
+        let max_hold = random.chance(100).then(|| random.between(MS, 2 * ttl));
         let tokens = match random.chance(200) {
             true => 8,
             false => 1,
@@ -129,6 +131,7 @@ impl World {
         user.stamp += 1;
         // The clocks of nodes may be fast.
         user.rest = rest - rest / 50;
+        user.is_limited = max_hold.is_some();
         if let Some(after) = abandon {
             self.act_at(client, key, self.now + after);
         }
@@ -139,8 +142,8 @@ impl World {
         let ttl = self.setup.max_ttl;
         let random = &mut self.random;
         let length = match random.below(10) {
-            0..=6 => random.between(0, 8 * MS),
-            7..=8 => random.between(0, ttl / 2),
+            0..=7 => random.between(0, 8 * MS),
+            8 => random.between(0, ttl / 2),
             _ => random.between(0, 2 * ttl),
         };
         let extends_every = match random.chance(150) {
@@ -198,7 +201,57 @@ impl World {
         self.act_at(client, key, at);
     }
 
-    /// A user is done with its lease.
+    /// A user is done with its lease, which goes to the next one in the same process, or back.
+    fn finish(&mut self, client: usize, key: usize) {
+        let user = &mut self.processes[client].users[key];
+        let State::Holding(holding) = &mut user.state else {
+            return;
+        };
+        let may_go_on = !holding.is_lost && !user.is_limited;
+        if !may_go_on || holding.tokens.hand_over().is_none() || !self.random.chance(300) {
+            return self.done_with(client, key);
+        }
+        holding.is_parked = true;
+        let (id, lease) = (holding.id, holding.lease);
+        self.observe(&Event::Parked { lease });
+        self.processes[client].client.park(id);
+        let after = match self.random.chance(800) {
+            true => self.random.below(2 * MS),
+            false => self.random.below(self.setup.max_ttl),
+        };
+        self.act_at(client, key, self.now + after);
+    }
+
+    /// The next user in the same process takes a lease over.
+    fn take_over(&mut self, client: usize, key: usize) {
+        let process = &mut self.processes[client];
+        let now = process.now(self.now);
+        let State::Holding(holding) = &mut process.users[key].state else {
+            return;
+        };
+        let next = holding.tokens.hand_over();
+        let deadline = process.client.resume(holding.id, now);
+        let (Some(tokens), Some(deadline)) = (next, deadline) else {
+            return self.done_with(client, key);
+        };
+        holding.is_parked = false;
+        holding.tokens = tokens;
+        holding.deadline = deadline;
+        let (lease, token) = (holding.lease, tokens.first().get());
+        self.counters.handed_over += 1;
+        let until = self.true_time(client, deadline);
+        self.trace.line(self.now, || {
+            format!("client {client} hands lease {lease} over: token {token}, until {until}")
+        });
+        self.observe(&Event::HandedOver {
+            lease,
+            token,
+            until,
+        });
+        self.use_lease(client, key);
+    }
+
+    /// A user is done with its lease, and nobody takes it over.
     pub(super) fn done_with(&mut self, client: usize, key: usize) {
         let State::Holding(holding) = self.processes[client].users[key].state else {
             return;

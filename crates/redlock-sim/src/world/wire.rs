@@ -190,6 +190,7 @@ impl World {
                     owner: op.owner,
                     owed_until: op.owed_until,
                     is_repeated: op.is_repeated,
+                    is_degraded: op.is_degraded,
                 });
             }
             self.send_call(link, requests, tags);
@@ -349,6 +350,7 @@ impl Tag {
             owner: self.owner,
             owed_until: self.owed_until,
             is_repeated: self.is_repeated,
+            is_degraded: self.is_degraded,
             queued_at: now,
         }
     }
