@@ -28,7 +28,7 @@ impl Protocol {
         for set in all.subsets() {
             let mut votes = Votes::new(quorum);
             for node in set.iter() {
-                votes.cast(node, Outcome::Granted);
+                votes.cast(node, Outcome::Granted { counter: 0 });
             }
             won[set.number()] = votes.is_won();
         }
