@@ -46,6 +46,8 @@ mod clock;
 mod counters;
 mod fault;
 mod history;
+#[cfg(feature = "client")]
+pub mod kit;
 mod moment;
 mod plan;
 mod random;

@@ -1,0 +1,35 @@
+use std::{
+    future::poll_fn,
+    pin::pin,
+    task::{Poll, ready},
+};
+
+/// Polls `future` up to `polls` times and drops it then, as a caller does that is cancelled; its output, if it
+/// was ready by then.
+///
+/// ```
+/// # use redlock_sim::kit::after_polls;
+/// # futures_executor(async {
+/// assert_eq!(after_polls(1, async { 7 }).await, Some(7));
+/// assert_eq!(after_polls(3, std::future::pending::<()>()).await, None);
+/// # });
+/// # fn futures_executor(future: impl Future) {
+/// #     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future);
+/// # }
+/// ```
+pub async fn after_polls<F: Future>(polls: usize, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut left = polls;
+    poll_fn(|cx| {
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        left -= 1;
+        if left == 0 {
+            // Whoever runs this comes back at once, and the future is dropped then.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Ready(Some(ready!(future.as_mut().poll(cx))))
+    })
+    .await
+}

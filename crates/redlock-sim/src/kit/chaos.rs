@@ -1,0 +1,91 @@
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::{Fault, Links, SimNodes};
+use crate::random::Random;
+
+/// Lets nodes and connections go wrong at random, from a seed.
+///
+/// A minority of the nodes is down or frozen at a time, now and then more; any connection may fail at any time.
+#[derive(Clone, Debug)]
+pub struct Chaos {
+    random: Random,
+    forgets: bool,
+}
+
+impl Chaos {
+    /// What goes wrong follows from the seed.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            random: Random::new(seed),
+            forgets: false,
+        }
+    }
+
+    /// Nodes lose their data too, and do not vote for a while then.
+    pub fn with_forgetful_nodes(mut self) -> Self {
+        self.forgets = true;
+        self
+    }
+
+    /// Breaks and repairs until `until`, and repairs everything then.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, what is broken stays so.
+    pub async fn run(mut self, nodes: &SimNodes, links: &[Links], until: Instant) {
+        while Instant::now() < until {
+            match self.random.below(10) {
+                0..6 => self.break_link(nodes, links),
+                6 => self.break_node(nodes),
+                7 => nodes.repair(),
+                _ => links.iter().for_each(Links::heal),
+            }
+            sleep(self.ms(250)).await;
+        }
+        nodes.repair();
+        links.iter().for_each(Links::heal);
+    }
+
+    fn break_link(&mut self, nodes: &SimNodes, links: &[Links]) {
+        let link = self.random.index(links.len());
+        let node = self.random.index(nodes.len());
+        let fault = match self.random.below(7) {
+            0 => Fault::Slow {
+                request: self.ms(200),
+                reply: self.ms(5),
+            },
+            1 => Fault::Slow {
+                request: self.ms(5),
+                reply: self.ms(200),
+            },
+            2 => Fault::NoReplies,
+            3 => Fault::BlackHole,
+            4 => Fault::CutBefore,
+            5 => Fault::CutAfter,
+            _ => Fault::Late { by: self.ms(2_000) },
+        };
+        if let Some(links) = links.get(link) {
+            links.set(node, fault);
+        }
+    }
+
+    fn break_node(&mut self, nodes: &SimNodes) {
+        let node = nodes.node(self.random.index(nodes.len()));
+        match self.random.below(4) {
+            0 => node.freeze(),
+            1 if self.forgets => node.forget(),
+            2 if self.forgets => {
+                node.crash();
+                node.forget();
+            }
+            3 if self.forgets => node.crash(),
+            _ => node.thaw(),
+        }
+    }
+
+    fn ms(&mut self, bound: u64) -> Duration {
+        Duration::from_millis(self.random.below(bound))
+    }
+}

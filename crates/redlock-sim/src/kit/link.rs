@@ -1,0 +1,248 @@
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redlock_core::{
+    NodeConfig, Redlock, RedlockBuilder,
+    node::{Answers, CallError, Node, Request, Session, Space},
+};
+use tokio::{task::JoinSet, time::sleep};
+
+use super::SimNode;
+
+/// One client's connections to all nodes.
+///
+/// Clones are handles to the same connections.
+#[derive(Clone, Debug)]
+pub struct Links {
+    links: Arc<[Link]>,
+}
+
+/// One client's connection to one node.
+#[derive(Clone)]
+struct Link {
+    node: SimNode,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    fault: Fault,
+    /// Requests that arrive after their connection was given up.
+    late: JoinSet<()>,
+}
+
+/// What a connection does to the calls that are made on it from now on.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Nothing: it takes no time.
+    #[default]
+    None,
+    /// Requests and replies are on their way for this long; their order is kept.
+    Slow {
+        /// Requests.
+        request: Duration,
+        /// Replies.
+        reply: Duration,
+    },
+    /// Requests arrive, and replies do not.
+    NoReplies,
+    /// Nothing arrives, and no new connection is made.
+    BlackHole,
+    /// The connection is cut before the request arrives; the next one works.
+    CutBefore,
+    /// The connection is cut after the request was executed; the next one works.
+    CutAfter,
+    /// The connection is cut, and the request arrives this much later all the same, as it does out of the
+    /// buffer of a proxy.
+    Late {
+        /// How much later.
+        by: Duration,
+    },
+}
+
+impl Links {
+    pub(super) fn new(nodes: &[SimNode]) -> Self {
+        let link = |node: &SimNode| Link {
+            node: node.clone(),
+            state: Arc::new(Mutex::new(State {
+                fault: Fault::None,
+                late: JoinSet::new(),
+            })),
+        };
+        Self {
+            links: nodes.iter().map(link).collect(),
+        }
+    }
+
+    /// Describes a client that uses these connections, in virtual time.
+    ///
+    /// Give it a [seed](RedlockBuilder::dangerous_seed) for a run that can be repeated.
+    pub fn client(&self) -> RedlockBuilder {
+        let nodes = self.links.iter().cloned().map(NodeConfig::other);
+        Redlock::builder().nodes(nodes).virtual_time()
+    }
+
+    /// From now on, the connection to `node` does this.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many nodes.
+    pub fn set(&self, node: usize, fault: Fault) {
+        self.links[node].state().fault = fault;
+    }
+
+    /// Cuts the client off from these nodes.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many nodes.
+    pub fn cut_off(&self, nodes: &[usize]) {
+        for node in nodes {
+            self.set(*node, Fault::BlackHole);
+        }
+    }
+
+    /// Repairs every connection.
+    pub fn heal(&self) {
+        for link in self.links.iter() {
+            link.state().fault = Fault::None;
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+}
+
+impl Link {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is whole at every moment, also if somebody panicked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fault = self.state().fault;
+        f.debug_struct("Link")
+            .field("node", &self.node)
+            .field("fault", &fault)
+            .finish()
+    }
+}
+
+impl Node for Link {
+    fn name(&self) -> Arc<str> {
+        self.node.name()
+    }
+
+    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
+        let link = self.clone();
+        async move {
+            if link.state().fault == Fault::BlackHole {
+                std::future::pending::<()>().await;
+            }
+            link.node.running().await;
+            let start = link.node.accept().ok_or("connection refused")?;
+            let session = SimSession {
+                link,
+                start,
+                turn: Arc::default(),
+            };
+            Ok(Box::new(session) as Box<dyn Session>)
+        }
+        .boxed()
+    }
+}
+
+struct SimSession {
+    link: Link,
+    start: u64,
+    // Fair, so that requests which are delayed alike arrive in order.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Session for SimSession {
+    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
+        let call = Call {
+            link: self.link.clone(),
+            start: self.start,
+            space: Arc::clone(space),
+            requests: requests.to_vec(),
+        };
+        let fault = {
+            let mut state = self.link.state();
+            let fault = state.fault;
+            if matches!(
+                fault,
+                Fault::CutBefore | Fault::CutAfter | Fault::Late { .. }
+            ) {
+                state.fault = Fault::None;
+            }
+            fault
+        };
+        let turn = Arc::clone(&self.turn);
+        async move {
+            let turn = turn.lock_owned().await;
+            let answer = call.through(fault).await?;
+            drop(turn);
+            if let Fault::Slow { reply, .. } = fault {
+                sleep(reply).await;
+            }
+            Ok(answer)
+        }
+        .boxed()
+    }
+}
+
+struct Call {
+    link: Link,
+    start: u64,
+    space: Arc<Space>,
+    requests: Vec<Request>,
+}
+
+impl Call {
+    /// Brings the call to the node, as far as the fault lets it, and back.
+    async fn through(self, fault: Fault) -> Answers {
+        match fault {
+            Fault::BlackHole => std::future::pending().await,
+            Fault::CutBefore => return Err(CallError::lost("connection reset")),
+            Fault::Late { by } => {
+                let link = self.link.clone();
+                link.state().late.spawn(async move {
+                    sleep(by).await;
+                    // Nobody waits for the answer.
+                    drop(self.execute().await);
+                });
+                return Err(CallError::lost("connection reset"));
+            }
+            Fault::Slow { request, .. } => sleep(request).await,
+            Fault::None | Fault::NoReplies | Fault::CutAfter => {}
+        }
+        let answer = self.execute().await;
+        match fault {
+            Fault::NoReplies => std::future::pending().await,
+            Fault::CutAfter => Err(CallError::lost("connection reset")),
+            _ => answer,
+        }
+    }
+
+    async fn execute(&self) -> Answers {
+        self.link.node.running().await;
+        self.link
+            .node
+            .call(self.start, &self.space, &self.requests)
+            .ok_or_else(|| CallError::lost("the node is down"))
+    }
+}

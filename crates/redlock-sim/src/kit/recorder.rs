@@ -1,0 +1,146 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use redlock_core::{Lease, LockGuard, ResourceKey};
+use tokio::time::Instant;
+
+use crate::{Checker, Event, Moment, Rules, Violation};
+
+/// Writes down who held what, in true time, and finds what must not be.
+#[derive(Debug)]
+pub struct Recorder {
+    began: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    checker: Checker,
+    /// The leases that somebody was handed and may still rely on, and up to when at the last look.
+    held: BTreeMap<u64, (Lease, Moment)>,
+    keys: BTreeMap<ResourceKey, usize>,
+    next: u64,
+    trace: u64,
+}
+
+impl Recorder {
+    /// Nothing has happened yet.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime: its clock is tokio's.
+    pub fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            state: Mutex::new(State {
+                checker: Checker::new(Rules::default()),
+                held: BTreeMap::new(),
+                keys: BTreeMap::new(),
+                next: 0,
+                trace: 0xcbf2_9ce4_8422_2325,
+            }),
+        }
+    }
+
+    /// This guard was handed out just now.
+    pub fn acquired(&self, client: usize, guard: &LockGuard) {
+        let at = self.now();
+        let lease = guard.lease();
+        let mut state = self.state();
+        state.look(at);
+        let keys = state.keys.len();
+        let key = *state.keys.entry(lease.key().clone()).or_insert(keys);
+        let id = state.next;
+        state.next += 1;
+        let token = lease.token().get();
+        let until = at + lease.remaining();
+        let acquired = Event::Acquired {
+            lease: id,
+            client,
+            key,
+            tokens: (token, token),
+            started: at,
+            until,
+            rest: Duration::ZERO,
+            promised: None,
+        };
+        state.observe(at, &acquired);
+        for part in [at.as_micros(), client as u64, token, until.as_micros()] {
+            state.trace = (state.trace ^ part).wrapping_mul(0x0100_0000_01b3);
+        }
+        state.held.insert(id, (lease.clone(), until));
+    }
+
+    /// How many leases were handed out.
+    pub fn leases(&self) -> u64 {
+        self.state().next
+    }
+
+    /// What was handed out when, as a number: two runs that differ in any of it have different ones.
+    pub fn trace(&self) -> u64 {
+        self.state().trace
+    }
+
+    /// Everything that was wrong, with its time.
+    pub fn finish(self) -> Vec<(Moment, Violation)> {
+        let at = self.now();
+        let mut state = self
+            .state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        state.look(at);
+        state.checker.finish(at)
+    }
+
+    fn now(&self) -> Moment {
+        Moment::START + self.began.elapsed()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl State {
+    /// Looks at what became of every lease since the last look.
+    fn look(&mut self, at: Moment) {
+        let mut over = Vec::new();
+        let mut extended = Vec::new();
+        for (id, (lease, until)) in &mut self.held {
+            if lease.is_held() {
+                *until = at + lease.remaining();
+                extended.push((*id, *until));
+            } else {
+                // Nobody could rely on it after its deadline.
+                over.push((at.min(*until), *id));
+            }
+        }
+        over.sort_unstable();
+        for (at, lease) in over {
+            self.held.remove(&lease);
+            self.observe(at, &Event::Released { lease });
+        }
+        for (lease, until) in extended {
+            let promised = None;
+            let extended = Event::Extended {
+                lease,
+                until,
+                promised,
+            };
+            self.observe(at, &extended);
+        }
+    }
+
+    fn observe(&mut self, at: Moment, event: &Event) {
+        self.checker.observe(at, event);
+    }
+}

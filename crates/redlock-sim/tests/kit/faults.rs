@@ -1,0 +1,139 @@
+//! Each fault does what it says, and the client what it promises.
+
+use std::time::Duration;
+
+use redlock_core::{AcquireErrorKind, AcquireOptions, LossReason, NodeAnswer, NotAVote, Wait};
+use redlock_sim::kit::{Fault, Recorder, SimNodes};
+use tokio::time::{Instant, sleep};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn s06_a_holder_that_is_cut_off_is_told_at_its_deadline_and_another_follows() {
+    let nodes = SimNodes::new(5);
+    let (here, there) = (nodes.links(), nodes.links());
+    let first = here.client().build().await.unwrap();
+    let second = there.client().build().await.unwrap();
+    let recorder = Recorder::new();
+    let guard = first.acquire("key").await.unwrap();
+    recorder.acquired(0, &guard);
+    here.cut_off(&[0, 1, 2, 3, 4]);
+    let start = Instant::now();
+    assert_eq!(guard.lease().lost().await, LossReason::Expired);
+    assert!(start.elapsed() < 10 * SECOND, "{:?}", start.elapsed());
+    let wait = AcquireOptions::new().wait(Wait::UpTo(SECOND));
+    let other = second.acquire_with("key", wait).await.unwrap();
+    recorder.acquired(1, &other);
+    assert!(other.token() > guard.token());
+    assert_eq!(recorder.finish(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s28_a_request_that_arrives_after_its_connection_was_given_up_takes_nothing() {
+    let nodes = SimNodes::new(3);
+    let links = nodes.links();
+    let redlock = links.client().build().await.unwrap();
+    for node in 0..3 {
+        links.set(node, Fault::Late { by: 3 * SECOND });
+    }
+    redlock.try_acquire("key").await.unwrap_err();
+    sleep(5 * SECOND).await;
+    assert_eq!(nodes.locks(), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s15_a_majority_that_forgot_lets_nobody_in_before_the_lease_is_over() {
+    let nodes = SimNodes::new(3);
+    let (here, there) = (nodes.links(), nodes.links());
+    let first = here.client().max_ttl(10 * SECOND).build().await.unwrap();
+    let second = there.client().max_ttl(10 * SECOND).build().await.unwrap();
+    let recorder = Recorder::new();
+    let guard = first.acquire("key").await.unwrap();
+    recorder.acquired(0, &guard);
+    here.cut_off(&[0, 1, 2]);
+    for node in nodes.iter().take(2) {
+        node.crash();
+        node.forget();
+        node.restart();
+    }
+    sleep(3 * SECOND).await;
+    let error = second.try_acquire("key").await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::Quarantined, "{error}");
+    assert!(error.ready_in().is_some_and(|ready| ready > 5 * SECOND));
+    let wait = AcquireOptions::new().wait(Wait::UpTo(20 * SECOND));
+    let other = second.acquire_with("key", wait).await.unwrap();
+    recorder.acquired(1, &other);
+    assert!(!guard.lease().is_held());
+    assert!(other.token() > guard.token());
+    assert_eq!(recorder.finish(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s14_a_node_whose_clock_is_set_does_not_vote() {
+    let nodes = SimNodes::new(3);
+    let links = nodes.links();
+    let redlock = links.client().build().await.unwrap();
+    nodes.node(1).set_clock_forward(3_600 * SECOND);
+    sleep(6 * SECOND).await;
+    let off = NodeAnswer::NotAVote {
+        reason: NotAVote::Clock,
+    };
+    assert_eq!(redlock.node_reports().await[1].answer, off);
+    drop(redlock.try_acquire("key").await.unwrap());
+    nodes.node(1).set_clock_back(3_600 * SECOND);
+    sleep(6 * SECOND).await;
+    assert_eq!(
+        redlock.node_reports().await[1].answer,
+        NodeAnswer::Reachable
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_node_runs_its_requests_when_it_goes_on() {
+    let nodes = SimNodes::new(3);
+    let links = nodes.links();
+    let redlock = links.client().build().await.unwrap();
+    nodes.node(2).freeze();
+    let guard = redlock.try_acquire("key").await.unwrap();
+    assert_eq!(nodes.locks(), [1, 1, 0]);
+    guard.release().await.unwrap();
+    nodes.node(2).thaw();
+    sleep(3 * SECOND).await;
+    assert_eq!(nodes.locks(), [0; 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_lost_a_key_is_given_it_again_and_counts() {
+    let nodes = SimNodes::new(3);
+    let links = nodes.links();
+    let redlock = links.client().build().await.unwrap();
+    let guard = redlock.try_acquire("key").await.unwrap();
+    nodes.node(0).drop_locks();
+    assert_eq!(nodes.locks(), [0, 1, 1]);
+    guard.extend().await.unwrap();
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(nodes.locks(), [1, 1, 1]);
+    nodes.node(1).crash();
+    guard.extend().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_recorder_finds_what_must_not_be() {
+    // Two sets of nodes, as by a mistake in the configuration.
+    let (some, others) = (SimNodes::new(3), SimNodes::new(3));
+    let one = some.links().client().build().await.unwrap();
+    let two = others.links().client().build().await.unwrap();
+    let recorder = Recorder::new();
+    let first = one.acquire("key").await.unwrap();
+    recorder.acquired(0, &first);
+    let second = two.acquire("key").await.unwrap();
+    recorder.acquired(1, &second);
+    let found = recorder.finish();
+    assert!(
+        found
+            .iter()
+            .any(|(_, violation)| violation.name() == "Overlap"),
+        "{found:?}"
+    );
+}

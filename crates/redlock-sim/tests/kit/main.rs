@@ -1,0 +1,4 @@
+//! The async client in worlds of the kit.
+
+mod faults;
+mod random;
