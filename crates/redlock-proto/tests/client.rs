@@ -82,7 +82,11 @@ impl Bench {
                     node,
                     round,
                     request,
-                } => self.sent.push((node, round, request)),
+                    connection,
+                } => {
+                    assert_eq!(connection, 1, "there was one connection to each");
+                    self.sent.push((node, round, request));
+                }
                 other => self.seen.push(other),
             }
         }
@@ -242,4 +246,35 @@ fn what_a_node_said_before_it_was_healed_is_not_believed_after() {
     bench.gather();
     let released: Vec<usize> = bench.sent.iter().map(|(node, ..)| *node).collect();
     assert_eq!(released, [0, 1, 2]);
+}
+
+#[test]
+fn l08_a_search_for_a_floor_that_finds_none_is_not_begun_again_at_once() {
+    let mut bench = Bench::new(3);
+    // The others are down, so that nobody can tell how far the counters had come.
+    for node in [1, 2] {
+        bench
+            .client
+            .on_disconnected(node, "connection refused".into());
+    }
+    bench.nodes[0].flush();
+    let mut asked = 0;
+    for _ in 0..2_000 {
+        bench.ms += 10;
+        let now = bench.now();
+        bench.client.on_timer(now);
+        bench.gather();
+        while !bench.sent.is_empty() {
+            asked += bench.sent.len();
+            assert!(asked < 10_000, "it goes on without a pause");
+            let (standing, results) = bench.run(0);
+            let results = results.into_iter().map(|(round, reply)| (round, Ok(reply)));
+            bench
+                .client
+                .on_answer(0, Some(standing), results, now.clock, now);
+            bench.gather();
+        }
+    }
+    // In 20 s: a look each 31 ms, and a search with each of them at most.
+    assert!((600..=1_400).contains(&asked), "{asked} requests");
 }
