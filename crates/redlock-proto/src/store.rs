@@ -15,8 +15,9 @@ use crate::{
 /// two on random sequences of calls.
 /// Time is an argument here too, and it is the *node's* wall clock, not the client's.
 ///
-/// Expired keys are forgotten when they are touched, and all of them whenever the store has doubled,
+/// Expired keys are forgotten when a request names them, and all of them whenever the store has doubled,
 /// so that keys used once do not accumulate.
+/// Until then a clock that is set back brings them back, as on a server.
 #[derive(Clone, Debug)]
 pub struct Store {
     run: RunId,
@@ -119,11 +120,13 @@ impl Store {
         let replies = requests
             .iter()
             .map(|request| {
+                let buried = self.read(space, request, time);
                 let unlike = matches!(state, Some(MarkState::Unlike { .. }));
                 if unlike && !request.is_release() && !is_inspection(request) {
                     return Ok(Reply::Unlike);
                 }
                 match request {
+                    Request::Lock { .. } if buried => Ok(Reply::Buried),
                     Request::Lock { verb, key, owner } => {
                         self.lock(space, *verb, key, *owner, time)
                     }
@@ -148,6 +151,12 @@ impl Store {
     /// Forgets the lock keys, as an operator does who deletes them.
     pub fn drop_locks(&mut self) {
         self.keys.retain(|key, _| is_tomb(key));
+    }
+
+    /// Forgets every key that has expired, as a server does when it has time.
+    pub fn expire(&mut self, time: NodeTime) {
+        let now = time.as_millis();
+        self.keys.retain(|_, held| held.until >= now);
     }
 
     /// Begins another run of the server, which still has its data.
@@ -214,6 +223,29 @@ impl Store {
         mark.state(quarantine)
     }
 
+    /// Reads the keys of a request, and forgets those that have expired; whether the request comes from a
+    /// buried owner and must not take a key.
+    fn read(&mut self, space: &Space, request: &Request, time: NodeTime) -> bool {
+        let now = time.as_millis();
+        let Request::Lock { verb, key, owner } = request else {
+            return false;
+        };
+        self.is_there(key, now);
+        match verb {
+            Verb::Acquire { .. } | Verb::Heal { .. } => self.is_there(&space.tomb(*owner), now),
+            Verb::Extend { .. } | Verb::Release { .. } | Verb::Bury { .. } => false,
+        }
+    }
+
+    fn is_there(&mut self, key: &NodeKey, now: u64) -> bool {
+        let until = self.keys.get(key).map(|held| held.until);
+        let is_over = until.is_some_and(|until| until < now);
+        if is_over {
+            self.keys.remove(key);
+        }
+        until.is_some() && !is_over
+    }
+
     fn lock(
         &mut self,
         space: &Space,
@@ -223,7 +255,7 @@ impl Store {
         time: NodeTime,
     ) -> Result<Reply, Arc<str>> {
         let now = time.as_millis();
-        let held = self.keys.get(key).filter(|held| held.until >= now);
+        let held = self.keys.get(key);
         let is_owner = held.is_some_and(|held| held.owner == owner);
         let remaining = held.map(|held| Duration::from_millis((held.until - now).max(1)));
         let asked = match verb {
@@ -238,9 +270,6 @@ impl Store {
             None => Reply::Missing,
         };
         Ok(match verb {
-            Verb::Acquire { .. } | Verb::Heal { .. } if self.is_buried(space, owner, now) => {
-                Reply::Buried
-            }
             Verb::Acquire {
                 ttl,
                 shard,
@@ -336,11 +365,6 @@ impl Store {
                 Reply::Done
             }
         })
-    }
-
-    fn is_buried(&self, space: &Space, owner: OwnerId, now: u64) -> bool {
-        let tomb = self.keys.get(&space.tomb(owner));
-        tomb.is_some_and(|tomb| tomb.until >= now)
     }
 
     fn take(&mut self, key: &NodeKey, owner: OwnerId, until: u64, now: u64) {
@@ -499,6 +523,30 @@ mod tests {
         assert_eq!(ask(&mut store, request(acquire(1), 2), at(10_000)), held(1));
         let taken = ask(&mut store, request(acquire(1), 2), at(10_001));
         assert_eq!(taken, Reply::Taken { counter: 6 });
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
+        let mut store = voting();
+        let named = ["named", "unnamed", "unnamed too"].map(NodeKey::from);
+        for key in &named {
+            let take = Request::Lock {
+                verb: acquire(1),
+                key: key.clone(),
+                owner: owner(1),
+            };
+            ask(&mut store, take, at(0));
+        }
+        let there = |store: &Store| named.each_ref().map(|k| store.holder(k, at(5)).is_some());
+        let release = Request::Lock {
+            verb: RELEASE,
+            key: "named".into(),
+            owner: owner(2),
+        };
+        ask(&mut store, release, at(10_001));
+        assert_eq!(there(&store), [false, true, true]);
+        store.expire(at(10_001));
+        assert_eq!(there(&store), [false, false, false]);
     }
 
     #[test]
