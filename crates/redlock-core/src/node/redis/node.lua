@@ -168,6 +168,8 @@ local function open(i)
   if up_to > (tonumber(redis.call('HGET', fence, 'floor')) or 0) then
     redis.call('HSET', fence, 'floor', exact(up_to))
   end
+  floor = math.max(floor, up_to)
+  for shard, counter in pairs(counters) do counters[shard] = math.max(counter, up_to) end
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   redis.call('SET', mark, 'voting ' .. run .. ' ' .. ARGV[1])
   return 0
@@ -176,8 +178,8 @@ end
 local function greatest()
   local most = 0
   for _, value in ipairs(redis.call('HVALS', fence)) do most = math.max(most, tonumber(value)) end
-  -- No lease has been given such a number, so it says nothing about those that were.
-  if most > MAX_COUNTER then error({err = 'the fencing counter is beyond its range'}) end
+  -- What this call has counted is stored when it ends.
+  for _, counter in pairs(counters) do most = math.max(most, counter) end
   return most
 end
 
