@@ -1,0 +1,39 @@
+//! Who and what occurs in the random calls: few enough to meet often.
+
+use std::{sync::Arc, time::Duration};
+
+use redlock_core::node::{NodeKey, OwnerId, Quarantine, Shard, Space};
+
+pub(crate) const KEYS: usize = 4;
+pub(crate) const OWNERS: usize = 4;
+pub(crate) const SHARDS: usize = 3;
+pub(crate) const SPACES: usize = 5;
+
+/// The prefix of each space's own keys.
+pub(crate) const PREFIXES: [&str; SPACES] = ["{one}", "{one}", "{one}", "{one}", "{two}"];
+
+/// Four spaces that share a namespace, and one of another.
+///
+/// Nodes let the first two share it, for they differ in what nodes do not compare.
+pub(crate) fn space(number: usize) -> Arc<Space> {
+    let short = Duration::from_millis(200);
+    let quarantine = match number {
+        0 => Quarantine::new(short, 0.01),
+        1 => Quarantine::new(short, 0.05),
+        2 | 4 => Quarantine::new(short, 0.01).trusting_persistence(),
+        _ => Quarantine::new(Duration::from_secs(60), 0.01),
+    };
+    Arc::new(Space::new(PREFIXES[number], quarantine))
+}
+
+pub(crate) fn key(number: usize) -> NodeKey {
+    format!("key {number}").into()
+}
+
+pub(crate) fn owner(number: usize) -> OwnerId {
+    OwnerId::from_random([u8::try_from(number).expect("there are few"); 16])
+}
+
+pub(crate) fn shard(number: usize) -> Shard {
+    Shard::of(&format!("shard {number}").into())
+}

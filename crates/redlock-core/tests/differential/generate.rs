@@ -1,0 +1,234 @@
+//! Random sequences of steps.
+
+use std::time::Duration;
+
+use crate::{
+    cast::{KEYS, OWNERS, SHARDS, SPACES},
+    random::Random,
+    step::{Ask, Number, Since, Step},
+};
+
+const MICRO: Duration = Duration::from_micros(1);
+const MS: Duration = Duration::from_millis(1);
+
+/// The step that counts of the time between two looks, in the spaces with short leases.
+const QUARANTINE_STEP: Duration = Duration::from_millis(50);
+
+/// The steps of one sequence, which a server with these traits goes through.
+pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
+    let main = random.index(SPACES);
+    // With one key or owner, operations of one call meet most often.
+    let few = Few {
+        keys: 1 + random.index(KEYS),
+        owners: 1 + random.index(OWNERS),
+        shards: 1 + random.index(SHARDS),
+        edges: random.percent(15),
+    };
+    let mut steps = Vec::new();
+    if random.percent(70) {
+        vouch(main, &mut steps);
+    }
+    while steps.len() < 100 {
+        let space = match random.percent(85) {
+            true => main,
+            false => random.index(SPACES),
+        };
+        match random.below(100) {
+            0..60 => {
+                let asks = (0..length(random)).map(|_| few.ask(random)).collect();
+                steps.push(Step::Call { space, asks });
+            }
+            60..80 => steps.push(clock(random)),
+            80..84 => age(space, random, &mut steps),
+            84..86 => vouch(space, &mut steps),
+            86..87 => steps.push(Step::Flush),
+            87..88 => steps.push(Step::FlushScripts),
+            88..90 => steps.push(Step::DropLocks),
+            90..91 => steps.push(rare(random)),
+            91..93 => steps.push(Step::Expire),
+            _ => steps.push(Step::Look),
+        }
+    }
+    steps.push(Step::Look);
+    steps
+}
+
+/// What costs a server some time.
+fn rare(random: &mut Random) -> Step {
+    match random.below(4) {
+        0 => Step::Save,
+        1 => Step::Reload,
+        _ => Step::Restart,
+    }
+}
+
+fn length(random: &mut Random) -> usize {
+    match random.below(10) {
+        0 => 0,
+        1..5 => 1 + random.index(2),
+        5..9 => 2 + random.index(6),
+        _ => 8 + random.index(9),
+    }
+}
+
+fn clock(random: &mut Random) -> Step {
+    let to_end = [-1_001, -1_000, -1, 0, 1, 999, 1_000, 1_001];
+    match random.below(10) {
+        0..2 => Step::Forward(random.pick(&[MICRO, 999 * MICRO, MS, 2 * MS])),
+        2..7 => Step::ToEnd {
+            which: random.index(6),
+            micros: random.pick(&to_end),
+        },
+        7..8 => {
+            let steps = [MS, QUARANTINE_STEP / 2, QUARANTINE_STEP];
+            Step::Forward(random.pick(&steps) + random.pick(&[MICRO, MS]))
+        }
+        8..9 => Step::Forward(Duration::from_millis(random.below(400_000))),
+        _ => Step::Back(random.pick(&[MICRO, MS, 15 * MS, 300 * MS, 90_000 * MS])),
+    }
+}
+
+/// An operator vouches for the node.
+fn vouch(space: usize, steps: &mut Vec<Step>) {
+    let open = Ask::Open {
+        floor: Number::Is(0),
+        since: Since::Told { offset: 0 },
+        bless: true,
+    };
+    for asks in [vec![], vec![open]] {
+        steps.push(Step::Call { space, asks });
+    }
+}
+
+/// A quarantine, looked at so often that it may end.
+fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
+    for _ in 0..4 + random.below(8) {
+        let asks = match random.percent(70) {
+            true => vec![],
+            false => vec![Ask::Tick],
+        };
+        steps.push(Step::Call { space, asks });
+        let over = random.pick(&[Duration::ZERO, MS]);
+        steps.push(Step::Forward(QUARANTINE_STEP - MS + over));
+    }
+    let open = Ask::Open {
+        floor: number(random),
+        since: Since::Told { offset: 0 },
+        bless: false,
+    };
+    let asks = vec![open];
+    steps.push(Step::Call { space, asks });
+}
+
+/// Out of how many a sequence chooses.
+struct Few {
+    keys: usize,
+    owners: usize,
+    shards: usize,
+    /// Whether counters come near the end of their range.
+    edges: bool,
+}
+
+impl Few {
+    fn ask(&self, random: &mut Random) -> Ask {
+        let key = random.index(self.keys);
+        let owner = random.index(self.owners);
+        let shard = random.index(self.shards);
+        let ttl = ttl(random);
+        let block = match random.below(3) {
+            0 => 1 + u32::try_from(random.below(20)).expect("it is small"),
+            _ => 1,
+        };
+        match random.below(100) {
+            0..38 => Ask::Acquire {
+                key,
+                owner,
+                ttl,
+                shard,
+                proposal: self.number(random),
+                block,
+            },
+            38..48 => Ask::Extend {
+                key,
+                owner,
+                ttl,
+                write_back: None,
+            },
+            48..58 => Ask::Extend {
+                key,
+                owner,
+                ttl,
+                write_back: Some((shard, self.number(random))),
+            },
+            58..68 => Ask::Heal {
+                key,
+                owner,
+                ttl,
+                shard,
+                counter: self.number(random),
+            },
+            68..86 => Ask::Release { key, owner },
+            86..89 => Ask::Bury { key, owner, ttl },
+            89..91 => Ask::Tick,
+            91..93 => Ask::Inspect,
+            93..96 => Ask::Survey,
+            _ => Ask::Open {
+                floor: self.number(random),
+                since: since(random),
+                bless: random.percent(50),
+            },
+        }
+    }
+
+    fn number(&self, random: &mut Random) -> Number {
+        match self.edges && random.percent(10) {
+            true => edge(random),
+            false => number(random),
+        }
+    }
+}
+
+fn ttl(random: &mut Random) -> Duration {
+    match random.below(4) {
+        0 => random.pick(&[MS, 2 * MS, 5 * MS]),
+        1 => Duration::from_millis(1 + random.below(500)),
+        // What is finer than a millisecond is cut off.
+        2 => Duration::from_micros(1_000 + random.below(100_000)),
+        _ => 30_000 * MS,
+    }
+}
+
+fn number(random: &mut Random) -> Number {
+    match random.below(8) {
+        0 => Number::Is(0),
+        1 => Number::Is(random.below(50)),
+        // Microseconds of the wall clock, as clients propose them: sixteen digits.
+        2 => Number::Is(1_795_177_631_000_000 + random.below(1_000_000)),
+        _ => Number::Seen {
+            shard: random.index(SHARDS),
+            offset: random.pick(&[-2, -1, 0, 1, 2, 100]),
+        },
+    }
+}
+
+/// A counter near the greatest one, or near where doubles end.
+fn edge(random: &mut Random) -> Number {
+    const MAX: u64 = (1 << 53) - (1 << 20);
+    let around = |middle: u64, random: &mut Random| Number::Is(middle - 3 + random.below(6));
+    match random.below(8) {
+        0..4 => around(MAX, random),
+        4..6 => Number::Is(MAX - random.below(25)),
+        6 => around(1 << 53, random),
+        _ => Number::Is(random.pick(&[u64::MAX, 1 << 60, 1 << 63])),
+    }
+}
+
+fn since(random: &mut Random) -> Since {
+    match random.below(10) {
+        0..6 => Since::Told { offset: 0 },
+        6..9 => Since::Told {
+            offset: random.pick(&[-1_000, -1, 1, 1_000]),
+        },
+        _ => Since::Never,
+    }
+}

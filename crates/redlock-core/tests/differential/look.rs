@@ -1,0 +1,193 @@
+//! All that can be seen from outside: which keys are there, whose, for how long, and the counters.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use redlock_core::node::{
+    NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Space, Store, Verb,
+};
+use redlock_sandbox::Value;
+
+use crate::{
+    cast::{self, KEYS, OWNERS, SHARDS, SPACES},
+    site::Site,
+    world::Difference,
+};
+
+/// Looks at every key that has not expired, and so changes nothing.
+pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), Difference> {
+    let seen = Seen::of(&site.command(&["EVAL", DUMP, "0"]));
+    let mut locks = 0;
+    for key in (0..KEYS).map(cast::key) {
+        let held = held(store, &key, time);
+        locks += usize::from(held.is_some());
+        expect(key.as_str(), held.as_ref(), seen.keys.get(key.as_str()))?;
+    }
+    expect(
+        "the number of lock keys",
+        Some(&store.locks(time)),
+        Some(&locks),
+    )?;
+    let mut others = seen.keys.len() - locks;
+    for number in [0, SPACES - 1] {
+        let space = cast::space(number);
+        for tomb in (0..OWNERS).map(|number| space.tomb(cast::owner(number))) {
+            let held = held(store, &tomb, time);
+            others -= usize::from(held.is_some());
+            expect(tomb.as_str(), held.as_ref(), seen.keys.get(tomb.as_str()))?;
+        }
+        compare_counters(&seen, store, &space, time)?;
+    }
+    expect("the number of other keys", Some(&0), Some(&others))
+}
+
+/// What is seen of a key: its value and the milliseconds that it will stay.
+type Held = (String, i64);
+
+/// What a server has.
+struct Seen {
+    keys: BTreeMap<String, Held>,
+    counters: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl Seen {
+    fn of(dump: &Value) -> Self {
+        let mut seen = Self {
+            keys: BTreeMap::new(),
+            counters: BTreeMap::new(),
+        };
+        for entry in dump.as_array().expect("a list of keys") {
+            let [name, left, value] = entry.as_array().expect("three for each key") else {
+                panic!("{entry:?}");
+            };
+            let name = text(name);
+            let left = left.as_integer().expect("milliseconds");
+            match value.as_array() {
+                Some(pairs) => {
+                    assert_eq!(left, -1, "{name} never expires");
+                    let pairs = pairs.chunks(2).map(|pair| {
+                        let counter = text(&pair[1]).parse().expect("a whole number");
+                        (text(&pair[0]), counter)
+                    });
+                    seen.counters.insert(name, pairs.collect());
+                }
+                // What a mark says comes with every answer.
+                None if name.ends_with(":mark") => assert_eq!(left, -1, "{name} never expires"),
+                None => {
+                    seen.keys.insert(name, (text(value), left));
+                }
+            }
+        }
+        seen
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_text().expect("it is text").to_owned()
+}
+
+/// What the model says of a key, asked for in a copy of it: asking can change something.
+fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
+    let holder = store.holder(key, time)?;
+    let space = Arc::new(Space::new(
+        "{aside}",
+        Quarantine::new(Duration::from_secs(1), 0.01),
+    ));
+    let extend = Request::Lock {
+        verb: Verb::Extend {
+            ttl: Duration::from_secs(1),
+            write_back: None,
+        },
+        key: key.clone(),
+        owner: OwnerId::from_random([0xee; 16]),
+    };
+    let answer = store.clone().call(&space, &[extend], time);
+    match answer.replies.first() {
+        Some(Ok(Reply::Held {
+            remaining: Some(remaining),
+            ..
+        })) => {
+            let left = i64::try_from(remaining.as_millis()).expect("it is short");
+            Some((holder.to_wire(), left))
+        }
+        other => panic!("nobody has it any more: {other:?}"),
+    }
+}
+
+fn compare_counters(
+    seen: &Seen,
+    store: &Store,
+    space: &Space,
+    time: NodeTime,
+) -> Result<(), Difference> {
+    let fence = space.fence().as_str();
+    let none = BTreeMap::new();
+    let counters = seen.counters.get(fence).unwrap_or(&none);
+    let floor = counters.get("floor").copied().unwrap_or(0);
+    let greatest = counters.values().copied().max().unwrap_or(0);
+    let survey = ask(store, fence, Request::Node(NodeVerb::Survey), time);
+    expect(fence, Some(&survey), Some(&Reply::Greatest(greatest)))?;
+    for number in 0..SHARDS {
+        let shard = cast::shard(number);
+        let stored = counters.get(&shard.number().to_string()).copied();
+        let counter = stored.unwrap_or(0).max(floor);
+        let acquire = Request::Lock {
+            verb: Verb::Acquire {
+                ttl: Duration::from_secs(1),
+                shard,
+                proposal: 0,
+                block: 1,
+            },
+            key: "a key of nobody's".into(),
+            owner: OwnerId::from_random([0xee; 16]),
+        };
+        // The last counter is followed by none.
+        if counter < MAX {
+            let taken = ask(store, fence, acquire, time);
+            let expected = Reply::Taken {
+                counter: counter + 1,
+            };
+            expect(fence, Some(&taken), Some(&expected))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the model answers in the one of the spaces with this fence that it serves.
+fn ask(store: &Store, fence: &str, request: Request, time: NodeTime) -> Reply {
+    let requests = [request];
+    let replies = (0..SPACES)
+        .map(cast::space)
+        .filter(|space| space.fence().as_str() == fence)
+        .flat_map(|space| store.clone().call(&space, &requests, time).replies);
+    let mut replies = replies.map(|reply| reply.expect("it is in range"));
+    replies
+        .find(|reply| *reply != Reply::Unlike)
+        .expect("it serves one of them")
+}
+
+fn expect<T: std::fmt::Debug + PartialEq>(
+    what: &str,
+    model: Option<&T>,
+    server: Option<&T>,
+) -> Result<(), Difference> {
+    match model == server {
+        true => Ok(()),
+        false => Err(Difference(format!(
+            "{what}\n  of the model  {model:?}\n  of the server {server:?}"
+        ))),
+    }
+}
+
+const MAX: u64 = (1 << 53) - (1 << 20);
+
+/// Every key with what is left of its time, in milliseconds, and its value; a key in its last millisecond has
+/// one left.
+const DUMP: &str = "
+    local dump = {}
+    for _, key in ipairs(redis.call('KEYS', '*')) do
+      local left = redis.call('PTTL', key)
+      if left == 0 then left = 1 end
+      local is_hash = redis.call('TYPE', key).ok == 'hash'
+      dump[#dump + 1] = {key, left, redis.call(is_hash and 'HGETALL' or 'GET', key)}
+    end
+    return dump";

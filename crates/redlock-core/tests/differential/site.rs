@@ -1,0 +1,112 @@
+//! The real side: a server whose clock the test sets, and one session.
+
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+
+use redlock_core::node::{Answer, Node, RedisNode, Request, RunId, Session, Space};
+use redlock_sandbox::{Persistence, Server, ServerBinary, ServerOptions, Value};
+
+pub(crate) struct Site {
+    server: Server,
+    session: Box<dyn Session>,
+    /// Whether the next call may find that the server has dropped its scripts.
+    scripts_dropped: bool,
+}
+
+impl Site {
+    pub(crate) async fn start(persistence: Persistence) -> Self {
+        let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+        let options = ServerOptions::default()
+            .persistence(persistence)
+            // A killed process loses nothing that it has handed to the system.
+            .argument("--appendfsync")
+            .argument("no")
+            .argument("--enable-debug-command")
+            .argument("local")
+            .own_clock();
+        let server = Server::start(&binary, options).expect("the server starts");
+        let session = connect(&server).await;
+        let site = Self {
+            server,
+            session,
+            scripts_dropped: false,
+        };
+        site.expire_nothing();
+        site
+    }
+
+    /// Does what a call asks for.
+    pub(crate) async fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> Answer {
+        let answer = match self.session.call(space, requests).await {
+            Err(error) if self.scripts_dropped => {
+                assert!(error.reason.starts_with("NOSCRIPT"), "{error:?}");
+                assert!(!error.may_have_run && !error.session_lost, "{error:?}");
+                self.session.call(space, requests).await
+            }
+            answer => answer,
+        };
+        self.scripts_dropped = false;
+        answer.expect("the server answers")
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Value {
+        self.server
+            .command(arguments)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    }
+
+    pub(crate) fn drop_scripts(&mut self) {
+        self.command(&["SCRIPT", "FLUSH"]);
+        self.scripts_dropped = true;
+    }
+
+    pub(crate) fn set_clock(&self, micros: u64) {
+        let clock = self.server.clock().expect("it has one of its own");
+        clock
+            .set(Duration::from_micros(micros))
+            .expect("the clock can be set");
+    }
+
+    /// Kills the server and starts it again; its clock has to be set then.
+    pub(crate) async fn restart(&mut self) {
+        // While it starts it would remove expired keys by itself. On this day nothing has expired.
+        self.set_clock(DAY_ONE);
+        self.server.restart().expect("the server starts again");
+        self.expire_nothing();
+        self.session = connect(&self.server).await;
+        self.scripts_dropped = false;
+    }
+
+    pub(crate) fn run(&self) -> RunId {
+        let info = self.command(&["INFO", "server"]);
+        let text = info.as_text().expect("it is text");
+        let id = text.lines().find_map(|line| line.strip_prefix("run_id:"));
+        id.expect("it has one").into()
+    }
+
+    /// The file that the server reads at its next start, unless it writes every command to a file.
+    pub(crate) fn saved(&self) -> PathBuf {
+        let folder = self.command(&["CONFIG", "GET", "dir"]);
+        let folder = folder.as_array().and_then(|pair| pair.get(1)?.as_text());
+        PathBuf::from(folder.expect("it has a folder")).join("dump.rdb")
+    }
+
+    /// Drops all data and scripts, on disk too.
+    pub(crate) fn forget(&mut self) {
+        self.command(&["FLUSHALL"]);
+        self.drop_scripts();
+        // There is none if nothing was saved.
+        let _ = fs::remove_file(self.saved());
+    }
+
+    /// The server itself removes expired keys when it has time; when that is cannot be modelled.
+    fn expire_nothing(&self) {
+        self.command(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]);
+    }
+}
+
+async fn connect(server: &Server) -> Box<dyn Session> {
+    let node = RedisNode::at(&server.url()).expect("the URL is valid");
+    node.connect().await.expect("the server is up")
+}
+
+const DAY_ONE: u64 = 86_400_000_000;

@@ -1,0 +1,95 @@
+//! What happens in a random sequence, in words that mean the same after some steps were left out.
+
+use std::time::Duration;
+
+/// One step of a sequence.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// A call in this space, of up to 16 requests.
+    Call { space: usize, asks: Vec<Ask> },
+    /// The node's wall clock goes on, or is set forward.
+    Forward(Duration),
+    /// The node's wall clock is set back.
+    Back(Duration),
+    /// The node's wall clock shows this many microseconds after, or before, the end of a key that was written
+    /// lately, which can be in either direction.
+    ToEnd { which: usize, micros: i64 },
+    /// All data are dropped.
+    Flush,
+    /// All scripts are dropped.
+    FlushScripts,
+    /// The lock keys are deleted by hand.
+    DropLocks,
+    /// The server is killed and started again, with the data it has on disk.
+    Restart,
+    /// The server writes its data to disk, where the next start finds them.
+    Save,
+    /// The server writes its data to disk and reads them again.
+    Reload,
+    /// The server removes all keys that have expired.
+    Expire,
+    /// All that can be seen from outside is compared.
+    Look,
+}
+
+/// One request of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ask {
+    Acquire {
+        key: usize,
+        owner: usize,
+        ttl: Duration,
+        shard: usize,
+        proposal: Number,
+        block: u32,
+    },
+    Extend {
+        key: usize,
+        owner: usize,
+        ttl: Duration,
+        write_back: Option<(usize, Number)>,
+    },
+    Heal {
+        key: usize,
+        owner: usize,
+        ttl: Duration,
+        shard: usize,
+        counter: Number,
+    },
+    Release {
+        key: usize,
+        owner: usize,
+    },
+    Bury {
+        key: usize,
+        owner: usize,
+        ttl: Duration,
+    },
+    Tick,
+    Inspect,
+    Survey,
+    Open {
+        floor: Number,
+        since: Since,
+        bless: bool,
+    },
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Number {
+    /// This very number.
+    Is(u64),
+    /// What was last seen of this shard's counter, and so much more or less.
+    Seen { shard: usize, offset: i64 },
+}
+
+/// The beginning of a quarantine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Since {
+    /// So many microseconds after, or before, the one that was last told.
+    Told {
+        offset: i64,
+    },
+    Never,
+}

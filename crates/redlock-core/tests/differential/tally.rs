@@ -1,0 +1,70 @@
+//! What the answers were: a comparison of sequences in which nothing happens would show nothing.
+
+use std::collections::BTreeMap;
+
+use redlock_core::node::{Answer, MarkState, Reply};
+
+/// How often each kind of answer was given.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    counts: BTreeMap<&'static str, u64>,
+    pub(crate) operations: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, answer: &Answer) {
+        let standing = match answer.standing.as_ref().map(|standing| &standing.state) {
+            None => "not looked",
+            Some(MarkState::Voting) => "voting",
+            Some(MarkState::Quarantined { .. }) => "quarantined",
+            Some(MarkState::Aged { .. }) => "aged",
+            Some(MarkState::Unlike { .. }) => "of another policy",
+        };
+        self.count(standing);
+        for reply in &answer.replies {
+            self.operations += 1;
+            self.count(match reply {
+                Ok(Reply::Done) => "done",
+                Ok(Reply::Taken { .. }) => "taken",
+                Ok(Reply::Held { .. }) => "held",
+                Ok(Reply::Missing) => "missing",
+                Ok(Reply::Buried) => "buried",
+                Ok(Reply::Unlike) => "unlike",
+                Ok(Reply::Facts(_)) => "facts",
+                Ok(Reply::Greatest(_)) => "greatest",
+                Err(_) => "out of range",
+            });
+        }
+    }
+
+    /// Fails unless each kind of answer was given often enough for its share of the operations.
+    pub(crate) fn is_varied(&self) {
+        let least = self.operations / 1_000;
+        let rare: Vec<_> = KINDS
+            .iter()
+            .filter(|kind| self.counts.get(*kind).copied().unwrap_or(0) < least)
+            .collect();
+        assert!(rare.is_empty(), "too rare are {rare:?} in {self:?}");
+    }
+
+    fn count(&mut self, kind: &'static str) {
+        *self.counts.entry(kind).or_default() += 1;
+    }
+}
+
+const KINDS: [&str; 14] = [
+    "not looked",
+    "voting",
+    "quarantined",
+    "aged",
+    "of another policy",
+    "done",
+    "taken",
+    "held",
+    "missing",
+    "buried",
+    "unlike",
+    "facts",
+    "greatest",
+    "out of range",
+];

@@ -1,0 +1,304 @@
+//! Both sides, and what a step does to them.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    time::Duration,
+};
+
+use redlock_core::node::{
+    Answer, MarkState, NodeTime, NodeVerb, Reply, Request, Space, Store, Verb,
+};
+use redlock_sandbox::Persistence;
+
+use crate::{
+    cast::{self, PREFIXES, SPACES},
+    look,
+    site::Site,
+    step::{Ask, Number, Since, Step},
+    tally::Tally,
+};
+
+/// How the two sides differ.
+#[derive(Debug)]
+pub(crate) struct Difference(pub(crate) String);
+
+/// A server and the model of it, at the same time by the same clock.
+pub(crate) struct World<'a> {
+    site: &'a mut Site,
+    persistence: Persistence,
+    store: Store,
+    /// What a server that writes to disk only when it is told to finds there.
+    saved: Option<Store>,
+    /// In microseconds since the epoch.
+    now: u64,
+    /// The beginning of each space's quarantine, as it was last told.
+    since: [NodeTime; SPACES],
+    /// The counters as they were last seen, by prefix and shard.
+    counters: HashMap<(&'static str, usize), u64>,
+    /// When the keys end that were written lately, in milliseconds since the epoch.
+    ends: VecDeque<u64>,
+    tally: &'a mut Tally,
+}
+
+impl<'a> World<'a> {
+    /// Begins anew, whatever the server went through before.
+    pub(crate) fn begin(
+        site: &'a mut Site,
+        persistence: Persistence,
+        seed: u64,
+        tally: &'a mut Tally,
+    ) -> Self {
+        let now = NOON + seed % 7 * 333;
+        site.forget();
+        site.set_clock(now);
+        let store = Store::new(site.run());
+        Self {
+            site,
+            persistence,
+            store,
+            saved: None,
+            now,
+            since: [NodeTime::default(); SPACES],
+            counters: HashMap::new(),
+            ends: VecDeque::new(),
+            tally,
+        }
+    }
+
+    /// Takes one step on both sides.
+    pub(crate) async fn step(&mut self, step: &Step) -> Result<(), Difference> {
+        match step {
+            Step::Call { space, asks } => self.call(*space, asks).await?,
+            Step::Forward(by) => self.set_clock(self.now.saturating_add(micros(*by))),
+            Step::Back(by) => self.set_clock(self.now.saturating_sub(micros(*by))),
+            Step::ToEnd { which, micros } => {
+                if let Some(end) = self.ends.get(*which) {
+                    self.set_clock((end * 1_000).saturating_add_signed(*micros));
+                }
+            }
+            Step::Flush => {
+                self.site.command(&["FLUSHALL"]);
+                self.store.flush();
+            }
+            Step::FlushScripts => self.site.drop_scripts(),
+            Step::DropLocks => {
+                for number in 0..cast::KEYS {
+                    let key = cast::key(number);
+                    self.site.command(&["DEL", key.as_str()]);
+                }
+                self.store.drop_locks();
+            }
+            Step::Restart => self.restart().await,
+            Step::Save => self.save(),
+            Step::Reload => self.reload(),
+            Step::Expire => {
+                // It removes what has expired on its way.
+                self.site.command(&["SCAN", "0", "COUNT", "10000"]);
+                self.store.expire(self.time());
+            }
+            Step::Look => look::compare(self.site, &self.store, self.time())?,
+        }
+        Ok(())
+    }
+
+    fn time(&self) -> NodeTime {
+        NodeTime::from_micros(self.now)
+    }
+
+    fn set_clock(&mut self, now: u64) {
+        self.now = now.max(EARLIEST);
+        self.site.set_clock(self.now);
+    }
+
+    async fn restart(&mut self) {
+        if self.persistence == Persistence::Memory {
+            match &self.saved {
+                Some(saved) => self.store = saved.clone(),
+                None => self.store.flush(),
+            }
+        }
+        self.site.restart().await;
+        self.store.restart(self.site.run());
+        self.site.set_clock(self.now);
+    }
+
+    fn save(&mut self) {
+        self.site.command(&["SAVE"]);
+        self.saved = Some(self.store.clone());
+    }
+
+    fn reload(&mut self) {
+        // It would not tell its file of commands which keys had expired.
+        if self.persistence == Persistence::Memory {
+            self.site.command(&["DEBUG", "RELOAD"]);
+            self.saved = Some(self.store.clone());
+            self.store.expire(self.time());
+        }
+    }
+
+    async fn call(&mut self, number: usize, asks: &[Ask]) -> Result<(), Difference> {
+        let space = cast::space(number);
+        let requests: Vec<_> = asks.iter().map(|ask| self.request(number, ask)).collect();
+        let expected = self.store.call(&space, &requests, self.time());
+        let answer = self.site.call(&space, &requests).await;
+        self.remember(number, asks, &requests, &expected);
+        self.tally.add(&expected);
+        match alike(&expected, &answer) {
+            true => Ok(()),
+            false => Err(self.difference(&space, &expected, &answer)),
+        }
+    }
+
+    fn difference(&self, space: &Space, expected: &Answer, answer: &Answer) -> Difference {
+        let (mark, time) = (space.mark().as_str(), self.time());
+        Difference(format!(
+            "at {time}, on a node with the mark {mark}\n  the model answers  {expected:?}\n  the server answers {answer:?}"
+        ))
+    }
+
+    fn request(&self, space: usize, ask: &Ask) -> Request {
+        let (verb, key, owner) = match *ask {
+            Ask::Acquire {
+                key,
+                owner,
+                ttl,
+                shard,
+                proposal,
+                block,
+            } => {
+                let proposal = self.number(space, proposal);
+                let shard = cast::shard(shard);
+                let acquire = Verb::Acquire {
+                    ttl,
+                    shard,
+                    proposal,
+                    block,
+                };
+                (acquire, key, owner)
+            }
+            Ask::Extend {
+                key,
+                owner,
+                ttl,
+                write_back,
+            } => {
+                let write_back = write_back
+                    .map(|(shard, counter)| (cast::shard(shard), self.number(space, counter)));
+                (Verb::Extend { ttl, write_back }, key, owner)
+            }
+            Ask::Heal {
+                key,
+                owner,
+                ttl,
+                shard,
+                counter,
+            } => {
+                let counter = self.number(space, counter);
+                let shard = cast::shard(shard);
+                let heal = Verb::Heal {
+                    ttl,
+                    shard,
+                    counter,
+                };
+                (heal, key, owner)
+            }
+            Ask::Release { key, owner } => {
+                let ttl = Duration::from_secs(1);
+                (Verb::Release { ttl }, key, owner)
+            }
+            Ask::Bury { key, owner, ttl } => (Verb::Bury { ttl }, key, owner),
+            Ask::Tick => return Request::Node(NodeVerb::Tick),
+            Ask::Inspect => return Request::Node(NodeVerb::Inspect),
+            Ask::Survey => return Request::Node(NodeVerb::Survey),
+            Ask::Open {
+                floor,
+                since,
+                bless,
+            } => {
+                return Request::Node(NodeVerb::Open {
+                    floor: self.number(space, floor),
+                    since: self.since(space, since),
+                    bless,
+                });
+            }
+        };
+        Request::Lock {
+            verb,
+            key: cast::key(key),
+            owner: cast::owner(owner),
+        }
+    }
+
+    fn number(&self, space: usize, number: Number) -> u64 {
+        match number {
+            Number::Is(number) => number,
+            Number::Seen { shard, offset } => {
+                let seen = self.counters.get(&(PREFIXES[space], shard));
+                seen.copied().unwrap_or(0).saturating_add_signed(offset)
+            }
+        }
+    }
+
+    fn since(&self, space: usize, since: Since) -> NodeTime {
+        match since {
+            Since::Never => NodeTime::default(),
+            Since::Told { offset } => {
+                let told = self.since[space].as_micros();
+                NodeTime::from_micros(told.saturating_add_signed(offset))
+            }
+        }
+    }
+
+    /// Notes what later steps refer to.
+    fn remember(&mut self, space: usize, asks: &[Ask], requests: &[Request], answer: &Answer) {
+        let state = answer.standing.as_ref().map(|standing| &standing.state);
+        if let Some(MarkState::Quarantined { since, .. } | MarkState::Aged { since }) = state {
+            self.since[space] = *since;
+        }
+        for ((ask, request), reply) in asks.iter().zip(requests).zip(&answer.replies) {
+            if let (
+                Ask::Acquire { shard, .. },
+                Ok(Reply::Taken { counter } | Reply::Held { counter, .. }),
+            ) = (ask, reply)
+            {
+                self.counters.insert((PREFIXES[space], *shard), *counter);
+            }
+            if let (
+                Request::Lock {
+                    verb:
+                        Verb::Acquire { ttl, .. }
+                        | Verb::Extend { ttl, .. }
+                        | Verb::Heal { ttl, .. }
+                        | Verb::Bury { ttl },
+                    ..
+                },
+                Ok(Reply::Taken { .. } | Reply::Done),
+            ) = (request, reply)
+            {
+                let ttl = micros(*ttl) / 1_000;
+                self.ends.push_front(self.now / 1_000 + ttl);
+                self.ends.truncate(6);
+            }
+        }
+    }
+}
+
+/// Whether the answers are the same, but for those facts that a model has not.
+fn alike(expected: &Answer, answer: &Answer) -> bool {
+    let mut pairs = expected.replies.iter().zip(&answer.replies);
+    expected.standing == answer.standing
+        && expected.replies.len() == answer.replies.len()
+        && pairs.all(|pair| match pair {
+            (Ok(Reply::Facts(expected)), Ok(Reply::Facts(facts))) => expected.run == facts.run,
+            (expected, reply) => expected == reply,
+        })
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).expect("steps are short")
+}
+
+/// In November 2023, at the start of a second.
+const NOON: u64 = 1_700_049_600_000_000;
+/// Steps backwards end here.
+const EARLIEST: u64 = NOON - 1_000_000_000_000;
