@@ -1,9 +1,6 @@
 //! How calls and answers look on the wire; `node.lua` says what they mean.
 
-use std::{
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{borrow::Cow, sync::LazyLock, time::Duration};
 
 use deadpool_redis::redis::{Cmd, Script, Value};
 use redlock_proto::{Facts, MarkState, NodeTime, NodeVerb, Space, Standing};
@@ -26,27 +23,39 @@ pub(super) static SCRIPT: LazyLock<NodeScript> = LazyLock::new(|| NodeScript {
 impl NodeScript {
     /// A call of the script, by its hash if the server has it.
     pub(super) fn call(&self, space: &Space, requests: &[Request], cached: bool) -> Cmd {
+        let keys: Vec<Cow<'_, str>> = requests
+            .iter()
+            .flat_map(|request| keys_of(space, request))
+            .collect();
+        let counters: Vec<u16> = requests.iter().filter_map(counter_of).collect();
         let mut cmd = Cmd::new();
         match cached {
             true => cmd.arg("EVALSHA").arg(&self.hash),
             false => cmd.arg("EVAL").arg(TEXT),
         };
-        let keys = requests.iter().map(keys_of).sum::<usize>();
-        cmd.arg(2 + keys);
+        cmd.arg(2 + keys.len());
         cmd.arg(space.mark().as_str()).arg(space.fence().as_str());
-        for request in requests {
-            if let Request::Lock { key, owner, .. } = request {
-                cmd.arg(key.as_str());
-                if keys_of(request) == 2 {
-                    cmd.arg(space.tomb(*owner).as_str());
-                }
-            }
+        for key in &keys {
+            cmd.arg(&**key);
         }
         let quarantine = space.quarantine();
-        cmd.arg(quarantine.to_wire())
-            .arg(millis(quarantine.length()))
-            .arg(millis(quarantine.step()))
-            .arg(u8::from(quarantine.trusts_persistence()));
+        match !requests.is_empty() && requests.iter().all(Request::is_release) {
+            true => cmd.arg("").arg(""),
+            false => {
+                let (length, step) = (millis(quarantine.length()), millis(quarantine.step()));
+                let trusts = u8::from(quarantine.trusts_persistence());
+                cmd.arg(quarantine.to_wire())
+                    .arg(format!("{length} {step} {trusts}"))
+            }
+        };
+        cmd.arg(u8::from(has_twins(&keys) || has_twins(&counters)));
+        match counters.is_empty() && !requests.iter().any(is_opening) {
+            true => cmd.arg(0),
+            false => cmd.arg(1 + counters.len()).arg("floor"),
+        };
+        for counter in counters {
+            cmd.arg(counter);
+        }
         for request in requests {
             operation(&mut cmd, request);
         }
@@ -54,65 +63,107 @@ impl NodeScript {
     }
 }
 
-fn keys_of(request: &Request) -> usize {
+/// The lock key, and the tomb if the owner's matters.
+fn keys_of<'a>(space: &Space, request: &'a Request) -> impl Iterator<Item = Cow<'a, str>> {
+    let (key, tomb) = match request {
+        Request::Node(_) => (None, None),
+        Request::Lock { verb, key, owner } => {
+            let tomb = match verb {
+                Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Bury { .. } => {
+                    Some(space.tomb(*owner).as_str().to_owned())
+                }
+                Verb::Extend { .. } | Verb::Release { .. } => None,
+            };
+            (Some(key.as_str()), tomb)
+        }
+    };
+    key.map(Cow::Borrowed)
+        .into_iter()
+        .chain(tomb.map(Cow::Owned))
+}
+
+/// The shard whose counter a request needs.
+fn counter_of(request: &Request) -> Option<u16> {
     match request {
-        Request::Node(_) => 0,
-        Request::Lock { verb, .. } => match verb {
-            Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Bury { .. } => 2,
-            Verb::Extend { .. } | Verb::Release { .. } => 1,
-        },
+        Request::Lock {
+            verb:
+                Verb::Acquire { shard, .. }
+                | Verb::Heal { shard, .. }
+                | Verb::Extend {
+                    write_back: Some((shard, _)),
+                    ..
+                },
+            ..
+        } => Some(shard.number()),
+        _ => None,
     }
+}
+
+fn is_opening(request: &Request) -> bool {
+    matches!(request, Request::Node(NodeVerb::Open { .. }))
+}
+
+/// Whether two of a call's few items are the same.
+fn has_twins<T: PartialEq>(items: &[T]) -> bool {
+    let mut numbered = items.iter().enumerate();
+    numbered.any(|(number, item)| items[..number].contains(item))
 }
 
 fn operation(cmd: &mut Cmd, request: &Request) {
     match request {
         Request::Lock { verb, owner, .. } => {
-            let none = (0, 0, 0);
-            let (name, ttl, (shard, counter, tokens)) = match *verb {
+            let (name, ttl) = match verb {
+                Verb::Acquire { ttl, .. } => ("acquire", Some(ttl)),
+                Verb::Extend {
+                    ttl,
+                    write_back: None,
+                } => ("extend", Some(ttl)),
+                Verb::Extend { ttl, .. } => ("write_back", Some(ttl)),
+                Verb::Heal { ttl, .. } => ("heal", Some(ttl)),
+                Verb::Release { .. } => ("release", None),
+                Verb::Bury { ttl } => ("bury", Some(ttl)),
+            };
+            cmd.arg(name).arg(owner.to_wire());
+            if let Some(ttl) = ttl {
+                // Servers have no use for less than a millisecond.
+                cmd.arg(millis(*ttl).max(1));
+            }
+            match *verb {
                 Verb::Acquire {
-                    ttl,
-                    shard,
-                    proposal,
-                    block,
-                } => ("acquire", ttl, (shard.number(), proposal, block.max(1))),
-                Verb::Extend { ttl, write_back } => {
-                    let counter = write_back.map(|(shard, counter)| (shard.number(), counter, 0));
-                    ("extend", ttl, counter.unwrap_or(none))
+                    proposal, block, ..
+                } => {
+                    let last = proposal.saturating_add(u64::from(block.max(1)) - 1);
+                    cmd.arg(digits(proposal)).arg(digits(last));
                 }
-                Verb::Heal {
-                    ttl,
-                    shard,
-                    counter,
-                } => ("heal", ttl, (shard.number(), counter, 0)),
-                Verb::Release { .. } => ("release", Duration::ZERO, none),
-                Verb::Bury { ttl } => ("bury", ttl, none),
-            };
-            cmd.arg(name)
-                .arg(owner.to_wire())
-                .arg(millis(ttl))
-                .arg(shard)
-                .arg(counter)
-                .arg(tokens);
+                Verb::Extend {
+                    write_back: Some((_, counter)),
+                    ..
+                }
+                | Verb::Heal { counter, .. } => {
+                    cmd.arg(digits(counter));
+                }
+                _ => {}
+            }
         }
-        Request::Node(verb) => {
-            let (name, floor, since, bless) = match *verb {
-                NodeVerb::Tick => ("tick", 0, 0, false),
-                NodeVerb::Inspect => ("inspect", 0, 0, false),
-                NodeVerb::Survey => ("survey", 0, 0, false),
-                NodeVerb::Open {
-                    floor,
-                    since,
-                    bless,
-                } => ("open", floor, since.as_micros(), bless),
-            };
-            cmd.arg(name)
-                .arg(0)
-                .arg(0)
-                .arg(floor)
-                .arg(since)
-                .arg(u8::from(bless));
+        Request::Node(NodeVerb::Tick) => drop(cmd.arg("tick")),
+        Request::Node(NodeVerb::Inspect) => drop(cmd.arg("inspect")),
+        Request::Node(NodeVerb::Survey) => drop(cmd.arg("survey")),
+        Request::Node(NodeVerb::Open {
+            floor,
+            since,
+            bless,
+        }) => {
+            cmd.arg("open")
+                .arg(digits(*floor))
+                .arg(since.as_micros())
+                .arg(u8::from(*bless));
         }
     }
+}
+
+/// A counter as nodes store it: of one length, so that they need not read it to compare it.
+fn digits(counter: u64) -> String {
+    format!("{counter:016}")
 }
 
 /// The answer to a call with these requests; `None` if that is not what a node sends.
@@ -132,12 +183,12 @@ pub(super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
     let mut replies = Vec::with_capacity(requests.len());
     for request in requests {
         let (first, second) = (values.next()?, values.next()?);
-        replies.push(match text(first) {
-            Ok(text) if is_inspection(request) => {
-                inspected(&text, error.as_ref()).map(Reply::Facts)
+        replies.push(match (text(first), request) {
+            (Ok(error), _) => Err(error.into()),
+            (Err(_), Request::Node(NodeVerb::Inspect)) => {
+                info::facts(&text(second).ok()?).map(Reply::Facts)
             }
-            Ok(error) => Err(explained(&error)),
-            Err(first) => Ok(reply(&first, &second, request)?),
+            (Err(first), _) => Ok(reply(&first, second, request)?),
         });
     }
     Some(Answer { standing, replies })
@@ -209,11 +260,15 @@ fn micros(value: &Value) -> Result<NodeTime, Nonsense> {
 /// Not what a node sends.
 struct Nonsense;
 
-fn reply(first: &Value, second: &Value, request: &Request) -> Option<Reply> {
-    let (Value::Int(first), Value::Int(second)) = (first, second) else {
+fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
+    let Value::Int(first) = first else {
         return None;
     };
-    let counter = u64::try_from(*second).ok()?;
+    let counter = match text(second) {
+        Ok(digits) => digits.parse().ok()?,
+        Err(Value::Int(none)) => u64::try_from(none).ok()?,
+        Err(_) => return None,
+    };
     Some(match *first {
         0 => match request {
             Request::Lock {
@@ -235,10 +290,6 @@ fn reply(first: &Value, second: &Value, request: &Request) -> Option<Reply> {
             counter,
         },
     })
-}
-
-fn is_inspection(request: &Request) -> bool {
-    matches!(request, Request::Node(NodeVerb::Inspect))
 }
 
 fn text(value: Value) -> Result<String, Value> {
@@ -286,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_keys_then_six_arguments_for_each() {
+    fn a_call_is_keys_then_what_is_common_then_the_operations() {
         let ttl = Duration::from_secs(1);
         let requests = [acquire("a"), lock(Verb::Release { ttl }, "b")];
         let packed = SCRIPT.call(&space(), &requests, true).get_packed_command();
@@ -298,7 +349,7 @@ mod tests {
         let owner = "ab".repeat(16);
         let tomb = format!("{{t}}:tomb:{owner}");
         let shard = Shard::of(&"a".into()).number().to_string();
-        let expected: [&str; 23] = [
+        let expected = [
             "5",
             "{t}:mark",
             "{t}:fence",
@@ -306,25 +357,40 @@ mod tests {
             &tomb,
             "b",
             "30000",
-            "32480",
-            "937",
+            "32480 937 0",
             "0",
+            "2",
+            "floor",
+            &shard,
             "acquire",
             &owner,
             "2500",
-            &shard,
-            "7",
-            "16",
+            "0000000000000007",
+            "0000000000000022",
             "release",
             &owner,
-            "0",
-            "0",
-            "0",
-            "0",
             "",
         ];
         assert_eq!(args[0], "EVALSHA");
         assert_eq!(&args[2..], expected);
+    }
+
+    #[test]
+    fn what_occurs_twice_is_said() {
+        let ttl = Duration::from_secs(1);
+        let release = |key| lock(Verb::Release { ttl }, key);
+        let said = |requests: &[Request]| {
+            let packed = SCRIPT.call(&space(), requests, true).get_packed_command();
+            let packed = String::from_utf8(packed).unwrap();
+            // Behind the two that say nothing, since only releases are asked for.
+            packed.contains("$0\r\n\r\n$0\r\n\r\n$1\r\n1\r\n")
+        };
+        assert!(said(&[release("a"), release("b"), release("a")]));
+        assert!(!said(&[release("a"), release("b")]));
+        assert!(said(&[
+            lock(Verb::Bury { ttl }, "a"),
+            lock(Verb::Bury { ttl }, "b")
+        ]));
     }
 
     fn one(state: i64, first: i64, second: i64) -> Value {
@@ -355,6 +421,14 @@ mod tests {
             since: NodeTime::from_micros(3),
         };
         assert_eq!(quarantined.state, expected);
+    }
+
+    #[test]
+    fn a_counter_is_sixteen_digits() {
+        let mut values = [1, 0, 1_000, 0, 0].map(Value::Int).to_vec();
+        values.push(Value::BulkString(b"0000000000000042".to_vec()));
+        let answer = answer(Value::Array(values), &[acquire("a")]).unwrap();
+        assert_eq!(answer.replies, [Ok(Reply::Taken { counter: 42 })]);
     }
 
     #[test]
