@@ -284,7 +284,7 @@ impl Store {
                 let last = counter.saturating_add(u64::from(block.max(1)) - 1);
                 check_range(last)?;
                 self.set_counter(space, shard.number(), last);
-                self.take(key, owner, now + millis(ttl), now);
+                self.take(key, owner, ttl, now);
                 Reply::Taken { counter }
             }
             Verb::Extend { ttl, write_back } => {
@@ -295,7 +295,7 @@ impl Store {
                     check_range(counter)?;
                     self.raise_counter(space, shard.number(), counter);
                 }
-                self.take(key, owner, now + millis(ttl), now);
+                self.take(key, owner, ttl, now);
                 Reply::Done
             }
             Verb::Heal {
@@ -308,7 +308,7 @@ impl Store {
                 }
                 check_range(counter)?;
                 self.raise_counter(space, shard.number(), counter);
-                self.take(key, owner, now + millis(ttl), now);
+                self.take(key, owner, ttl, now);
                 Reply::Done
             }
             Verb::Release { .. } | Verb::Bury { .. } => {
@@ -316,7 +316,7 @@ impl Store {
                     self.keys.remove(key);
                 }
                 if let Verb::Bury { ttl } = verb {
-                    self.take(&space.tomb(owner), owner, now + millis(ttl), now);
+                    self.take(&space.tomb(owner), owner, ttl, now);
                 }
                 match is_owner {
                     true => Reply::Done,
@@ -367,11 +367,12 @@ impl Store {
         })
     }
 
-    fn take(&mut self, key: &NodeKey, owner: OwnerId, until: u64, now: u64) {
+    fn take(&mut self, key: &NodeKey, owner: OwnerId, ttl: Duration, now: u64) {
         if self.keys.len() >= self.sweep_at {
             self.keys.retain(|_, held| held.until >= now);
             self.sweep_at = (2 * self.keys.len()).max(64);
         }
+        let until = now + millis(ttl).max(1);
         self.keys.insert(key.clone(), Key { owner, until });
     }
 

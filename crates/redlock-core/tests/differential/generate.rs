@@ -190,7 +190,7 @@ impl Few {
 
 fn ttl(random: &mut Random) -> Duration {
     match random.below(4) {
-        0 => random.pick(&[MS, 2 * MS, 5 * MS]),
+        0 => random.pick(&[Duration::ZERO, 999 * MICRO, MS, 2 * MS, 5 * MS]),
         1 => Duration::from_millis(1 + random.below(500)),
         // What is finer than a millisecond is cut off.
         2 => Duration::from_micros(1_000 + random.below(100_000)),
