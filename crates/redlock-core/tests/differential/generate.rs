@@ -111,6 +111,12 @@ fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
         let over = random.pick(&[Duration::ZERO, MS]);
         steps.push(Step::Forward(QUARANTINE_STEP - MS + over));
     }
+    if random.percent(50) {
+        let asks = vec![];
+        steps.push(Step::Call { space, asks });
+        let micros = random.pick(&[-1_000, -1, 0, 1_000]);
+        steps.push(Step::ToReady { space, micros });
+    }
     let open = Ask::Open {
         floor: number(random),
         since: Since::Told { offset: 0 },

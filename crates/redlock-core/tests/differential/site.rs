@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
-use redlock_core::node::{Answer, Node, RedisNode, Request, RunId, Session, Space};
+use redlock_core::node::{Answers, Node, RedisNode, Request, RunId, Session, Space};
 use redlock_sandbox::{Persistence, Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) struct Site {
@@ -35,7 +35,7 @@ impl Site {
     }
 
     /// Does what a call asks for.
-    pub(crate) async fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> Answer {
+    pub(crate) async fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> Answers {
         let answer = match self.session.call(space, requests).await {
             Err(error) if self.scripts_dropped => {
                 assert!(error.reason.starts_with("NOSCRIPT"), "{error:?}");
@@ -45,7 +45,7 @@ impl Site {
             answer => answer,
         };
         self.scripts_dropped = false;
-        answer.expect("the server answers")
+        answer
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {

@@ -14,6 +14,9 @@ pub(crate) enum Step {
     /// The node's wall clock shows this many microseconds after, or before, the end of a key that was written
     /// lately, which can be in either direction.
     ToEnd { which: usize, micros: i64 },
+    /// The node's wall clock goes on by what was last told of the rest of a quarantine, and so many microseconds
+    /// more or less.
+    ToReady { space: usize, micros: i64 },
     /// All data are dropped.
     Flush,
     /// All scripts are dropped.

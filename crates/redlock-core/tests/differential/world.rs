@@ -2,12 +2,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    fmt::Debug,
     time::Duration,
 };
 
-use redlock_core::node::{
-    Answer, MarkState, NodeTime, NodeVerb, Reply, Request, Space, Store, Verb,
-};
+use redlock_core::node::{Answer, MarkState, NodeTime, NodeVerb, Reply, Request, Store, Verb};
 use redlock_sandbox::Persistence;
 
 use crate::{
@@ -33,6 +32,8 @@ pub(crate) struct World<'a> {
     now: u64,
     /// The beginning of each space's quarantine, as it was last told.
     since: [NodeTime; SPACES],
+    /// The rest of each space's quarantine, as it was last told, in microseconds.
+    ready_in: [u64; SPACES],
     /// The counters as they were last seen, by prefix and shard.
     counters: HashMap<(&'static str, usize), u64>,
     /// When the keys end that were written lately, in milliseconds since the epoch.
@@ -59,6 +60,7 @@ impl<'a> World<'a> {
             saved: None,
             now,
             since: [NodeTime::default(); SPACES],
+            ready_in: [0; SPACES],
             counters: HashMap::new(),
             ends: VecDeque::new(),
             tally,
@@ -75,6 +77,10 @@ impl<'a> World<'a> {
                 if let Some(end) = self.ends.get(*which) {
                     self.set_clock((end * 1_000).saturating_add_signed(*micros));
                 }
+            }
+            Step::ToReady { space, micros } => {
+                let left = self.ready_in[*space];
+                self.set_clock((self.now + left).saturating_add_signed(*micros));
             }
             Step::Flush => {
                 self.site.command(&["FLUSHALL"]);
@@ -143,16 +149,17 @@ impl<'a> World<'a> {
         let answer = self.site.call(&space, &requests).await;
         self.remember(number, asks, &requests, &expected);
         self.tally.add(&expected);
-        match alike(&expected, &answer) {
-            true => Ok(()),
-            false => Err(self.difference(&space, &expected, &answer)),
+        match answer {
+            Ok(answer) if alike(&expected, &answer) => Ok(()),
+            Ok(answer) => Err(self.difference(&expected, &answer)),
+            Err(error) => Err(self.difference(&expected, &error)),
         }
     }
 
-    fn difference(&self, space: &Space, expected: &Answer, answer: &Answer) -> Difference {
-        let (mark, time) = (space.mark().as_str(), self.time());
+    fn difference(&self, expected: &Answer, answer: &impl Debug) -> Difference {
+        let time = self.time();
         Difference(format!(
-            "at {time}, on a node with the mark {mark}\n  the model answers  {expected:?}\n  the server answers {answer:?}"
+            "at {time}\n  the model answers  {expected:?}\n  the server answers {answer:?}"
         ))
     }
 
@@ -254,6 +261,9 @@ impl<'a> World<'a> {
         let state = answer.standing.as_ref().map(|standing| &standing.state);
         if let Some(MarkState::Quarantined { since, .. } | MarkState::Aged { since }) = state {
             self.since[space] = *since;
+        }
+        if let Some(MarkState::Quarantined { ready_in, .. }) = state {
+            self.ready_in[space] = micros(*ready_in);
         }
         for ((ask, request), reply) in asks.iter().zip(requests).zip(&answer.replies) {
             if let (
