@@ -43,19 +43,21 @@ local LAYOUT = '................................................................
 local DAMAGED = 'the mark is damaged: delete the key to begin a quarantine'
 local MISCOUNTED = 'the fencing counters are damaged'
 
-local function failed(result)
-  return type(result) == 'table' and result.err
+-- The error of a command with its name, for not every server says which right is missing.
+local function failed(result, command)
+  return type(result) == 'table' and result.err and result.err .. ' (' .. command .. ')'
 end
 
 -- The owner of each key, by its place in KEYS. The counters' key is no string, so it has none.
-local owners = redis.call('MGET', unpack(KEYS))
+local owners = try('MGET', unpack(KEYS))
+if owners.err then return {err = failed(owners, 'MGET')} end
 
 -- The counters by their place, the first of which is the floor of the others.
 local needed = tonumber(ARGV[4])
 local counters, uncounted = {}, nil
 if needed > 0 then
   counters = try('HMGET', fence, unpack(ARGV, 5, 4 + needed))
-  uncounted = counters.err
+  uncounted = failed(counters, 'HMGET')
   if not uncounted then
     local floor = counters[1] or '0000000000000000'
     for place = 1, needed do
@@ -87,7 +89,7 @@ end
 local state, detail, micros, since, run, refused = -1, 0, 0, 0, nil, nil
 if policy ~= '' then
   local info, time = try('INFO', 'server'), try('TIME')
-  refused = failed(info) or failed(time)
+  refused = failed(info, 'INFO') or failed(time, 'TIME')
   if not refused then
     -- Looking for the name first is four times as fast as a pattern.
     run = string.match(info, '^run_id:(%x+)', string.find(info, 'run_id:', 1, true)) or ''
@@ -123,7 +125,7 @@ if policy ~= '' then
       if text then
         -- A mark of another type is not overwritten.
         local set = found and try('SET', mark, text) or try('SET', mark, text, 'NX')
-        refused = failed(set) or (not set and DAMAGED)
+        refused = failed(set, 'SET') or (not set and DAMAGED)
       end
     end
   end
@@ -133,7 +135,7 @@ end
 local function held(key)
   local remaining = try('PTTL', key)
   -- A key in its last millisecond is still another's.
-  return failed(remaining) or (remaining == 0 and 1) or remaining
+  return failed(remaining, 'PTTL') or (remaining == 0 and 1) or remaining
 end
 
 -- Raises a counter to what is at least granted; what is wrong, if it cannot.
@@ -142,7 +144,7 @@ local function count(place, counter)
   if #counter > 16 or counter > GREATEST then return 'the fencing counter is beyond its range' end
   if counter > counters[place] then
     local set = try('HSET', fence, ARGV[4 + place], counter)
-    if failed(set) then return set.err end
+    if type(set) == 'table' then return failed(set, 'HSET') end
     counters[place] = counter
   end
 end
@@ -182,13 +184,13 @@ while ARGV[op] do
     elseif found ~= owner then
       reply = held(key)
     else
-      reply = failed(try('DEL', key)) or 0
+      reply = failed(try('DEL', key), 'DEL') or 0
       if reply == 0 then owners[place] = false end
     end
     op, next_key = op + 2, next_key + 1
     if verb == 'bury' then
       -- The key was let go even if there is no memory for the tomb.
-      reply = failed(try('SET', KEYS[tomb], owner, 'PX', ttl)) or reply
+      reply = failed(try('SET', KEYS[tomb], owner, 'PX', ttl), 'SET') or reply
       owners[tomb] = owner
       op, next_key = op + 1, next_key + 1
     end
@@ -210,7 +212,7 @@ while ARGV[op] do
       reply = counter_at and count(counter_at, ARGV[op + 3])
       if not reply and found then
         local set = try('PEXPIRE', key, ttl)
-        reply = set == 1 and 0 or failed(set) or -2
+        reply = set == 1 and 0 or failed(set, 'PEXPIRE') or -2
       end
       takes = not reply
     end
@@ -227,8 +229,8 @@ while ARGV[op] do
         for at = 2, needed do
           if counters[at] < counters[1] then counters[at] = counters[1] end
         end
-        reply = failed(try('HSET', fence, 'layout', LAYOUT))
-          or failed(try('SET', mark, 'voting ' .. run .. ' ' .. policy))
+        reply = failed(try('HSET', fence, 'layout', LAYOUT), 'HSET')
+          or failed(try('SET', mark, 'voting ' .. run .. ' ' .. policy), 'SET')
           or 0
       end
     end
@@ -237,7 +239,7 @@ while ARGV[op] do
     reply = type(refused) == 'string' and refused or 0
     if verb == 'survey' and reply == 0 then
       local found = try('HVALS', fence)
-      reply, second = failed(found) or 0, '0'
+      reply, second = failed(found, 'HVALS') or 0, '0'
       for _, counter in ipairs(found) do
         if #counter == 16 then
           second = counter > second and counter or second
@@ -249,8 +251,8 @@ while ARGV[op] do
       second = ''
       for section in string.gmatch('server replication memory persistence cluster', '%l+') do
         local info = try('INFO', section)
-        reply = failed(info) or reply
-        second = second .. (failed(info) and '' or info)
+        reply = failed(info, 'INFO') or reply
+        if type(info) == 'string' then second = second .. info end
       end
     end
     op = op + 1
@@ -258,7 +260,7 @@ while ARGV[op] do
   if takes then
     -- A key of another type has no owner that could be compared.
     local set = try('SET', key, owner, 'NX', 'PX', ttl)
-    reply = failed(set) or (set and 0) or held(key)
+    reply = failed(set, 'SET') or (set and 0) or held(key)
     if reply == 0 then owners[place], second = owner, token or second end
   end
   replies[reply_at], replies[reply_at + 1] = reply, second

@@ -1,0 +1,140 @@
+//! A server, a session with it, and what to ask.
+
+use std::{sync::Arc, time::Duration};
+
+use redlock_core::node::{
+    Answer, MarkState, Node, NodeTime, NodeVerb, OwnerId, Quarantine, RedisNode, Reply, Request,
+    Session, Shard, Space, Verb,
+};
+use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
+
+pub(crate) const TTL: Duration = Duration::from_secs(20);
+pub(crate) const MARK: &str = "{odd}:mark";
+pub(crate) const FENCE: &str = "{odd}:fence";
+
+/// A reply, or the error in its place.
+pub(crate) type Replied = Result<Reply, Arc<str>>;
+
+pub(crate) struct Fixture {
+    pub(crate) server: Server,
+    session: Box<dyn Session>,
+}
+
+impl Fixture {
+    /// A server that votes.
+    pub(crate) async fn voting() -> Self {
+        let mut fixture = Self::new().await;
+        fixture.bless().await;
+        fixture
+    }
+
+    pub(crate) async fn new() -> Self {
+        let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+        let server = Server::start(&binary, ServerOptions::default()).unwrap();
+        let session = connect(&server.url()).await.unwrap();
+        Self { server, session }
+    }
+
+    async fn bless(&mut self) {
+        let since = self.since().await;
+        assert_eq!(self.ask(open(since, 0)).await, Ok(Reply::Done));
+    }
+
+    /// The beginning of the quarantine.
+    pub(crate) async fn since(&mut self) -> NodeTime {
+        let standing = self.call(&[]).await.standing.unwrap();
+        match standing.state {
+            MarkState::Quarantined { since, .. } => since,
+            state => panic!("it is in no quarantine: {state:?}"),
+        }
+    }
+
+    pub(crate) async fn call(&mut self, requests: &[Request]) -> Answer {
+        let answer = self.session.call(&space(), requests).await;
+        answer.expect("the call as a whole is answered")
+    }
+
+    pub(crate) async fn ask(&mut self, request: Request) -> Replied {
+        self.call(&[request]).await.replies.remove(0)
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Value {
+        self.server
+            .command(arguments)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    }
+
+    pub(crate) fn exists(&self, key: &str) -> bool {
+        self.command(&["EXISTS", key]).as_integer() == Some(1)
+    }
+
+    /// What a key holds, whatever its type.
+    pub(crate) fn dump(&self, key: &str) -> Value {
+        self.command(&["DUMP", key])
+    }
+}
+
+pub(crate) async fn connect(url: &str) -> Result<Box<dyn Session>, Arc<str>> {
+    RedisNode::at(url).unwrap().connect().await
+}
+
+pub(crate) fn space() -> Arc<Space> {
+    Arc::new(Space::new("{odd}", Quarantine::new(3 * TTL, 0.01)))
+}
+
+/// A request about a key of the space.
+pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
+    Request::Lock {
+        verb,
+        key: format!("{{odd}}:lock:{key}").into(),
+        owner: OwnerId::from_random([owner; 16]),
+    }
+}
+
+pub(crate) fn shard() -> Shard {
+    Shard::of(&"odd".into())
+}
+
+pub(crate) fn acquire() -> Verb {
+    Verb::Acquire {
+        ttl: TTL,
+        shard: shard(),
+        proposal: 1,
+        block: 1,
+    }
+}
+
+pub(crate) fn extend(write_back: Option<u64>) -> Verb {
+    Verb::Extend {
+        ttl: 2 * TTL,
+        write_back: write_back.map(|counter| (shard(), counter)),
+    }
+}
+
+pub(crate) fn heal() -> Verb {
+    Verb::Heal {
+        ttl: 2 * TTL,
+        shard: shard(),
+        counter: 77,
+    }
+}
+
+pub(crate) const RELEASE: Verb = Verb::Release { ttl: TTL };
+pub(crate) const BURY: Verb = Verb::Bury { ttl: TTL };
+
+pub(crate) fn open(since: NodeTime, floor: u64) -> Request {
+    Request::Node(NodeVerb::Open {
+        floor,
+        since,
+        bless: true,
+    })
+}
+
+pub(crate) fn taken(reply: &Replied) -> bool {
+    matches!(reply, Ok(Reply::Taken { .. }))
+}
+
+/// Whether a reply is an error that begins with these words.
+pub(crate) fn says(reply: &Replied, words: &str) -> bool {
+    matches!(reply, Err(reason) if reason.starts_with(words))
+}

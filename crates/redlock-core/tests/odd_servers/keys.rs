@@ -1,0 +1,95 @@
+//! Lock keys that somebody else uses for something else.
+
+use redlock_core::node::Reply;
+
+use crate::fixtures::{BURY, Fixture, RELEASE, acquire, extend, heal, request};
+
+const NEVER_ENDS: Reply = Reply::Held {
+    remaining: None,
+    counter: 0,
+};
+
+#[tokio::test]
+async fn a_key_of_another_type_is_somebody_elses_and_stays_as_it_is() {
+    let mut fixture = Fixture::voting().await;
+    for command in [
+        &["HSET", KEY, "field", "value"][..],
+        &["RPUSH", KEY, "value"],
+        &["SADD", KEY, "value"],
+        &["ZADD", KEY, "1", "value"],
+        &["XADD", KEY, "*", "field", "value"],
+    ] {
+        fixture.command(&["DEL", KEY]);
+        fixture.command(command);
+        let before = fixture.dump(KEY);
+        let verbs = [
+            acquire(),
+            heal(),
+            extend(None),
+            extend(Some(9)),
+            RELEASE,
+            BURY,
+        ];
+        let requests = verbs.map(|verb| request(verb, "odd", 1));
+        let answer = fixture.call(&requests).await;
+        let [acquired, healed, rest @ ..] = &answer.replies[..] else {
+            panic!("{answer:?}");
+        };
+        assert!(
+            matches!(
+                acquired,
+                Ok(Reply::Held {
+                    remaining: None,
+                    ..
+                })
+            ),
+            "{answer:?}"
+        );
+        assert_eq!(healed, &Ok(NEVER_ENDS));
+        // It has no owner who could keep it or let it go.
+        assert!(
+            rest.iter().all(|reply| *reply == Ok(Reply::Missing)),
+            "{answer:?}"
+        );
+        assert_eq!(fixture.dump(KEY), before);
+        assert_eq!(fixture.command(&["PTTL", KEY]).as_integer(), Some(-1));
+        fixture.command(&["FLUSHALL"]);
+        fixture = Fixture::voting().await;
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_another_type_is_waited_for_if_it_expires() {
+    let mut fixture = Fixture::voting().await;
+    fixture.command(&["HSET", KEY, "field", "value"]);
+    fixture.command(&["PEXPIRE", KEY, "10000"]);
+    let reply = fixture.ask(request(acquire(), "odd", 1)).await;
+    let Ok(Reply::Held {
+        remaining: Some(remaining),
+        ..
+    }) = reply
+    else {
+        panic!("{reply:?}");
+    };
+    assert!((9..=10).contains(&remaining.as_secs()), "{remaining:?}");
+}
+
+#[tokio::test]
+async fn a_string_of_somebody_elses_is_not_ours() {
+    let mut fixture = Fixture::voting().await;
+    fixture.command(&["SET", KEY, "0101010101010101"]);
+    for verb in [extend(None), heal(), RELEASE, acquire()] {
+        let reply = fixture.ask(request(verb, "odd", 1)).await;
+        let held = matches!(
+            reply,
+            Ok(Reply::Held {
+                remaining: None,
+                ..
+            })
+        );
+        assert!(held, "{verb:?}: {reply:?}");
+    }
+    assert_eq!(fixture.command(&["PTTL", KEY]).as_integer(), Some(-1));
+}
+
+const KEY: &str = "{odd}:lock:odd";

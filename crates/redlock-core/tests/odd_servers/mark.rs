@@ -1,0 +1,82 @@
+//! Marks that are not what a client wrote.
+
+use redlock_core::node::{MarkState, NodeVerb, Reply, Request};
+
+use crate::fixtures::{Fixture, MARK, RELEASE, acquire, extend, open, request, says, taken};
+
+const DAMAGED: &str = "the mark is damaged: delete the key to begin a quarantine";
+
+/// Nothing is granted, keys can be let go, the mark stays, and without it the node is in quarantine.
+async fn refuses(fixture: &mut Fixture) {
+    let since = redlock_core::node::NodeTime::from_micros(1);
+    let before = fixture.dump(MARK);
+    let requests = [
+        request(acquire(), "new", 2),
+        request(extend(None), "held", 1),
+        Request::Node(NodeVerb::Tick),
+        Request::Node(NodeVerb::Survey),
+        Request::Node(NodeVerb::Inspect),
+        open(since, 0),
+        request(RELEASE, "held", 1),
+    ];
+    let answer = fixture.call(&requests).await;
+    assert_eq!(answer.standing, None, "{before:?}");
+    let (released, refused) = answer.replies.split_last().unwrap();
+    assert!(
+        refused.iter().all(|reply| says(reply, DAMAGED)),
+        "{before:?}: {answer:?}"
+    );
+    assert_eq!(*released, Ok(Reply::Done), "{before:?}");
+    assert_eq!(fixture.dump(MARK), before);
+    assert!(!fixture.exists("{odd}:lock:new"));
+
+    fixture.command(&["DEL", MARK]);
+    let standing = fixture.call(&[]).await.standing.unwrap();
+    assert!(matches!(standing.state, MarkState::Quarantined { .. }));
+}
+
+#[tokio::test]
+async fn a_damaged_mark_is_not_read_as_a_vote() {
+    let mut fixture = Fixture::voting().await;
+    let good = fixture.command(&["GET", MARK]);
+    let good = good.as_text().unwrap();
+    let run = good.split(' ').nth(1).unwrap();
+    let bad = [
+        String::new(),
+        "nonsense".to_owned(),
+        "voting".to_owned(),
+        format!("voting {run}"),
+        format!("{good} and more"),
+        format!(" {good}"),
+        format!("Voting {run} 60000"),
+        format!("mourning {run} 60000"),
+        format!("quarantined {run} 60000"),
+        format!("quarantined {run} 60000 1 2"),
+        format!("quarantined {run} 60000 1 2 3 4"),
+        format!("quarantined {run} 60000 1 two 3"),
+    ];
+    for mark in bad {
+        assert!(taken(&again(&mut fixture).await), "{mark}");
+        fixture.command(&["SET", MARK, &mark]);
+        refuses(&mut fixture).await;
+    }
+}
+
+#[tokio::test]
+async fn a_mark_of_another_type_is_not_overwritten() {
+    let mut fixture = Fixture::voting().await;
+    for command in [
+        &["HSET", MARK, "field", "value"][..],
+        &["RPUSH", MARK, "value"],
+    ] {
+        assert!(taken(&again(&mut fixture).await));
+        fixture.command(&["DEL", MARK]);
+        fixture.command(command);
+        refuses(&mut fixture).await;
+    }
+}
+
+/// Takes a key, in whatever state the node is.
+async fn again(fixture: &mut Fixture) -> crate::fixtures::Replied {
+    fixture.ask(request(acquire(), "held", 1)).await
+}

@@ -1,0 +1,167 @@
+//! A user of the server who may do just enough, and one thing less.
+
+use std::{fmt::Write, sync::Arc};
+
+use redlock_core::{
+    Redlock,
+    node::{CallError, MarkState, NodeVerb, Request, Session},
+};
+
+use crate::fixtures::{
+    BURY, Fixture, RELEASE, acquire, connect, extend, heal, open, request, space,
+};
+
+/// What the documentation says is enough.
+const RIGHTS: [&str; 13] = [
+    "+eval", "+evalsha", "+ping", "+info", "+time", "+mget", "+set", "+del", "+pexpire", "+pttl",
+    "+hmget", "+hset", "+hvals",
+];
+
+const PASSWORD: &str = "sesame";
+
+/// Makes the user anew, who has these rights and no others; the URL of the server for that user.
+fn user(fixture: &Fixture, name: &str, rights: &[&str]) -> String {
+    let password = format!(">{PASSWORD}");
+    let mut command = vec!["ACL", "SETUSER", name, "reset", "on", &password];
+    command.extend(["~{odd}:*", "resetchannels", "-@all"]);
+    command.extend(rights);
+    fixture.command(&command);
+    format!("redis://{name}:{PASSWORD}@{}", fixture.server.address())
+}
+
+/// Everything a client asks of a node; the errors that it got.
+async fn everything(url: &str) -> Vec<Arc<str>> {
+    let mut session = match connect(url).await {
+        Ok(session) => session,
+        Err(reason) => return vec![reason],
+    };
+    let mut errors = Vec::new();
+    let since = match standing(&mut *session).await {
+        Ok(MarkState::Quarantined { since, .. }) => since,
+        Ok(state) => panic!("it is in no quarantine: {state:?}"),
+        Err(reason) => {
+            errors.push(reason);
+            Default::default()
+        }
+    };
+    let node = [NodeVerb::Tick, NodeVerb::Inspect, NodeVerb::Survey].map(Request::Node);
+    let calls: [&[Request]; 11] = [
+        &node,
+        &[open(since, 5)],
+        &[request(acquire(), "a", 1), request(acquire(), "b", 1)],
+        &[request(acquire(), "a", 2)],
+        &[request(extend(None), "a", 1)],
+        &[request(extend(Some(9_000_000_000_000_000)), "a", 1)],
+        &[request(heal(), "a", 1)],
+        &[request(heal(), "lost", 3)],
+        &[request(RELEASE, "a", 1)],
+        &[request(RELEASE, "b", 2)],
+        &[request(BURY, "b", 1)],
+    ];
+    for requests in calls {
+        match session.call(&space(), requests).await {
+            Ok(answer) => errors.extend(answer.replies.into_iter().filter_map(Result::err)),
+            Err(CallError { reason, .. }) => errors.push(reason),
+        }
+    }
+    errors
+}
+
+async fn standing(session: &mut dyn Session) -> Result<MarkState, Arc<str>> {
+    let tick = [Request::Node(NodeVerb::Tick)];
+    let answer = session.call(&space(), &tick).await;
+    let answer = answer.map_err(|error| error.reason)?;
+    match (answer.standing, answer.replies.into_iter().next()) {
+        (Some(standing), _) => Ok(standing.state),
+        (None, Some(Err(reason))) => Err(reason),
+        (None, other) => panic!("it does not say where it stands: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough() {
+    let fixture = Fixture::new().await;
+    let url = user(&fixture, "lock", &RIGHTS);
+    let errors = everything(&url).await;
+    assert!(errors.is_empty(), "{errors:?}");
+
+    fixture.command(&["FLUSHALL"]);
+    let builder = Redlock::builder().nodes([url]).namespace("odd");
+    let redlock = builder.build().await.unwrap();
+    redlock.dangerous_bless().await;
+    let guard = redlock.acquire("resource").await.unwrap();
+    guard.extend().await.unwrap();
+    guard.release().await.unwrap();
+    redlock.close().await;
+}
+
+#[tokio::test]
+async fn each_right_is_needed_and_named_when_it_is_missing() {
+    let fixture = Fixture::new().await;
+    for missing in RIGHTS {
+        fixture.command(&["FLUSHALL"]);
+        let rights = RIGHTS.iter().copied().filter(|right| *right != missing);
+        // Connections that are open keep the rights of a user who is changed; so each has a user.
+        let name = missing.trim_start_matches('+');
+        let url = user(&fixture, name, &rights.collect::<Vec<_>>());
+        let errors = everything(&url).await;
+        let spellings = [format!("'{name}'"), format!("({})", name.to_uppercase())];
+        let named = |reason: &Arc<str>| spellings.iter().any(|name| reason.contains(name));
+        assert!(errors.iter().any(named), "without {missing}: {errors:?}");
+        let others: Vec<_> = errors.iter().filter(|reason| !named(reason)).collect();
+        assert!(others.is_empty(), "without {missing}: {others:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_number_takes_one_more() {
+    let fixture = Fixture::new().await;
+    let without = user(&fixture, "without", &RIGHTS) + "/3";
+    let errors = everything(&without).await;
+    let [reason] = &errors[..] else {
+        panic!("{errors:?}");
+    };
+    assert!(reason.contains("'select'"), "{reason}");
+    let with = user(&fixture, "with", &[&RIGHTS[..], &["+select"]].concat()) + "/3";
+    let errors = everything(&with).await;
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[tokio::test]
+async fn verbatim_keys_take_their_patterns() {
+    let fixture = Fixture::new().await;
+    let mut rights = RIGHTS.to_vec();
+    rights.extend(["~resource:*", "~{redlock:verbatim}:*"]);
+    let builder = Redlock::builder().nodes([user(&fixture, "lock", &rights)]);
+    let redlock = builder.verbatim_keys().build().await.unwrap();
+    redlock.dangerous_bless().await;
+    let guard = redlock.acquire("resource:7").await.unwrap();
+    assert!(fixture.exists("resource:7"));
+    guard.release().await.unwrap();
+    redlock.close().await;
+}
+
+#[tokio::test]
+async fn other_keys_are_out_of_reach() {
+    let fixture = Fixture::new().await;
+    let url = user(&fixture, "lock", &RIGHTS);
+    let mut session = connect(&url).await.unwrap();
+    let elsewhere = Request::Lock {
+        verb: acquire(),
+        key: "{even}:lock:a".into(),
+        owner: redlock_core::node::OwnerId::from_random([1; 16]),
+    };
+    let error = session.call(&space(), &[elsewhere]).await.unwrap_err();
+    assert!(error.reason.starts_with("NOPERM "), "{error:?}");
+    assert!(!error.may_have_run && !error.session_lost, "{error:?}");
+}
+
+#[tokio::test]
+async fn the_documentation_names_these_rights() {
+    let mut line = "resetchannels -@all".to_owned();
+    for right in RIGHTS {
+        write!(line, " {right}").unwrap();
+    }
+    let page = include_str!("../../docs/crate.md");
+    assert!(page.contains(&line), "the page does not say: {line}");
+}
