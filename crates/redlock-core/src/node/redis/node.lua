@@ -236,7 +236,8 @@ while ARGV[op] do
     end
     op = op + 4
   else
-    reply = type(refused) == 'string' and refused or 0
+    -- A replica that cannot look at its mark says what it is all the same.
+    reply = verb ~= 'inspect' and type(refused) == 'string' and refused or 0
     if verb == 'survey' and reply == 0 then
       local found = try('HVALS', fence)
       reply, second = failed(found, 'HVALS') or 0, '0'
@@ -247,6 +248,8 @@ while ARGV[op] do
           reply = MISCOUNTED
         end
       end
+      -- No lease has been given such a number, so it says nothing about those that were.
+      if second > GREATEST then reply = 'the fencing counter is beyond its range' end
     elseif verb == 'inspect' and reply == 0 then
       second = ''
       for section in string.gmatch('server replication memory persistence cluster', '%l+') do

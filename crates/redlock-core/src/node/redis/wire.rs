@@ -1,6 +1,10 @@
 //! How calls and answers look on the wire; `node.lua` says what they mean.
 
-use std::{borrow::Cow, sync::LazyLock, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use deadpool_redis::redis::{Cmd, Script, Value};
 use redlock_proto::{Facts, MarkState, NodeTime, NodeVerb, Space, Standing};
@@ -184,9 +188,9 @@ pub(super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
     for request in requests {
         let (first, second) = (values.next()?, values.next()?);
         replies.push(match (text(first), request) {
-            (Ok(error), _) => Err(error.into()),
+            (Ok(failed), _) => Err(explained(&failed)),
             (Err(_), Request::Node(NodeVerb::Inspect)) => {
-                info::facts(&text(second).ok()?).map(Reply::Facts)
+                inspected(&text(second).ok()?, error.as_ref()).map(Reply::Facts)
             }
             (Err(first), _) => Ok(reply(&first, second, request)?),
         });
@@ -451,9 +455,8 @@ mod tests {
         let inspect = [Request::Node(NodeVerb::Inspect)];
         let inspected = |info: &str| {
             let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
-            let zeros = [const { Value::Int(0) }; 3];
-            let values = [vec![text("READONLY no")], zeros.into(), vec![text(info)]];
-            let values = [values.concat(), vec![Value::Int(0)]].concat();
+            let zeros = vec![Value::Int(0); 4];
+            let values = [vec![text("READONLY no")], zeros, vec![text(info)]].concat();
             answer(Value::Array(values), &inspect).unwrap()
         };
         let replica = inspected(info);
