@@ -123,6 +123,8 @@ pub(crate) struct LeaseShared {
 #[derive(Debug)]
 struct Validity {
     deadline: Instant,
+    /// When it ends however often it is extended, if it does.
+    ends: Option<Instant>,
     over: Option<LossReason>,
 }
 
@@ -131,10 +133,12 @@ impl LeaseShared {
         key: ResourceKey,
         clock: Clock,
         deadline: Instant,
+        ends: Option<Instant>,
         token: FencingToken,
     ) -> Self {
         let validity = Mutex::new(Validity {
             deadline,
+            ends,
             over: None,
         });
         Self {
@@ -184,7 +188,10 @@ impl LeaseShared {
         // Nothing panics while the lock is held, and a state is whole at every moment.
         let mut validity = self.validity.lock().unwrap_or_else(PoisonError::into_inner);
         if validity.over.is_none() && self.clock.now() >= validity.deadline {
-            validity.over = Some(LossReason::Expired);
+            validity.over = Some(match validity.ends {
+                Some(ends) if validity.deadline >= ends => LossReason::MaxHold,
+                _ => LossReason::Expired,
+            });
         }
         validity
     }
@@ -200,7 +207,7 @@ mod tests {
         };
         let key = "key".parse().unwrap();
         let token = FencingToken::new(1).unwrap();
-        let shared = LeaseShared::new(key, clock, clock.now() + valid_for, token);
+        let shared = LeaseShared::new(key, clock, clock.now() + valid_for, None, token);
         (Lease::new(Arc::new(shared)), clock)
     }
 

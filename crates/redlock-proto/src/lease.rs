@@ -115,6 +115,11 @@ impl LeaseState {
         }
     }
 
+    /// When the lease ends however often it is extended, if it does.
+    pub const fn ends(&self) -> Option<Instant> {
+        self.ends
+    }
+
     /// Whether the lease was neither lost nor released.
     pub fn is_live(&self) -> bool {
         self.renewal != Renewal::Over
@@ -137,11 +142,7 @@ impl LeaseState {
         // The deadline is looked at first: a client that wakes after a pause is told of the loss
         // before it does anything else.
         if now >= self.deadline {
-            let held_long_enough = self.ends.is_some_and(|ends| now >= ends);
-            return self.lose(match held_long_enough {
-                true => Loss::MaxHold,
-                false => Loss::Expired,
-            });
+            return self.lose(self.loss_at_deadline());
         }
         match self.renewal {
             Renewal::Due(at) if now >= at => {
@@ -178,7 +179,7 @@ impl LeaseState {
 
     /// A view of the lease has seen the deadline pass, and whoever looked acts on it.
     pub fn expire(&mut self) -> Option<LeaseAction> {
-        self.is_live().then(|| self.lose(Loss::Expired))?
+        self.is_live().then(|| self.lose(self.loss_at_deadline()))?
     }
 
     /// The round that [`LeaseAction::Extend`] asks for, with requests sent after `now`.
@@ -281,6 +282,13 @@ impl LeaseState {
         let give_back = give_back.collect();
         self.keys.fill(Presence::No);
         give_back
+    }
+
+    fn loss_at_deadline(&self) -> Loss {
+        match self.ends {
+            Some(ends) if self.deadline >= ends => Loss::MaxHold,
+            _ => Loss::Expired,
+        }
     }
 
     fn lose(&mut self, loss: Loss) -> Option<LeaseAction> {

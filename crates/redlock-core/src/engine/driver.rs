@@ -228,8 +228,9 @@ impl Driver {
                 Effect::Acquired {
                     id,
                     deadline,
+                    ends,
                     tokens,
-                } => self.acquired(id, deadline, tokens),
+                } => self.acquired(id, deadline, ends, tokens),
                 Effect::NotAcquired {
                     id,
                     failure,
@@ -283,14 +284,26 @@ impl Driver {
         });
     }
 
-    fn acquired(&mut self, id: u64, deadline: redlock_proto::Instant, tokens: TokenBlock) {
+    fn acquired(
+        &mut self,
+        id: u64,
+        deadline: redlock_proto::Instant,
+        ends: Option<redlock_proto::Instant>,
+        tokens: TokenBlock,
+    ) {
         let (Some(waiting), Some(engine)) = (self.waiting.remove(&id), self.handles.upgrade())
         else {
             // Nobody is left.
             return self.client.release(id, None, self.now());
         };
         let Waiting { key, terms, answer } = waiting;
-        let shared = Arc::new(LeaseShared::new(key, self.clock, deadline, tokens.first()));
+        let shared = Arc::new(LeaseShared::new(
+            key,
+            self.clock,
+            deadline,
+            ends,
+            tokens.first(),
+        ));
         self.leases.insert(id, Arc::clone(&shared));
         // A caller that has gone away drops the answer, and with it the holding, which releases
         // the lease.

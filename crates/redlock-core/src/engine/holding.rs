@@ -167,7 +167,7 @@ impl Parked {
         }
         self.claimed = true;
         let token = self.tokens.first();
-        let shared = Arc::new(LeaseShared::new(key, clock, self.deadline, token));
+        let shared = Arc::new(LeaseShared::new(key, clock, self.deadline, None, token));
         let engine = self.engine.clone();
         engine.send(Command::Resume {
             lease: self.id,

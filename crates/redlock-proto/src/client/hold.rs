@@ -130,6 +130,7 @@ impl<E: Entropy> Client<E> {
             self.effects.push_back(Effect::Acquired {
                 id,
                 deadline: held.state.deadline(),
+                ends: held.state.ends(),
                 tokens,
             });
         }

@@ -128,6 +128,8 @@ pub enum Effect {
         id: u64,
         /// Up to when it is valid.
         deadline: Instant,
+        /// When it ends however often it is extended, if it does.
+        ends: Option<Instant>,
         /// Its fencing tokens.
         tokens: TokenBlock,
     },
