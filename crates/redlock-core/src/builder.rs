@@ -297,7 +297,7 @@ impl RedlockBuilder {
                 .node_timeout
                 .unwrap_or_else(|| (ttl / 10).clamp(50 * ms, longest)),
             connect_timeout: config.connect_timeout.unwrap_or(Duration::from_secs(1)),
-            retry: RetryPolicy::new(10 * ms, 250 * ms).expect("0 < 10 ms <= 250 ms"),
+            retry: RetryPolicy::new(10 * ms, 100 * ms).expect("0 < 10 ms <= 100 ms"),
             queue: QueueLimits {
                 per_key: self.max_waiters_per_key,
                 total: self.max_waiters,
