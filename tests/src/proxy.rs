@@ -99,13 +99,17 @@ impl Proxy {
 
     /// Keeps back what is requested on the connections that stand now; later connections pass everything on.
     pub fn hold_requests(&self) {
-        let connections = self.state.connections.load(Ordering::SeqCst);
-        self.state.kept_back.send_replace(connections);
+        self.state.kept_back.send_replace(self.connections());
     }
 
     /// Lets through what was kept back, though whoever sent it may have hung up long ago.
     pub fn let_through(&self) {
         self.state.kept_back.send_replace(0);
+    }
+
+    /// How many connections clients have made so far.
+    pub fn connections(&self) -> u64 {
+        self.state.connections.load(Ordering::SeqCst)
     }
 
     /// Connections that are made from now on lead to `server`, as an address that moves after a failover.

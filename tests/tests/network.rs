@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, NodeReport, Redlock, Wait};
-use redlock_tests::{Nodes, Proxies, builder, client, eventually, now};
+use redlock_tests::{Nodes, Proxies, builder, client, eventually, now, voting};
 
 /// So long that no key ends by itself in a test.
 const TTL: Duration = Duration::from_secs(30);
@@ -75,6 +75,47 @@ async fn s28_a_late_request_to_one_node_leaves_no_key_though_the_lease_came_and_
     let look = || nodes.grants(0);
     eventually("the request arrives", LATE * 2, look, |all| *all == 1).await;
     nodes.become_empty(SOON).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s28_a_request_on_a_connection_that_was_given_up_leaves_no_key_when_it_arrives_at_last() {
+    let nodes = Nodes::start(3);
+    let (proxies, redlock) = behind_proxies(&nodes).await;
+    let (late, asked) = (&proxies.0[0], || nodes.calls(0, "mget"));
+    for round in 1..=3 {
+        let (connections, before) = (late.connections(), asked());
+        late.hold_requests();
+        let guard = redlock.try_acquire("a").await.unwrap();
+        // The client gives the connection up and makes another.
+        let made = || late.connections();
+        eventually("another connection", SOON * 4, made, |made| {
+            *made > connections
+        })
+        .await;
+        voting(&redlock, 3, SOON).await;
+        assert_eq!(asked(), before, "the request has not arrived");
+        // Over the new connection, where it cannot be behind the request.
+        guard.release().await.unwrap();
+        eventually(
+            "the owner is buried",
+            SOON,
+            || tombs(&nodes),
+            |tombs| *tombs == round,
+        )
+        .await;
+
+        let before = asked();
+        late.let_through();
+        eventually("the request arrives", SOON, asked, |asked| *asked > before).await;
+        assert_eq!(nodes.pttl(0, "{redlock}:lock:a"), None);
+        nodes.become_empty(SOON).await;
+    }
+}
+
+/// The owners that are buried on the first node.
+fn tombs(nodes: &Nodes) -> usize {
+    let tombs = nodes[0].command(&["KEYS", "*:tomb:*"]).unwrap();
+    tombs.as_array().map_or(0, <[_]>::len)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
