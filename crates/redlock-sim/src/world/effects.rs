@@ -58,6 +58,7 @@ impl World {
                 id,
                 deadline,
                 tokens,
+                ..
             } => {
                 self.on_acquired(client, id, deadline, tokens);
             }
