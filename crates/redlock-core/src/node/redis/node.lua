@@ -1,12 +1,13 @@
 -- What a node does for one call: a list of operations, in order and in one atomic step.
 --
--- KEYS[1], KEYS[2]   the node's mark and its fencing counters in this namespace
--- KEYS[3..]          the keys of the operations, in order: the lock key, and for acquire, heal and bury
+-- KEYS[1]            the node's mark in this namespace
+-- KEYS[2..]          the keys of the operations, in order: the lock key, and for acquire, heal and bury
 --                    the owner's tomb after it
+-- the last key       the fencing counters in this namespace
 -- ARGV[1]            the namespace's policy; empty if keys are only let go, for which nobody looks at the mark
 -- ARGV[2]            the quarantine's length and step in milliseconds, and 1 if a node that still has its data
 --                    may vote after a restart
--- ARGV[3]            1 if a key or a counter occurs twice
+-- ARGV[3]            what occurs twice: `keys`, `counters`, `both` or nothing
 -- ARGV[4], ARGV[5..] how many counters are needed, and which: `floor`, and then the shard of each acquire,
 --                    write_back and heal, in order
 -- then, for each operation, its verb and
@@ -30,13 +31,13 @@
 -- ends its own operation only, so that one bad key cannot hide what became of the others, and nothing is
 -- raised after the first write: a call that fails as a whole has done nothing.
 -- A key is never created by an extension, and never changed without comparing its owner. What is granted is
--- counted before: a counter that is too high does no harm.
+-- counted before it is written: a counter that is too high does no harm.
 -- Letting a key go needs nothing but its owner: neither the mark nor memory nor a vote.
 --
 -- Counters are strings of 16 digits, which compare as they are. Where one must be calculated, doubles are exact
 -- below 2^53, but tostring() and `..` lose digits above 10^14.
 local KEYS, ARGV, try = KEYS, ARGV, redis.pcall
-local mark, fence, policy = KEYS[1], KEYS[2], ARGV[1]
+local mark, fence, policy = KEYS[1], KEYS[#KEYS], ARGV[1]
 local GREATEST = '9007199253692416' -- 2^53 - 2^20
 -- A value as long as this makes the server find counters by their hash, and not by going through all of them.
 local LAYOUT = '.................................................................'
@@ -48,16 +49,16 @@ local function failed(result, command)
   return type(result) == 'table' and result.err and result.err .. ' (' .. command .. ')'
 end
 
--- The owner of each key, by its place in KEYS. The counters' key is no string, so it has none.
-local owners = try('MGET', unpack(KEYS))
+-- The owner of each key, by its place in KEYS; the first is the mark.
+local owners = try('MGET', unpack(KEYS, 1, #KEYS - 1))
 if owners.err then return {err = failed(owners, 'MGET')} end
 
 -- The counters by their place, the first of which is the floor of the others.
 local needed = tonumber(ARGV[4])
-local counters, uncounted = {}, nil
+local counters, uncounted
 if needed > 0 then
   counters = try('HMGET', fence, unpack(ARGV, 5, 4 + needed))
-  uncounted = failed(counters, 'HMGET')
+  uncounted = counters.err and failed(counters, 'HMGET')
   if not uncounted then
     local floor = counters[1] or '0000000000000000'
     for place = 1, needed do
@@ -70,40 +71,41 @@ end
 
 -- What occurs twice stands for its first place.
 local key_place, counter_place
-if ARGV[3] == '1' then
-  local seen
-  seen, key_place = {}, {}
-  for place = 3, #KEYS do
-    seen[KEYS[place]] = seen[KEYS[place]] or place
-    key_place[place] = seen[KEYS[place]]
+if ARGV[3] ~= '' then
+  local function first_places(list, from, to)
+    local seen, places = {}, {}
+    for at = from, to do
+      seen[list[at]] = seen[list[at]] or #places + 1
+      places[#places + 1] = seen[list[at]]
+    end
+    return places
   end
-  seen, counter_place = {}, {}
-  for place = 1, needed do
-    local name = ARGV[4 + place]
-    seen[name] = seen[name] or place
-    counter_place[place] = seen[name]
-  end
+  if ARGV[3] ~= 'counters' then key_place = first_places(KEYS, 1, #KEYS) end
+  if ARGV[3] ~= 'keys' then counter_place = first_places(ARGV, 5, 4 + needed) end
 end
 
 -- Where the node stands.
 local state, detail, micros, since, run, refused = -1, 0, 0, 0, nil, nil
 if policy ~= '' then
-  local info, time = try('INFO', 'server'), try('TIME')
-  refused = failed(info, 'INFO') or failed(time, 'TIME')
+  local info = try('INFO', 'server')
+  refused = type(info) == 'table' and failed(info, 'INFO')
   if not refused then
-    -- Looking for the name first is four times as fast as a pattern.
-    run = string.match(info, '^run_id:(%x+)', string.find(info, 'run_id:', 1, true)) or ''
-    micros = time[1] * 1000000 + time[2]
+    -- Looking for a pattern in all of it would take longer than all the rest of the call.
+    local at = string.find(info, 'run_id:', 1, true) or 1
+    run = string.sub(info, at + 7, string.find(info, '\r', at, true) - 1)
+    -- As the server read its clock when the call began.
+    at = string.find(info, 'server_time_usec:', at, true) or 1
+    micros = tonumber(string.sub(info, at + 17, string.find(info, '\r', at, true) - 1))
     local found, voting = owners[1], 'voting ' .. run .. ' ' .. policy
-    if found == voting then
+    if found == voting and micros then
       state = 1
     else
       local length, step, trusts = string.match(ARGV[2], '^(%d+) (%d+) (%d)$')
       local word, its_run, its_policy, rest = string.match(found or '', '^(%l+) (%x+) (%S+)(.*)$')
       local began, aged, last = string.match(rest or '', '^ (%d+) (%d+) (%d+)$')
-      local now, text = math.floor(micros / 1000), nil
-      if run == '' then
-        refused = 'INFO does not say run_id'
+      local now, text = math.floor((micros or 0) / 1000), nil
+      if not (micros and string.find(run, '^%x+$')) then
+        refused = 'INFO does not say run_id and server_time_usec'
       elseif found and not (word == 'voting' and rest == '' or word == 'quarantined' and began) then
         refused = DAMAGED
       elseif found and its_policy ~= policy then
@@ -132,119 +134,92 @@ if policy ~= '' then
   if type(refused) == 'string' then state, detail, micros, since = refused, 0, 0, 0 end
 end
 
-local function held(key)
-  local remaining = try('PTTL', key)
-  -- A key in its last millisecond is still another's.
-  return failed(remaining, 'PTTL') or (remaining == 0 and 1) or remaining
-end
-
--- Raises a counter to what is at least granted; what is wrong, if it cannot.
-local function count(place, counter)
-  if uncounted then return uncounted end
-  if #counter > 16 or counter > GREATEST then return 'the fencing counter is beyond its range' end
-  if counter > counters[place] then
-    local set = try('HSET', fence, ARGV[4 + place], counter)
-    if type(set) == 'table' then return failed(set, 'HSET') end
-    counters[place] = counter
-  end
-end
-
 local replies = {state, detail, micros, since}
-local reply_at, op, next_key, next_counter = 5, 5 + needed, 3, 1
+local reply_at, op, next_key, next_counter = 5, 5 + needed, 2, 1
 while ARGV[op] do
   local verb, owner, ttl, key = ARGV[op], ARGV[op + 1], ARGV[op + 2], KEYS[next_key]
   local place, tomb = next_key, next_key + 1
   if key_place then place, tomb = key_place[place], key_place[tomb] end
   local found = owners[place]
-  local reply, second, takes, token = 0, 0, false, nil
+
+  -- Decided first: the reply if there is nothing to do, or else what to count and what to do with the key.
+  local reply, second, command, counter_at, counter, token = nil, 0, nil, nil, nil, nil
   if verb == 'acquire' then
     next_counter = next_counter + 1
-    local counter_at = counter_place and counter_place[next_counter] or next_counter
+    counter_at = counter_place and counter_place[next_counter] or next_counter
     second = counters[counter_at] or 0
     if refused then
       reply = refused
     elseif owners[tomb] then
       reply = -3
-    elseif found and not uncounted then
-      reply = held(key)
+    elseif uncounted then
+      reply = uncounted
+    elseif found then
+      command = 'PTTL'
     else
-      local first, last = ARGV[op + 3], ARGV[op + 4]
-      if #last <= 16 and not uncounted and first <= second then
-        local reserved = last - first
-        first = string.format('%016.0f', second + 1)
-        last = string.format('%016.0f', first + reserved)
+      command, token, counter = 'SET', ARGV[op + 3], ARGV[op + 4]
+      if #counter <= 16 and token <= second then
+        local reserved = counter - token
+        token = string.format('%016.0f', second + 1)
+        counter = string.format('%016.0f', token + reserved)
       end
-      reply = count(counter_at, last)
-      takes, token = not reply, first
     end
     op, next_key = op + 5, next_key + 2
   elseif verb == 'release' or verb == 'bury' then
     if not found then
       reply = -2
-    elseif found ~= owner then
-      reply = held(key)
+    elseif found == owner then
+      command = 'DEL'
     else
-      reply = failed(try('DEL', key), 'DEL') or 0
-      if reply == 0 then owners[place] = false end
+      command = 'PTTL'
     end
-    op, next_key = op + 2, next_key + 1
-    if verb == 'bury' then
-      -- The key was let go even if there is no memory for the tomb.
-      reply = failed(try('SET', KEYS[tomb], owner, 'PX', ttl), 'SET') or reply
-      owners[tomb] = owner
-      op, next_key = op + 1, next_key + 1
+    if verb == 'release' then
+      op, next_key = op + 2, next_key + 1
+    else
+      op, next_key = op + 3, next_key + 2
     end
   elseif verb == 'extend' or verb == 'write_back' or verb == 'heal' then
-    local heals, counter_at = verb == 'heal', nil
     if verb ~= 'extend' then
       next_counter = next_counter + 1
       counter_at = counter_place and counter_place[next_counter] or next_counter
+      counter = ARGV[op + 3]
     end
     if refused then
       reply = refused
-    elseif heals and owners[tomb] then
+    elseif verb == 'heal' and owners[tomb] then
       reply = -3
-    elseif not found and not heals then
-      reply = -2
-    elseif found and found ~= owner then
-      reply = held(key)
+    elseif found == owner then
+      command = 'PEXPIRE'
+    elseif found then
+      command, counter = 'PTTL', nil
+    elseif verb == 'heal' then
+      command = 'SET'
     else
-      reply = counter_at and count(counter_at, ARGV[op + 3])
-      if not reply and found then
-        local set = try('PEXPIRE', key, ttl)
-        reply = set == 1 and 0 or failed(set, 'PEXPIRE') or -2
-      end
-      takes = not reply
+      reply = -2
     end
-    op, next_key = op + (counter_at and 4 or 3), next_key + (heals and 2 or 1)
+    op = op + (verb == 'extend' and 3 or 4)
+    next_key = next_key + (verb == 'heal' and 2 or 1)
   elseif verb == 'open' then
     if refused then
       reply = refused
-    elseif string.format('%.0f', since) ~= ARGV[op + 2]
-      or not (state == 2 or (state == 0 and ARGV[op + 3] == '1')) then
+    elseif string.format('%.0f', since) ~= ARGV[op + 2] then
       reply = -2
+    elseif state == 2 or (state == 0 and ARGV[op + 3] == '1') then
+      counter_at, counter = 1, ARGV[op + 1]
     else
-      reply = count(1, ARGV[op + 1])
-      if not reply then
-        for at = 2, needed do
-          if counters[at] < counters[1] then counters[at] = counters[1] end
-        end
-        reply = failed(try('HSET', fence, 'layout', LAYOUT), 'HSET')
-          or failed(try('SET', mark, 'voting ' .. run .. ' ' .. policy), 'SET')
-          or 0
-      end
+      reply = -2
     end
     op = op + 4
   else
     -- A replica that cannot look at its mark says what it is all the same.
     reply = verb ~= 'inspect' and type(refused) == 'string' and refused or 0
     if verb == 'survey' and reply == 0 then
-      local found = try('HVALS', fence)
-      reply, second = failed(found, 'HVALS') or 0, '0'
-      for _, counter in ipairs(found) do
-        if #counter == 16 then
-          second = counter > second and counter or second
-        elseif counter ~= LAYOUT then
+      local all = try('HVALS', fence)
+      reply, second = failed(all, 'HVALS') or 0, '0'
+      for _, stored in ipairs(all) do
+        if #stored == 16 then
+          second = stored > second and stored or second
+        elseif stored ~= LAYOUT then
           reply = MISCOUNTED
         end
       end
@@ -260,12 +235,55 @@ while ARGV[op] do
     end
     op = op + 1
   end
-  if takes then
-    -- A key of another type has no owner that could be compared.
-    local set = try('SET', key, owner, 'NX', 'PX', ttl)
-    reply = failed(set, 'SET') or (set and 0) or held(key)
-    if reply == 0 then owners[place], second = owner, token or second end
+
+  if counter and not reply then
+    if uncounted then
+      reply = uncounted
+    elseif #counter > 16 or counter > GREATEST then
+      reply = 'the fencing counter is beyond its range'
+    elseif counter > counters[counter_at] then
+      local set = try('HSET', fence, ARGV[4 + counter_at], counter)
+      if type(set) == 'table' then reply = failed(set, 'HSET') else counters[counter_at] = counter end
+    end
   end
+
+  if reply then
+    command = nil
+  elseif command == 'SET' then
+    local set = try('SET', key, owner, 'NX', 'PX', ttl)
+    if not set then
+      -- A key of another type has no owner that could be compared.
+      command = 'PTTL'
+    elseif set.err then
+      reply = failed(set, 'SET')
+    else
+      reply, second, owners[place] = 0, token or second, owner
+    end
+  elseif command == 'PEXPIRE' then
+    local set = try('PEXPIRE', key, ttl)
+    reply = set == 1 and 0 or failed(set, 'PEXPIRE') or -2
+  elseif command == 'DEL' then
+    reply = failed(try('DEL', key), 'DEL') or 0
+    if reply == 0 then owners[place] = false end
+  elseif verb == 'open' then
+    for at = 2, needed do
+      if counters[at] < counters[1] then counters[at] = counters[1] end
+    end
+    reply = failed(try('HSET', fence, 'layout', LAYOUT), 'HSET')
+      or failed(try('SET', mark, 'voting ' .. run .. ' ' .. policy), 'SET')
+      or 0
+  end
+  if command == 'PTTL' then
+    local remaining = try('PTTL', key)
+    -- A key in its last millisecond is still another's.
+    reply = failed(remaining, 'PTTL') or (remaining == 0 and 1) or remaining
+  end
+  if verb == 'bury' then
+    -- The key was let go even if there is no memory for the tomb.
+    reply = failed(try('SET', KEYS[tomb], owner, 'PX', ttl), 'SET') or reply
+    owners[tomb] = owner
+  end
+
   replies[reply_at], replies[reply_at + 1] = reply, second
   reply_at = reply_at + 2
 end

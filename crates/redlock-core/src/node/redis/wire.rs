@@ -38,10 +38,11 @@ impl NodeScript {
             false => cmd.arg("EVAL").arg(TEXT),
         };
         cmd.arg(2 + keys.len());
-        cmd.arg(space.mark().as_str()).arg(space.fence().as_str());
+        cmd.arg(space.mark().as_str());
         for key in &keys {
             cmd.arg(&**key);
         }
+        cmd.arg(space.fence().as_str());
         let quarantine = space.quarantine();
         match !requests.is_empty() && requests.iter().all(Request::is_release) {
             true => cmd.arg("").arg(""),
@@ -52,7 +53,12 @@ impl NodeScript {
                     .arg(format!("{length} {step} {trusts}"))
             }
         };
-        cmd.arg(u8::from(has_twins(&keys) || has_twins(&counters)));
+        cmd.arg(match (has_twins(&keys), has_twins(&counters)) {
+            (true, true) => "both",
+            (true, false) => "keys",
+            (false, true) => "counters",
+            (false, false) => "",
+        });
         match counters.is_empty() && !requests.iter().any(is_opening) {
             true => cmd.arg(0),
             false => cmd.arg(1 + counters.len()).arg("floor"),
@@ -356,13 +362,13 @@ mod tests {
         let expected = [
             "5",
             "{t}:mark",
-            "{t}:fence",
             "a",
             &tomb,
             "b",
+            "{t}:fence",
             "30000",
             "32480 937 0",
-            "0",
+            "",
             "2",
             "floor",
             &shard,
@@ -382,19 +388,24 @@ mod tests {
     #[test]
     fn what_occurs_twice_is_said() {
         let ttl = Duration::from_secs(1);
-        let release = |key| lock(Verb::Release { ttl }, key);
+        let extend = |key, counter: &str| {
+            let write_back = Some((Shard::of(&counter.into()), 1));
+            lock(Verb::Extend { ttl, write_back }, key)
+        };
         let said = |requests: &[Request]| {
             let packed = SCRIPT.call(&space(), requests, true).get_packed_command();
             let packed = String::from_utf8(packed).unwrap();
-            // Behind the two that say nothing, since only releases are asked for.
-            packed.contains("$0\r\n\r\n$0\r\n\r\n$1\r\n1\r\n")
+            let (_, behind) = packed.split_once("\r\n32480 937 0\r\n$").unwrap();
+            behind.split("\r\n").nth(1).unwrap().to_owned()
         };
-        assert!(said(&[release("a"), release("b"), release("a")]));
-        assert!(!said(&[release("a"), release("b")]));
-        assert!(said(&[
-            lock(Verb::Bury { ttl }, "a"),
-            lock(Verb::Bury { ttl }, "b")
-        ]));
+        assert_eq!(said(&[extend("a", "x"), extend("b", "y")]), "");
+        assert_eq!(said(&[extend("a", "x"), extend("a", "y")]), "keys");
+        assert_eq!(said(&[extend("a", "x"), extend("b", "x")]), "counters");
+        assert_eq!(said(&[extend("a", "x"), extend("a", "x")]), "both");
+        // The tomb is the same.
+        let buries = ["a", "b"].map(|key| lock(Verb::Bury { ttl }, key));
+        let tick = Request::Node(NodeVerb::Tick);
+        assert_eq!(said(&[&buries[..], &[tick]].concat()), "keys");
     }
 
     fn one(state: i64, first: i64, second: i64) -> Value {
