@@ -1,5 +1,6 @@
 //! The project's own commands: `cargo xtask <verb>`.
 
+mod bench;
 mod ci;
 mod mutants;
 mod server;
@@ -17,6 +18,10 @@ fn main() -> ExitCode {
     let outcome = match (verb.as_deref(), rest.is_empty()) {
         (Some("test"), _) => test::run(&rest),
         (Some("ci"), true) => ci::run(),
+        (Some("bench"), _) => match &*rest {
+            [name] => bench::run(&name.to_string_lossy()),
+            _ => return usage(),
+        },
         (Some("mutants"), _) => {
             let names: Vec<_> = rest
                 .iter()
@@ -28,10 +33,7 @@ fn main() -> ExitCode {
             eprint!("{USAGE}");
             Ok(())
         }
-        _ => {
-            eprint!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        _ => return usage(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -40,6 +42,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    eprint!("{USAGE}");
+    ExitCode::from(2)
 }
 
 const USAGE: &str = "\
@@ -51,4 +58,5 @@ usage: cargo xtask <verb>
                     documentation, dependencies, tests
   mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the
                     suite catches each; NAMES are parts of their names
+  bench script      what the script that nodes run costs them, against its goals
 ";

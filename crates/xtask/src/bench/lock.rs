@@ -1,0 +1,54 @@
+//! Locks that nobody has had before.
+
+use std::time::Duration;
+
+use redlock_core::node::{NodeKey, OwnerId, Request, Shard, Verb};
+
+/// A lock with a name and an owner of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lock(u64);
+
+impl Lock {
+    /// The next locks after so many.
+    pub(super) fn next(used: &mut u64, count: usize) -> Vec<Self> {
+        let first = *used;
+        *used += count as u64;
+        (first..*used).map(Self).collect()
+    }
+
+    pub(super) fn key(self) -> String {
+        format!("{{bench}}:lock:order:{}", self.0)
+    }
+
+    pub(super) fn owner(self) -> OwnerId {
+        // Spread as random numbers are.
+        let spread = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+        OwnerId::from_random(u128::from(self.0).wrapping_mul(spread).to_be_bytes())
+    }
+
+    pub(super) fn acquire(self) -> Request {
+        let key = NodeKey::from(self.key());
+        let verb = Verb::Acquire {
+            ttl: TTL,
+            shard: Shard::of(&key),
+            // Greater than every counter, as the time of day is, and sixteen tokens, as by default.
+            proposal: 1_795_177_631_000_000 + 100 * self.0,
+            block: 16,
+        };
+        self.request(verb)
+    }
+
+    pub(super) fn release(self) -> Request {
+        self.request(Verb::Release { ttl: TTL })
+    }
+
+    fn request(self, verb: Verb) -> Request {
+        Request::Lock {
+            verb,
+            key: self.key().into(),
+            owner: self.owner(),
+        }
+    }
+}
+
+const TTL: Duration = Duration::from_secs(30);

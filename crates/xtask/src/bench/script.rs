@@ -1,0 +1,168 @@
+//! `cargo xtask bench script`: what the client's script costs a server, against the least that a lock can cost.
+
+use redlock_core::node::{Reply, Request};
+
+use super::{lock::Lock, site::Site, table::Table};
+use crate::step::Failed;
+
+/// Measures, prints the table, and fails if a goal is missed.
+pub(super) fn run() -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed(format!("bench: {error}")))?;
+    let table = runtime.block_on(measure())?;
+    eprintln!("\nwhat an operation costs a server, by its own count; medians of {ROUNDS} rounds\n");
+    eprintln!("{}", table.text());
+    table.verdict()
+}
+
+async fn measure() -> Result<Table, Failed> {
+    let mut table = Table::new([
+        ("SET NX PX in a script of one line", 0, None),
+        ("an acquire alone", 0, Some(5.0)),
+        ("one of 16 acquires in a call", 0, Some(1.6)),
+        ("SET NX PX, and a script that compares and deletes", 3, None),
+        ("an acquire and its release, each alone", 3, None),
+        ("both, in calls of 8 releases and 8 acquires", 3, None),
+    ]);
+    let mut bench = Bench::start().await?;
+    // Until every counter is there, as in a namespace that has been used for some time.
+    for _ in 0..WARM_UP {
+        bench.shared().await?;
+    }
+    for _ in 0..ROUNDS {
+        let bare = bench.bare().await?;
+        let (acquire, release) = bench.alone().await?;
+        let (shared, mixed) = bench.shared().await?;
+        let raw = bench.raw().await?;
+        table.add([bare, acquire, shared, raw, acquire + release, mixed]);
+    }
+    Ok(table)
+}
+
+/// What is measured in a round; nothing that a round takes stays.
+struct Bench {
+    site: Site,
+    /// The hashes of the scripts that are compared with the client's.
+    set: String,
+    compare_and_delete: String,
+    /// How many locks there were.
+    used: u64,
+}
+
+impl Bench {
+    async fn start() -> Result<Self, Failed> {
+        let site = Site::start().await?;
+        Ok(Self {
+            set: site.load(SET)?,
+            compare_and_delete: site.load(COMPARE_AND_DELETE)?,
+            site,
+            used: 0,
+        })
+    }
+
+    /// A key that is set in a script.
+    async fn bare(&mut self) -> Result<f64, Failed> {
+        let locks = Lock::next(&mut self.used, ALONE);
+        let set = |key: &str, owner: &str| {
+            let command = ["EVALSHA", &self.set, "1", key, owner, "30000"];
+            self.site.command(&command)
+        };
+        let bare = self.plain("evalsha", &locks, set).await?;
+        self.delete(&locks).await?;
+        Ok(bare)
+    }
+
+    /// A key that is set by a command and deleted in a script: what a plain client does.
+    async fn raw(&mut self) -> Result<f64, Failed> {
+        let locks = Lock::next(&mut self.used, ALONE);
+        let set = |key: &str, owner: &str| {
+            let command = ["SET", key, owner, "NX", "PX", "30000"];
+            self.site.command(&command)
+        };
+        let set = self.plain("set", &locks, set).await?;
+        Ok(set + self.delete(&locks).await?)
+    }
+
+    async fn delete(&self, locks: &[Lock]) -> Result<f64, Failed> {
+        let delete = |key: &str, owner: &str| {
+            let command = ["EVALSHA", &self.compare_and_delete, "1", key, owner];
+            self.site.command(&command)
+        };
+        self.plain("evalsha", locks, delete).await
+    }
+
+    async fn plain<F, T, E>(
+        &self,
+        name: &str,
+        locks: &[Lock],
+        command: impl Fn(&str, &str) -> F,
+    ) -> Result<f64, Failed>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: std::fmt::Display,
+    {
+        let command = |lock: &Lock| command(&lock.key(), &lock.owner().to_wire());
+        let commands = locks.iter().map(command).collect();
+        Ok(self.site.cost(name, commands).await?.0)
+    }
+
+    /// An acquire and a release, each in a call of its own.
+    async fn alone(&mut self) -> Result<(f64, f64), Failed> {
+        let locks = Lock::next(&mut self.used, ALONE);
+        let acquires = locks.iter().map(|lock| vec![lock.acquire()]);
+        let acquire = self.calls(acquires.collect()).await?;
+        let releases = locks.iter().map(|lock| vec![lock.release()]);
+        Ok((acquire, self.calls(releases.collect()).await?))
+    }
+
+    /// One of the acquires that share a call, and an acquire and a release that share one with others.
+    async fn shared(&mut self) -> Result<(f64, f64), Failed> {
+        let old = Lock::next(&mut self.used, CALLS * SHARED);
+        let new = Lock::next(&mut self.used, CALLS * SHARED);
+        let all = |locks: &[Lock], request: fn(Lock) -> Request| {
+            let calls = locks.chunks(SHARED);
+            let calls = calls.map(|locks| locks.iter().copied().map(request).collect());
+            calls.collect::<Vec<Vec<_>>>()
+        };
+        let acquires = self.calls(all(&old, Lock::acquire)).await?;
+        // Each call lets some go that were taken before it, and takes as many.
+        let pairs = SHARED / 2;
+        let both = old.chunks(pairs).zip(new.chunks(pairs)).map(|(old, new)| {
+            let releases = old.iter().map(|lock| lock.release());
+            releases.chain(new.iter().map(|lock| lock.acquire()))
+        });
+        let mixed = self.calls(both.map(Iterator::collect).collect()).await?;
+        self.calls(all(&new, Lock::release)).await?;
+        Ok((acquires / SHARED as f64, mixed / pairs as f64))
+    }
+
+    /// What each of these calls costs; every request of theirs must be granted.
+    async fn calls(&mut self, calls: Vec<Vec<Request>>) -> Result<f64, Failed> {
+        let sent = calls.iter().map(|requests| {
+            let call = self.site.call(requests);
+            async move { call.await.map_err(|error| error.reason) }
+        });
+        let sent = sent.collect();
+        let (cost, answers) = self.site.cost("evalsha", sent).await?;
+        let mut replies = answers.iter().flat_map(|answer| &answer.replies);
+        match replies.find(|reply| !matches!(reply, Ok(Reply::Taken { .. } | Reply::Done))) {
+            None => Ok(cost),
+            Some(other) => Err(Failed(format!("bench: it should be granted: {other:?}"))),
+        }
+    }
+}
+
+const SET: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])";
+
+const COMPARE_AND_DELETE: &str =
+    "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0";
+
+const ROUNDS: usize = 151;
+const WARM_UP: usize = 10;
+/// How many calls of one operation are made in a row.
+const ALONE: usize = 64;
+/// How many calls of several operations are made in a row, and of how many.
+const CALLS: usize = 16;
+const SHARED: usize = 16;

@@ -1,0 +1,150 @@
+//! A server that counts the time it spends, and two ways to ask it.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use deadpool_redis::redis::{
+    AsyncConnectionConfig, Client, RedisFuture, Value, aio::MultiplexedConnection, cmd,
+};
+use futures_util::future::{join, join_all};
+use redlock_core::node::{
+    Answer, Answers, MarkState, Node, NodeVerb, Quarantine, RedisNode, Request, Session, Space,
+};
+use redlock_sandbox::{Server, ServerOptions};
+use tokio::time::sleep;
+
+use crate::{server, step::Failed};
+
+/// A server that votes, with a session of the client's and a plain connection.
+pub(super) struct Site {
+    server: Server,
+    space: Arc<Space>,
+    session: Box<dyn Session>,
+    plain: MultiplexedConnection,
+}
+
+impl Site {
+    pub(super) async fn start() -> Result<Self, Failed> {
+        let binary = server::ensure()?;
+        let server = Server::start(&binary, ServerOptions::default()).map_err(failed)?;
+        let node = RedisNode::at(&server.url()).map_err(failed)?;
+        let session = node.connect().await.map_err(failed)?;
+        let plain = Client::open(server.url()).map_err(failed)?;
+        // A machine that is busy may keep a server from answering for longer than any limit.
+        let patient = AsyncConnectionConfig::new().set_response_timeout(None);
+        let plain = plain
+            .get_multiplexed_async_connection_with_config(&patient)
+            .await;
+        let quarantine = Quarantine::new(Duration::from_secs(30), 0.01);
+        let mut site = Self {
+            server,
+            space: Arc::new(Space::new("{bench}", quarantine)),
+            session,
+            plain: plain.map_err(failed)?,
+        };
+        site.vouch().await?;
+        Ok(site)
+    }
+
+    /// One call of the client's script, which is sent when it is polled.
+    pub(super) fn call(&mut self, requests: &[Request]) -> impl Future<Output = Answers> + use<> {
+        self.session.call(&self.space, requests)
+    }
+
+    /// Another command, which is sent when it is polled.
+    pub(super) fn command(&self, words: &[&str]) -> RedisFuture<'static, Value> {
+        let mut command = cmd(words[0]);
+        command.arg(&words[1..]);
+        let mut connection = self.plain.clone();
+        Box::pin(async move { command.query_async(&mut connection).await })
+    }
+
+    /// Hands a script over; the hash to call it by.
+    pub(super) fn load(&self, script: &str) -> Result<String, Failed> {
+        let hash = self.server.command(&["SCRIPT", "LOAD", script]);
+        let hash = hash.map_err(failed)?;
+        Ok(hash.as_text().unwrap_or_default().to_owned())
+    }
+
+    /// The microseconds that the server spends on each of these calls, which are all of one command.
+    pub(super) async fn cost<T, E: fmt::Display>(
+        &self,
+        command: &str,
+        calls: Vec<impl Future<Output = Result<T, E>>>,
+    ) -> Result<(f64, Vec<T>), Failed> {
+        let count = calls.len();
+        self.server
+            .command(&["CONFIG", "RESETSTAT"])
+            .map_err(failed)?;
+        // It runs them in a row, whatever pace they were sent at: it is frozen until all have arrived.
+        self.server.freeze().map_err(failed)?;
+        let thaw = async {
+            sleep(ARRIVAL).await;
+            self.server.thaw()
+        };
+        let (answers, thawed) = join(join_all(calls), thaw).await;
+        thawed.map_err(failed)?;
+        let answers: Result<Vec<T>, E> = answers.into_iter().collect();
+        let answers = answers.map_err(failed)?;
+        let info = self.server.command(&["INFO", "commandstats"]);
+        let info = info.map_err(failed)?;
+        let info = info.as_text().unwrap_or_default();
+        match spent(info, command) {
+            Some((calls, micros)) if calls == count => Ok((micros / calls as f64, answers)),
+            _ => Err(Failed(format!(
+                "the server did not count {count} of {command}"
+            ))),
+        }
+    }
+
+    /// Lets the new server vote.
+    async fn vouch(&mut self) -> Result<(), Failed> {
+        let answer = self.call(&[]).await.map_err(|error| failed(error.reason))?;
+        let state = answer.standing.map(|standing| standing.state);
+        let Some(MarkState::Quarantined { since, .. }) = state else {
+            return Err(Failed(format!("a new server is {state:?}")));
+        };
+        let open = Request::Node(NodeVerb::Open {
+            floor: 0,
+            since,
+            bless: true,
+        });
+        let answer: Answer = self
+            .call(&[open])
+            .await
+            .map_err(|error| failed(error.reason))?;
+        match answer.replies.into_iter().next() {
+            Some(Ok(_)) => Ok(()),
+            other => Err(Failed(format!("the server is not blessed: {other:?}"))),
+        }
+    }
+}
+
+/// How often a command was called, and the microseconds that took.
+fn spent(info: &str, command: &str) -> Option<(usize, f64)> {
+    let name = format!("cmdstat_{command}:");
+    let line = info.lines().find_map(|line| line.strip_prefix(&name))?;
+    let field = |name: &str| line.split(',').find_map(|field| field.strip_prefix(name));
+    let calls = field("calls=")?.parse().ok()?;
+    let micros = field("usec=")?.parse().ok()?;
+    Some((calls, micros))
+}
+
+fn failed(error: impl fmt::Display) -> Failed {
+    Failed(format!("bench: {error}"))
+}
+
+/// How long the calls of a sample take to arrive at most.
+const ARRIVAL: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_counted_is_read() {
+        let info = "# Commandstats\r\ncmdstat_eval:calls=1,usec=9,usec_per_call=9.00\r\n\
+            cmdstat_evalsha:calls=64,usec=256,usec_per_call=4.00,rejected_calls=0\r\n";
+        assert_eq!(spent(info, "evalsha"), Some((64, 256.0)));
+        assert_eq!(spent(info, "set"), None);
+    }
+}
