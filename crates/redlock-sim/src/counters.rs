@@ -63,8 +63,8 @@ counters! {
     tombs: "tombstones that did their work",
     /// Quarantines that ended because the floor of the counters was known.
     seedings: "quarantines ended by seeding",
-    /// Floors for which the wall clock had to stand in.
-    degraded: "floors from the wall clock",
+    /// Those of them for which the wall clock stood in for the floor.
+    degraded: "of which with the wall clock for a floor",
     /// Quarantines that ended because an operator vouched for the node.
     blessings: "quarantines ended by blessing",
     /// Grants that were no votes, because of a quarantine.

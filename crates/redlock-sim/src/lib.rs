@@ -38,6 +38,7 @@
 //! | nobody acquires a key that nothing keeps them from | [`Violation::Starved`] |
 //! | a client that was closed believes that something is under way | [`Violation::Leak`] |
 //! | attempts follow each other without a pause | [`Violation::Spins`] |
+//! | so much happens that the world does not end | [`Violation::Endless`] |
 //! | a client or a node panics | [`Violation::Panics`] |
 
 mod campaign;

@@ -157,7 +157,7 @@ impl Setup {
                 true => Storm::of_losses(plan, random),
                 false => Storm::draw(plan, random),
             },
-            think: random.pick(&[10 * MS, 50 * MS, 200 * MS]),
+            think: random.pick(&[5 * MS, 30 * MS, 150 * MS]),
             horizon: 2 * SECOND + 3 * max_ttl / 2,
         }
     }

@@ -141,6 +141,8 @@ pub enum Violation {
         /// The one who waits.
         waiter: u64,
     },
+    /// So much happened that a world did not come to its end.
+    Endless,
     /// The code under test panicked.
     Panics,
 }
@@ -166,6 +168,7 @@ impl Violation {
             Self::Starved { .. } => "Starved",
             Self::Leak { .. } => "Leak",
             Self::Spins { .. } => "Spins",
+            Self::Endless => "Endless",
             Self::Panics => "Panics",
         }
     }
@@ -262,6 +265,7 @@ impl fmt::Display for Violation {
             Self::Spins { waiter } => {
                 write!(f, "waiter {waiter} is served by attempts without a pause")
             }
+            Self::Endless => f.write_str("so much happens that the world does not end"),
             Self::Panics => f.write_str("a panic"),
         }
     }

@@ -276,7 +276,6 @@ impl World {
             .line(self.now, || format!("client {client} notices: {notice:?}"));
         match notice {
             Notice::FencingDegraded { node } => {
-                self.counters.degraded += 1;
                 self.processes[client].degrades = Some(*node);
             }
             Notice::DoesNotVote {

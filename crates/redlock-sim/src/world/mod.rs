@@ -78,6 +78,10 @@ pub fn run(seed: u64, plan: Plan, readable: bool) -> Report {
             break;
         }
         world.step(due);
+        if world.counters.events > MOST_EVENTS {
+            let at = Moment::from_micros(at);
+            world.checker.report(at, Violation::Endless);
+        }
         if world.must_stop() {
             break;
         }
@@ -342,6 +346,9 @@ fn draw_rate(random: &mut Random, most: u64) -> i64 {
     let between = random.below(2 * most + 1).cast_signed() - most.cast_signed();
     random.pick(&[most.cast_signed(), -most.cast_signed(), between])
 }
+
+/// A hundred times as many as there usually are.
+const MOST_EVENTS: u64 = 600_000;
 
 /// What wall clocks showed when the world began, in microseconds: a day in 2026.
 const EPOCH: Micros = 1_780_000_000 * SECOND;

@@ -106,9 +106,9 @@ impl Owner {
         self.gone[node].is_some_and(|(told, until)| told == life && millis <= until)
     }
 
-    /// Whether a node that was told to let its key go has forgotten that.
-    pub(super) fn is_forgotten(&self, node: usize, life: u32) -> bool {
-        self.gone[node].is_some_and(|(told, _)| told != life)
+    /// In which life of its data a node was told to let its key go, if it was.
+    pub(super) fn told_in(&self, node: usize) -> Option<u32> {
+        self.gone[node].map(|(life, _)| life)
     }
 
     /// A node has answered its client in a round of extension.
@@ -188,7 +188,7 @@ mod tests {
         assert!(!owner.is_gone(2, 0, 91));
         assert!(!owner.is_gone(1, 0, 50));
         assert!(!owner.is_gone(2, 1, 50));
-        assert!(owner.is_forgotten(2, 1) && !owner.is_forgotten(2, 0));
+        assert_eq!((owner.told_in(2), owner.told_in(1)), (Some(0), None));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The end of a world: everything is repaired, and must come to rest.
 
-use super::{World, agenda::Due, link::LONGEST_PAUSE, process::State};
+use super::{World, agenda::Due, link::LONGEST_PAUSE, owners::Owner, process::State};
 use crate::{
-    Event, Moment,
+    Event, Moment, Plan,
     fault::Fate,
     setup::{MS, Micros, SECOND},
 };
@@ -207,11 +207,21 @@ impl World {
         // told before keeps whatever arrives late for its time to live, as it does what comes back with old
         // data.
         let was_owed = over + owner.ttl - owner.ttl / 50 > reconnected;
-        if !was_owed || kept.is_old || owner.is_forgotten(node, self.servers[node].life) {
+        if !was_owed || kept.is_old || self.has_forgotten(node, owner) {
             return;
         }
         let due = Moment::from_micros(over.max(reconnected) + SOON);
         self.observe(&Event::KeyFound { node, key, due });
+    }
+
+    /// Whether a node was told to let an owner's key go and knows nothing of it any more: it lost its data, or its
+    /// clock was set.
+    fn has_forgotten(&self, node: usize, owner: &Owner) -> bool {
+        let clocks_step = self.setup.plan == Plan::ClockSteps;
+        match owner.told_in(node) {
+            Some(life) => life != self.servers[node].life || clocks_step,
+            None => false,
+        }
     }
 }
 
