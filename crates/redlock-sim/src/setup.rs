@@ -30,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) node_timeout: Micros,
     pub(crate) link: LinkLimits,
     pub(crate) net: Net,
+    /// How many in a thousand messages a client is told late.
+    pub(crate) lag: u64,
     /// By how many millionths clocks are fast or slow at most.
     pub(crate) rate: u64,
     /// By how much the wall clocks of clients differ at most.
@@ -139,6 +141,7 @@ impl Setup {
                 most_calls: random.pick(&[2, 8, 32]),
             },
             net: Net::draw(random),
+            lag: random.pick(&[0, 0, 20]),
             rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),
             skew: match forgets {
                 true => 30 * SECOND,

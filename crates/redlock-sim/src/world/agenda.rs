@@ -19,6 +19,8 @@ pub(super) enum Due {
     Connect { link: usize, conn: u32 },
     /// A client looks after a connection.
     Check { link: usize, conn: u32 },
+    /// A client hears what its links have told it while it was busy.
+    News { client: usize, life: u32 },
     /// A client's own timer.
     Timer { client: usize, life: u32 },
     /// A client's user does something about a key.
@@ -53,7 +55,9 @@ impl Due {
             | Self::Lost { link, .. }
             | Self::Connect { link, .. }
             | Self::Check { link, .. } => Some(link / nodes),
-            Self::Timer { client, .. } | Self::Act { client, .. } => Some(client),
+            Self::News { client, .. } | Self::Timer { client, .. } | Self::Act { client, .. } => {
+                Some(client)
+            }
             _ => None,
         }
     }
@@ -61,7 +65,7 @@ impl Due {
     /// In which order a client that wakes deals with what has come: messages, then timers, then its user.
     pub(super) const fn rank(self) -> u8 {
         match self {
-            Self::Answer { .. } | Self::Lost { .. } => 0,
+            Self::Answer { .. } | Self::Lost { .. } | Self::News { .. } => 0,
             Self::Connect { .. } | Self::Check { .. } => 1,
             Self::Timer { .. } => 2,
             _ => 3,
@@ -87,6 +91,7 @@ impl Due {
             Self::Repair => (14, 0),
             Self::Close { .. } => (15, 0),
             Self::End => (16, 0),
+            Self::News { client, .. } => (17, client),
         };
         (of as u64) << 8 | kind
     }

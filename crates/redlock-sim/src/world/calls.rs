@@ -7,7 +7,8 @@ use redlock_proto::{Answer, MarkState, NodeTime, NodeVerb, Reply, Request, Stand
 use super::{
     World,
     agenda::Due,
-    link::{BEAT, Op, State},
+    link::{BEAT, Call, State, Tag},
+    news::{Heard, News},
     shadow::{Asked, wrong},
 };
 use crate::{Event, Moment, Violation, setup::micros};
@@ -86,69 +87,56 @@ impl World {
         this.idle_since = self.now;
         let mut call = self.calls.take(number);
         let answer = call.answer.take();
-        let (client, node) = self.ends(link);
-        let sent = self.processes[client].now(call.sent).clock;
-        let now = self.processes[client].now(self.now);
-
+        let (client, _) = self.ends(link);
         if self.links[link].state == State::Connecting {
             let Some(answer) = answer else {
                 return self.on_lost(link, conn);
             };
-            let this = &mut self.links[link];
-            this.state = State::Up;
-            this.up_since = self.now;
-            for (_, due) in &mut this.owed {
-                *due = self.now;
-            }
-            let machine = &mut self.processes[client].client;
-            machine.on_connected(node, answer, sent, now);
+            self.links[link].meet(self.now);
+            let sent = call.sent;
+            self.deliver(link, News::Connected { answer, sent });
             self.check_by(link, self.now + BEAT);
-            self.flush(link);
-            return self.settle(client);
+        } else {
+            let news = self.answered(link, call, answer);
+            self.deliver(link, news);
         }
-
-        let mut told = Vec::with_capacity(call.tags.len());
-        let standing = match answer {
-            Some(answer) => {
-                let replies = answer.replies.into_iter();
-                for ((tag, reply), request) in call.tags.iter().zip(replies).zip(call.requests) {
-                    match reply {
-                        Ok(reply) => {
-                            self.hear(
-                                node,
-                                tag.owner,
-                                tag.round,
-                                &request,
-                                &reply,
-                                &answer.standing,
-                            );
-                            told.push((tag.round, Ok(reply)));
-                        }
-                        Err(reason) => {
-                            let op = tag.op(request, self.now);
-                            told.extend(self.fail(link, op, false, &reason));
-                        }
-                    }
-                }
-                answer.standing
-            }
-            None => {
-                let reason: Arc<str> = "the node refused the call".into();
-                for (tag, request) in call.tags.iter().zip(call.requests) {
-                    let op: Op = tag.op(request, self.now);
-                    told.extend(self.fail(link, op, false, &reason));
-                }
-                None
-            }
-        };
-        let machine = &mut self.processes[client].client;
-        if self.phase.is_faulty() && self.random.chance(self.setup.net.twice) {
-            self.counters.duplicates += 1;
-            machine.on_answer(node, standing.clone(), told.clone(), sent, now);
-        }
-        machine.on_answer(node, standing, told, sent, now);
         self.flush(link);
         self.settle(client);
+    }
+
+    /// What a client is told of a call that was answered, or refused as a whole.
+    fn answered(&mut self, link: usize, call: Call, answer: Option<Answer>) -> News {
+        let mut told = Vec::with_capacity(call.tags.len());
+        let mut heard = Vec::new();
+        let (standing, replies) = match answer {
+            Some(answer) => (answer.standing, answer.replies),
+            None => {
+                let reason: Arc<str> = "the node refused the call".into();
+                (None, vec![Err(reason); call.requests.len()])
+            }
+        };
+        let votes = is_vote(standing.as_ref());
+        for ((tag, reply), request) in call.tags.iter().zip(replies).zip(call.requests) {
+            match reply {
+                Ok(reply) => {
+                    heard.extend(tag.hear(&request, &reply, votes));
+                    told.push((tag.round, Ok(reply)));
+                }
+                Err(reason) => {
+                    let op = tag.op(request, self.now);
+                    told.extend(self.fail(link, op, false, &reason));
+                }
+            }
+        }
+        let twice = self.phase.is_faulty() && self.random.chance(self.setup.net.twice);
+        self.counters.duplicates += u64::from(twice);
+        News::Answered {
+            standing,
+            told,
+            heard,
+            sent: call.sent,
+            twice,
+        }
     }
 
     /// A node does what a call asks, and is watched while it does.
@@ -161,13 +149,7 @@ impl World {
         let server = &mut self.servers[node];
         let time = server.time(self.now);
         let answer = server.store.call(&self.setup.space, &call.requests, time);
-        let votes = matches!(
-            answer.standing,
-            Some(Standing {
-                state: MarkState::Voting,
-                ..
-            })
-        );
+        let votes = is_vote(answer.standing.as_ref());
         if votes {
             self.votes(node);
         }
@@ -309,17 +291,11 @@ impl World {
             self.observe(&Event::Voted { node });
         }
     }
+}
 
-    /// A client hears what became of a request.
-    fn hear(
-        &mut self,
-        node: usize,
-        owner: Option<u32>,
-        round: u64,
-        request: &Request,
-        reply: &Reply,
-        standing: &Option<Standing>,
-    ) {
+impl Tag {
+    /// What a node said in a round of extension, if it was asked that.
+    fn hear(&self, request: &Request, reply: &Reply, votes: bool) -> Option<Heard> {
         let is_extension = matches!(
             request,
             Request::Lock {
@@ -327,17 +303,17 @@ impl World {
                 ..
             }
         );
-        if let Some(owner) = owner
-            && is_extension
-        {
-            let votes = standing
-                .as_ref()
-                .is_some_and(|standing| standing.state == MarkState::Voting);
-            let confirmed = votes && *reply == Reply::Done;
-            let missing = *reply == Reply::Missing;
-            self.owners
-                .get_mut(owner)
-                .heard(round, node, confirmed, missing);
-        }
+        let owner = self.owner.filter(|_| is_extension)?;
+        Some(Heard {
+            owner,
+            round: self.round,
+            confirmed: votes && *reply == Reply::Done,
+            missing: *reply == Reply::Missing,
+        })
     }
+}
+
+/// Whether what a node grants is a vote, by where it stands.
+fn is_vote(standing: Option<&Standing>) -> bool {
+    standing.is_some_and(|standing| standing.state == MarkState::Voting)
 }

@@ -52,8 +52,8 @@ impl World {
                 node,
                 round,
                 request,
-                ..
-            } => self.on_send(client, node, round, request),
+                connection,
+            } => self.on_send(client, node, round, request, connection),
             Effect::Acquired {
                 id,
                 deadline,
@@ -103,7 +103,14 @@ impl World {
         }
     }
 
-    fn on_send(&mut self, client: usize, node: usize, round: u64, request: Request) {
+    fn on_send(
+        &mut self,
+        client: usize,
+        node: usize,
+        round: u64,
+        mut request: Request,
+        connection: u64,
+    ) {
         let mut number = None;
         if let Request::Lock { verb, key, owner } = &request {
             self.processes[client].has_asked |= !request.is_release();
@@ -161,6 +168,10 @@ impl World {
             let to = Told(&request, number);
             format!("client {client} to node {node} ({state:?}), round {round}: {to}")
         });
+        if self.links[link].meetings != connection {
+            // The client does not know yet that there is another.
+            request = request.over_another_connection();
+        }
         let clock = self.processes[client].clock(self.now);
         let op = Op {
             round,

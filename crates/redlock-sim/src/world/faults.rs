@@ -166,6 +166,7 @@ impl World {
             self.forget_link(link);
         }
         let process = &mut self.processes[client];
+        process.news.clear();
         process.is_alive = false;
         process.life += 1;
         if let Some(after) = successor {
@@ -185,6 +186,7 @@ impl World {
         this.state = super::link::State::Down;
         this.check_at = Micros::MAX;
         this.failures = 0;
+        this.meetings = 0;
         // Nothing that is due for the connection concerns the next process.
         this.conn += 1;
         for number in calls {

@@ -75,6 +75,8 @@ pub(super) struct Link {
     pub(super) state: State,
     /// The number of the present connection, or of the last one.
     pub(super) conn: u32,
+    /// How many connections were made, as its client counts them.
+    pub(super) meetings: u64,
     /// The connection is gone, whether or not the client knows.
     pub(super) is_severed: bool,
     pub(super) queue: VecDeque<Op>,
@@ -99,6 +101,7 @@ impl Link {
         Self {
             state: State::Down,
             conn: 0,
+            meetings: 0,
             is_severed: true,
             queue: VecDeque::new(),
             out: VecDeque::new(),
@@ -136,9 +139,20 @@ impl Link {
             now
         };
         op.is_repeated = true;
-        op.request = op.request.over_another_connection();
         self.owed.push((op, due));
         true
+    }
+
+    /// A connection was made: whatever is owed is due, in the form that another connection needs.
+    pub(super) fn meet(&mut self, now: Micros) {
+        self.state = State::Up;
+        self.up_since = now;
+        self.meetings += 1;
+        let owed = std::mem::take(&mut self.owed);
+        self.owed.extend(owed.into_iter().map(|(op, _)| {
+            let request = op.request.over_another_connection();
+            (Op { request, ..op }, now)
+        }));
     }
 
     /// Puts what is owed and due before everything that waits; each is its owner's last request.

@@ -6,7 +6,7 @@
 //! | file | role |
 //! |---|---|
 //! | `agenda` | what will happen, in order of time |
-//! | `link`, `wire` | connections: order, delays, holes, cuts, and what is made again |
+//! | `link`, `wire`, `news` | connections: order, delays, holes, cuts, what is made again, and what clients are told |
 //! | `server`, `calls` | nodes, and what they do with calls |
 //! | `process`, `effects`, `users` | clients, what they want done, and who uses them |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
@@ -17,6 +17,7 @@ mod calls;
 mod effects;
 mod faults;
 mod link;
+mod news;
 mod owners;
 mod process;
 mod repair;
@@ -228,6 +229,7 @@ impl World {
             Due::Lost { link, conn } => self.on_lost(link, conn),
             Due::Connect { link, conn } => self.on_connect(link, conn),
             Due::Check { link, conn } => self.on_check(link, conn),
+            Due::News { client, life } => self.on_news(client, life),
             Due::Timer { client, life } => self.on_timer(client, life),
             Due::Act { client, key, stamp } => self.on_act(client, key, stamp),
             Due::Wake { client, life } => self.on_wake(client, life),

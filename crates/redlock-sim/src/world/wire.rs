@@ -8,6 +8,7 @@ use super::{
     World,
     agenda::Due,
     link::{BEAT, Call, LONGEST_PAUSE, MOST_OPS, Op, State, Tag},
+    news::News,
 };
 use crate::{
     fault::Fate,
@@ -67,16 +68,15 @@ impl World {
         });
         let reason: Arc<str> = "the connection was lost".into();
         let told = self.fail_all(link, &reason);
-        let now = self.processes[client].now(self.now);
-        let machine = &mut self.processes[client].client;
-        // Either may be told first.
-        if part & 1 == 0 {
-            machine.on_disconnected(node, reason);
-            machine.on_answer(node, None, told, now.clock, now);
-        } else {
-            machine.on_answer(node, None, told, now.clock, now);
-            machine.on_disconnected(node, reason);
-        }
+        let told_first = part & 1 == 0;
+        self.deliver(
+            link,
+            News::Lost {
+                reason,
+                told,
+                told_first,
+            },
+        );
         self.settle(client);
     }
 
@@ -310,13 +310,18 @@ impl World {
     ) -> Option<Told> {
         let (client, _) = self.ends(link);
         let round = op.round;
+        let error = RequestError {
+            may_have_run,
+            reason: Arc::clone(reason),
+        };
         if op.request.is_release() {
             let clock = self.processes[client].clock(self.now);
             if self.links[link].owe(op, clock, self.now) {
+                self.deliver(link, News::Delayed { round, error });
                 return None;
             }
         }
-        Some((round, failed(may_have_run, reason)))
+        Some((round, Err(error)))
     }
 
     fn tell_failed(&mut self, link: usize, ops: Vec<Op>, reason: &Arc<str>) {
@@ -329,11 +334,16 @@ impl World {
         if told.is_empty() {
             return;
         }
-        let (client, node) = self.ends(link);
-        let process = &mut self.processes[client];
-        let now = process.now(self.now);
-        process.client.on_answer(node, None, told, now.clock, now);
-        process.has_news = true;
+        self.deliver(
+            link,
+            News::Answered {
+                standing: None,
+                told,
+                heard: Vec::new(),
+                sent: self.now,
+                twice: false,
+            },
+        );
     }
 
     /// The client and the node of a link.

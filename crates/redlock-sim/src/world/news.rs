@@ -1,0 +1,115 @@
+//! What links tell their client, at once or a little later: whoever drives a client may be busy with something
+//! else meanwhile, so that it does not know yet what has become of a connection.
+
+use std::sync::Arc;
+
+use redlock_proto::{Answer, RequestError, Standing};
+
+use super::{World, agenda::Due, wire::Told};
+use crate::setup::{MS, Micros};
+
+/// Something that a link tells its client.
+#[derive(Clone, Debug)]
+pub(super) enum News {
+    /// A connection was made at `sent`, and the node has said what it is.
+    Connected { answer: Answer, sent: Micros },
+    /// A connection is gone, and so is what was under way on it; either may be told first.
+    Lost {
+        reason: Arc<str>,
+        told: Vec<Told>,
+        told_first: bool,
+    },
+    /// What was sent at `sent` is answered, or has failed.
+    Answered {
+        standing: Option<Standing>,
+        told: Vec<Told>,
+        heard: Vec<Heard>,
+        sent: Micros,
+        twice: bool,
+    },
+    /// A release has failed and will be made again.
+    Delayed { round: u64, error: RequestError },
+}
+
+/// What a node said in a round of extension.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    pub(super) owner: u32,
+    pub(super) round: u64,
+    pub(super) confirmed: bool,
+    pub(super) missing: bool,
+}
+
+impl World {
+    /// A link tells its client something, behind everything that was told before.
+    pub(super) fn deliver(&mut self, link: usize, news: News) {
+        let (client, _) = self.ends(link);
+        if self.processes[client].news.is_empty() {
+            let matters = matches!(news, News::Lost { .. } | News::Connected { .. });
+            let lag = self.setup.lag * if matters { 10 } else { 1 };
+            if !self.phase.is_faulty() || !self.random.chance(lag) {
+                return self.hand(link, news);
+            }
+            let at = self.now + self.random.between(1, 4 * MS);
+            let life = self.processes[client].life;
+            self.agenda.add(at, Due::News { client, life });
+        }
+        self.processes[client].news.push_back((link, news));
+    }
+
+    /// A client that was busy hears what it was told.
+    pub(super) fn on_news(&mut self, client: usize, life: u32) {
+        if self.processes[client].life != life {
+            return;
+        }
+        while let Some((link, news)) = self.processes[client].news.pop_front() {
+            self.hand(link, news);
+        }
+        self.settle(client);
+    }
+
+    fn hand(&mut self, link: usize, news: News) {
+        let (client, node) = self.ends(link);
+        let process = &mut self.processes[client];
+        process.has_news = true;
+        let now = process.now(self.now);
+        match news {
+            News::Connected { answer, sent } => {
+                let sent = process.now(sent).clock;
+                process.client.on_connected(node, answer, sent, now);
+            }
+            News::Lost {
+                reason,
+                told,
+                told_first,
+            } => {
+                if !told_first {
+                    process.client.on_disconnected(node, Arc::clone(&reason));
+                }
+                process.client.on_answer(node, None, told, now.clock, now);
+                if told_first {
+                    process.client.on_disconnected(node, reason);
+                }
+            }
+            News::Answered {
+                standing,
+                told,
+                heard,
+                sent,
+                twice,
+            } => {
+                for heard in heard {
+                    let owner = self.owners.get_mut(heard.owner);
+                    owner.heard(heard.round, node, heard.confirmed, heard.missing);
+                }
+                let sent = process.now(sent).clock;
+                if twice {
+                    let (standing, told) = (standing.clone(), told.clone());
+                    process.client.on_answer(node, standing, told, sent, now);
+                }
+                process.client.on_answer(node, standing, told, sent, now);
+            }
+            News::Delayed { round, error } => process.client.on_delayed(node, round, &error),
+        }
+    }
+}
