@@ -1,5 +1,4 @@
 //! What becomes of a lease while it is held: healing, the longest hold, and the rest after a crash.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! Nodes expire keys by their wall clocks, so a node whose clock disagrees with the others' does not vote.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::Duration;
 

@@ -155,8 +155,10 @@ impl Electorate {
                 ours: self.quarantine.to_wire().into(),
             }),
             // The clock comes first: with a wrong one, the end of the quarantine changes nothing.
-            MarkState::Quarantined { ready_in, .. } => in_time().and(quarantined(*ready_in)),
-            MarkState::Aged { .. } => in_time().and(quarantined(Duration::ZERO)),
+            MarkState::Quarantined { ready_in, .. } => {
+                in_time().and_then(|()| quarantined(*ready_in))
+            }
+            MarkState::Aged { .. } => in_time().and_then(|()| quarantined(Duration::ZERO)),
             MarkState::Voting => in_time(),
         }
     }

@@ -20,11 +20,12 @@ async fn queue_up<'a>(
     redlock_core::LockGuard,
     Vec<impl Future<Output = (u64, Instant)> + use<'a>>,
 ) {
-    let guard = redlock.acquire("key").await.unwrap();
+    let guard = redlock.acquire("key").await.expect("nobody holds it");
     let wait = |_| {
         Box::pin(async move {
             let options = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
-            let guard = redlock.acquire_with("key", options).await.unwrap();
+            let guard = redlock.acquire_with("key", options).await;
+            let guard = guard.expect("its turn comes in time");
             let token = guard.token().get();
             let at = Instant::now();
             sleep(MS).await;

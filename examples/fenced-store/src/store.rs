@@ -1,0 +1,96 @@
+use deadpool_redis::{Config, Pool, Runtime, redis::Script};
+use redlock_core::FencingToken;
+
+use crate::{BoxError, Mode};
+
+/// What the two processes share: the balance of one account, and the greatest token that has written it.
+///
+/// It knows nothing of locks.
+pub(crate) struct Store {
+    pool: Pool,
+    mode: Mode,
+    /// The fence, and the data.
+    keys: [String; 2],
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub(crate) enum Written {
+    Yes,
+    /// A greater token has written before.
+    Refused {
+        newest: u64,
+    },
+}
+
+/// The check and the write in one step, as the documentation of [`Fence`](redlock_core::Fence) has it.
+///
+/// Tokens are below 2^53, so numbers compare them exactly.
+const WRITE: &str = "
+local newest = redis.call('GET', KEYS[1]) or '0'
+if tonumber(newest) > tonumber(ARGV[1]) then return tonumber(newest) end
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('SET', KEYS[2], ARGV[2])
+return 0";
+
+/// What a store does that does not compare.
+const CARELESS_WRITE: &str = "
+redis.call('SET', KEYS[2], ARGV[2])
+return 0";
+
+impl Store {
+    /// The account of one run, on the server at this URL.
+    pub(crate) fn open(url: &str, run: &str, mode: Mode) -> Result<Self, BoxError> {
+        Ok(Self {
+            pool: Config::from_url(url).create_pool(Some(Runtime::Tokio1))?,
+            mode,
+            keys: ["fence", "balance"].map(|what| format!("{{{run}}}:{what}")),
+        })
+    }
+
+    pub(crate) async fn balance(&self) -> Result<i64, BoxError> {
+        let read = Script::new("return tonumber(redis.call('GET', KEYS[1]) or '0')");
+        let mut connection = self.pool.get().await?;
+        Ok(read
+            .key(&self.keys[1])
+            .invoke_async(&mut connection)
+            .await?)
+    }
+
+    pub(crate) async fn write(
+        &self,
+        balance: i64,
+        token: FencingToken,
+    ) -> Result<Written, BoxError> {
+        let script = match self.mode {
+            Mode::WithFence => WRITE,
+            Mode::WithoutFence => CARELESS_WRITE,
+        };
+        let script = Script::new(script);
+        let mut call = script.prepare_invoke();
+        call.key(&self.keys).arg(token.get()).arg(balance);
+        let mut connection = self.pool.get().await?;
+        Ok(match call.invoke_async(&mut connection).await? {
+            0 => Written::Yes,
+            newest => Written::Refused { newest },
+        })
+    }
+
+    /// Opens the account.
+    pub(crate) async fn deposit_first(&self, balance: i64) -> Result<(), BoxError> {
+        let script = Script::new("redis.call('SET', KEYS[1], ARGV[1])");
+        let mut connection = self.pool.get().await?;
+        let mut call = script.prepare_invoke();
+        call.key(&self.keys[1]).arg(balance);
+        Ok(call.invoke_async(&mut connection).await?)
+    }
+
+    /// Leaves nothing behind on a server of somebody else's.
+    pub(crate) async fn close(&self) -> Result<(), BoxError> {
+        let script = Script::new("redis.call('DEL', KEYS[1], KEYS[2])");
+        let mut connection = self.pool.get().await?;
+        let mut call = script.prepare_invoke();
+        call.key(&self.keys);
+        Ok(call.invoke_async(&mut connection).await?)
+    }
+}
