@@ -33,6 +33,7 @@
 //! | a node is given a key again without a majority that confirmed the lease | [`Violation::UnconfirmedHeal`] |
 //! | a key is changed for somebody who does not have it | [`Violation::ForeignKey`] |
 //! | a late request takes a key for an owner that is gone | [`Violation::Resurrected`] |
+//! | a key is given up, and a node that may have it is not told | [`Violation::Forgotten`] |
 //! | a key that was given up stays | [`Violation::KeyLeft`] |
 //! | a wait does not end | [`Violation::Unanswered`] |
 //! | nobody acquires a key that nothing keeps them from | [`Violation::Starved`] |

@@ -113,6 +113,13 @@ pub enum Violation {
         /// What is locked.
         key: usize,
     },
+    /// A client gave a key up and did not tell a node that has it, or may take it.
+    Forgotten {
+        /// The node.
+        node: usize,
+        /// What is locked.
+        key: usize,
+    },
     /// A key that was given up was not gone when it should have been.
     KeyLeft {
         /// The node.
@@ -164,6 +171,7 @@ impl Violation {
             Self::UnconfirmedHeal { .. } => "UnconfirmedHeal",
             Self::ForeignKey { .. } => "ForeignKey",
             Self::Resurrected { .. } => "Resurrected",
+            Self::Forgotten { .. } => "Forgotten",
             Self::KeyLeft { .. } => "KeyLeft",
             Self::Starved { .. } => "Starved",
             Self::Leak { .. } => "Leak",
@@ -250,6 +258,10 @@ impl fmt::Display for Violation {
             Self::Resurrected { node, key } => write!(
                 f,
                 "node {node} took key {key} for an owner that had been told to be gone"
+            ),
+            Self::Forgotten { node, key } => write!(
+                f,
+                "a client gave key {key} up and did not tell node {node}, which has it or may take it"
             ),
             Self::KeyLeft { node, key, due } => write!(
                 f,

@@ -63,8 +63,9 @@ impl World {
             });
             self.execute(node, number);
         }
+        self.calls.set_late(number, false);
         let call = self.calls.get_mut(number);
-        call.is_late = false;
+        call.is_executed = true;
         if call.is_over {
             self.calls.take(number);
         }
@@ -141,6 +142,7 @@ impl World {
 
     /// A node does what a call asks, and is watched while it does.
     fn execute(&mut self, node: usize, number: u32) {
+        self.calls.get_mut(number).is_executed = true;
         if self.phase.is_faulty() && self.random.chance(self.setup.net.refused) {
             self.counters.refusals += 1;
             return;

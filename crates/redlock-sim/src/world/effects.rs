@@ -37,6 +37,7 @@ impl World {
             }
         }
         self.set_timer(client);
+        self.look_for_forgotten(client);
         let process = &mut self.processes[client];
         if std::mem::take(&mut process.has_asked)
             && self.phase.is_faulty()
@@ -152,7 +153,7 @@ impl World {
                 Verb::Release { .. } | Verb::Bury { .. } => {
                     if let Some(number) = number {
                         let owner = self.owners.get_mut(number);
-                        owner.promised[node] = 0;
+                        owner.tell(node);
                         owner.over.get_or_insert(self.now);
                     }
                 }
@@ -313,6 +314,7 @@ impl World {
     pub(super) fn give_up(&mut self, client: usize, key: usize) {
         if let Some(owner) = self.processes[client].users[key].owner.take() {
             self.owners.get_mut(owner).over.get_or_insert(self.now);
+            self.processes[client].given_up.push(owner);
         }
     }
 

@@ -167,6 +167,7 @@ impl World {
         }
         let process = &mut self.processes[client];
         process.news.clear();
+        process.given_up.clear();
         process.is_alive = false;
         process.life += 1;
         if let Some(after) = successor {

@@ -39,6 +39,8 @@ pub(super) struct Call {
     pub(super) answer: Option<Answer>,
     /// It arrives although its connection is gone, and nobody waits for its answer.
     pub(super) is_late: bool,
+    /// The node has done what it wants to do of it, or it never will.
+    pub(super) is_executed: bool,
     /// How often its node had crashed when its connection broke.
     pub(super) crashes: u32,
     /// Its client knows that it failed.
@@ -60,6 +62,8 @@ pub(super) struct Calls {
     calls: Vec<Option<Call>>,
     unused: Vec<u32>,
     added: u32,
+    /// How many of them arrive late.
+    late: u32,
 }
 
 /// How far a connection is.
@@ -236,6 +240,24 @@ impl Calls {
             .collect();
         late.sort_unstable();
         late
+    }
+
+    /// Whether any call arrives late.
+    pub(super) const fn has_late(&self) -> bool {
+        self.late > 0
+    }
+
+    /// A call will arrive although its connection is gone, or has arrived now.
+    pub(super) fn set_late(&mut self, number: u32, is_late: bool) {
+        let call = self.get_mut(number);
+        let was_late = std::mem::replace(&mut call.is_late, is_late);
+        self.late = self.late + u32::from(is_late) - u32::from(was_late);
+    }
+
+    /// The calls of a link that no node has executed, and one may execute.
+    pub(super) fn unexecuted(&self, link: usize) -> impl Iterator<Item = &Call> {
+        let calls = self.calls.iter().flatten();
+        calls.filter(move |call| call.link == link && !call.is_executed)
     }
 
     pub(super) fn take(&mut self, number: u32) -> Call {

@@ -10,12 +10,13 @@
 //! | `server`, `calls` | nodes, and what they do with calls |
 //! | `process`, `effects`, `users` | clients, what they want done, and who uses them |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
-//! | `shadow`, `owners` | what must be true, written down a second time |
+//! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
 
 mod agenda;
 mod calls;
 mod effects;
 mod faults;
+mod leftovers;
 mod link;
 mod news;
 mod owners;

@@ -35,6 +35,8 @@ pub(super) struct Owner {
     pub(super) stays: bool,
     /// Up to when each node keeps its key, in true time, by grants that are votes.
     pub(super) promised: [Micros; MOST_NODES],
+    /// The nodes that its client told to let its key go.
+    told: u8,
     /// Where it was told to let its key go: in which life of the node's data, and up to which millisecond of the
     /// node's clock nothing of it may appear again.
     gone: [Option<(u32, u64)>; MOST_NODES],
@@ -73,6 +75,7 @@ impl Owners {
             over: None,
             stays: false,
             promised: [0; MOST_NODES],
+            told: 0,
             gone: [None; MOST_NODES],
             rounds: Vec::new(),
         });
@@ -94,6 +97,17 @@ impl Owner {
         let mut promised = self.promised;
         promised.sort_unstable();
         promised[MOST_NODES - count]
+    }
+
+    /// Its client tells a node to let its key go, whatever that has promised.
+    pub(super) const fn tell(&mut self, node: usize) {
+        self.promised[node] = 0;
+        self.told |= 1 << node;
+    }
+
+    /// Whether its client told a node to let its key go.
+    pub(super) const fn is_told(&self, node: usize) -> bool {
+        self.told >> node & 1 == 1
     }
 
     /// A node was told to let its key go, until a moment in milliseconds of its clock.

@@ -36,6 +36,8 @@ pub(super) struct Process {
     /// The number of the last round in which a token was written back.
     pub(super) last_write_back: u64,
     pub(super) is_closed: bool,
+    /// The owners that it has given up just now.
+    pub(super) given_up: Vec<u32>,
     /// It was told something while it was not asked what it wants done.
     pub(super) has_news: bool,
     /// The node of which it has said that a wall clock stands in for its counters.
@@ -114,6 +116,7 @@ impl Process {
             next_id: 1,
             last_write_back: u64::MAX,
             is_closed: false,
+            given_up: Vec::new(),
             has_news: false,
             degrades: None,
             stumbles: None,

@@ -1,8 +1,8 @@
 //! The end of a world: everything is repaired, and must come to rest.
 
-use super::{World, agenda::Due, link::LONGEST_PAUSE, owners::Owner, process::State};
+use super::{World, agenda::Due, link::LONGEST_PAUSE, process::State};
 use crate::{
-    Event, Moment, Plan,
+    Event, Moment,
     fault::Fate,
     setup::{MS, Micros, SECOND},
 };
@@ -28,7 +28,7 @@ impl Phase {
     }
 
     /// Since when nothing goes wrong any more.
-    const fn repaired(self) -> Option<Micros> {
+    pub(super) const fn repaired(self) -> Option<Micros> {
         match self {
             Self::Faulty => None,
             Self::Repaired { at } | Self::Closing { repaired: at } => Some(at),
@@ -91,7 +91,7 @@ impl World {
     }
 
     /// When every client is connected to every node, if everything was repaired at a moment.
-    const fn reconnected_by(&self, repaired: Micros) -> Micros {
+    pub(super) const fn reconnected_by(&self, repaired: Micros) -> Micros {
         repaired + 2 * LONGEST_PAUSE + self.setup.link.connect_timeout
     }
 
@@ -186,44 +186,7 @@ impl World {
             .sum();
         sent + this.queue.len()
     }
-
-    /// Where nothing goes wrong any more, a key that was given up is gone soon, or after its time to live if its
-    /// node could not be told.
-    pub(super) fn look_for_leftovers(&mut self, node: usize, key: usize, millis: u64) {
-        let Some(repaired) = self.phase.repaired() else {
-            return;
-        };
-        let Some(kept) = self.servers[node].shadow.kept(key, millis) else {
-            return;
-        };
-        let owner = self.owners.get(kept.owner);
-        let (client, life) = owner.client;
-        let is_killed = self.processes[client].life != life;
-        let Some(over) = owner.over.filter(|_| !owner.stays && !is_killed) else {
-            return;
-        };
-        let reconnected = self.reconnected_by(repaired);
-        // A release is owed for as long as the key could stay when it was asked for; a node that could not be
-        // told before keeps whatever arrives late for its time to live, as it does what comes back with old
-        // data.
-        let was_owed = over + owner.ttl - owner.ttl / 50 > reconnected;
-        if !was_owed || kept.is_old || self.has_forgotten(node, owner) {
-            return;
-        }
-        let due = Moment::from_micros(over.max(reconnected) + SOON);
-        self.observe(&Event::KeyFound { node, key, due });
-    }
-
-    /// Whether a node was told to let an owner's key go and knows nothing of it any more: it lost its data, or its
-    /// clock was set.
-    fn has_forgotten(&self, node: usize, owner: &Owner) -> bool {
-        let clocks_step = self.setup.plan == Plan::ClockSteps;
-        match owner.told_in(node) {
-            Some(life) => life != self.servers[node].life || clocks_step,
-            None => false,
-        }
-    }
 }
 
 /// Within which time a key that was given up is gone where nothing goes wrong.
-const SOON: Micros = 50 * MS;
+pub(super) const SOON: Micros = 50 * MS;

@@ -142,9 +142,9 @@ impl World {
             for place in 0..this.out.len() {
                 let call = this.out[place];
                 let late = self.calls.get_mut(call);
-                late.is_late = true;
                 late.crashes = crashes;
                 let serial = late.serial;
+                self.calls.set_late(call, true);
                 self.agenda
                     .add(self.now + after, Due::ArriveLate { call, serial });
             }
@@ -249,6 +249,7 @@ impl World {
             tags,
             answer: None,
             is_late: false,
+            is_executed: false,
             crashes: 0,
             is_over: false,
         });
