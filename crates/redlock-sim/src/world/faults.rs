@@ -67,7 +67,7 @@ impl World {
             Fault::Kill { client, successor } => self.kill(client, successor),
             Fault::Step { node, by } => {
                 self.counters.steps += 1;
-                self.servers[node].clock.step(by);
+                self.servers[node].set_clock(by, self.now);
                 self.stepped[node] += by;
                 self.behind += by.min(0).unsigned_abs();
             }

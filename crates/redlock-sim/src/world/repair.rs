@@ -99,7 +99,7 @@ impl World {
         for node in 0..self.setup.nodes {
             let by = self.stepped[node];
             if by != 0 {
-                self.servers[node].clock.step(-by);
+                self.servers[node].set_clock(-by, self.now);
                 self.stepped[node] = 0;
                 // It may keep its keys for longer by so much.
                 self.behind += by.max(0).cast_unsigned();

@@ -57,6 +57,16 @@ impl Server {
         NodeTime::from_micros(self.clock.reading(now))
     }
 
+    /// Sets its clock, forward or back.
+    ///
+    /// What has expired by then is gone for good: a server may have forgotten it already.
+    pub(super) fn set_clock(&mut self, by: i64, now: Micros) {
+        let time = self.time(now);
+        self.store.expire(time);
+        self.shadow.expire(time.as_millis());
+        self.clock.step(by);
+    }
+
     /// Keeps a copy of its data.
     pub(super) fn copy(&mut self) {
         self.copy = Some((self.store.clone(), self.shadow.clone()));

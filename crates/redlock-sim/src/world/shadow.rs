@@ -47,6 +47,13 @@ impl Shadow {
         }
     }
 
+    /// Forgets what has expired at `now`, in milliseconds of the node's clock.
+    pub(super) fn expire(&mut self, now: u64) {
+        for key in &mut self.keys {
+            *key = key.filter(|kept| kept.until >= now);
+        }
+    }
+
     /// The key as it is kept at `now`, in milliseconds of the node's clock.
     pub(super) fn kept(&self, key: usize, now: u64) -> Option<Kept> {
         self.keys[key].filter(|kept| kept.until >= now)
