@@ -103,5 +103,5 @@ async fn token_of(nodes: &Nodes, votes: &[usize; 2], hung: usize) -> u64 {
 }
 
 const GREATEST: &str = "local most = 0
-for _, value in ipairs(redis.call('HVALS', KEYS[1])) do most = math.max(most, tonumber(value)) end
+for _, value in ipairs(redis.call('HVALS', KEYS[1])) do most = math.max(most, tonumber(value) or 0) end
 return string.format('%.0f', most)";

@@ -83,7 +83,8 @@ async fn l09_keys_that_are_used_once_leave_no_memory_behind() {
         "{grown_node} bytes of {warm_node} on a node"
     );
     let counters = nodes.ask(0, &["HLEN", "{redlock}:fence"]);
-    assert!(counters.parse::<u32>().unwrap() <= 1_025, "{counters}");
+    // Of 1,024 shards, and two words about them.
+    assert!(counters.parse::<u32>().unwrap() <= 1_026, "{counters}");
 
     let memory: Vec<MemoryNode> = (0..3).map(|_| MemoryNode::new()).collect();
     let redlock = client(memory, TTL).await;

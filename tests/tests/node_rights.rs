@@ -39,7 +39,7 @@ async fn everything(url: &str, namespace: &str) -> Result<(), Box<dyn Error>> {
         match &report.answer {
             NodeAnswer::Reachable => break,
             NodeAnswer::NotAVote {
-                reason: NotAVote::Quarantined { .. },
+                reason: NotAVote::Quarantined { .. } | NotAVote::Stuck { .. },
             } if now() < until => tokio::time::sleep(TTL / 50).await,
             _ => return Err(report.to_string().into()),
         }
