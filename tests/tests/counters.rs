@@ -16,7 +16,7 @@ fn shard(nodes: &Nodes, node: usize) -> String {
     let fields = fields.as_array().unwrap().iter();
     let mut numbers = fields
         .filter_map(|field| field.as_text())
-        .filter(|f| f.parse::<u16>().is_ok());
+        .filter(|field| field.parse::<u16>().is_ok());
     let shard = numbers.next().expect("a lease was counted").to_owned();
     assert_eq!(numbers.next(), None);
     shard

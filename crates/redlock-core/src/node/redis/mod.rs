@@ -36,8 +36,8 @@ pub(crate) struct RedisNodeError(pub(crate) String);
 impl RedisNode {
     /// What a node's user must be allowed to do, in the words of `ACL SETUSER`, beside the keys of the namespace,
     /// such as `~{redlock}:*`.
-    pub const RIGHTS: &str = "+ping +eval +evalsha +info +time +mget +set +del +pttl +pexpire \
-                              +hmget +hset +hvals";
+    pub const RIGHTS: &str =
+        "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
 
     /// A node at this URL, with a second for a connection to be made.
     ///
