@@ -79,3 +79,10 @@ async fn a_node_without_a_place_for_its_floor_does_not_begin_to_vote() {
     let standing = fixture.call(&[]).await.standing.unwrap();
     assert!(matches!(standing.state, MarkState::Quarantined { .. }));
 }
+
+#[tokio::test]
+async fn counters_are_found_by_their_hash_however_few_they_are() {
+    let fixture = Fixture::voting().await;
+    let encoding = fixture.command(&["OBJECT", "ENCODING", FENCE]);
+    assert_eq!(encoding.as_text(), Some("hashtable"));
+}

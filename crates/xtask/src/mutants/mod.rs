@@ -6,12 +6,14 @@
 
 mod edit;
 mod list;
+mod script;
 mod tree;
 
 use std::{collections::BTreeSet, time::Duration};
 
 use self::{
     list::{Catch, MODEL, MUTANTS, Mutant},
+    script::SCRIPT,
     tree::{Outcome, Tree},
 };
 use crate::step::{Failed, now};
@@ -19,7 +21,8 @@ use crate::step::{Failed, now};
 /// Puts in every mutant whose name contains one of `names`, or all of them, and prints what caught it.
 pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     let wanted = |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part));
-    let mutants: Vec<&Mutant> = MUTANTS.iter().filter(|m| wanted(m.name)).collect();
+    let all = MUTANTS.iter().chain(SCRIPT);
+    let mutants: Vec<&Mutant> = all.filter(|m| wanted(m.name)).collect();
     let model: Vec<&str> = MODEL.iter().copied().filter(|name| wanted(name)).collect();
     if mutants.is_empty() && model.is_empty() {
         return Err(Failed("no mutant has such a name".to_owned()));
