@@ -68,12 +68,6 @@ const HAND_OVER: Catch = Catch::Test {
     filter: "hand_over",
 };
 
-const SCRIPT: Catch = Catch::Test {
-    package: "redlock-core",
-    target: "--test differential",
-    filter: "",
-};
-
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "quorum-off-by-one",
@@ -342,62 +336,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
             target: "--test client",
             filter: "l08",
         },
-    },
-    Mutant {
-        name: "script-ignores-tombs",
-        file: "crates/redlock-core/src/node/redis/node.lua",
-        from: "    elseif owners[tomb] then\n",
-        to: "    elseif owners[tomb] == 1 then\n",
-        catch: SCRIPT,
-    },
-    Mutant {
-        name: "script-counts-clock-steps",
-        file: "crates/redlock-core/src/node/redis/node.lua",
-        from: "math.min(now - last, tonumber(step))",
-        to: "now - last",
-        catch: SCRIPT,
-    },
-    Mutant {
-        name: "script-releases-without-compare",
-        file: "crates/redlock-core/src/node/redis/node.lua",
-        from: "    elseif found == owner then\n      command = 'DEL'",
-        to: "    elseif found then\n      command = 'DEL'",
-        catch: SCRIPT,
-    },
-    Mutant {
-        name: "script-extends-by-creating",
-        file: "crates/redlock-core/src/node/redis/node.lua",
-        from: "    elseif verb == 'heal' then\n      command = 'SET'",
-        to: "    elseif verb ~= 'write_back' then\n      command = 'SET'",
-        catch: SCRIPT,
-    },
-    Mutant {
-        name: "script-forgets-the-floor",
-        file: "crates/redlock-core/src/node/redis/node.lua",
-        from: "counters[place] = stored > floor and stored or floor",
-        to: "counters[place] = stored",
-        catch: SCRIPT,
-    },
-    Mutant {
-        name: "script-accepts-another-max-ttl",
-        file: "crates/redlock-core/src/node/redis/node.lua",
-        from: "elseif found and its_policy ~= policy then",
-        to: "elseif found and its_policy == '' then",
-        catch: SCRIPT,
-    },
-    Mutant {
-        name: "script-does-not-increment",
-        file: "crates/redlock-core/src/node/redis/node.lua",
-        from: "token = string.format('%016.0f', second + 1)",
-        to: "token = string.format('%016.0f', second + 0)",
-        catch: SCRIPT,
-    },
-    Mutant {
-        name: "script-does-not-look-at-the-run",
-        file: "crates/redlock-core/src/node/redis/node.lua",
-        from: "if found and (its_run == run or trusts == '1') then",
-        to: "if found and (its_run or trusts == '1') then",
-        catch: SCRIPT,
     },
     Mutant {
         name: "hand-over-keeps-the-token",

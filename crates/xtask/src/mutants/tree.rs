@@ -139,10 +139,22 @@ impl Tree {
         };
         match output.status.code() {
             Some(0) => Ok(Outcome::Passed),
-            Some(1) => Ok(Outcome::Caught {
-                by: after("violation:"),
-                needed: after("needed:"),
-            }),
+            Some(1) => match said.strip_prefix("violated") {
+                // The model: how much it took, the steps, and what came of them before the next blank line.
+                Some(model) => {
+                    let states = model.split_whitespace().next().unwrap_or_default();
+                    let trace = model.split("\n\n").next().unwrap_or_default();
+                    let last = trace.lines().last().unwrap_or_default();
+                    Ok(Outcome::Caught {
+                        by: last.trim().to_owned(),
+                        needed: format!("{states} states"),
+                    })
+                }
+                None => Ok(Outcome::Caught {
+                    by: after("violation:"),
+                    needed: after("needed:"),
+                }),
+            },
             _ => Err(Failed(format!("{arguments:?} ended oddly:\n{said}"))),
         }
     }
