@@ -3,7 +3,8 @@ use crate::Quorum;
 /// The search for the floor of a node that lost its counters: no less than any token that was ever handed
 /// out.
 ///
-/// It is begun after the node's quarantine has ended and reads the greatest counter of every node.
+/// It is begun after the node's quarantine has ended and reads the greatest counter of every node, its own
+/// floor included.
 /// A token that was handed out is stored on a majority; of the nodes that vote, at most a minority does not
 /// have it, so any majority of them knows it.
 /// Read during the quarantine, the floor could miss a token whose attempt still counts the node's vote from
