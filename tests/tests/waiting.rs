@@ -37,8 +37,9 @@ async fn l08_sixty_four_waiters_do_not_spin() {
     }
     let calls = scripts(0) - before;
     eprintln!("{calls} calls to a node in {WAIT:?}");
-    // One contender for all of them, which tries at least once and a few times a second.
-    assert!((2..60).contains(&calls), "{calls} calls in {WAIT:?}");
+    // One contender for all of them, which tries some eighteen times a second, and takes back what a node outside
+    // of the majority may have granted.
+    assert!((2..100).contains(&calls), "{calls} calls in {WAIT:?}");
     held.release().await.unwrap();
 }
 
