@@ -141,7 +141,7 @@ impl Setup {
                 most_calls: random.pick(&[2, 8, 32]),
             },
             net: Net::draw(random),
-            lag: random.pick(&[0, 0, 20]),
+            lag: random.pick(&[0, 0, 20, 50]),
             rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),
             skew: match forgets {
                 true => 30 * SECOND,

@@ -19,8 +19,8 @@ pub(super) enum Due {
     Connect { link: usize, conn: u32 },
     /// A client looks after a connection.
     Check { link: usize, conn: u32 },
-    /// A client hears what its links have told it while it was busy.
-    News { client: usize, life: u32 },
+    /// A client hears what a link has told it.
+    News { link: usize, life: u32 },
     /// A client's own timer.
     Timer { client: usize, life: u32 },
     /// A client's user does something about a key.
@@ -54,10 +54,9 @@ impl Due {
             Self::Answer { link, .. }
             | Self::Lost { link, .. }
             | Self::Connect { link, .. }
-            | Self::Check { link, .. } => Some(link / nodes),
-            Self::News { client, .. } | Self::Timer { client, .. } | Self::Act { client, .. } => {
-                Some(client)
-            }
+            | Self::Check { link, .. }
+            | Self::News { link, .. } => Some(link / nodes),
+            Self::Timer { client, .. } | Self::Act { client, .. } => Some(client),
             _ => None,
         }
     }
@@ -91,7 +90,7 @@ impl Due {
             Self::Repair => (14, 0),
             Self::Close { .. } => (15, 0),
             Self::End => (16, 0),
-            Self::News { client, .. } => (17, client),
+            Self::News { link, .. } => (17, link),
         };
         (of as u64) << 8 | kind
     }

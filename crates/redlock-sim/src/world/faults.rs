@@ -166,7 +166,6 @@ impl World {
             self.forget_link(link);
         }
         let process = &mut self.processes[client];
-        process.news.clear();
         process.given_up.clear();
         process.is_alive = false;
         process.life += 1;
@@ -184,6 +183,7 @@ impl World {
         calls.append(&mut this.out);
         this.queue.clear();
         this.owed.clear();
+        this.news.clear();
         this.state = super::link::State::Down;
         this.check_at = Micros::MAX;
         this.failures = 0;

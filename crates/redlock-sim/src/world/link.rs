@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use redlock_proto::{Answer, Request, Verb};
 
+use super::news::News;
 use crate::setup::{MS, Micros, SECOND, micros};
 
 /// A request on its way.
@@ -94,6 +95,8 @@ pub(super) struct Link {
     pub(super) hole_out: Micros,
     pub(super) hole_back: Micros,
     pub(super) owed: Vec<(Op, Micros)>,
+    /// What its client was told and does not know yet.
+    pub(super) news: VecDeque<News>,
     pub(super) idle_since: Micros,
     pub(super) up_since: Micros,
     pub(super) check_at: Micros,
@@ -115,6 +118,7 @@ impl Link {
             hole_out: 0,
             hole_back: 0,
             owed: Vec::new(),
+            news: VecDeque::new(),
             idle_since: 0,
             up_since: 0,
             check_at: Micros::MAX,

@@ -230,7 +230,7 @@ impl World {
             Due::Lost { link, conn } => self.on_lost(link, conn),
             Due::Connect { link, conn } => self.on_connect(link, conn),
             Due::Check { link, conn } => self.on_check(link, conn),
-            Due::News { client, life } => self.on_news(client, life),
+            Due::News { link, life } => self.on_news(link, life),
             Due::Timer { client, life } => self.on_timer(client, life),
             Due::Act { client, key, stamp } => self.on_act(client, key, stamp),
             Due::Wake { client, life } => self.on_wake(client, life),

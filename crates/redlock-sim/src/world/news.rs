@@ -1,5 +1,5 @@
-//! What links tell their client, at once or a little later: whoever drives a client may be busy with something
-//! else meanwhile, so that it does not know yet what has become of a connection.
+//! What links tell their client, at once or a little later: each tells in order, but a client may hear of one link
+//! before another, so that it does not know yet what has become of a connection.
 
 use std::sync::Arc;
 
@@ -41,28 +41,29 @@ pub(super) struct Heard {
 }
 
 impl World {
-    /// A link tells its client something, behind everything that was told before.
+    /// A link tells its client something, behind everything that it told before.
     pub(super) fn deliver(&mut self, link: usize, news: News) {
-        let (client, _) = self.ends(link);
-        if self.processes[client].news.is_empty() {
+        if self.links[link].news.is_empty() {
             let matters = matches!(news, News::Lost { .. } | News::Connected { .. });
             let lag = self.setup.lag * if matters { 10 } else { 1 };
             if !self.phase.is_faulty() || !self.random.chance(lag) {
                 return self.hand(link, news);
             }
-            let at = self.now + self.random.between(1, 4 * MS);
+            let at = self.now + self.random.between(1, 10 * MS);
+            let (client, _) = self.ends(link);
             let life = self.processes[client].life;
-            self.agenda.add(at, Due::News { client, life });
+            self.agenda.add(at, Due::News { link, life });
         }
-        self.processes[client].news.push_back((link, news));
+        self.links[link].news.push_back(news);
     }
 
-    /// A client that was busy hears what it was told.
-    pub(super) fn on_news(&mut self, client: usize, life: u32) {
+    /// A client hears what a link has told it.
+    pub(super) fn on_news(&mut self, link: usize, life: u32) {
+        let (client, _) = self.ends(link);
         if self.processes[client].life != life {
             return;
         }
-        while let Some((link, news)) = self.processes[client].news.pop_front() {
+        while let Some(news) = self.links[link].news.pop_front() {
             self.hand(link, news);
         }
         self.settle(client);

@@ -1,10 +1,10 @@
 //! A client: the state machine under test, the clocks that it reads, and what its users do with it.
 
-use std::{collections::VecDeque, time::Duration};
+use std::time::Duration;
 
 use redlock_proto::{Client, Instant, Now, TokenBlock};
 
-use super::{agenda::Due, news::News};
+use super::agenda::Due;
 use crate::{
     clock::Clock,
     random::Random,
@@ -23,8 +23,6 @@ pub(super) struct Process {
     paused_at: Option<Micros>,
     /// What has come while it stood still.
     pub(super) inbox: Vec<Due>,
-    /// What its links have told it while it was busy, by link.
-    pub(super) news: VecDeque<(usize, News)>,
     /// For when its own timer is set; `MAX` if it is not.
     pub(super) timer_at: Micros,
     /// What it shows on its clock then.
@@ -109,7 +107,6 @@ impl Process {
             paused_until: 0,
             paused_at: None,
             inbox: Vec::new(),
-            news: VecDeque::new(),
             timer_at: Micros::MAX,
             timer_for: Instant::ORIGIN,
             users: vec![user; keys],
