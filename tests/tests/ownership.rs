@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use redlock_core::{
-    AcquireOptions, ExtendErrorKind, LockGuard, LossReason, Redlock, ReleaseErrorKind, Renewal,
+    AcquireErrorKind, AcquireOptions, ExtendErrorKind, LockGuard, LossReason, Redlock,
+    ReleaseErrorKind, Renewal,
 };
 use redlock_tests::{Nodes, client, eventually, within};
 
@@ -132,4 +133,55 @@ async fn a_lease_whose_keys_are_gone_from_a_majority_is_found_lost_by_its_renewa
     let lost = within("the loss", ttl * 2 / 3, work).await.unwrap_err();
     assert_eq!(lost.reason(), LossReason::Revoked);
     assert!(keys(&nodes)[..3].iter().all(|(owner, _)| owner.is_empty()));
+}
+
+/// redis-py's token was the thread's, redlock-py's guessable: whoever holds through one handle must be told apart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s18_every_attempt_through_one_handle_has_an_owner_of_its_own() {
+    let nodes = Nodes::start(3);
+    let redlock = client(nodes.urls(), TTL).await;
+    let names: Vec<String> = (0..50).map(|name| format!("s18-{name}")).collect();
+    let mut guards = Vec::new();
+    for name in &names {
+        guards.push(redlock.acquire(name.as_str()).await.unwrap());
+    }
+    let again = redlock.try_acquire(names[0].as_str()).await.unwrap_err();
+    assert_eq!(again.kind(), AcquireErrorKind::Contended, "{again}");
+    let owner = |name: &String| nodes.ask(0, &["GET", &format!("{{redlock}}:lock:{name}")]);
+    let mut owners: Vec<String> = names.iter().map(owner).collect();
+    drop(guards);
+    nodes.become_empty(TTL / 4).await;
+    // The same resource has another owner the next time.
+    let guard = redlock.acquire(names[0].as_str()).await.unwrap();
+    owners.push(owner(&names[0]));
+    guard.release().await.unwrap();
+
+    assert!(owners.iter().all(|owner| owner.len() == 32), "{owners:?}");
+    let count = owners.len();
+    owners.sort_unstable();
+    owners.dedup();
+    assert_eq!(owners.len(), count, "an owner was used twice");
+}
+
+/// rslock and redsync asked one node, or believed the first answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s24_what_one_node_says_does_not_decide_whether_a_lease_is_held() {
+    let nodes = Nodes::start(5);
+    let redlock = client(nodes.urls(), TTL).await;
+    // One that lost the key does not end it, nor does one that is down.
+    let guard = hold(&redlock).await;
+    nodes.ask(0, &["DEL", KEY]);
+    nodes.freeze(1..2);
+    guard.extend().await.unwrap();
+    assert!(guard.lease().is_held());
+    nodes.thaw(1..2);
+    // One that has it still does not keep it.
+    for node in 0..4 {
+        nodes.ask(node, &["DEL", KEY]);
+    }
+    let error = guard.extend().await.unwrap_err();
+    assert_eq!(error.kind(), ExtendErrorKind::Lost, "{error}");
+    assert!(!guard.lease().is_held());
+    drop(guard);
+    nodes.become_empty(TTL / 4).await;
 }

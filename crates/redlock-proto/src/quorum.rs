@@ -38,3 +38,19 @@ impl Quorum {
         self.nodes.get() - self.majority()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// redlock-universal took the quorum from its caller, and one of three was enough.
+    #[test]
+    fn s10_two_majorities_always_share_a_node() {
+        for nodes in 1..=1_000 {
+            let quorum = Quorum::of(NonZeroUsize::new(nodes).unwrap());
+            assert!(2 * quorum.majority() > nodes, "of {nodes}");
+            assert!(quorum.majority() <= nodes, "of {nodes}");
+            assert_eq!(quorum.majority() + quorum.tolerated(), nodes);
+        }
+    }
+}
