@@ -7,6 +7,8 @@ use std::{
 /// Polls `future` up to `polls` times and drops it then, as a caller does that is cancelled; its output, if it
 /// was ready by then.
 ///
+/// It is polled once in each turn of the runtime, whether or not it was woken, so no time passes meanwhile.
+///
 /// ```
 /// # use redlock_sim::kit::after_polls;
 /// # futures_executor(async {
@@ -25,10 +27,8 @@ pub async fn after_polls<F: Future>(polls: usize, future: F) -> Option<F::Output
             return Poll::Ready(None);
         }
         left -= 1;
-        if left == 0 {
-            // Whoever runs this comes back at once, and the future is dropped then.
-            cx.waker().wake_by_ref();
-        }
+        // Whoever runs this comes back after the others had their turn.
+        cx.waker().wake_by_ref();
         Poll::Ready(Some(ready!(future.as_mut().poll(cx))))
     })
     .await
