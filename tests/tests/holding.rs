@@ -64,7 +64,16 @@ async fn a_lease_ends_after_the_longest_hold_though_its_renewals_succeed() {
     let options = AcquireOptions::new().max_hold(max_hold);
     let guard = redlock.acquire_with("a", options).await.unwrap();
     let acquired = now();
-    let reason = within("its end", max_hold * 2, guard.lease().lost()).await;
+    let lease = guard.lease();
+    let looks = async {
+        while lease.is_held() {
+            let until = now() + lease.remaining();
+            assert!(until <= acquired + max_hold, "{:?}", until - acquired);
+            tokio::time::sleep(ttl / 50).await;
+        }
+    };
+    let end = async { tokio::join!(lease.lost(), looks) };
+    let (reason, ()) = within("its end", max_hold * 2, end).await;
     let ended = now();
     assert_eq!(reason, LossReason::MaxHold);
     println!("held for {:?} of {max_hold:?}", ended - started);

@@ -7,6 +7,7 @@
 mod edit;
 mod list;
 mod script;
+mod servers;
 mod tree;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -14,6 +15,7 @@ use std::{collections::BTreeSet, time::Duration};
 use self::{
     list::{Catch, MODEL, MUTANTS, Mutant},
     script::SCRIPT,
+    servers::SERVERS,
     tree::{Outcome, Tree},
 };
 use crate::step::{Failed, now};
@@ -21,7 +23,7 @@ use crate::step::{Failed, now};
 /// Puts in every mutant whose name contains one of `names`, or all of them, and prints what caught it.
 pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     let wanted = |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part));
-    let all = MUTANTS.iter().chain(SCRIPT);
+    let all = MUTANTS.iter().chain(SCRIPT).chain(SERVERS);
     let mutants: Vec<&Mutant> = all.filter(|m| wanted(m.name)).collect();
     let model: Vec<&str> = MODEL.iter().copied().filter(|name| wanted(name)).collect();
     if mutants.is_empty() && model.is_empty() {
