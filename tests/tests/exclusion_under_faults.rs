@@ -14,10 +14,13 @@ const ACQUISITIONS: i64 = 10_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn crashes_hangs_and_cancelled_callers_cost_neither_exclusion_nor_time() {
-    let mut nodes = Nodes::start_with(
-        5,
-        &ServerOptions::default().persistence(Persistence::AppendOnly),
-    );
+    // A kill leaves to the kernel what was written, so nothing needs to wait for the disk: a busy one
+    // would stop all nodes at once.
+    let options = ServerOptions::default()
+        .persistence(Persistence::AppendOnly)
+        .argument("--appendfsync")
+        .argument("no");
+    let mut nodes = Nodes::start_with(5, &options);
     let history = History::new();
     let clients = ["one", "two"].map(|name| {
         let load = Load {
@@ -74,7 +77,7 @@ async fn crashes_hangs_and_cancelled_callers_cost_neither_exclusion_nor_time() {
         let processes = per_process(&holds, window.clone());
         eprintln!("{fault}: {processes:?}");
         assert!(
-            processes.len() == 2 && processes.values().sum::<usize>() > 40,
+            processes.len() == 2 && processes.values().all(|holds| *holds > 20),
             "{fault} stopped the clients: {processes:?}"
         );
     }
