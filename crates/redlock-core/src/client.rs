@@ -1,16 +1,23 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use redlock_proto::Acquire;
 use tokio::select;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AcquireError, AcquireOptions, InvalidKey, LockGuard, NodeReport, RedlockBuilder, Renewal,
-    ResourceKey, Wait,
+    AcquireError, AcquireOptions, InvalidKey, InvalidOption, LockGuard, NodeReport, RedlockBuilder,
+    Renewal, ResourceKey, Wait,
     clock::Clock,
     engine::{AcquireRequest, EngineHandle, Terms},
     keyspace::KeySpace,
-    queue::{LocalQueue, QueueFull, Turn},
+    queue::{LocalQueue, QueueFull, QueueLimits, Turn},
     settings::Settings,
 };
 
@@ -44,6 +51,7 @@ pub struct Redlock {
 }
 
 struct Client {
+    id: u64,
     engine: EngineHandle,
     queue: Arc<LocalQueue>,
     closing: CancellationToken,
@@ -69,9 +77,10 @@ impl Redlock {
         key_space: KeySpace,
         settings: Settings,
     ) -> Self {
-        let queue = LocalQueue::new(settings.queue, clock);
+        let queue = LocalQueue::new(clock);
         let closing = CancellationToken::new();
         let client = Client {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             engine,
             queue,
             closing,
@@ -161,9 +170,8 @@ impl Redlock {
             .try_into()
             .map_err(|invalid| AcquireError::from(invalid.into()))?;
         let client = &*self.client;
-        let ttl = options.ttl.unwrap_or(client.settings.ttl);
-        let timing = client.settings.timing(ttl, options.lock_delay);
-        let timing = timing.map_err(AcquireError::option)?;
+        let timing = client.settings.timing_of(&options);
+        let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = options.wait.unwrap_or(client.settings.wait);
         let acquire = Acquire {
             key: client.key_space.encode(&key),
@@ -173,7 +181,12 @@ impl Redlock {
             tokens: client.settings.hand_overs + 1,
             wait_until: client.clock.now() + wait.duration(),
         };
-        let turn = client.turn(&key, wait).await?;
+        let limits = client.settings.queue;
+        let limits = QueueLimits {
+            per_key: options.max_waiters_per_key.unwrap_or(limits.per_key),
+            total: options.max_waiters.unwrap_or(limits.total),
+        };
+        let turn = client.turn(&key, wait, limits).await?;
         let parked = turn.inherit();
         let terms = Terms::of(&acquire);
         if let Some(holding) = parked.and_then(|p| p.claim(key.clone(), terms, client.clock)) {
@@ -191,6 +204,18 @@ impl Redlock {
             return Err(AcquireError::expired());
         }
         Ok(LockGuard::new(holding, turn))
+    }
+
+    /// Checks that leases can be asked for with `options`.
+    ///
+    /// [`acquire_with`](Self::acquire_with) does it too; this is for programs that take options when they are set
+    /// up, long before the first acquire.
+    ///
+    /// # Errors
+    ///
+    /// The option at fault, and what it may be.
+    pub fn check(&self, options: &AcquireOptions) -> Result<(), InvalidOption> {
+        self.client.settings.timing_of(options).map(drop)
     }
 
     /// Makes every waiting and future acquire fail with
@@ -233,6 +258,11 @@ impl Redlock {
         NodeReport::of_all(&self.client.names, self.client.engine.bless().await)
     }
 
+    /// A number for this client that no other client of the process has; all its handles tell the same.
+    pub fn id(&self) -> u64 {
+        self.client.id
+    }
+
     /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.client.names.len()
@@ -255,11 +285,16 @@ impl Redlock {
 }
 
 impl Client {
-    async fn turn(&self, key: &ResourceKey, wait: Wait) -> Result<Turn, AcquireError> {
+    async fn turn(
+        &self,
+        key: &ResourceKey,
+        wait: Wait,
+        limits: QueueLimits,
+    ) -> Result<Turn, AcquireError> {
         if self.closing.is_cancelled() {
             return Err(AcquireError::closed());
         }
-        let place = self.queue.enter(key).map_err(|full| {
+        let place = self.queue.enter(key, limits).map_err(|full| {
             AcquireError::overloaded(match full {
                 QueueFull::PerKey => "the resource's local queue is full",
                 QueueFull::Total => "the local queues are full",
@@ -286,3 +321,5 @@ impl fmt::Debug for Redlock {
             .finish_non_exhaustive()
     }
 }
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);

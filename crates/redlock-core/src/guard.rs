@@ -1,6 +1,4 @@
-use std::{fmt, pin::pin};
-
-use tokio::select;
+use std::fmt;
 
 use crate::{
     ExtendError, FencingToken, Lease, LeaseLost, ReleaseError, ResourceKey, engine::Holding,
@@ -62,12 +60,7 @@ impl LockGuard {
         self.lease().key()
     }
 
-    /// Runs `work` for as long as the lease is valid.
-    ///
-    /// The deadline is looked at before each poll of `work`; when it has passed, `work` is dropped
-    /// before this returns.
-    /// Work that blocks its thread cannot be dropped in time, and may even finish late: it must ask
-    /// [`Lease::is_held`] before each step that matters, and the resource should check for itself.
+    /// Runs `work` for as long as the lease is valid, as [`Lease::run`] says.
     ///
     /// # Errors
     ///
@@ -95,12 +88,7 @@ impl LockGuard {
     /// # }
     /// ```
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
-        let mut work = pin!(work);
-        select! {
-            biased;
-            reason = self.lease().lost() => Err(LeaseLost::new(reason)),
-            output = &mut work => Ok(output),
-        }
+        self.lease().run(work).await
     }
 
     /// Asks a majority to keep the lease for its whole time to live from now.

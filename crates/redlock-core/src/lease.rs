@@ -8,9 +8,9 @@ use std::{
 };
 
 use redlock_proto::Instant;
-use tokio::sync::Notify;
+use tokio::{select, sync::Notify};
 
-use crate::{FencingToken, LossReason, ResourceKey, clock::Clock};
+use crate::{FencingToken, LeaseLost, LossReason, ResourceKey, clock::Clock};
 
 /// A view of a held lease: what it is on, how long it is valid, and whether it is lost.
 ///
@@ -96,6 +96,35 @@ impl Lease {
             }
         })
         .await
+    }
+}
+
+impl Lease {
+    /// Runs `work` for as long as the lease is valid.
+    ///
+    /// The deadline is looked at before each poll of `work`; when it has passed, `work` is dropped
+    /// before this returns.
+    /// Work that blocks its thread cannot be dropped in time, and may even finish late: it must ask
+    /// [`is_held`](Self::is_held) before each step that matters, and the resource should check for itself.
+    ///
+    /// # Errors
+    ///
+    /// The lease was lost or released, and `work` was dropped unfinished.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it drops `work`, and nothing else.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
+        let mut work = pin!(work);
+        select! {
+            biased;
+            reason = self.lost() => Err(LeaseLost::new(reason)),
+            output = &mut work => Ok(output),
+        }
     }
 }
 

@@ -21,8 +21,8 @@ pub use self::{
     config::{Config, NodeConfig},
     error::{
         AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,
-        LeaseLost, LossReason, NodeAnswer, NodeReport, NotAVote, ReleaseError, ReleaseErrorKind,
-        Unfit,
+        InvalidOption, LeaseLost, LossReason, NodeAnswer, NodeReport, NotAVote, ReleaseError,
+        ReleaseErrorKind, Unfit,
     },
     guard::LockGuard,
     key::{InvalidKey, ResourceKey},

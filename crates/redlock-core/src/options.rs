@@ -54,6 +54,8 @@ pub struct AcquireOptions {
     pub(crate) renewal: Renewal,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) lock_delay: Duration,
+    pub(crate) max_waiters_per_key: Option<usize>,
+    pub(crate) max_waiters: Option<usize>,
 }
 
 impl AcquireOptions {
@@ -101,6 +103,25 @@ impl AcquireOptions {
     /// Default: none.
     pub fn lock_delay(mut self, lock_delay: Duration) -> Self {
         self.lock_delay = lock_delay;
+        self
+    }
+
+    /// How many callers of this client may wait for the resource already; with more, this acquire fails with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
+    ///
+    /// With 0 it does not wait behind another caller of this process, only for other processes.
+    /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
+    pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
+        self.max_waiters_per_key = Some(waiters);
+        self
+    }
+
+    /// How many callers of this client may wait for any resource already; with more, this acquire fails with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
+    ///
+    /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
+    pub fn max_waiters(mut self, waiters: usize) -> Self {
+        self.max_waiters = Some(waiters);
         self
     }
 }

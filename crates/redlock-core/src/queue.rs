@@ -21,7 +21,6 @@ use crate::{
 /// a caller that comes back at once has left none for other processes, and its streak goes on.
 #[derive(Debug)]
 pub(crate) struct LocalQueue {
-    limits: QueueLimits,
     clock: Clock,
     places: Mutex<Places>,
 }
@@ -82,25 +81,28 @@ pub(crate) enum QueueFull {
 }
 
 impl LocalQueue {
-    pub(crate) fn new(limits: QueueLimits, clock: Clock) -> Arc<Self> {
+    pub(crate) fn new(clock: Clock) -> Arc<Self> {
         Arc::new(Self {
-            limits,
             clock,
             places: Mutex::default(),
         })
     }
 
-    /// Takes a place behind those who came before.
+    /// Takes a place behind those who came before, if they are few enough.
     ///
     /// The caller whose turn it is does not count as waiting, hence one more than each limit.
-    pub(crate) fn enter(self: &Arc<Self>, key: &ResourceKey) -> Result<Place, QueueFull> {
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        key: &ResourceKey,
+        limits: QueueLimits,
+    ) -> Result<Place, QueueFull> {
         let now = self.clock.now();
         let mut places = self.places();
         let ahead = places.entries.get(key).map_or(0, |entry| entry.interested);
-        if ahead > self.limits.per_key {
+        if ahead > limits.per_key {
             return Err(QueueFull::PerKey);
         }
-        if ahead > 0 && places.taken - places.busy >= self.limits.total {
+        if ahead > 0 && places.taken - places.busy >= limits.total {
             return Err(QueueFull::Total);
         }
         places.taken += 1;
@@ -257,11 +259,16 @@ mod tests {
     use futures_util::poll;
     use std::{pin::pin, task::Poll};
 
-    fn queue(per_key: usize, total: usize) -> Arc<LocalQueue> {
+    const LIMITS: QueueLimits = QueueLimits {
+        per_key: 2,
+        total: 3,
+    };
+
+    fn queue() -> Arc<LocalQueue> {
         let clock = Clock::Tokio {
             origin: tokio::time::Instant::now(),
         };
-        LocalQueue::new(QueueLimits { per_key, total }, clock)
+        LocalQueue::new(clock)
     }
 
     fn key(name: &str) -> ResourceKey {
@@ -270,10 +277,10 @@ mod tests {
 
     #[tokio::test]
     async fn turns_come_in_order_and_leave_nothing() {
-        let queue = queue(10, 10);
-        let first = queue.enter(&key("a")).unwrap().turn().await;
-        let mut second = pin!(queue.enter(&key("a")).unwrap().turn());
-        let mut third = pin!(queue.enter(&key("a")).unwrap().turn());
+        let queue = queue();
+        let first = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
+        let mut second = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
+        let mut third = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
         assert!(poll!(second.as_mut()).is_pending());
         assert!(poll!(third.as_mut()).is_pending());
         drop(first);
@@ -288,10 +295,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
-        let queue = queue(10, 10);
-        let first = queue.enter(&key("a")).unwrap().turn().await;
-        let mut second = Box::pin(queue.enter(&key("a")).unwrap().turn());
-        let mut third = pin!(queue.enter(&key("a")).unwrap().turn());
+        let queue = queue();
+        let first = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
+        let mut second = Box::pin(queue.enter(&key("a"), LIMITS).unwrap().turn());
+        let mut third = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
         assert!(poll!(second.as_mut()).is_pending());
         assert!(poll!(third.as_mut()).is_pending());
         drop(first);
@@ -303,26 +310,38 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_is_bounded_per_key_and_in_all() {
-        let queue = queue(2, 3);
-        let _holder = queue.enter(&key("a")).unwrap().turn().await;
+        let queue = queue();
+        let _holder = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
         let _waiting = [
-            queue.enter(&key("a")).unwrap(),
-            queue.enter(&key("a")).unwrap(),
+            queue.enter(&key("a"), LIMITS).unwrap(),
+            queue.enter(&key("a"), LIMITS).unwrap(),
         ];
-        assert_eq!(queue.enter(&key("a")).unwrap_err(), QueueFull::PerKey);
+        assert_eq!(
+            queue.enter(&key("a"), LIMITS).unwrap_err(),
+            QueueFull::PerKey
+        );
         let _other = [
-            queue.enter(&key("b")).unwrap(),
-            queue.enter(&key("b")).unwrap(),
+            queue.enter(&key("b"), LIMITS).unwrap(),
+            queue.enter(&key("b"), LIMITS).unwrap(),
         ];
-        assert_eq!(queue.enter(&key("b")).unwrap_err(), QueueFull::Total);
-        assert!(queue.enter(&key("c")).is_ok());
+        assert_eq!(
+            queue.enter(&key("b"), LIMITS).unwrap_err(),
+            QueueFull::Total
+        );
+        assert!(queue.enter(&key("c"), LIMITS).is_ok());
     }
 
     #[tokio::test(start_paused = true)]
     async fn l09_keys_used_once_do_not_accumulate() {
-        let queue = queue(10, 10);
+        let queue = queue();
         for name in 0..20_000 {
-            drop(queue.enter(&key(&name.to_string())).unwrap().turn().await);
+            drop(
+                queue
+                    .enter(&key(&name.to_string()), LIMITS)
+                    .unwrap()
+                    .turn()
+                    .await,
+            );
             tokio::time::advance(Duration::from_millis(1)).await;
             let kept = queue.places().entries.len();
             assert!(kept <= 64, "{kept} entries are kept");

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use redlock_proto::{Quarantine, RetryPolicy, Timing};
 
-use crate::{BuildError, Redlock, Wait, queue::QueueLimits};
+use crate::{AcquireOptions, BuildError, InvalidOption, Redlock, Wait, queue::QueueLimits};
 
 /// What the builder settled, checked.
 #[derive(Clone, Debug)]
@@ -28,17 +28,22 @@ impl Settings {
     /// The timing of a lease, or what is wrong with its time to live.
     ///
     /// Nodes count in whole milliseconds, so the rest is cut off before anything is computed from it.
-    pub(crate) fn timing(&self, ttl: Duration, lock_delay: Duration) -> Result<Timing, String> {
+    pub(crate) fn timing(
+        &self,
+        ttl: Duration,
+        lock_delay: Duration,
+    ) -> Result<Timing, InvalidOption> {
         let (min, max) = (Redlock::MIN_TTL, self.max_ttl);
         if ttl < min || ttl > max {
-            return Err(format!(
-                "ttl: {ttl:?} is not between {min:?} and the client's max_ttl of {max:?}"
-            ));
+            let message =
+                format!("{ttl:?} is not between {min:?} and the client's max_ttl of {max:?}");
+            return Err(InvalidOption::new("ttl", message));
         }
         if lock_delay > max - ttl {
-            return Err(format!(
-                "lock_delay: {lock_delay:?} after a ttl of {ttl:?} exceeds the client's max_ttl of {max:?}"
-            ));
+            let message = format!(
+                "{lock_delay:?} after a ttl of {ttl:?} exceeds the client's max_ttl of {max:?}"
+            );
+            return Err(InvalidOption::new("lock_delay", message));
         }
         let whole = |duration: Duration| {
             Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
@@ -46,7 +51,19 @@ impl Settings {
         let ttl = whole(ttl);
         Timing::new(ttl, self.clock_rate_error, ttl / 10)
             .map(|timing| timing.with_lock_delay(whole(lock_delay)))
-            .ok_or_else(|| "ttl: leaves nothing after the allowance for clock drift".to_owned())
+            .ok_or_else(|| {
+                let message = "leaves nothing after the allowance for clock drift";
+                InvalidOption::new("ttl", message.to_owned())
+            })
+    }
+
+    /// The timing of a lease that is asked for with `options`, or what is wrong with them.
+    pub(crate) fn timing_of(&self, options: &AcquireOptions) -> Result<Timing, InvalidOption> {
+        if options.max_hold.is_some_and(|max_hold| max_hold.is_zero()) {
+            let message = "a lease cannot be held for no time".to_owned();
+            return Err(InvalidOption::new("max_hold", message));
+        }
+        self.timing(options.ttl.unwrap_or(self.ttl), options.lock_delay)
     }
 
     /// How long nodes that may have forgotten leases do not vote.
@@ -86,7 +103,7 @@ impl Settings {
             return Err(BuildError::misuse("max_hand_overs", message));
         }
         self.timing(self.ttl, Duration::ZERO)
-            .map_err(|message| BuildError::misuse("ttl", message))?;
+            .map_err(|invalid| BuildError::misuse("ttl", invalid.message()))?;
         Ok(self)
     }
 }

@@ -3,7 +3,7 @@ use std::{error::Error, fmt, time::Duration};
 use redlock_proto::{Failure, FailureKind, Instant};
 
 use super::{NodeAnswer, NodeReport, nodes};
-use crate::InvalidKey;
+use crate::{InvalidKey, InvalidOption};
 
 /// An acquire that did not win the lease; nothing is held, and what was taken is being given back.
 #[derive(Debug)]
@@ -100,10 +100,10 @@ impl AcquireError {
         Self::plain(AcquireErrorKind::Closed)
     }
 
-    pub(crate) fn option(message: String) -> Self {
+    pub(crate) fn option(invalid: &InvalidOption) -> Self {
         Self {
             kind: AcquireErrorKind::Misuse,
-            detail: Detail::Text(message),
+            detail: Detail::Text(invalid.to_string()),
         }
     }
 

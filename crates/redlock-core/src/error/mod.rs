@@ -5,6 +5,7 @@ mod build;
 mod extend;
 mod lost;
 mod nodes;
+mod option;
 mod release;
 
 pub use self::{
@@ -13,5 +14,6 @@ pub use self::{
     extend::{ExtendError, ExtendErrorKind},
     lost::{LeaseLost, LossReason},
     nodes::{NodeAnswer, NodeReport, NotAVote, Unfit},
+    option::InvalidOption,
     release::{ReleaseError, ReleaseErrorKind},
 };

@@ -1,0 +1,31 @@
+use std::{error::Error, fmt};
+
+/// An option of an acquire that the client cannot grant: the program must be changed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct InvalidOption {
+    field: &'static str,
+    message: String,
+}
+
+impl InvalidOption {
+    pub(crate) fn new(field: &'static str, message: String) -> Self {
+        Self { field, message }
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The option at fault, as [`AcquireOptions`](crate::AcquireOptions) calls it.
+    pub fn field(&self) -> &'static str {
+        self.field
+    }
+}
+
+impl fmt::Display for InvalidOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl Error for InvalidOption {}
