@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use pin_project_lite::pin_project;
 
-use crate::{Rejection, held::Held};
+use crate::{Rejection, answers::Protocol, grpc, held::Held};
 
 /// Any error.
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -26,6 +26,7 @@ pin_project! {
     /// When it is lost, the inner body is dropped and this ends with an error: a [`Rejection`] of the
     /// kind [`Lost`](crate::RejectionKind::Lost).
     /// A server then cuts the response off, so that no client takes a part for the whole.
+    /// The answer to a gRPC request ends with the trailers of the status `ABORTED` instead.
     ///
     /// # Panics
     ///
@@ -46,16 +47,17 @@ pin_project! {
             body: B,
             // Dropped after `body`: its work is over before the resource is another's.
             held: Option<Held>,
+            protocol: Protocol,
         },
-        Problem { #[pin] body: Full<Bytes> },
+        Refusal { #[pin] body: Full<Bytes> },
         Ended,
     }
 }
 
 impl<B> ResponseBody<B> {
-    pub(crate) fn problem(body: Bytes) -> Self {
+    pub(crate) fn refusal(body: Bytes) -> Self {
         Self {
-            kind: Kind::Problem {
+            kind: Kind::Refusal {
                 body: Full::new(body),
             },
         }
@@ -63,11 +65,15 @@ impl<B> ResponseBody<B> {
 }
 
 impl<B: Body> ResponseBody<B> {
-    pub(crate) fn new(body: B, held: Option<Held>) -> Self {
+    pub(crate) fn new(body: B, held: Option<Held>, protocol: Protocol) -> Self {
         // A server need not poll a body that says it has ended.
         let held = held.filter(|_| !body.is_end_stream());
         Self {
-            kind: Kind::Inner { body, held },
+            kind: Kind::Inner {
+                body,
+                held,
+                protocol,
+            },
         }
     }
 }
@@ -86,12 +92,21 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let mut this = self.project();
         match this.kind.as_mut().project() {
-            KindProj::Inner { mut body, held } => {
+            KindProj::Inner {
+                mut body,
+                held,
+                protocol,
+            } => {
                 if let Some(held) = held
                     && let Poll::Ready(reason) = held.poll_lost(cx)
                 {
+                    let protocol = *protocol;
                     this.kind.set(Kind::Ended);
-                    return Poll::Ready(Some(Err(Rejection::lost(reason).into())));
+                    let rejection = Rejection::lost(reason);
+                    return Poll::Ready(Some(match protocol {
+                        Protocol::Http => Err(rejection.into()),
+                        Protocol::Grpc => Ok(Frame::trailers(grpc::trailers(&rejection))),
+                    }));
                 }
                 let frame = ready!(body.as_mut().poll_frame(cx));
                 // Whoever reads may stop at the last frame without polling for the end behind it.
@@ -100,7 +115,7 @@ where
                 }
                 Poll::Ready(frame.map(|frame| frame.map_err(Into::into)))
             }
-            KindProj::Problem { body } => body
+            KindProj::Refusal { body } => body
                 .poll_frame(cx)
                 .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
             KindProj::Ended => Poll::Ready(None),
@@ -110,7 +125,7 @@ where
     fn is_end_stream(&self) -> bool {
         match &self.kind {
             Kind::Inner { body, .. } => body.is_end_stream(),
-            Kind::Problem { body } => body.is_end_stream(),
+            Kind::Refusal { body } => body.is_end_stream(),
             Kind::Ended => true,
         }
     }
@@ -118,7 +133,7 @@ where
     fn size_hint(&self) -> SizeHint {
         match &self.kind {
             Kind::Inner { body, .. } => body.size_hint(),
-            Kind::Problem { body } => body.size_hint(),
+            Kind::Refusal { body } => body.size_hint(),
             Kind::Ended => SizeHint::with_exact(0),
         }
     }
@@ -131,6 +146,7 @@ impl<B: Default> Default for ResponseBody<B> {
             kind: Kind::Inner {
                 body: B::default(),
                 held: None,
+                protocol: Protocol::Http,
             },
         }
     }

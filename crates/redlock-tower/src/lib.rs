@@ -1,34 +1,40 @@
 #![doc = include_str!("../docs/crate.md")]
 
-mod acquire;
-mod body;
+mod answers;
 #[cfg(feature = "axum")]
-mod extract;
+mod axum;
+mod body;
+mod builder;
+mod exclusive;
 mod future;
-mod header_key;
+pub mod generic;
+mod grpc;
 mod held;
 mod key;
 mod layer;
 mod lease;
-mod named;
-#[cfg(feature = "axum")]
-mod path_key;
+mod on_lost;
 mod problem;
 mod rejection;
 mod service;
+mod shared;
 
+#[cfg(feature = "axum")]
+pub use self::{
+    axum::{Locked, LockedRejection, MissingLease},
+    key::PathKey,
+};
 pub use self::{
     body::ResponseBody,
+    builder::{ConfigError, RedlockLayerBuilder},
     future::ResponseFuture,
-    header_key::HeaderKey,
-    key::{KeyError, KeyExtractor},
-    layer::{ConfigError, Hold, RedlockLayer, RedlockLayerBuilder},
+    key::{BoxedKey, ExtensionKey, HeaderKey, KeyError, KeyExtractor, LockKey},
+    layer::{Hold, RedlockLayer},
     lease::Lease,
+    on_lost::OnLost,
     rejection::{Rejection, RejectionKind},
     service::RedlockService,
 };
-#[cfg(feature = "axum")]
-pub use self::{extract::MissingLease, path_key::PathKey};
 
 // Its types are in this crate's signatures.
 pub use redlock_core;

@@ -2,9 +2,9 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use redlock_core::{AcquireError, AcquireErrorKind, LossReason};
+use redlock_core::{AcquireError, AcquireErrorKind, LeaseLost, LossReason};
 
-use crate::{KeyError, ResponseBody, problem::problem};
+use crate::{KeyError, grpc, problem::problem};
 
 /// A request that was refused, or cut off.
 ///
@@ -27,6 +27,7 @@ use crate::{KeyError, ResponseBody, problem::problem};
 #[derive(Clone, Debug)]
 pub struct Rejection {
     cause: Cause,
+    contended: StatusCode,
 }
 
 #[derive(Clone, Debug)]
@@ -58,10 +59,23 @@ pub enum RejectionKind {
 }
 
 impl Rejection {
-    pub(crate) fn lost(reason: LossReason) -> Self {
+    fn new(cause: Cause) -> Self {
         Self {
-            cause: Cause::Lost(reason),
+            cause,
+            contended: StatusCode::CONFLICT,
         }
+    }
+
+    /// The same, with this status in case that another request holds the resource.
+    pub(crate) fn when_contended(self, status: StatusCode) -> Self {
+        Self {
+            contended: status,
+            ..self
+        }
+    }
+
+    pub(crate) fn lost(reason: LossReason) -> Self {
+        Self::new(Cause::Lost(reason))
     }
 
     /// Why the request was refused.
@@ -85,7 +99,7 @@ impl Rejection {
     /// The status of the answer.
     pub fn status(&self) -> StatusCode {
         match self.kind() {
-            RejectionKind::Contended => StatusCode::CONFLICT,
+            RejectionKind::Contended => self.contended,
             RejectionKind::Misuse => StatusCode::INTERNAL_SERVER_ERROR,
             RejectionKind::Overloaded
             | RejectionKind::Unavailable
@@ -128,14 +142,17 @@ impl Rejection {
         problem(self.status(), self.detail(), self.retry_after())
     }
 
-    pub(crate) fn into_response<B>(self) -> Response<ResponseBody<B>> {
-        let mut response = self.problem().map(ResponseBody::problem);
-        response.extensions_mut().insert(self);
-        response
+    /// The answer in gRPC: a response of trailers only, with `grpc-status` and `grpc-message`.
+    ///
+    /// If it makes sense to try again, `grpc-retry-pushback-ms` says when to clients that have a retry policy
+    /// (gRFC A6).
+    /// A layer answers so by itself when a request's content type is gRPC's.
+    pub fn grpc(&self) -> Response<Bytes> {
+        grpc::response(self)
     }
 
     /// What the client is told.
-    fn detail(&self) -> &str {
+    pub(crate) fn detail(&self) -> &str {
         if let Cause::Key(error) = &self.cause {
             return error.detail();
         }
@@ -154,17 +171,19 @@ impl Rejection {
 
 impl From<KeyError> for Rejection {
     fn from(error: KeyError) -> Self {
-        Self {
-            cause: Cause::Key(error),
-        }
+        Self::new(Cause::Key(error))
     }
 }
 
 impl From<AcquireError> for Rejection {
     fn from(error: AcquireError) -> Self {
-        Self {
-            cause: Cause::Acquire(Arc::new(error)),
-        }
+        Self::new(Cause::Acquire(Arc::new(error)))
+    }
+}
+
+impl From<LeaseLost> for Rejection {
+    fn from(lost: LeaseLost) -> Self {
+        Self::lost(lost.reason())
     }
 }
 

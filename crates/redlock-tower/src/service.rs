@@ -10,8 +10,9 @@ use http_body::Body;
 use tower_service::Service;
 
 use crate::{
-    KeyExtractor, ResponseBody, ResponseFuture,
-    acquire::{Shared, acquire},
+    Hold, KeyExtractor, Lease, ResponseBody, ResponseFuture,
+    answers::{Answers, Protocol},
+    shared::{Carrier, Shared},
 };
 
 /// The service that [`RedlockLayer`](crate::RedlockLayer) makes.
@@ -25,12 +26,33 @@ use crate::{
 /// reserve something that others need, and requests that wait for one busy key would sit on it.
 pub struct RedlockService<S, K> {
     inner: S,
-    shared: Arc<Shared<K>>,
+    parts: Arc<Parts<K>>,
+}
+
+/// What a layer and its services have in common.
+#[derive(Debug)]
+pub(crate) struct Parts<K> {
+    pub(crate) shared: Arc<Shared<K>>,
+    pub(crate) hold: Hold,
+    pub(crate) answers: Answers,
+}
+
+/// Requests of HTTP keep their leases in their extensions.
+struct Extensions;
+
+impl<B> Carrier<Request<B>> for Extensions {
+    fn carried(request: &Request<B>) -> Option<&Lease> {
+        request.extensions().get()
+    }
+
+    fn carry(request: &mut Request<B>, lease: Lease) {
+        request.extensions_mut().insert(lease);
+    }
 }
 
 impl<S, K> RedlockService<S, K> {
-    pub(crate) fn new(inner: S, shared: Arc<Shared<K>>) -> Self {
-        Self { inner, shared }
+    pub(crate) fn new(inner: S, parts: Arc<Parts<K>>) -> Self {
+        Self { inner, parts }
     }
 }
 
@@ -50,14 +72,15 @@ where
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
-        // `self.inner` was never made ready, so its clone may be taken instead of itself.
-        let inner = self.inner.clone();
-        let hold = self.shared.hold;
-        ResponseFuture::new(
-            inner,
+        let Parts {
+            shared,
             hold,
-            Box::pin(acquire(Arc::clone(&self.shared), request)),
-        )
+            answers,
+        } = &*self.parts;
+        let protocol = Protocol::of(request.headers());
+        let start = shared.start::<_, Extensions>(request);
+        // `self.inner` was never made ready, so its clone may be taken instead of itself.
+        ResponseFuture::new(self.inner.clone(), start, *hold, answers.clone(), protocol)
     }
 }
 
@@ -66,7 +89,7 @@ impl<S: Clone, K> Clone for RedlockService<S, K> {
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            shared: Arc::clone(&self.shared),
+            parts: Arc::clone(&self.parts),
         }
     }
 }
@@ -75,7 +98,7 @@ impl<S: fmt::Debug, K> fmt::Debug for RedlockService<S, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedlockService")
             .field("inner", &self.inner)
-            .field("shared", &self.shared)
+            .field("shared", &self.parts.shared)
             .finish()
     }
 }

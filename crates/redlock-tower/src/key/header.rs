@@ -3,7 +3,8 @@ use std::{fmt::Display, str::FromStr};
 use http::{HeaderName, Request, StatusCode};
 use redlock_core::ResourceKey;
 
-use crate::{KeyError, KeyExtractor, named::Named};
+use super::named::Named;
+use crate::{KeyError, KeyExtractor};
 
 /// Locks the resource that a header names.
 ///
@@ -52,10 +53,8 @@ impl HeaderKey {
         self.named = self.named.parsed::<T>();
         self
     }
-}
 
-impl<B: Send> KeyExtractor<Request<B>> for HeaderKey {
-    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+    fn key<B>(&self, request: &Request<B>) -> Result<Option<ResourceKey>, KeyError> {
         let bad = |wrong: &str| {
             KeyError::new(
                 StatusCode::BAD_REQUEST,
@@ -75,5 +74,18 @@ impl<B: Send> KeyExtractor<Request<B>> for HeaderKey {
         }
         let value = value.to_str().map_err(|_| bad("is not visible ASCII"))?;
         Ok(Some(self.named.key(value)?))
+    }
+}
+
+impl<B: Send> KeyExtractor<Request<B>> for HeaderKey {
+    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+        self.key(request)
+    }
+
+    fn extract_now(
+        &self,
+        request: &mut Request<B>,
+    ) -> Option<Result<Option<ResourceKey>, KeyError>> {
+        Some(self.key(request))
     }
 }

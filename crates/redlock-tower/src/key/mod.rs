@@ -1,11 +1,30 @@
-use std::{borrow::Cow, error::Error, fmt, future};
+//! What a request locks.
 
-use http::StatusCode;
-use redlock_core::{InvalidKey, ResourceKey};
+mod boxed;
+mod error;
+mod extension;
+mod header;
+mod lock_key;
+mod named;
+#[cfg(feature = "axum")]
+mod path;
+
+#[cfg(feature = "axum")]
+pub use self::path::PathKey;
+pub use self::{
+    boxed::BoxedKey, error::KeyError, extension::ExtensionKey, header::HeaderKey, lock_key::LockKey,
+};
+
+use std::future;
+
+use redlock_core::ResourceKey;
+
+use crate::Lease;
 
 /// Says what a request locks.
 ///
-/// Ready made are [`HeaderKey`](crate::HeaderKey) and, with the feature `axum`, `PathKey`.
+/// Ready made are [`HeaderKey`], [`ExtensionKey`] and, with the feature `axum`, `PathKey`; [`BoxedKey`] hides which
+/// one it is.
 /// A closure `Fn(&Req) -> Result<Option<ResourceKey>, KeyError>` is one as well.
 ///
 /// A key that comes from the client is a handle for keeping others waiting: put the authenticated
@@ -32,20 +51,23 @@ use redlock_core::{InvalidKey, ResourceKey};
 /// # check(by_user);
 ///
 /// // A type, to be named or to await something:
-/// struct ByUser;
+/// struct ByTeam;
 ///
-/// impl<B: Send> KeyExtractor<Request<B>> for ByUser {
+/// impl<B: Send> KeyExtractor<Request<B>> for ByTeam {
 ///     async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKey>, KeyError> {
 ///         let Some(User(id)) = request.extensions().get() else { return Ok(None) };
-///         Ok(Some(ResourceKey::new("user", id)?))
+///         let team = team_of(*id).await;
+///         Ok(Some(ResourceKey::new("team", team)?))
 ///     }
 /// }
-/// # check(ByUser);
+/// # check(ByTeam);
+/// # async fn team_of(user: u64) -> u64 { user }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what a `{Req}` locks",
     label = "not a key of a `{Req}`",
-    note = "a closure needs its types: `|request: &http::Request<_>| -> Result<Option<ResourceKey>, KeyError>`"
+    note = "a closure needs its types: `|request: &http::Request<_>| -> Result<Option<ResourceKey>, KeyError>`",
+    note = "a path parameter is `PathKey::new(\"order\", \"order_id\")`, a header `HeaderKey::new(\"account\", name)`"
 )]
 pub trait KeyExtractor<Req>: Send + Sync + 'static {
     /// The key of what `request` locks; `Ok(None)` lets it through without a lock.
@@ -61,6 +83,24 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
         &self,
         request: &mut Req,
     ) -> impl Future<Output = Result<Option<ResourceKey>, KeyError>> + Send;
+
+    /// What [`extract`](Self::extract) would give, if nothing needs to be awaited for it.
+    ///
+    /// It is asked first, and saves a request without a lock its only allocation.
+    /// The default is `None`: ask `extract`.
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
+        let _ = request;
+        None
+    }
+
+    /// Tells of the lease, before the inner service sees the request.
+    ///
+    /// HTTP requests have the [`Lease`] in their extensions; other requests may need their fencing token put
+    /// somewhere.
+    /// The default does nothing.
+    fn granted(&self, request: &mut Req, lease: &Lease) {
+        let _ = (request, lease);
+    }
 }
 
 impl<F, Req> KeyExtractor<Req> for F
@@ -73,66 +113,8 @@ where
     ) -> impl Future<Output = Result<Option<ResourceKey>, KeyError>> + Send {
         future::ready(self(request))
     }
-}
 
-/// A request that must not go on, because what it locks cannot be told.
-///
-/// An [`InvalidKey`] becomes one with the status 400, so that `?` works on [`ResourceKey::new`].
-#[derive(Clone, Debug)]
-pub struct KeyError {
-    status: StatusCode,
-    detail: Cow<'static, str>,
-    misuse: bool,
-}
-
-impl KeyError {
-    /// An answer with `status`, which tells the client `detail`.
-    ///
-    /// Do not repeat the key in it.
-    pub fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            status,
-            detail: detail.into(),
-            misuse: false,
-        }
-    }
-
-    /// The program is at fault and not the request: 500, and [`RejectionKind::Misuse`].
-    ///
-    /// [`RejectionKind::Misuse`]: crate::RejectionKind::Misuse
-    pub fn misuse(detail: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            status: StatusCode::INTERNAL_SERVER_ERROR,
-            detail: detail.into(),
-            misuse: true,
-        }
-    }
-
-    pub(crate) fn is_misuse(&self) -> bool {
-        self.misuse
-    }
-
-    /// The answer's status.
-    pub fn status(&self) -> StatusCode {
-        self.status
-    }
-
-    /// What the client is told.
-    pub fn detail(&self) -> &str {
-        &self.detail
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
+        Some(self(request))
     }
 }
-
-impl From<InvalidKey> for KeyError {
-    fn from(invalid: InvalidKey) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, invalid.to_string())
-    }
-}
-
-impl fmt::Display for KeyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.detail)
-    }
-}
-
-impl Error for KeyError {}

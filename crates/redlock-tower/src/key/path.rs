@@ -1,10 +1,11 @@
 use std::{fmt::Display, mem, str::FromStr};
 
-use axum::extract::{FromRequestParts, RawPathParams, rejection::RawPathParamsRejection};
+use ::axum::extract::{FromRequestParts, RawPathParams, rejection::RawPathParamsRejection};
 use http::{Request, StatusCode};
 use redlock_core::ResourceKey;
 
-use crate::{KeyError, KeyExtractor, named::Named};
+use super::named::Named;
+use crate::{KeyError, KeyExtractor};
 
 /// Locks the resource that a path parameter of an axum route names.
 ///

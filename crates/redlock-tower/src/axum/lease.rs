@@ -1,6 +1,6 @@
 use std::{convert::Infallible, error::Error, fmt};
 
-use axum::{
+use ::axum::{
     body::Body,
     extract::{FromRequestParts, OptionalFromRequestParts},
     response::{IntoResponse, Response},

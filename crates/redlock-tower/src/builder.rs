@@ -1,0 +1,206 @@
+use std::{error::Error, fmt, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use redlock_core::{AcquireOptions, InvalidOption, Redlock, Wait};
+
+use crate::{Hold, OnLost, RedlockLayer, Rejection, answers::Answers, shared::Shared};
+
+/// Describes a [`RedlockLayer`] that differs from the client's defaults.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::{Redlock, ResourceKey, Wait};
+/// use redlock_tower::{HeaderKey, Hold, RedlockLayer};
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let layer = RedlockLayer::builder(redlock)
+///     .wait(Wait::Never)
+///     .ttl(Duration::from_secs(3))
+///     .max_hold(Duration::from_secs(60))
+///     .hold(Hold::Response)
+///     .build(HeaderKey::new("account", http::HeaderName::from_static("x-account")))?;
+/// # let _ = layer;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct RedlockLayerBuilder {
+    redlock: Redlock,
+    options: AcquireOptions,
+    hold: Hold,
+    on_lost: OnLost,
+    answers: Answers,
+}
+
+impl RedlockLayerBuilder {
+    pub(crate) fn new(redlock: Redlock) -> Self {
+        Self {
+            redlock,
+            options: AcquireOptions::new(),
+            hold: Hold::default(),
+            on_lost: OnLost::default(),
+            answers: Answers::default(),
+        }
+    }
+
+    /// How long a request waits while another holds its resource; the client's wait by default.
+    ///
+    /// A wait is always finite, and never longer than a day.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.options = self.options.wait(wait);
+        self
+    }
+
+    /// How long the nodes keep the key without a renewal; the client's time to live by default.
+    ///
+    /// The lease is renewed for as long as the request holds it, so this bounds how long a crashed
+    /// replica keeps others out, and not how long a handler may run.
+    /// From 100 ms to the client's [`max_ttl`](Redlock::max_ttl), in whole milliseconds.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.options = self.options.ttl(ttl);
+        self
+    }
+
+    /// Until when a request holds its lock; [`Hold::Body`] by default.
+    pub fn hold(mut self, hold: Hold) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// The longest time for which a request holds its lock, whatever the handler does and however slowly a client
+    /// reads; the lease is lost then, as [`on_lost`](Self::on_lost) says.
+    ///
+    /// A lock with such an end is not handed on within the process without asking the nodes.
+    /// Default: for as long as the request takes.
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.options = self.options.max_hold(max_hold);
+        self
+    }
+
+    /// What happens to a request whose lease is lost; [`OnLost::Abort`] by default.
+    pub fn on_lost(mut self, on_lost: OnLost) -> Self {
+        self.on_lost = on_lost;
+        self
+    }
+
+    /// How many requests of this replica may wait for one resource; the next is answered with 503.
+    ///
+    /// Default: what the client has, which is 1,024 by default.
+    /// Callers of the client that do not come through this layer count as well.
+    pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
+        self.options = self.options.max_waiters_per_key(waiters);
+        self
+    }
+
+    /// How many requests of this replica may wait in all; the next that would have to is answered with 503.
+    ///
+    /// Default: what the client has, which is 65,536 by default.
+    /// Callers of the client that do not come through this layer count as well.
+    pub fn max_waiters(mut self, waiters: usize) -> Self {
+        self.options = self.options.max_waiters(waiters);
+        self
+    }
+
+    /// The status of the answer when another request holds the resource; 409 by default.
+    ///
+    /// 423 (Locked) and 429 (Too Many Requests) are in use as well.
+    pub fn contended_status(mut self, status: StatusCode) -> Self {
+        self.answers.contended = status;
+        self
+    }
+
+    /// Makes the answer to a request that is refused, in the place of [`Rejection::problem`] and
+    /// [`Rejection::grpc`].
+    ///
+    /// The rejection is put into the response's extensions either way.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::RedlockLayer;
+    /// # fn example(redlock: Redlock) {
+    /// let builder = RedlockLayer::builder(redlock).reject_with(|rejection| {
+    ///     let mut response = rejection.problem();
+    ///     response.headers_mut().insert("x-refused-by", "lock".parse().unwrap());
+    ///     response
+    /// });
+    /// # let _ = builder;
+    /// # }
+    /// ```
+    pub fn reject_with<F>(mut self, reject_with: F) -> Self
+    where
+        F: Fn(&Rejection) -> Response<Bytes> + Send + Sync + 'static,
+    {
+        self.answers.reject_with = Some(Arc::new(reject_with));
+        self
+    }
+
+    /// The layer, which locks what `key` names.
+    ///
+    /// # Errors
+    ///
+    /// A setting cannot be: a time to live out of the client's range, a hold of no time, a status that is no error.
+    /// It is told here, because at the first request it would be told to the wrong person.
+    pub fn build<K>(self, key: K) -> Result<RedlockLayer<K>, ConfigError> {
+        let Self {
+            redlock,
+            options,
+            hold,
+            on_lost,
+            answers,
+        } = self;
+        redlock.check(&options)?;
+        let contended = answers.contended;
+        if !contended.is_client_error() && !contended.is_server_error() {
+            return Err(ConfigError {
+                field: "contended_status",
+                message: format!("contended_status: {contended} is not the status of an error"),
+            });
+        }
+        let shared = Shared {
+            redlock,
+            options,
+            on_lost,
+            key,
+        };
+        Ok(RedlockLayer::from_parts(shared, hold, answers))
+    }
+}
+
+/// A layer that could not be built: a setting must be changed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ConfigError {
+    field: &'static str,
+    message: String,
+}
+
+impl ConfigError {
+    /// The setting at fault, as the builder calls it.
+    pub fn field(&self) -> &str {
+        self.field
+    }
+}
+
+impl From<InvalidOption> for ConfigError {
+    fn from(invalid: InvalidOption) -> Self {
+        Self {
+            field: invalid.field(),
+            message: invalid.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for ConfigError {}

@@ -1,0 +1,241 @@
+//! The layer for services whose requests are not HTTP's.
+//!
+//! A refusal is an error here: a [`Rejection`](crate::Rejection) in the box, to be had by
+//! [`downcast_ref`](std::error::Error#method.downcast_ref).
+
+use std::{
+    error::Error,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use redlock_core::{AcquireOptions, Redlock};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{
+    ConfigError, KeyExtractor, Lease, OnLost,
+    exclusive::{Exclusive, Outcome},
+    shared::{Carrier, Shared},
+};
+
+/// Any error: the inner service's, or a [`Rejection`](crate::Rejection).
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Lets one request per resource at a time through to the inner service, across every replica.
+///
+/// It is [`crate::RedlockLayer`] for requests that are not HTTP's.
+/// The lock is held until the inner service's future ends.
+/// A request that needs the fencing token gets it from [`KeyExtractor::granted`].
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::{FencingToken, Redlock, ResourceKey};
+/// use redlock_tower::{KeyError, KeyExtractor, Lease, Rejection, RejectionKind, generic::RedlockLayer};
+/// use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
+///
+/// struct Charge { account: u64, token: Option<FencingToken> }
+///
+/// struct ByAccount;
+///
+/// impl KeyExtractor<Charge> for ByAccount {
+///     async fn extract(&self, charge: &mut Charge) -> Result<Option<ResourceKey>, KeyError> {
+///         Ok(Some(ResourceKey::new("account", charge.account)?))
+///     }
+///
+///     fn granted(&self, charge: &mut Charge, lease: &Lease) {
+///         charge.token = Some(lease.token());
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let charge = service_fn(async |charge: Charge| Ok::<_, BoxError>(charge.token));
+/// let service = RedlockLayer::new(redlock.clone(), ByAccount).layer(charge);
+///
+/// let token = service.clone().oneshot(Charge { account: 7, token: None }).await?;
+/// assert!(token.is_some());
+///
+/// redlock.close().await;
+/// let refused = service.oneshot(Charge { account: 7, token: None }).await.unwrap_err();
+/// let rejection = refused.downcast_ref::<Rejection>().unwrap();
+/// assert_eq!(rejection.kind(), RejectionKind::Closed);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a layer does nothing until it is put around a service"]
+pub struct RedlockLayer<K> {
+    shared: Arc<Shared<K>>,
+}
+
+impl<K> RedlockLayer<K> {
+    /// A layer that locks what `key` names, with the client's own time to live and wait.
+    pub fn new(redlock: Redlock, key: K) -> Self {
+        Self::from_shared(Shared {
+            redlock,
+            options: AcquireOptions::new(),
+            on_lost: OnLost::default(),
+            key,
+        })
+    }
+
+    /// A layer that locks what `key` names as `options` say, and treats a loss as `on_lost` says.
+    ///
+    /// # Errors
+    ///
+    /// An option is none that the client can grant.
+    pub fn with_options(
+        redlock: Redlock,
+        options: AcquireOptions,
+        on_lost: OnLost,
+        key: K,
+    ) -> Result<Self, ConfigError> {
+        redlock.check(&options)?;
+        Ok(Self::from_shared(Shared {
+            redlock,
+            options,
+            on_lost,
+            key,
+        }))
+    }
+
+    fn from_shared(shared: Shared<K>) -> Self {
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+}
+
+impl<S, K> Layer<S> for RedlockLayer<K> {
+    type Service = RedlockService<S, K>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        RedlockService {
+            inner,
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+/// The service that [`RedlockLayer`] makes.
+///
+/// # Readiness
+///
+/// It is always ready; the inner service is made ready once the lock is held, as in
+/// [`crate::RedlockService`].
+pub struct RedlockService<S, K> {
+    inner: S,
+    shared: Arc<Shared<K>>,
+}
+
+/// Requests of any kind have no place for a lease.
+struct Nowhere;
+
+impl<Req> Carrier<Req> for Nowhere {
+    fn carried(_: &Req) -> Option<&Lease> {
+        None
+    }
+
+    fn carry(_: &mut Req, _: Lease) {}
+}
+
+impl<S, K, Req> Service<Req> for RedlockService<S, K>
+where
+    S: Service<Req> + Clone,
+    S::Error: Into<BoxError>,
+    K: KeyExtractor<Req>,
+    Req: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = ResponseFuture<S, Req>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Req) -> Self::Future {
+        let start = self.shared.start::<_, Nowhere>(request);
+        ResponseFuture {
+            // `self.inner` was never made ready, so its clone may be taken instead of itself.
+            exclusive: Exclusive::new(self.inner.clone(), start),
+        }
+    }
+}
+
+pin_project! {
+    /// The response's future of [`RedlockService`].
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime with its timer enabled, or after it is done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any point drops the inner future, and then gives up the place in the queue and
+    /// the lock.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct ResponseFuture<S, Req>
+    where
+        S: Service<Req>,
+    {
+        #[pin]
+        exclusive: Exclusive<S, Req>,
+    }
+}
+
+impl<S, Req> Future for ResponseFuture<S, Req>
+where
+    S: Service<Req>,
+    S::Error: Into<BoxError>,
+{
+    type Output = Result<S::Response, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match ready!(self.project().exclusive.poll(cx)) {
+            // The work is done, and with it the hold.
+            Outcome::Served(response, _) => Ok(response),
+            Outcome::Failed(error) => Err(error.into()),
+            Outcome::Refused(rejection) => Err(rejection.into()),
+        })
+    }
+}
+
+// By hand, because derived ones would ask for `K: Clone`.
+impl<K> Clone for RedlockLayer<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<S: Clone, K> Clone for RedlockService<S, K> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<K> fmt::Debug for RedlockLayer<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RedlockLayer").field(&self.shared).finish()
+    }
+}
+
+impl<S: fmt::Debug, K> fmt::Debug for RedlockService<S, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedlockService")
+            .field("inner", &self.inner)
+            .field("shared", &self.shared)
+            .finish()
+    }
+}

@@ -1,0 +1,85 @@
+use std::{fmt, pin::Pin, sync::Arc};
+
+use redlock_core::ResourceKey;
+
+use crate::{KeyError, KeyExtractor, Lease};
+
+/// Any [`KeyExtractor`] of a `Req`: for struct fields, and for layers that differ only in their key.
+///
+/// Cloning it is cheap.
+/// A key that awaits costs one more allocation per request than it does by itself.
+///
+/// # Examples
+///
+/// ```
+/// use http::{HeaderName, Request};
+/// use redlock_core::Redlock;
+/// use redlock_tower::{BoxedKey, HeaderKey, RedlockLayer};
+///
+/// fn layer<B: Send + 'static>(redlock: Redlock, locked: bool) -> RedlockLayer<BoxedKey<Request<B>>> {
+///     let key = match locked {
+///         true => BoxedKey::new(HeaderKey::new("account", HeaderName::from_static("x-account"))),
+///         false => BoxedKey::new(|_: &Request<B>| Ok(None)),
+///     };
+///     RedlockLayer::new(redlock, key)
+/// }
+/// ```
+#[must_use = "a key does nothing until it is given to a layer"]
+pub struct BoxedKey<Req>(Arc<dyn Erased<Req>>);
+
+type Extracting<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<ResourceKey>, KeyError>> + Send + 'a>>;
+
+trait Erased<Req>: Send + Sync {
+    fn extract<'a>(&'a self, request: &'a mut Req) -> Extracting<'a>;
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>>;
+    fn granted(&self, request: &mut Req, lease: &Lease);
+}
+
+impl<Req> BoxedKey<Req> {
+    /// Hides which key it is.
+    pub fn new<K: KeyExtractor<Req>>(key: K) -> Self {
+        Self(Arc::new(key))
+    }
+}
+
+impl<Req, K: KeyExtractor<Req>> Erased<Req> for K {
+    fn extract<'a>(&'a self, request: &'a mut Req) -> Extracting<'a> {
+        Box::pin(KeyExtractor::extract(self, request))
+    }
+
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
+        KeyExtractor::extract_now(self, request)
+    }
+
+    fn granted(&self, request: &mut Req, lease: &Lease) {
+        KeyExtractor::granted(self, request, lease);
+    }
+}
+
+impl<Req: Send + 'static> KeyExtractor<Req> for BoxedKey<Req> {
+    async fn extract(&self, request: &mut Req) -> Result<Option<ResourceKey>, KeyError> {
+        self.0.extract(request).await
+    }
+
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
+        self.0.extract_now(request)
+    }
+
+    fn granted(&self, request: &mut Req, lease: &Lease) {
+        self.0.granted(request, lease);
+    }
+}
+
+// By hand, because a derived one would ask for `Req: Clone`.
+impl<Req> Clone for BoxedKey<Req> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<Req> fmt::Debug for BoxedKey<Req> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoxedKey").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+use std::{borrow::Cow, error::Error, fmt};
+
+use http::StatusCode;
+use redlock_core::InvalidKey;
+
+/// A request that must not go on, because what it locks cannot be told.
+///
+/// An [`InvalidKey`] becomes one with the status 400, so that `?` works on
+/// [`ResourceKey::new`](redlock_core::ResourceKey::new).
+#[derive(Clone, Debug)]
+pub struct KeyError {
+    status: StatusCode,
+    detail: Cow<'static, str>,
+    misuse: bool,
+}
+
+impl KeyError {
+    /// An answer with `status`, which tells the client `detail`.
+    ///
+    /// Do not repeat the key in it.
+    pub fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            detail: detail.into(),
+            misuse: false,
+        }
+    }
+
+    /// The program is at fault and not the request: 500, and [`RejectionKind::Misuse`].
+    ///
+    /// [`RejectionKind::Misuse`]: crate::RejectionKind::Misuse
+    pub fn misuse(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            detail: detail.into(),
+            misuse: true,
+        }
+    }
+
+    pub(crate) fn is_misuse(&self) -> bool {
+        self.misuse
+    }
+
+    /// The answer's status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What the client is told.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl From<InvalidKey> for KeyError {
+    fn from(invalid: InvalidKey) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, invalid.to_string())
+    }
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl Error for KeyError {}

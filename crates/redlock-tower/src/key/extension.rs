@@ -1,0 +1,112 @@
+use std::{any::type_name, fmt, marker::PhantomData};
+
+use http::Request;
+use redlock_core::ResourceKey;
+
+use crate::{KeyError, KeyExtractor, LockKey};
+
+/// Locks what a value in the request's extensions names, such as the user that a layer further out found.
+///
+/// A request without the value is answered with 500, for then the layer that puts it there is missing or further
+/// in; [`optional`](Self::optional) lets such a request through unlocked.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::{Redlock, ResourceKey};
+/// use redlock_tower::{ExtensionKey, KeyError, LockKey, RedlockLayer};
+///
+/// #[derive(Clone)]
+/// struct User { id: u64 }
+///
+/// impl LockKey for User {
+///     fn lock_key(&self) -> Result<ResourceKey, KeyError> {
+///         Ok(ResourceKey::new("user", self.id)?)
+///     }
+/// }
+///
+/// fn one_per_user(redlock: Redlock) -> RedlockLayer<ExtensionKey<User>> {
+///     RedlockLayer::new(redlock, ExtensionKey::new())
+/// }
+/// ```
+#[must_use = "a key does nothing until it is given to a layer"]
+pub struct ExtensionKey<T> {
+    optional: bool,
+    // Not `T`: the key is `Send` and `Sync` whatever the value is.
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T> ExtensionKey<T> {
+    /// Locks what the `T` in the request's extensions names.
+    pub fn new() -> Self {
+        Self {
+            optional: false,
+            value: PhantomData,
+        }
+    }
+
+    /// Lets requests without a `T` through unlocked.
+    pub fn optional(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+}
+
+impl<T> ExtensionKey<T>
+where
+    T: LockKey + Send + Sync + 'static,
+{
+    fn key<B>(&self, request: &Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+        match request.extensions().get::<T>() {
+            Some(value) => value.lock_key().map(Some),
+            None if self.optional => Ok(None),
+            None => Err(KeyError::misuse(format!(
+                "the request has no extension `{}` to lock: the layer that puts it there must be outside of \
+                 `RedlockLayer`",
+                type_name::<T>()
+            ))),
+        }
+    }
+}
+
+impl<T, B> KeyExtractor<Request<B>> for ExtensionKey<T>
+where
+    T: LockKey + Send + Sync + 'static,
+    B: Send,
+{
+    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+        self.key(request)
+    }
+
+    fn extract_now(
+        &self,
+        request: &mut Request<B>,
+    ) -> Option<Result<Option<ResourceKey>, KeyError>> {
+        Some(self.key(request))
+    }
+}
+
+impl<T> Default for ExtensionKey<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// By hand, because derived ones would ask the same of `T`.
+impl<T> Clone for ExtensionKey<T> {
+    fn clone(&self) -> Self {
+        Self {
+            optional: self.optional,
+            value: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for ExtensionKey<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExtensionKey")
+            .field("value", &type_name::<T>())
+            .field("optional", &self.optional)
+            .finish()
+    }
+}

@@ -1,0 +1,57 @@
+use std::ops::Deref;
+
+use redlock_core::{AcquireOptions, ResourceKey};
+
+use crate::KeyError;
+
+/// A value that names what to lock: a user that an outer layer found, a body that a handler takes.
+///
+/// [`ExtensionKey`](crate::ExtensionKey) and, with the feature `axum`, `Locked` take the lock it names.
+/// What derefs to such a value is one too, so that `Json<Transfer>` is one if `Transfer` is.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::ResourceKey;
+/// use redlock_tower::{KeyError, LockKey};
+///
+/// struct Transfer { from: u64, to: u64, cents: u64 }
+///
+/// impl LockKey for Transfer {
+///     fn lock_key(&self) -> Result<ResourceKey, KeyError> {
+///         Ok(ResourceKey::new("account", self.from)?)
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what to lock",
+    label = "implement `LockKey` for `{Self}`, or for what it derefs to",
+    note = "`fn lock_key(&self) -> Result<ResourceKey, KeyError> {{ Ok(ResourceKey::new(\"order\", self.id)?) }}`"
+)]
+pub trait LockKey {
+    /// The key of what to lock.
+    ///
+    /// # Errors
+    ///
+    /// The request must not go on; the error says with which answer.
+    fn lock_key(&self) -> Result<ResourceKey, KeyError>;
+
+    /// How `Locked` asks for the lease; the client's defaults unless this says otherwise.
+    fn options(&self) -> AcquireOptions {
+        AcquireOptions::new()
+    }
+}
+
+impl<T> LockKey for T
+where
+    T: Deref,
+    T::Target: LockKey,
+{
+    fn lock_key(&self) -> Result<ResourceKey, KeyError> {
+        (**self).lock_key()
+    }
+
+    fn options(&self) -> AcquireOptions {
+        (**self).options()
+    }
+}

@@ -1,0 +1,90 @@
+//! What a layer, its services and their futures share.
+
+use std::{fmt, pin::Pin, sync::Arc};
+
+use redlock_core::{AcquireOptions, Redlock, ResourceKey};
+
+use crate::{KeyError, KeyExtractor, Lease, OnLost, Rejection, held::Held};
+
+/// How a layer locks.
+pub(crate) struct Shared<K> {
+    pub(crate) redlock: Redlock,
+    pub(crate) options: AcquireOptions,
+    pub(crate) on_lost: OnLost,
+    pub(crate) key: K,
+}
+
+/// Where requests of one kind keep their leases.
+pub(crate) trait Carrier<Req> {
+    /// The lease that the request has, with those further out.
+    fn carried(request: &Req) -> Option<&Lease>;
+
+    /// Gives the request a lease, in the place of the one it has.
+    fn carry(request: &mut Req, lease: Lease);
+}
+
+/// The request and the lock it holds, if it needs one.
+pub(crate) type Locked<Req> = Result<(Req, Option<Held>), Rejection>;
+
+/// An acquisition under way; boxed, for next to a round trip to the nodes that costs nothing.
+pub(crate) type Acquiring<Req> = Pin<Box<dyn Future<Output = Locked<Req>> + Send>>;
+
+/// The first step of a request.
+pub(crate) enum Start<Req> {
+    /// It needs no lock.
+    Unlocked(Req),
+    Refused(Rejection),
+    Acquiring(Acquiring<Req>),
+}
+
+impl<K> Shared<K> {
+    /// Names the resource and begins to lock it.
+    pub(crate) fn start<Req, C>(self: &Arc<Self>, mut request: Req) -> Start<Req>
+    where
+        K: KeyExtractor<Req>,
+        Req: Send + 'static,
+        C: Carrier<Req> + 'static,
+    {
+        let key = match self.key.extract_now(&mut request) {
+            Some(Ok(None)) => return Start::Unlocked(request),
+            Some(Err(error)) => return Start::Refused(error.into()),
+            Some(Ok(Some(key))) => Some(key),
+            None => None,
+        };
+        let shared = Arc::clone(self);
+        Start::Acquiring(Box::pin(async move {
+            shared.acquire::<Req, C>(request, key).await
+        }))
+    }
+
+    /// Names the resource, if it is not named yet, takes the lock and leaves a view of the lease with the request.
+    async fn acquire<Req, C>(&self, mut request: Req, key: Option<ResourceKey>) -> Locked<Req>
+    where
+        K: KeyExtractor<Req>,
+        C: Carrier<Req>,
+    {
+        let key: Result<_, KeyError> = match key {
+            Some(key) => Ok(Some(key)),
+            None => self.key.extract(&mut request).await,
+        };
+        let Some(key) = key? else {
+            return Ok((request, None));
+        };
+        let carried = C::carried(&request).cloned();
+        let held = Held::take(&self.redlock, self.options.clone(), key, carried.as_ref()).await?;
+        // The view and never the guard: extensions are cloned, and a clone kept somewhere would hold on.
+        C::carry(&mut request, held.lease().clone());
+        self.key.granted(&mut request, held.lease());
+        Ok((request, Some(held.watched(self.on_lost))))
+    }
+}
+
+impl<K> fmt::Debug for Shared<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("redlock", &self.redlock)
+            .field("options", &self.options)
+            .field("on_lost", &self.on_lost)
+            .finish_non_exhaustive()
+    }
+}
