@@ -38,7 +38,10 @@ pub struct ExtensionKey<T> {
 
 impl<T> ExtensionKey<T> {
     /// Locks what the `T` in the request's extensions names.
-    pub fn new() -> Self {
+    pub fn new() -> Self
+    where
+        T: LockKey,
+    {
         Self {
             optional: false,
             value: PhantomData,
@@ -86,7 +89,7 @@ where
     }
 }
 
-impl<T> Default for ExtensionKey<T> {
+impl<T: LockKey> Default for ExtensionKey<T> {
     fn default() -> Self {
         Self::new()
     }

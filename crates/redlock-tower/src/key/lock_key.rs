@@ -42,6 +42,8 @@ pub trait LockKey {
     }
 }
 
+// Else the compiler tells whoever forgot to implement it that the value does not deref.
+#[diagnostic::do_not_recommend]
 impl<T> LockKey for T
 where
     T: Deref,

@@ -103,6 +103,8 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     }
 }
 
+// Else the compiler tells whoever gave something else that it is no closure.
+#[diagnostic::do_not_recommend]
 impl<F, Req> KeyExtractor<Req> for F
 where
     F: Fn(&Req) -> Result<Option<ResourceKey>, KeyError> + Send + Sync + 'static,
