@@ -1,4 +1,4 @@
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use http::StatusCode;
 use redlock_core::ResourceKey;
@@ -13,19 +13,19 @@ pub(crate) struct Named {
 }
 
 /// The one spelling of a value, or `None` if the text is none.
-type Spelling = fn(&str) -> Option<String>;
+type Spelling = fn(&str) -> Option<Cow<'_, str>>;
 
 impl Named {
     pub(crate) fn new(class: &'static str) -> Self {
         Self {
             class,
-            spelling: |text| Some(text.to_owned()),
+            spelling: |text| Some(Cow::Borrowed(text)),
         }
     }
 
     /// The resource's name is what `T` writes after it has read the text.
     pub(crate) fn parsed<T: FromStr + fmt::Display>(self) -> Self {
-        let spelling: Spelling = |text| text.parse::<T>().ok().map(|value| value.to_string());
+        let spelling: Spelling = |text| Some(Cow::Owned(text.parse::<T>().ok()?.to_string()));
         Self { spelling, ..self }
     }
 
