@@ -33,5 +33,5 @@ pub use self::{
     proxy::{Proxies, Proxy},
     random::Random,
     relay::Relay,
-    work::{HoldWork, Load, LoadSummary, Work, work},
+    work::{HoldWork, Load, LoadSummary, Serve, Work, work},
 };

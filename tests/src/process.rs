@@ -1,4 +1,8 @@
-use std::{io::Read, process::Stdio, time::Duration};
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::Stdio,
+    time::Duration,
+};
 
 use redlock_sandbox::Process;
 use serde::de::DeserializeOwned;
@@ -20,6 +24,23 @@ impl ClientProcess {
         let mut command = Process::command(program);
         command.arg(work).stdout(Stdio::piped());
         Self(Process::spawn(command).expect("the client program can be started"))
+    }
+
+    /// The first line of its output, or nothing if it ends before; it has no other report then.
+    ///
+    /// # Panics
+    ///
+    /// If the output is no text, or was read already.
+    pub async fn first_line(&mut self) -> String {
+        let output = self.0.take_stdout().expect("its output was not read yet");
+        let read = move || {
+            let mut line = String::new();
+            let read = BufReader::new(output).read_line(&mut line);
+            read.map(|_| line.trim_end().to_owned())
+        };
+        let line = tokio::task::spawn_blocking(read).await;
+        line.expect("reading does not panic")
+            .expect("its output is text")
     }
 
     /// Waits for its end; returns what it reports.

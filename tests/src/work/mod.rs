@@ -2,12 +2,14 @@
 
 mod hold;
 mod load;
+mod serve;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::{
     hold::HoldWork,
     load::{Load, LoadSummary},
+    serve::Serve,
 };
 
 /// What a client process is to do, as it is told on its command line.
@@ -17,6 +19,8 @@ pub enum Work {
     Load(Load),
     /// Hold one lease until it is lost.
     Hold(HoldWork),
+    /// Serve requests, one per resource at a time.
+    Serve(Serve),
 }
 
 /// Does it; returns what there is to report, as JSON.
@@ -28,6 +32,7 @@ pub async fn work(work: Work) -> String {
     let report = match work {
         Work::Load(load) => serde_json::to_string(&load.run().await),
         Work::Hold(hold) => serde_json::to_string(&hold.run().await),
+        Work::Serve(serve) => serde_json::to_string(&serve.run().await.map_err(|e| e.to_string())),
     };
     report.expect("a report is plain data")
 }
