@@ -59,4 +59,5 @@ usage: cargo xtask <verb>
   mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the
                     suite catches each; NAMES are parts of their names
   bench script      what the script that nodes run costs them, against its goals
+  bench tower       what the layer adds to a request, against an acquire and a release
 ";

@@ -11,6 +11,8 @@ mod script;
 mod site;
 #[cfg(feature = "bench")]
 mod table;
+#[cfg(feature = "bench")]
+mod tower;
 
 use crate::step::Failed;
 
@@ -19,14 +21,17 @@ use crate::step::Failed;
 pub(crate) fn run(name: &str) -> Result<(), Failed> {
     match name {
         "script" => script::run(),
-        other => Err(Failed(format!("there is no bench {other}; type: script"))),
+        "tower" => tower::run(),
+        other => Err(Failed(format!(
+            "there is no bench {other}; type: script or tower"
+        ))),
     }
 }
 
-/// Builds this program again, with the client.
+/// Builds this program again, with the client and as it is released.
 #[cfg(not(feature = "bench"))]
 pub(crate) fn run(name: &str) -> Result<(), Failed> {
-    let again = "run --locked --quiet --package xtask --features bench -- bench";
+    let again = "run --locked --quiet --release --package xtask --features bench -- bench";
     crate::step::Step::cargo("bench", again)
         .arguments(&[name])
         .run_last()
