@@ -1,0 +1,75 @@
+use std::time::Duration;
+
+use axum::{
+    Router,
+    routing::{MethodRouter, get, post, put},
+};
+use redlock_core::{Redlock, Wait};
+use redlock_tower::{ConfigError, PathKey, RedlockLayer};
+
+use super::{handlers, state::App};
+
+/// The service's routes, with a lock around each one that reads, thinks and writes.
+///
+/// Without a client of the lock, the very same handlers are served with nothing around them.
+pub(crate) fn router(app: App, redlock: Option<&Redlock>) -> Result<Router, ConfigError> {
+    let locks = redlock.map(Locks::new).transpose()?;
+    let locks = locks.as_ref();
+    Ok(Router::new()
+        .route(
+            "/orders/{order_id}",
+            put(handlers::put_order).get(handlers::show_order),
+        )
+        .route(
+            "/orders/{order_id}/pay",
+            locked(post(handlers::pay), locks.map(|locks| &locks.order)),
+        )
+        .route(
+            "/products/{product_id}",
+            put(handlers::put_product).get(handlers::show_product),
+        )
+        .route(
+            "/products/{product_id}/reservations",
+            locked(post(handlers::reserve), locks.map(|locks| &locks.product)),
+        )
+        .route(
+            "/tenants/{tenant}/imports",
+            locked(post(handlers::import), locks.map(|locks| &locks.tenant)),
+        )
+        .route("/tenants/{tenant}/catalogue", get(handlers::show_catalogue))
+        .route("/statistics", get(handlers::statistics))
+        .with_state(app))
+}
+
+/// What is locked, by whom, and how long one waits for it.
+struct Locks {
+    order: RedlockLayer<PathKey>,
+    product: RedlockLayer<PathKey>,
+    tenant: RedlockLayer<PathKey>,
+}
+
+impl Locks {
+    fn new(redlock: &Redlock) -> Result<Self, ConfigError> {
+        // Each key is parsed as the handler parses it, so that `042` has no lock of its own.
+        let order = PathKey::new("order", "order_id").parsed::<i64>();
+        let product = PathKey::new("product", "product_id").parsed::<i64>();
+        let tenant = PathKey::new("tenant", "tenant").parsed::<i64>();
+        let layer = || RedlockLayer::builder(redlock.clone());
+        Ok(Self {
+            order: layer().wait(SHORT_WORK).build(order)?,
+            product: layer().wait(SHORT_WORK).build(product)?,
+            // An import takes long, so whoever comes second is told at once.
+            tenant: layer().wait(Wait::Never).build(tenant)?,
+        })
+    }
+}
+
+fn locked(handler: MethodRouter<App>, layer: Option<&RedlockLayer<PathKey>>) -> MethodRouter<App> {
+    match layer {
+        Some(layer) => handler.layer(layer.clone()),
+        None => handler,
+    }
+}
+
+/// Longer than a lease, so that whoever waits for a replica that died has its turn.
+const SHORT_WORK: Wait = Wait::UpTo(Duration::from_secs(5));
