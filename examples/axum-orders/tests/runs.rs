@@ -1,0 +1,234 @@
+//! The example as a newcomer runs it: as processes, judged by their last line and exit status.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    net::TcpStream,
+    path::Path,
+    process::{ChildStdout, Command, Output, Stdio},
+    time::Duration,
+};
+
+use redlock_sandbox::{
+    Process, SERVER_VARIABLE, Server, ServerBinary, ServerOptions, ServerSet, Value,
+};
+use tempfile::TempDir;
+
+/// Takes the caller's settings away.
+fn clean(mut command: Command) -> Command {
+    for (variable, _) in std::env::vars_os() {
+        let name = variable.to_string_lossy();
+        if name.starts_with("REDLOCK_") || name == "RUST_LOG" {
+            command.env_remove(variable);
+        }
+    }
+    command
+}
+
+fn axum_orders() -> Command {
+    clean(Command::new(env!("CARGO_BIN_EXE_axum-orders")))
+}
+
+fn binary() -> ServerBinary {
+    ServerBinary::find().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs it to its end, on servers that it starts itself.
+fn run(arguments: &[&str]) -> Output {
+    let mut command = axum_orders();
+    command
+        .args(arguments)
+        .env(SERVER_VARIABLE, binary().path());
+    command.output().expect("it starts")
+}
+
+/// Its last line, after checking the exit status and that there is one verdict only.
+fn verdict(output: &Output, status: i32) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{text}{errors}");
+    assert_eq!(text.matches("axum-orders: ").count(), 1, "{text}");
+    text.lines().last().expect("it says something").to_owned()
+}
+
+/// The number before these words.
+fn count(line: &str, words: &str) -> usize {
+    let (before, _) = line.split_once(words).unwrap_or_else(|| panic!("{line}"));
+    let number = before.split_whitespace().last();
+    number
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("{line}"))
+}
+
+const RIGHT: &str =
+    "20 orders paid once, 0 paid twice, 30 items sold, 0 oversold, 3 catalogues whole, 0 mixed";
+
+#[test]
+fn with_the_layer_all_is_right_and_without_it_is_not() {
+    let output = run(&[]);
+    let last = verdict(&output, 0);
+    let beginning = format!(
+        "axum-orders: ok: {RIGHT}; 1 late write refused; 409 and 503 told as problem+json; without the layer "
+    );
+    let careless = last.strip_prefix(&beginning);
+    let careless = careless.unwrap_or_else(|| panic!("{last}"));
+    assert!(count(careless, " paid twice") > 0, "{last}");
+    assert!(count(careless, " oversold") > 0, "{last}");
+
+    let story = String::from_utf8_lossy(&output.stdout);
+    let lines = [
+        "with the layer",
+        "stopped (SIGSTOP)",
+        "replica 2 is asked",
+        "goes on (SIGCONT)",
+        "told: 503 Service Unavailable\n    content-type: application/problem+json\n    retry-after: 1\n    {",
+        "1 late write(s) refused by the fence, the order is paid 1 time(s)",
+        "runs: 409 Conflict\n    content-type: application/problem+json\n    retry-after: 1\n    {",
+        "answer: 503 Service Unavailable\n    content-type: application/problem+json\n    retry-after: ",
+        "the nodes answer again: 201 Created",
+        "without the layer",
+    ];
+    let told: Vec<_> = lines.iter().map(|line| story.find(line)).collect();
+    assert!(told.is_sorted() && told[0].is_some(), "{told:?} {story}");
+}
+
+#[test]
+fn the_check_of_the_books_fails_without_the_layer() {
+    let last = verdict(&run(&["--without-layer"]), 1);
+    assert!(
+        last.starts_with("axum-orders: not ok: without the layer: "),
+        "{last}"
+    );
+    assert!(count(&last, " paid twice") > 0, "{last}");
+    assert!(count(&last, " oversold") > 0, "{last}");
+    assert!(count(&last, " mixed") > 0, "{last}");
+}
+
+#[test]
+fn the_check_of_the_late_write_fails_without_the_fence() {
+    let last = verdict(&run(&["--without-fence"]), 1);
+    assert_eq!(
+        last,
+        "axum-orders: not ok: 0 late writes refused instead of 1, and the order is paid 2 times"
+    );
+}
+
+#[test]
+fn servers_that_are_given_are_used_and_not_stopped() {
+    let servers = servers(3);
+    let output = axum_orders()
+        .env("REDLOCK_NODES", servers.urls().join(","))
+        .output();
+    let last = verdict(&output.expect("it starts"), 0);
+    let beginning = format!("axum-orders: ok: {RIGHT}; 1 late write refused; 409 and no 503 told");
+    assert!(last.starts_with(&beginning), "{last}");
+    assert!(servers.iter().all(Server::is_running));
+}
+
+#[test]
+fn without_any_server_it_says_what_is_missing() {
+    let output = axum_orders().env("PATH", "/nonexistent").output();
+    let last = verdict(&output.expect("it starts"), 1);
+    assert!(
+        last.contains("need nodes that all of them can reach"),
+        "{last}"
+    );
+    assert!(last.contains("install redis-server"), "{last}");
+}
+
+#[test]
+fn an_unknown_argument_is_a_mistake_of_usage() {
+    for arguments in [&["--fast"][..], &["load"], &["serve", "--port"]] {
+        let output = axum_orders().args(arguments).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with("usage: axum-orders"));
+    }
+}
+
+#[test]
+fn a_replica_that_is_started_by_hand_serves_the_load_and_ends_in_order() {
+    let servers = servers(3);
+    let folder = TempDir::new().expect("a folder");
+    let (mut replica, _output, url) = serve(&servers, folder.path());
+    let output = axum_orders().args(["load", &url]).output();
+    assert_eq!(
+        verdict(&output.expect("it starts"), 0),
+        format!("axum-orders: ok: {RIGHT}")
+    );
+    replica.terminate().expect("it runs");
+    let status = replica.finish(PATIENCE).expect("it ends");
+    assert!(status.success(), "{status}");
+    for server in &servers {
+        let keys = server.command(&["KEYS", "*"]).expect("it answers");
+        let keys = keys.as_array().expect("a list").iter();
+        let others = |key: &&Value| {
+            let key = key.as_text().unwrap_or_default();
+            !matches!(key, "{axum-orders}:mark" | "{axum-orders}:fence")
+        };
+        assert_eq!(keys.filter(others).count(), 0, "a lock is left");
+    }
+}
+
+#[test]
+fn when_it_is_interrupted_it_takes_everything_along() {
+    let temporary = TempDir::new().expect("a folder");
+    let mut command = clean(Process::command(env!("CARGO_BIN_EXE_axum-orders")));
+    command
+        .env(SERVER_VARIABLE, binary().path())
+        .env("TMPDIR", temporary.path())
+        .stdout(Stdio::piped());
+    let mut process = Process::spawn(command).expect("it starts");
+    let mut output = BufReader::new(process.take_stdout().expect("it is piped"));
+    let line = line_with(&mut output, " listen on ");
+    let (_, urls) = line.split_once(" listen on ").expect("it is in the line");
+    let addresses: Vec<_> = urls
+        .split(", ")
+        .map(|url| url.trim_start_matches("http://").to_owned())
+        .collect();
+    assert_eq!(addresses.len(), 3, "{line}");
+    line_with(&mut output, "1. the load");
+    process.terminate().expect("it runs");
+    let status = process.finish(PATIENCE).expect("it ends");
+    assert_eq!(status.code(), Some(1));
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).expect("it is text");
+    assert!(
+        rest.ends_with("axum-orders: not ok: interrupted\n"),
+        "{rest}"
+    );
+    for address in addresses {
+        TcpStream::connect(&address).expect_err("the replica is gone");
+    }
+    let left = temporary.path().read_dir().expect("a folder").count();
+    assert_eq!(left, 0, "folders left behind");
+}
+
+fn servers(count: usize) -> ServerSet {
+    ServerSet::start(&binary(), count, &ServerOptions::default()).expect("they start")
+}
+
+/// One replica, as the README has it, and its URL.
+fn serve(nodes: &ServerSet, folder: &Path) -> (Process, BufReader<ChildStdout>, String) {
+    let mut command = clean(Process::command(env!("CARGO_BIN_EXE_axum-orders")));
+    command
+        .args(["serve", "--port", "0", "--dangerous-bless", "--database"])
+        .arg(folder.join("orders.db"))
+        .env("REDLOCK_NODES", nodes.urls().join(","))
+        .stdout(Stdio::piped());
+    let mut process = Process::spawn(command).expect("it starts");
+    let mut output = BufReader::new(process.take_stdout().expect("it is piped"));
+    let line = line_with(&mut output, "listening on ");
+    let url = line.trim_start_matches("listening on ").to_owned();
+    (process, output, url)
+}
+
+/// Reads up to a line that has these words.
+fn line_with(output: &mut BufReader<ChildStdout>, words: &str) -> String {
+    output
+        .by_ref()
+        .lines()
+        .map_while(Result::ok)
+        .find(|line| line.contains(words))
+        .unwrap_or_else(|| panic!("it ended before it said: {words}"))
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
