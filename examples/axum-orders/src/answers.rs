@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
@@ -53,26 +52,25 @@ pub(crate) async fn unavailable(
     story: Story,
 ) -> Result<&'static str, BoxError> {
     let http = Http::new();
-    let product = Ids::new().nth(0);
-    let url = format!("{}/products/{product}", replicas[2]);
-    http.put(&url, &json!({ "stock": 1 })).await?;
+    let tenant = Ids::new().nth(0);
     if !nodes.freeze_majority()? {
         story.tell(format_args!(
             "the nodes are not ours to stop, so there is no 503 to see"
         ));
         return Ok("no 503");
     }
-    let url = format!("{url}/reservations");
-    let refused = http.post(&url, &Value::Null).await?;
+    // Other routes try for as long as they may wait.
+    let refused = import(&http, &replicas[2], tenant, 1).await?;
     nodes.thaw_majority()?;
     story.tell(format_args!(
-        "POST /products/{product}/reservations, while 3 of 5 nodes do not answer: {refused}"
+        "POST /tenants/{tenant}/imports, while 3 of 5 nodes do not answer: {refused}"
     ));
     if !refused.is_refusal(StatusCode::SERVICE_UNAVAILABLE) {
         return Err("that is no 503 that tells when to come back".into());
     }
+    let url = imports(&replicas[2], tenant);
     let (answer, _) = http
-        .post_patiently(&url, &Value::Null, Duration::ZERO)
+        .post_patiently(&url, &catalogue(1), Duration::ZERO)
         .await?;
     if answer.status != StatusCode::CREATED {
         return Err(format!("with all nodes back, it was answered {answer}").into());
@@ -87,10 +85,14 @@ async fn import(
     tenant: i64,
     articles: usize,
 ) -> Result<Answer, BoxError> {
-    let url = format!("{replica}/tenants/{tenant}/imports");
+    let url = imports(replica, tenant);
     http.post(&url, &catalogue(articles)).await
 }
 
-/// So many articles that their import takes a second.
-const LONG: usize = 1_500;
+fn imports(replica: &str, tenant: i64) -> String {
+    format!("{replica}/tenants/{tenant}/imports")
+}
+
+/// So many articles that another request comes while they are imported.
+const LONG: usize = 400;
 const ATTEMPTS: usize = 3;

@@ -62,7 +62,7 @@ async fn attempt_at(
 ) -> Result<Option<Late>, BoxError> {
     let http = Http::new();
     let path = format!("/orders/{order}");
-    let refused_before = statistics(&http, stopped).await?.late_writes_refused;
+    let before = statistics(&http, stopped).await?;
     http.put(&format!("{}{path}", other.url), &json!({ "amount": 9_900 }))
         .await?;
     let url = format!("{}{path}/pay", stopped.url);
@@ -71,12 +71,10 @@ async fn attempt_at(
     let mut first = Box::pin(first);
 
     // Its client waits on while we look.
-    let under_way = until(&http, stopped, |statistics| {
-        statistics.payments_under_way > 0
-    });
+    let asked = until(&http, stopped, |now| now.banks_asked > before.banks_asked);
     tokio::select! {
         _ = &mut first => return Ok(None),
-        under_way = under_way => under_way?,
+        asked = asked => asked?,
     };
     stopped.freeze()?;
     story.tell(format_args!(
@@ -105,11 +103,9 @@ async fn attempt_at(
     if !first.is_refusal(StatusCode::SERVICE_UNAVAILABLE) {
         return Err("that is not what a client must be told whose lease was lost".into());
     }
-    until(&http, stopped, |statistics| {
-        statistics.payments_under_way == 0
-    })
-    .await?;
-    let refused = statistics(&http, stopped).await?.late_writes_refused - refused_before;
+    until(&http, stopped, |now| now.payments_under_way == 0).await?;
+    let now = statistics(&http, stopped).await?;
+    let refused = now.late_writes_refused - before.late_writes_refused;
     let Order { payments } = http.get(&format!("{}{path}", other.url)).await?;
     story.tell(format_args!(
         "{refused} late write(s) refused by the fence, the order is paid {payments} time(s)"
@@ -138,4 +134,4 @@ async fn until(
 }
 
 const ATTEMPTS: usize = 3;
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(10);

@@ -15,9 +15,16 @@ pub(crate) struct App {
     pub(crate) store: Store,
     /// Payments that have begun: each is carried through, even if its client hangs up.
     pub(crate) payments: TaskTracker,
-    /// Writes that the fence has refused.
-    pub(crate) refused: Counter,
+    pub(crate) counters: Arc<Counters>,
     fenced: bool,
+}
+
+/// What a replica counts since its start.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) banks_asked: Counter,
+    /// Writes that the fence has refused.
+    pub(crate) late_writes_refused: Counter,
 }
 
 impl App {
@@ -25,7 +32,7 @@ impl App {
         Self {
             store,
             payments: TaskTracker::new(),
-            refused: Counter::default(),
+            counters: Arc::default(),
             fenced,
         }
     }
@@ -39,8 +46,8 @@ impl App {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Counter(Arc<AtomicU64>);
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add_one(&self) {

@@ -50,7 +50,7 @@ pub(crate) async fn import(
         partners::fetch_prices().await;
         let written = app.store.import_articles(import, articles).await;
         if let Err(StoreError::Stale) = written {
-            app.refused.add_one();
+            app.counters.late_writes_refused.add_one();
         }
         written?;
     }

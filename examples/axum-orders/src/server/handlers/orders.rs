@@ -67,7 +67,7 @@ pub(crate) async fn pay(
     let paid = payments.spawn(async move {
         let paid = carry_through(&app, order_id, lease, payment).await;
         if let Err(AppError::Stale) = paid {
-            app.refused.add_one();
+            app.counters.late_writes_refused.add_one();
             tracing::warn!("a payment of order {order_id} came too late and was refused");
         }
         paid
@@ -89,6 +89,7 @@ async fn carry_through(
     if order.paid {
         return Err(AppError::AlreadyPaid);
     }
+    app.counters.banks_asked.add_one();
     partners::authorise(order_id, &payment.card).await?;
     app.store.pay_order(order_id, order.amount, token).await?;
     Ok(Json(Receipt {

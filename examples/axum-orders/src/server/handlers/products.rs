@@ -66,7 +66,7 @@ pub(crate) async fn reserve(
     let left = product.stock - 1;
     let reserved = app.store.reserve(product_id, left, token).await;
     if let Err(StoreError::Stale) = reserved {
-        app.refused.add_one();
+        app.counters.late_writes_refused.add_one();
     }
     reserved?;
     Ok((StatusCode::CREATED, Json(Reservation { product_id, left })))
