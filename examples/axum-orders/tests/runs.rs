@@ -1,7 +1,7 @@
 //! The example as a newcomer runs it: as processes, judged by their last line and exit status.
 
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
     process::{ChildStdout, Command, Output, Stdio},
@@ -154,18 +154,50 @@ fn a_replica_that_is_started_by_hand_serves_the_load_and_ends_in_order() {
         verdict(&output.expect("it starts"), 0),
         format!("axum-orders: ok: {RIGHT}")
     );
+    ends_in_order(&mut replica, &servers);
+}
+
+#[test]
+fn a_replica_that_is_asked_to_end_carries_payments_through_and_sends_those_away_who_wait() {
+    let servers = servers(3);
+    let folder = TempDir::new().expect("a folder");
+    let (mut replica, _output, url) = serve(&servers, folder.path());
+    let address = url.trim_start_matches("http://");
+    let order = exchange(address, "PUT /orders/7", r#"{"amount":1}"#);
+    assert!(order.starts_with("HTTP/1.1 200"), "{order}");
+    let mut first = send_and_await_bank(address, "POST /orders/7/pay");
+    let mut second = send(address, "POST /orders/7/pay", r#"{"card":"usual"}"#);
+    // Connections are accepted in their order, so the second one waits for the lock after this.
+    exchange(address, "GET /statistics", "");
     replica.terminate().expect("it runs");
-    let status = replica.finish(PATIENCE).expect("it ends");
-    assert!(status.success(), "{status}");
-    for server in &servers {
-        let keys = server.command(&["KEYS", "*"]).expect("it answers");
-        let keys = keys.as_array().expect("a list").iter();
-        let others = |key: &&Value| {
-            let key = key.as_text().unwrap_or_default();
-            !matches!(key, "{axum-orders}:mark" | "{axum-orders}:fence")
-        };
-        assert_eq!(keys.filter(others).count(), 0, "a lock is left");
-    }
+    let (mut paid, mut sent_away) = (String::new(), String::new());
+    second.read_to_string(&mut sent_away).expect("an answer");
+    assert!(
+        sent_away.contains("the server is shutting down"),
+        "{sent_away}"
+    );
+    first.read_to_string(&mut paid).expect("an answer");
+    assert!(paid.starts_with("HTTP/1.1 200"), "{paid}");
+    ends_in_order(&mut replica, &servers);
+}
+
+#[test]
+fn a_replica_that_is_asked_to_end_carries_a_payment_through_though_its_client_hung_up() {
+    let servers = servers(3);
+    let folder = TempDir::new().expect("a folder");
+    let (mut replica, _output, url) = serve(&servers, folder.path());
+    let address = url.trim_start_matches("http://");
+    exchange(address, "PUT /orders/7", r#"{"amount":1}"#);
+    drop(send_and_await_bank(address, "POST /orders/7/pay"));
+    ends_in_order(&mut replica, &servers);
+
+    let (_replica, _output, url) = serve(&servers, folder.path());
+    let address = url.trim_start_matches("http://");
+    let order = exchange(address, "GET /orders/7", "");
+    assert!(
+        order.ends_with(r#"{"amount":1,"paid":true,"payments":1}"#),
+        "{order}"
+    );
 }
 
 #[test]
@@ -221,6 +253,52 @@ fn serve(nodes: &ServerSet, folder: &Path) -> (Process, BufReader<ChildStdout>, 
     (process, output, url)
 }
 
+/// A replica ends by itself when it is asked to, and leaves no lock behind.
+fn ends_in_order(replica: &mut Process, nodes: &ServerSet) {
+    // It may have been asked to already.
+    let _ = replica.terminate();
+    let status = replica.finish(PATIENCE).expect("it ends");
+    assert!(status.success(), "{status}");
+    for node in nodes {
+        let keys = node.command(&["KEYS", "*"]).expect("it answers");
+        let keys = keys.as_array().expect("a list").iter();
+        let others = |key: &&Value| {
+            let key = key.as_text().unwrap_or_default();
+            !matches!(key, "{axum-orders}:mark" | "{axum-orders}:fence")
+        };
+        assert_eq!(keys.filter(others).count(), 0, "a lock is left");
+    }
+}
+
+/// Sends a request, whose answer is all that can be read then.
+fn send(address: &str, what: &str, body: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let length = body.len();
+    write!(
+        stream,
+        "{what} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    )
+    .expect("it reads");
+    stream
+}
+
+fn exchange(address: &str, what: &str, body: &str) -> String {
+    let mut answer = String::new();
+    let read = send(address, what, body).read_to_string(&mut answer);
+    read.expect("an answer");
+    answer
+}
+
+/// Sends the replica's first payment, and waits until its bank is asked.
+fn send_and_await_bank(address: &str, what: &str) -> TcpStream {
+    let stream = send(address, what, r#"{"card":"slow"}"#);
+    let is_asked = |_| exchange(address, "GET /statistics", "").contains(r#""banks_asked":1"#);
+    assert!((0..ATTEMPTS).any(is_asked), "no bank is asked");
+    stream
+}
+
 /// Reads up to a line that has these words.
 fn line_with(output: &mut BufReader<ChildStdout>, words: &str) -> String {
     output
@@ -232,3 +310,6 @@ fn line_with(output: &mut BufReader<ChildStdout>, words: &str) -> String {
 }
 
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Each takes a millisecond or more, and it begins within some.
+const ATTEMPTS: usize = 5_000;
