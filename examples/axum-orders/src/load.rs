@@ -13,9 +13,9 @@ use crate::{
     story::Story,
 };
 
-/// Customers who press the button three times.
-const ORDERS: usize = 20;
-const PRESSES: usize = 3;
+/// Customers who press the button six times: twice at each of three replicas.
+const ORDERS: usize = 10;
+const PRESSES: usize = 6;
 
 /// Products that more customers want than there are.
 const PRODUCTS: usize = 3;

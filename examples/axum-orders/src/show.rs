@@ -64,7 +64,7 @@ async fn whole(story: Story) -> Result<String, BoxError> {
 
     story.tell(format_args!("4. the same load, without the layer"));
     let careless = without_layer(story).await?;
-    if careless.paid_twice == 0 || careless.oversold == 0 {
+    if !is_telling(&careless) {
         return Err(format!(
             "without the layer it came right this time, which proves nothing: {careless}"
         )
@@ -77,12 +77,26 @@ async fn whole(story: Story) -> Result<String, BoxError> {
     ))
 }
 
+/// Runs the load without the layer, again if it came right by chance: a busy machine may let the replicas run one
+/// after the other.
 async fn without_layer(story: Story) -> Result<Books, BoxError> {
     let service = Service::start(&[], &["--without-layer"], story).await?;
-    let books = load::run(&service.urls(), story).await?;
+    let mut books = load::run(&service.urls(), story).await?;
+    for _ in 1..ATTEMPTS {
+        if !is_telling(&books) {
+            books = load::run(&service.urls(), story).await?;
+        }
+    }
     service.stop()?;
     Ok(books)
 }
+
+/// Whether both kinds of mistakes were made.
+fn is_telling(books: &Books) -> bool {
+    books.paid_twice > 0 && books.oversold > 0
+}
+
+const ATTEMPTS: usize = 3;
 
 /// The replicas over one database that goes with them.
 struct Service {
