@@ -23,6 +23,17 @@ use crate::FencingToken;
 ///
 /// `fence < $token` is right where each lease writes once.
 ///
+/// Where what is written depends on what was read before, the read must raise the fence already: an older holder
+/// could else write between the two, and the newer one would undo it or do the same again.
+///
+/// ```sql
+/// -- from now on, holders of older leases change nothing
+/// UPDATE orders SET fence = $token WHERE id = $id AND fence <= $token;
+/// SELECT state, amount FROM orders WHERE id = $id;
+/// -- and after the work; no row changed means: a newer holder has read meanwhile
+/// UPDATE orders SET state = 'paid' WHERE id = $id AND fence = $token;
+/// ```
+///
 /// # Redis
 ///
 /// ```lua
