@@ -19,8 +19,11 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
 /// An error that the server sent, in its own words, and with ours where they do not say what to do.
 pub(super) fn explained(words: &str) -> Arc<str> {
     let words = one_line(words);
-    // Inside a script the server does not say which command it refuses.
-    match words.starts_with("NOPERM") || words.contains("user executing the script can't") {
+    // Outside of a script, and inside of one as Redis and Valkey say it.
+    let lacks_a_right = words.starts_with("NOPERM")
+        || words.contains("user executing the script can't")
+        || words.contains("ACL failure in script");
+    match lacks_a_right {
         true => {
             let rights = RedisNode::RIGHTS;
             format!("{words}; its user needs the keys of the namespace and {rights}").into()
@@ -86,8 +89,15 @@ mod tests {
 
     #[test]
     fn a_right_that_is_missing_is_named() {
-        let refused = "ERR The user executing the script can't run this command or subcommand";
-        assert!(explained(refused).contains("+hset"));
+        let refusals = [
+            "NOPERM this user has no permissions to run the 'evalsha' command",
+            // Redis 7.0, and Valkey 8.1.
+            "ERR The user executing the script can't run this command or subcommand",
+            "ERR ACL failure in script: User app has no permissions to run the 'hset' command",
+        ];
+        for refused in refusals {
+            assert!(explained(refused).contains("+hset"), "{refused}");
+        }
         assert_eq!(&*explained("OOM no memory"), "OOM no memory");
     }
 }
