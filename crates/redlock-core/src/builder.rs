@@ -8,7 +8,8 @@ use tokio::{
 };
 
 use crate::{
-    BuildError, Config, MemoryNode, NodeAnswer, NodeConfig, NodeReport, Redlock, Wait,
+    BuildError, Config, MemoryNode, NodeAnswer, NodeConfig, NodeReport, Redlock, VirtualProcess,
+    Wait,
     clock::Clock,
     config::NodeSpec,
     engine::{self, EngineConfig, LinkConfig, LinkState, Placement},
@@ -29,7 +30,7 @@ pub struct RedlockBuilder {
     max_waiters: usize,
     max_hand_overs: u32,
     connect_lazily: bool,
-    virtual_time: bool,
+    process: Option<VirtualProcess>,
     seed: Option<u64>,
 }
 
@@ -41,7 +42,7 @@ impl RedlockBuilder {
             max_waiters: 65_536,
             max_hand_overs: 15,
             connect_lazily: false,
-            virtual_time: false,
+            process: None,
             seed: None,
         }
     }
@@ -202,8 +203,14 @@ impl RedlockBuilder {
     ///
     /// For tests with paused time, over nodes in memory.
     /// In production a handler that blocks its thread would delay the renewal of leases.
-    pub fn virtual_time(mut self) -> Self {
-        self.virtual_time = true;
+    pub fn virtual_time(self) -> Self {
+        self.virtual_process(&VirtualProcess::new())
+    }
+
+    /// Runs the client as [`virtual_time`](Self::virtual_time) does, as a part of this process: when it is frozen,
+    /// so is the client, with its timers and connections.
+    pub fn virtual_process(mut self, process: &VirtualProcess) -> Self {
+        self.process = Some(process.clone());
         self
     }
 
@@ -243,14 +250,14 @@ impl RedlockBuilder {
             return Err(BuildError::misuse("nodes", message));
         };
         let quorum = Quorum::of(count);
-        let (clock, placement) = match self.virtual_time {
-            true => (
+        let (clock, placement) = match self.process {
+            Some(process) => (
                 Clock::Tokio {
                     origin: Instant::now(),
                 },
-                Placement::Runtime(Handle::current()),
+                Placement::Runtime(Handle::current(), process),
             ),
-            false => (Clock::Boot, Placement::OwnThread),
+            None => (Clock::Boot, Placement::OwnThread),
         };
         let space = Space::new(&key_space.prefix(), settings.quarantine());
         let config = EngineConfig {

@@ -12,6 +12,7 @@ mod keyspace;
 mod lease;
 pub mod node;
 mod options;
+mod process;
 mod queue;
 mod settings;
 
@@ -29,5 +30,6 @@ pub use self::{
     lease::Lease,
     node::MemoryNode,
     options::{AcquireOptions, Renewal, Wait},
+    process::VirtualProcess,
 };
 pub use redlock_proto::{Fence, FencingToken, InvalidToken, StaleToken};

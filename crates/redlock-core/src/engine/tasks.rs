@@ -18,15 +18,15 @@ use super::{
     link::{Link, LinkConfig, LinkState},
     owed::Owed,
 };
-use crate::{BuildError, node::Node};
+use crate::{BuildError, VirtualProcess, node::Node};
 
 /// Where the driver runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Placement {
     /// On a thread of its own, so that work which blocks a runtime's thread cannot delay a renewal.
     OwnThread,
-    /// On the caller's runtime, for tests with paused time.
-    Runtime(Handle),
+    /// On the caller's runtime, for tests with paused time; it stands still with this process.
+    Runtime(Handle, VirtualProcess),
 }
 
 /// Starts a driver over `nodes`; returns its handle and the state of each link.
@@ -65,10 +65,17 @@ pub(crate) fn start(
         });
     }
     let handles = handle.downgrade();
+    let process = match &placement {
+        Placement::Runtime(_, process) => Some(process.clone()),
+        Placement::OwnThread => None,
+    };
     let driver = async move {
         let mut running = JoinSet::new();
         for link in tasks {
-            running.spawn(link.run());
+            match &process {
+                Some(process) => running.spawn(process.run(link.run())),
+                None => running.spawn(link.run()),
+            };
         }
         Driver::new(config, handles, names, outboxes)
             .run(commands, events)
@@ -79,7 +86,7 @@ pub(crate) fn start(
         running.shutdown().await;
     };
     match placement {
-        Placement::Runtime(runtime) => drop(runtime.spawn(driver)),
+        Placement::Runtime(runtime, process) => drop(runtime.spawn(process.run(driver))),
         Placement::OwnThread => {
             let runtime = Builder::new_current_thread()
                 .enable_all()

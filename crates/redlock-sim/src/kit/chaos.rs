@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::{Fault, Links, SimNodes};
+use super::{Fault, Links, SimNodes, VirtualProcess};
 use crate::random::Random;
 
 /// Lets nodes and connections go wrong at random, from a seed.
@@ -12,6 +12,7 @@ use crate::random::Random;
 pub struct Chaos {
     random: Random,
     forgets: bool,
+    processes: Vec<VirtualProcess>,
 }
 
 impl Chaos {
@@ -20,12 +21,19 @@ impl Chaos {
         Self {
             random: Random::new(seed),
             forgets: false,
+            processes: Vec::new(),
         }
     }
 
     /// Nodes lose their data too, and do not vote for a while then.
     pub fn with_forgetful_nodes(mut self) -> Self {
         self.forgets = true;
+        self
+    }
+
+    /// Processes stand still too, each for a second on average.
+    pub fn with_processes(mut self, processes: &[VirtualProcess]) -> Self {
+        self.processes = processes.to_vec();
         self
     }
 
@@ -42,10 +50,24 @@ impl Chaos {
                 7 => nodes.repair(),
                 _ => links.iter().for_each(Links::heal),
             }
+            if !self.processes.is_empty() {
+                self.freeze_or_thaw();
+            }
             sleep(self.ms(250)).await;
         }
         nodes.repair();
         links.iter().for_each(Links::heal);
+        self.processes.iter().for_each(VirtualProcess::thaw);
+    }
+
+    fn freeze_or_thaw(&mut self) {
+        // A step in eight ends all pauses, and there are eight steps in a second.
+        let process = &self.processes[self.random.index(self.processes.len())];
+        match self.random.below(16) {
+            0 => process.freeze(),
+            1 | 2 => self.processes.iter().for_each(VirtualProcess::thaw),
+            _ => {}
+        }
     }
 
     fn break_link(&mut self, nodes: &SimNodes, links: &[Links]) {

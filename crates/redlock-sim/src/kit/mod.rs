@@ -8,7 +8,9 @@
 //! * [`SimNodes`] are nodes that crash, forget, stand still and have clocks of their own.
 //! * [`Links`] are one client's connections to them, each with a [`Fault`] of its own, so that two replicas of a
 //!   service can be on different sides of a partition.
-//! * [`Chaos`] lets both go wrong at random, from a seed.
+//! * [`VirtualProcess`] is a replica that stands still, with its client and all that it runs, while time goes on for
+//!   the others: a paused virtual machine, SIGSTOP, a long pause of a garbage collector.
+//! * [`Chaos`] lets all of them go wrong at random, from a seed.
 //! * [`Recorder`] writes down who held what, and finds what must not be.
 //! * [`after_polls`] drops a future where a caller that is cancelled would.
 //!
@@ -40,14 +42,17 @@
 //!
 //! # What it does not do
 //!
-//! A whole process that stands still, with its timers, is beyond a runtime's virtual time;
-//! [`run`](crate::run) simulates that, with the protocol's state machine instead of the async client.
+//! A request whose process is frozen before it has arrived arrives when the process is thawed.
+//! [`run`](crate::run) simulates requests that arrive meanwhile, with the protocol's state machine instead of the
+//! async client.
 
 mod cancel;
 mod chaos;
 mod link;
 mod node;
 mod recorder;
+
+pub use redlock_core::VirtualProcess;
 
 pub use self::{
     cancel::after_polls,

@@ -1,9 +1,14 @@
 //! Each fault does what it says, and the client what it promises.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
-use redlock_core::{AcquireErrorKind, AcquireOptions, LossReason, NodeAnswer, NotAVote, Wait};
-use redlock_sim::kit::{Fault, Recorder, SimNodes};
+use redlock_core::{
+    AcquireErrorKind, AcquireOptions, LeaseLost, LossReason, NodeAnswer, NotAVote, Wait,
+};
+use redlock_sim::kit::{Fault, Recorder, SimNodes, VirtualProcess};
 use tokio::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -25,6 +30,53 @@ async fn s06_a_holder_that_is_cut_off_is_told_at_its_deadline_and_another_follow
     let other = second.acquire_with("key", wait).await.unwrap();
     recorder.acquired(1, &other);
     assert!(other.token() > guard.token());
+    assert_eq!(recorder.finish(), []);
+}
+
+/// Kleppmann's pause: the holder stands still beyond its lease, and goes on as if nothing had happened.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_stood_still_beyond_its_lease_does_nothing_more_under_it() {
+    let nodes = SimNodes::new(3);
+    let (here, there) = (nodes.links(), nodes.links());
+    let process = VirtualProcess::new();
+    let first = here.client().virtual_process(&process);
+    let first = first.build().await.unwrap();
+    let second = there.client().build().await.unwrap();
+    let recorder = Recorder::new();
+    let steps = AtomicU32::new(0);
+    let paused = process.run(async {
+        let guard = first.acquire("key").await.unwrap();
+        recorder.acquired(0, &guard);
+        let work = async {
+            loop {
+                steps.fetch_add(1, Ordering::Relaxed);
+                sleep(SECOND).await;
+            }
+        };
+        let lost: Result<(), LeaseLost> = guard.run(work).await;
+        (lost.unwrap_err().reason(), guard.token())
+    });
+    let other = async {
+        // Renewed more than once, so that the lease is a good one until the pause.
+        sleep(30 * SECOND).await;
+        process.freeze();
+        let stopped = steps.load(Ordering::Relaxed);
+        let wait = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+        let guard = second.acquire_with("key", wait).await.unwrap();
+        recorder.acquired(1, &guard);
+        sleep(5 * SECOND).await;
+        process.thaw();
+        sleep(5 * SECOND).await;
+        assert!(
+            guard.lease().is_held(),
+            "what the other left behind released it"
+        );
+        assert_eq!(steps.load(Ordering::Relaxed), stopped);
+        guard.token()
+    };
+    let ((reason, older), newer) = tokio::join!(paused, other);
+    assert_eq!(reason, LossReason::Expired);
+    assert!(newer > older);
     assert_eq!(recorder.finish(), []);
 }
 

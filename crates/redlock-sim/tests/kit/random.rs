@@ -4,7 +4,7 @@ use std::{env, rc::Rc, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::{AcquireOptions, Redlock, Renewal, Wait};
-use redlock_sim::kit::{Chaos, Links, Recorder, SimNodes, after_polls};
+use redlock_sim::kit::{Chaos, Links, Recorder, SimNodes, VirtualProcess, after_polls};
 use tokio::{
     runtime::Builder,
     time::{Instant, sleep, timeout},
@@ -45,10 +45,12 @@ async fn within(seed: u64) -> (u64, u64) {
     let nodes = SimNodes::new(1 + usize::try_from(random.below(5)).expect("it is small"));
     let forgets = random.below(2) == 0;
     let links: Vec<Links> = (0..3).map(|_| nodes.links()).collect();
+    let processes: Vec<_> = (0..3).map(|_| VirtualProcess::new()).collect();
     let mut clients = Vec::new();
-    for (number, links) in links.iter().enumerate() {
+    for (number, (links, process)) in links.iter().zip(&processes).enumerate() {
         let client = links
             .client()
+            .virtual_process(process)
             .ttl(SECOND)
             .max_ttl(2 * SECOND)
             .wait(Wait::UpTo(2 * SECOND))
@@ -58,13 +60,17 @@ async fn within(seed: u64) -> (u64, u64) {
     let recorder = Rc::new(Recorder::new());
     let until = Instant::now() + 10 * SECOND;
     let mut chaos = Chaos::new(seed);
+    if random.below(2) == 0 {
+        chaos = chaos.with_processes(&processes);
+    }
     if forgets {
         chaos = chaos.with_forgetful_nodes();
     }
     let callers = join_all((0..6).map(|number| {
         let redlock = clients[number % 3].clone();
         let random = Random(seed * 131 + number as u64);
-        caller(redlock, number % 3, Rc::clone(&recorder), random, until)
+        let caller = caller(redlock, number % 3, Rc::clone(&recorder), random, until);
+        processes[number % 3].run(caller)
     }));
     let all = async { tokio::join!(callers, chaos.run(&nodes, &links, until)) };
     let done = timeout(120 * SECOND, all).await;
