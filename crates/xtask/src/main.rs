@@ -57,7 +57,7 @@ usage: cargo xtask <verb>
   ci                what a change must pass: format, lints, libraries without features,
                     documentation, dependencies, tests
   mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the
-                    suite catches each; NAMES are parts of their names
+                    suite catches each; NAMES are parts of names: protocol/, no-drift
   bench script      what the script that nodes run costs them, against its goals
   bench tower       what the layer adds to a request, against an acquire and a release
 ";

@@ -5,104 +5,101 @@
 //! without it.
 
 mod edit;
-mod list;
+mod hand_over;
+mod model;
+mod mutant;
+mod protocol;
 mod script;
 mod servers;
+mod table;
 mod tree;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use self::{
-    list::{Catch, MODEL, MUTANTS, Mutant},
+    hand_over::HAND_OVER,
+    model::{MODEL, Mutation},
+    mutant::Mutant,
+    protocol::PROTOCOL,
     script::SCRIPT,
     servers::SERVERS,
-    tree::{Outcome, Tree},
+    table::Table,
+    tree::Tree,
 };
 use crate::step::{Failed, now};
+
+/// The mutants by what is wrong, in the order in which they are put in.
+const GROUPS: [(&str, &[Mutant]); 4] = [
+    ("protocol", PROTOCOL),
+    ("hand-over", HAND_OVER),
+    ("script", SCRIPT),
+    ("servers", SERVERS),
+];
 
 /// Puts in every mutant whose name contains one of `names`, or all of them, and prints what caught it.
 pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     let wanted = |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part));
-    let all = MUTANTS.iter().chain(SCRIPT).chain(SERVERS);
-    let mutants: Vec<&Mutant> = all.filter(|m| wanted(m.name)).collect();
-    let model: Vec<&str> = MODEL.iter().copied().filter(|name| wanted(name)).collect();
+    let all = GROUPS.iter().flat_map(|(group, mutants)| {
+        let named = move |mutant: &'static Mutant| (format!("{group}/{}", mutant.name), mutant);
+        mutants.iter().map(named)
+    });
+    let mutants: Vec<(String, &Mutant)> = all.filter(|(name, _)| wanted(name)).collect();
+    let named = |mutation: &'static Mutation| (format!("model/{}", mutation.name), mutation);
+    let model = MODEL.iter().map(named).filter(|(name, _)| wanted(name));
+    let model: Vec<(String, &Mutation)> = model.collect();
     if mutants.is_empty() && model.is_empty() {
         return Err(Failed("no mutant has such a name".to_owned()));
     }
     let tree = Tree::copy()?;
-    let mut rows = Rows::default();
     // What fails without a mutant proves nothing.
     let mut baseline = BTreeSet::new();
-    for mutant in &mutants {
+    for (_, mutant) in &mutants {
         let catch = mutant.catch;
-        if baseline.insert(catch.to_string()) && !matches!(tree.run(&catch)?, Outcome::Passed) {
-            return Err(Failed(format!("without any mutant, {catch} does not pass")));
+        if baseline.insert(catch.to_string()) {
+            eprintln!("without any mutant: {catch}");
+            tree.run(&catch)?.expect_passed(catch)?;
         }
     }
-    for mutant in &mutants {
+    for (_, mutation) in &model {
+        let what = format!("the model with {} crashes", mutation.crashes);
+        if baseline.insert(what.clone()) {
+            eprintln!("without any mutant: {what}");
+            tree.explore(mutation.crashes, None)?.expect_passed(&what)?;
+        }
+    }
+    let mut table = Table::default();
+    for (name, mutant) in &mutants {
         let started = now();
         let outcome = tree.with(mutant, || tree.run(&mutant.catch))?;
-        rows.add(mutant.name, &mutant.catch, &outcome, started.elapsed());
+        table.add(name, outcome, None, started.elapsed());
     }
-    for name in model {
+    for (name, mutation) in model {
         let started = now();
-        let catch = Catch::Model(name);
-        let outcome = tree.run(&catch)?;
-        rows.add(name, &catch, &outcome, started.elapsed());
+        let outcome = tree.explore(mutation.crashes, Some(mutation.name))?;
+        table.add(&name, outcome, mutation.harmless, started.elapsed());
     }
-    rows.verdict()
+    table.verdict()
 }
 
-/// The table, printed line by line as it grows.
-#[derive(Debug, Default)]
-struct Rows {
-    count: usize,
-    survived: Vec<String>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{mutants::edit::replaced, step::root};
 
-impl Rows {
-    fn add(&mut self, name: &str, catch: &Catch, outcome: &Outcome, took: Duration) {
-        if self.count == 0 {
-            eprintln!(
-                "\n{:44} {:52} {:>9} {:>7}",
-                "mutant", "caught by", "needed", "took"
-            );
+    #[test]
+    fn every_mutant_fits_its_file() {
+        for mutant in GROUPS.iter().flat_map(|(_, mutants)| *mutants) {
+            let source = std::fs::read_to_string(root().join(mutant.file)).unwrap();
+            let mutated = replaced(&source, mutant.from, mutant.to, mutant.name).unwrap();
+            assert_ne!(mutated, source, "{}", mutant.name);
         }
-        self.count += 1;
-        let (by, needed) = match outcome {
-            Outcome::Caught { by, needed } => (by.as_str(), needed.as_str()),
-            Outcome::Passed => {
-                self.survived.push(name.to_owned());
-                ("NOTHING", "")
-            }
-            Outcome::Broken => {
-                self.survived.push(name.to_owned());
-                ("it does not compile", "")
-            }
-        };
-        let by = match catch {
-            Catch::Simulation { .. } if matches!(outcome, Outcome::Caught { .. }) => {
-                format!("simulation: {by}")
-            }
-            Catch::Model(_) if matches!(outcome, Outcome::Caught { .. }) => format!("model: {by}"),
-            _ => by.to_owned(),
-        };
-        eprintln!("{name:44} {by:52} {needed:>9} {:>5} s", took.as_secs());
     }
 
-    fn verdict(&self) -> Result<(), Failed> {
-        if self.survived.is_empty() {
-            eprintln!(
-                "\nmutants: ok: {} put in, {} caught",
-                self.count, self.count
-            );
-            return Ok(());
+    #[test]
+    fn no_two_mutants_of_a_group_have_one_name() {
+        for (group, mutants) in GROUPS {
+            let names: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.name).collect();
+            assert_eq!(names.len(), mutants.len(), "{group}");
         }
-        Err(Failed(format!(
-            "mutants: {} of {} were not caught: {}",
-            self.survived.len(),
-            self.count,
-            self.survived.join(", ")
-        )))
     }
 }

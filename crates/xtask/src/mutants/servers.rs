@@ -1,6 +1,6 @@
 //! Mistakes that show on real servers: each is caught by a test with separate processes, faults and clocks.
 
-use super::list::{Catch, Mutant};
+use super::mutant::{Catch, Mutant};
 
 const SCRIPT: &str = "crates/redlock-core/src/node/redis/node.lua";
 const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
@@ -10,63 +10,63 @@ const LEASE: &str = "crates/redlock-proto/src/lease.rs";
 
 pub(super) const SERVERS: &[Mutant] = &[
     restart_guard(
-        "servers-quarantine-ignored",
+        "quarantine-ignored",
         ELECTORATE,
         "in_time().and_then(|()| quarantined(*ready_in))",
         "{ let _ = ready_in; in_time() }",
         "s15_a_master_that_crashed",
     ),
     restart_guard(
-        "servers-stale-snapshot-trusted",
+        "stale-snapshot-trusted",
         SCRIPT,
         RUN,
         ANY_RUN,
         "s15_a_master_with_a_stale_snapshot",
     ),
     restart_guard(
-        "servers-promotion-trusted",
+        "promotion-trusted",
         SCRIPT,
         RUN,
         ANY_RUN,
         "s16_a_promoted_replica",
     ),
     restart_guard(
-        "servers-missing-mark-votes",
+        "missing-mark-votes",
         SCRIPT,
         "if found == voting and micros then",
         "if (found == voting or not found) and micros then",
         "s15_a_master_that_was_flushed",
     ),
     restart_guard(
-        "servers-restart-behind-a-relay-trusted",
+        "restart-behind-a-relay-trusted",
         SCRIPT,
         "if found == voting and micros then",
         "if (found == voting or not found) and micros then",
         "s15_a_restart_behind_a_connection",
     ),
     restart_guard(
-        "servers-half-a-quarantine",
+        "half-a-quarantine",
         "crates/redlock-proto/src/quarantine.rs",
         "length: ms(length) + 5",
         "length: ms(length) / 2",
         "s15_a_master_that_crashed",
     ),
     restart_guard(
-        "servers-no-seed",
+        "no-seed",
         "crates/redlock-proto/src/client/watch.rs",
         "Floor::Known(floor) => floor,",
         "Floor::Known(_) => 0,",
         "s22_masters_that_lost_their_counters",
     ),
     restart_guard(
-        "servers-waiting-spins",
+        "waiting-spins",
         "crates/redlock-proto/src/votes.rs",
         "Vote::Cast(Outcome::NotAVote { ready_in }) => *ready_in,\n                _ => None,\n            })\n            .collect();\n        free_in",
         "Vote::Cast(Outcome::NotAVote { .. }) => Some(Duration::ZERO),\n                _ => None,\n            })\n            .collect();\n        free_in",
         "a_first_start_waits",
     ),
     on_servers(
-        "servers-replica-votes",
+        "replica-votes",
         FACTS,
         "if !self.is_master {",
         "if false {",
@@ -74,7 +74,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "s11_a_replica",
     ),
     on_servers(
-        "servers-one-server-votes-twice",
+        "one-server-votes-twice",
         ELECTORATE,
         "let is_same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run == *run);",
         "let is_same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run != *run && false);",
@@ -82,7 +82,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "s11_one_server",
     ),
     on_servers(
-        "servers-eviction-accepted",
+        "eviction-accepted",
         FACTS,
         "filter(|p| &***p != \"noeviction\")",
         "filter(|_| false)",
@@ -90,7 +90,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_node_that_evicts",
     ),
     on_servers(
-        "servers-another-max-ttl-accepted",
+        "another-max-ttl-accepted",
         SCRIPT,
         "elseif found and its_policy ~= policy then",
         "elseif false then",
@@ -98,7 +98,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_node_that_is_used_with_another",
     ),
     on_servers(
-        "servers-clock-agreement-ignored",
+        "clock-agreement-ignored",
         ELECTORATE,
         "match self.clocks.agrees(node, now) {",
         "match self.clocks.agrees(node, now) || node < 9 {",
@@ -106,7 +106,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "s14_a_clock_that_is_stepped",
     ),
     on_servers(
-        "servers-clock-step-ends-the-quarantine",
+        "clock-step-ends-the-quarantine",
         SCRIPT,
         "math.min(now - last, tonumber(step))",
         "now - last",
@@ -114,7 +114,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "s14_clocks_that_are_set_forward",
     ),
     on_servers(
-        "servers-counter-beyond-its-range-spreads",
+        "counter-beyond-its-range-spreads",
         ACQUIRE,
         "if seen > FencingToken::MAX.get() {",
         "if false {",
@@ -122,7 +122,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_counter_beyond_its_range_costs_one_vote",
     ),
     on_servers(
-        "servers-no-write-back",
+        "no-write-back",
         ACQUIRE,
         "Settled::WriteBack { counter, nodes } => (*counter, Some(nodes)),",
         "Settled::WriteBack { counter, .. } => (*counter, None::<&Vec<usize>>),",
@@ -130,7 +130,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "s22_a_token_that_one_node_has_alone",
     ),
     on_servers(
-        "servers-tomb-ignored",
+        "tomb-ignored",
         SCRIPT,
         "    elseif owners[tomb] then\n",
         "    elseif false then\n",
@@ -138,7 +138,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "s28_a_request_on_a_connection_that_was_given_up",
     ),
     on_servers(
-        "servers-no-healing",
+        "no-healing",
         LEASE,
         "            && outcome == Outcome::Missing\n",
         "            && outcome == Outcome::Missing && false\n",
@@ -146,7 +146,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_key_that_one_node_lost",
     ),
     on_servers(
-        "servers-no-lock-delay",
+        "no-lock-delay",
         "crates/redlock-proto/src/timing.rs",
         "self.ttl.saturating_add(self.lock_delay)",
         "self.ttl",
@@ -154,7 +154,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_resource_rests",
     ),
     on_servers(
-        "servers-longest-hold-ignored",
+        "longest-hold-ignored",
         LEASE,
         "self.deadline = earlier(self.deadline.max(deadline), self.ends);",
         "self.deadline = self.deadline.max(deadline);",
@@ -162,7 +162,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_lease_ends_after_the_longest_hold",
     ),
     on_servers(
-        "servers-hand-over-that-was-turned-off",
+        "hand-over-that-was-turned-off",
         "crates/redlock-core/src/client.rs",
         "tokens: client.settings.hand_overs + 1,",
         "tokens: client.settings.hand_overs + 16,",
@@ -170,7 +170,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "without_hand_overs",
     ),
     on_servers(
-        "servers-keys-pile-up",
+        "keys-pile-up",
         "crates/redlock-core/src/queue.rs",
         "self.entries.retain(|_, entry| !entry.is_over(now));",
         "let _ = now;",
@@ -210,19 +210,5 @@ const fn on_servers(
             target,
             filter,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{mutants::edit::replaced, step::root};
-
-    #[test]
-    fn every_mutant_fits_its_file() {
-        for mutant in SERVERS {
-            let source = std::fs::read_to_string(root().join(mutant.file)).unwrap();
-            replaced(&source, mutant.from, mutant.to, mutant.name).unwrap();
-        }
     }
 }

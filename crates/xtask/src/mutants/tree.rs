@@ -1,14 +1,14 @@
 //! The copy of the sources that mutants are put into.
 
 use std::{
-    env, fs,
+    env, fmt, fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use super::{
     edit::replaced,
-    list::{Catch, Mutant},
+    mutant::{Catch, Mutant},
 };
 use crate::{
     server,
@@ -38,6 +38,18 @@ pub(super) enum Outcome {
     },
     /// The mutant does not compile.
     Broken,
+}
+
+impl Outcome {
+    /// An error, unless it passed.
+    pub(super) fn expect_passed(self, what: impl fmt::Display) -> Result<(), Failed> {
+        match self {
+            Self::Passed => Ok(()),
+            other => Err(Failed(format!(
+                "without any mutant, {what} does not pass: {other:?}"
+            ))),
+        }
+    }
 }
 
 impl Tree {
@@ -103,17 +115,8 @@ impl Tree {
     pub(super) fn run(&self, catch: &Catch) -> Result<Outcome, Failed> {
         match catch {
             Catch::Simulation { seeds, plan } => {
-                if !self.compiles(&["build", "--release", "-p", "redlock-sim"])? {
-                    return Ok(Outcome::Broken);
-                }
                 let seeds = seeds.to_string();
-                self.search(&["-p", "redlock-sim", "--", "--seeds", &seeds, "--plan", plan])
-            }
-            Catch::Model(mutation) => {
-                if !self.compiles(&["build", "--release", "-p", "redlock-model"])? {
-                    return Ok(Outcome::Broken);
-                }
-                self.search(&["-p", "redlock-model", "--", "--mutation", mutation])
+                self.search("redlock-sim", &["--seeds", &seeds, "--plan", plan])
             }
             Catch::Test {
                 package,
@@ -123,39 +126,30 @@ impl Tree {
         }
     }
 
-    /// A search that exits with 1 and says `violation: WHAT` and `after N`.
-    fn search(&self, arguments: &[&str]) -> Result<Outcome, Failed> {
-        let mut command = self.cargo(&["run", "--release", "--quiet"]);
-        let output = command.args(arguments).output();
-        let output = output.map_err(|error| Failed(format!("cargo run: {error}")))?;
-        let said = format!(
-            "{}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let after = |word: &str| {
-            let line = said.lines().find_map(|line| line.strip_prefix(word));
-            line.unwrap_or_default().trim().to_owned()
-        };
+    /// Explores a small world of the model, in which nodes lose their memory so often, with one of its mutations.
+    pub(super) fn explore(&self, crashes: &str, mutation: Option<&str>) -> Result<Outcome, Failed> {
+        let mut arguments = vec!["--crashes", crashes];
+        arguments.extend(mutation.iter().flat_map(|name| ["--mutation", name]));
+        self.search("redlock-model", &arguments)
+    }
+
+    /// A search that exits with 1 and says what it has found, and how much that took.
+    fn search(&self, program: &str, arguments: &[&str]) -> Result<Outcome, Failed> {
+        if !self.compiles(&["build", "--profile", PROFILE, "-p", program])? {
+            return Ok(Outcome::Broken);
+        }
+        let output = Command::new(self.build.join(PROFILE).join(program))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| Failed(format!("{program}: {error}")))?;
+        let said = String::from_utf8_lossy(&output.stdout);
         match output.status.code() {
             Some(0) => Ok(Outcome::Passed),
-            Some(1) => match said.strip_prefix("violated") {
-                // The model: how much it took, the steps, and what came of them before the next blank line.
-                Some(model) => {
-                    let states = model.split_whitespace().next().unwrap_or_default();
-                    let trace = model.split("\n\n").next().unwrap_or_default();
-                    let last = trace.lines().last().unwrap_or_default();
-                    Ok(Outcome::Caught {
-                        by: last.trim().to_owned(),
-                        needed: format!("{states} states"),
-                    })
-                }
-                None => Ok(Outcome::Caught {
-                    by: after("violation:"),
-                    needed: after("needed:"),
-                }),
-            },
-            _ => Err(Failed(format!("{arguments:?} ended oddly:\n{said}"))),
+            Some(1) => Ok(found(&said)),
+            _ => Err(Failed(format!(
+                "{program} {arguments:?} ended oddly:\n{said}"
+            ))),
         }
     }
 
@@ -201,6 +195,32 @@ impl Tree {
         command
     }
 }
+
+/// What a search says: the simulation in lines with a name, the model in a table and the steps of a breach.
+fn found(said: &str) -> Outcome {
+    let after = |word: &str| {
+        let line = said.lines().find_map(|line| line.strip_prefix(word));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    match said.strip_prefix("violated") {
+        Some(model) => {
+            let states = model.split_whitespace().next().unwrap_or_default();
+            let trace = model.split("\n\n").next().unwrap_or_default();
+            let last = trace.lines().last().unwrap_or_default();
+            Outcome::Caught {
+                by: format!("model: {}", last.trim()),
+                needed: format!("{states} states"),
+            }
+        }
+        None => Outcome::Caught {
+            by: format!("simulation: {}", after("violation:")),
+            needed: after("needed:"),
+        },
+    }
+}
+
+/// Of the root's `Cargo.toml`: quick to build again after an edit.
+const PROFILE: &str = "mutants";
 
 fn failed(path: &Path, error: &std::io::Error) -> Failed {
     Failed(format!("{}: {error}", path.display()))

@@ -1,0 +1,42 @@
+//! What a mutant is, and what must notice it.
+
+use std::fmt;
+
+/// A mistake, and what must notice it.
+#[derive(Debug)]
+pub(super) struct Mutant {
+    pub(super) name: &'static str,
+    /// The file, from the root of the repository.
+    pub(super) file: &'static str,
+    /// What is replaced, which is there once.
+    pub(super) from: &'static str,
+    /// By what.
+    pub(super) to: &'static str,
+    pub(super) catch: Catch,
+}
+
+/// What must fail.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Catch {
+    /// The simulation of the protocol, within so many seeds.
+    Simulation { seeds: u32, plan: &'static str },
+    /// A test: the package, its target as cargo names it, and a part of the test's name.
+    Test {
+        package: &'static str,
+        target: &'static str,
+        filter: &'static str,
+    },
+}
+
+impl fmt::Display for Catch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Simulation { plan, .. } => write!(f, "the simulation (plan {plan})"),
+            Self::Test {
+                package,
+                target,
+                filter,
+            } => write!(f, "test {filter} of {package} ({target})"),
+        }
+    }
+}
