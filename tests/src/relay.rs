@@ -1,4 +1,4 @@
-//! A middleman that hides a restart.
+//! A middleman that hides a restart, or what a server is.
 
 use std::{
     io,
@@ -36,11 +36,41 @@ impl Relay {
     ///
     /// As listening on a socket.
     pub async fn start(server: SocketAddr) -> io::Result<Self> {
+        Self::changing(server, |_| ()).await
+    }
+
+    /// A relay in front of `server` that makes it say of itself to be of another version of Redis, such as `6.0`.
+    ///
+    /// # Errors
+    ///
+    /// As listening on a socket.
+    pub async fn of_version(server: SocketAddr, version: &'static str) -> io::Result<Self> {
+        let edit = move |reply: &mut [u8]| {
+            let field = b"\r\nredis_version:";
+            let found = reply.windows(field.len()).position(|part| part == field);
+            let Some(at) = found.map(|at| at + field.len()) else {
+                return;
+            };
+            // The length of the reply is said before it, so it must stay.
+            let there = reply[at..].iter_mut().take_while(|byte| **byte != b'\r');
+            let padded = version.bytes().chain(".0000000000".bytes());
+            for (byte, new) in there.zip(padded) {
+                *byte = new;
+            }
+        };
+        Self::changing(server, edit).await
+    }
+
+    async fn changing(
+        server: SocketAddr,
+        edit: impl Fn(&mut [u8]) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let connections = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, server, Arc::clone(&connections)));
+        let edit: Edit = Arc::new(edit);
+        tasks.spawn(accept(listener, server, Arc::clone(&connections), edit));
         Ok(Self {
             address,
             connections,
@@ -59,32 +89,42 @@ impl Relay {
     }
 }
 
-async fn accept(listener: TcpListener, server: SocketAddr, connections: Arc<AtomicU64>) {
+/// Changes a reply, and not its length.
+type Edit = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
+async fn accept(
+    listener: TcpListener,
+    server: SocketAddr,
+    connections: Arc<AtomicU64>,
+    edit: Edit,
+) {
     let mut tasks = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::SeqCst);
+        let edit = Arc::clone(&edit);
         tasks.spawn(async move {
             // Whoever hangs up ends it.
-            let _ = relay(client, server).await;
+            let _ = relay(client, server, edit).await;
         });
         while tasks.try_join_next().is_some() {}
     }
 }
 
-async fn relay(mut client: TcpStream, server: SocketAddr) -> io::Result<()> {
+async fn relay(mut client: TcpStream, server: SocketAddr, edit: Edit) -> io::Result<()> {
     client.set_nodelay(true)?;
     let (from_client, mut to_client) = client.split();
     let mut from_client = BufReader::new(from_client);
     let mut upstream = connect(server).await?;
     loop {
         let command = message(&mut from_client).await?;
-        let reply = match exchange(&mut upstream, &command).await {
+        let mut reply = match exchange(&mut upstream, &command).await {
             Ok(reply) => reply,
             Err(_) => {
                 upstream = connect(server).await?;
                 b"-ERR the server behind the relay restarts\r\n".to_vec()
             }
         };
+        edit(&mut reply);
         to_client.write_all(&reply).await?;
     }
 }

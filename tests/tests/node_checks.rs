@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, BuildErrorKind, NodeAnswer, NotAVote, Redlock, Unfit};
 use redlock_sandbox::ServerOptions;
-use redlock_tests::{Nodes, Proxy, builder, client, eventually, within};
+use redlock_tests::{Nodes, Proxy, Relay, builder, client, eventually, within};
 
 const TTL: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(2);
@@ -144,6 +144,21 @@ async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_version_that_is_too_old_does_not_vote() {
+    let mut nodes = Nodes::start(3);
+    let just_too_old = Relay::of_version(nodes[2].address(), "6.1").await.unwrap();
+    let oldest = Relay::of_version(nodes[1].address(), "6.2").await.unwrap();
+    let redlock = client([nodes[0].url(), oldest.url(), just_too_old.url()], TTL).await;
+    let too_old = NotAVote::Unfit(Unfit::TooOld { version: (6, 1) });
+    assert_eq!(reason(&redlock, 2).await, too_old);
+    goes_on(&redlock).await;
+    nodes.kill(0..1);
+    let line = does_not_count(&redlock, 2).await;
+    let said = "its version 6.1 is too old; 6.2 is the oldest supported";
+    assert!(line.contains(said), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_is_refused() {
     let options = ServerOptions::default()
         .argument("--cluster-enabled")
@@ -153,16 +168,19 @@ async fn a_cluster_is_refused() {
     let ok = |info: &String| info.contains("cluster_state:ok");
     let info = || cluster.ask(0, &["CLUSTER", "INFO"]);
     eventually("the cluster is up", SOON * 5, info, ok).await;
-    let nodes = Nodes::start(2);
+    let mut nodes = Nodes::start(2);
     let redlock = client([nodes[0].url(), nodes[1].url(), cluster[0].url()], TTL).await;
     let refused = NotAVote::Unfit(Unfit::Cluster);
     assert_eq!(reason(&redlock, 2).await, refused);
     goes_on(&redlock).await;
+    nodes.kill(1..2);
+    let line = does_not_count(&redlock, 2).await;
+    assert!(line.contains("give independent masters"), "{line}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn persistence_that_is_trusted_must_be_there() {
-    let nodes = Nodes::start(3);
+    let mut nodes = Nodes::start(3);
     nodes.ask(0, &["CONFIG", "SET", "appendonly", "yes"]);
     nodes.ask(1, &["CONFIG", "SET", "appendonly", "yes"]);
     let redlock = builder(nodes.urls(), TTL).dangerous_trust_persistence();
@@ -171,6 +189,9 @@ async fn persistence_that_is_trusted_must_be_there() {
     let missing = NotAVote::Unfit(Unfit::NotPersistent);
     assert_eq!(reason(&redlock, 2).await, missing);
     goes_on(&redlock).await;
+    nodes.kill(1..2);
+    let line = does_not_count(&redlock, 2).await;
+    assert!(line.contains("with appendfsync always"), "{line}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

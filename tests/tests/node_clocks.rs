@@ -55,6 +55,9 @@ async fn s14_a_node_whose_clock_is_an_hour_off_does_not_vote_until_it_is_right()
     nodes.kill(2..3);
     let error = redlock.try_acquire("a").await.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
+    let line = error.reports()[1].to_string();
+    assert!(line.contains("synchronise it"), "{line}");
+    assert!(error.to_string().contains(&line), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
