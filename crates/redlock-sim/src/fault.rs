@@ -148,7 +148,30 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random) -> Vec<(Micros, Fault)> {
     steps(setup, random, first, &mut faults);
     outages(setup, random, first, &mut faults);
     isolations(setup, random, first, &mut faults);
+    if setup.rolls {
+        rolling_losses(setup, random, &mut faults);
+    }
     faults
+}
+
+/// Every node loses its data, one after the other, and clients what they have seen.
+fn rolling_losses(setup: &Setup, random: &mut Random, faults: &mut Vec<(Micros, Fault)>) {
+    let start = random.below(setup.turn());
+    for node in 0..setup.nodes {
+        let crash = Fault::Crash {
+            node,
+            down: MS,
+            data: Data::Lost,
+        };
+        faults.push((start + node as u64 * setup.turn(), crash));
+    }
+    for client in 0..setup.clients {
+        let kill = Fault::Kill {
+            client,
+            successor: Some(random.between(10 * MS, setup.turn())),
+        };
+        faults.push((start + random.below(setup.turn()), kill));
+    }
 }
 
 /// Clocks of nodes are set: each forward once at most, since it is set right in the end too, and a quarantine

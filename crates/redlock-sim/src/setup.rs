@@ -45,6 +45,8 @@ pub(crate) struct Setup {
     /// Whether nodes lose data and clients are replaced over and over, while wall clocks are far apart: order
     /// rests on the floors that nodes are told.
     pub(crate) forgets: bool,
+    /// Whether nodes lose data in turn, each once the one before votes again, while the key is seldom acquired.
+    pub(crate) rolls: bool,
     pub(crate) storm: Storm,
     /// How long clients rest between acquisitions at most.
     pub(crate) think: Micros,
@@ -120,6 +122,7 @@ impl Setup {
         if trust {
             quarantine = quarantine.trusting_persistence();
         }
+        let rolls = forgets && random.chance(600);
         let node_timeout = random.pick(&[20 * MS, 50 * MS, 150 * MS]);
         let lag_after = 2 * node_timeout;
         Self {
@@ -156,12 +159,26 @@ impl Setup {
             },
             trust,
             forgets,
-            storm: match forgets {
-                true => Storm::of_losses(plan, random),
-                false => Storm::draw(plan, random),
+            rolls,
+            storm: match (forgets, rolls) {
+                (true, false) => Storm::of_losses(plan, random),
+                (true, true) => Storm {
+                    crashes: 0,
+                    outages: 0,
+                    kills: 0,
+                    ..Storm::draw(plan, random)
+                },
+                (false, _) => Storm::draw(plan, random),
             },
-            think: random.pick(&[5 * MS, 30 * MS, 150 * MS]),
-            horizon: 2 * SECOND + 3 * max_ttl / 2,
+            think: match rolls {
+                // Whoever acquires the key tells a node what it has forgotten.
+                true => 3 * SECOND,
+                false => random.pick(&[5 * MS, 30 * MS, 150 * MS]),
+            },
+            horizon: match rolls {
+                true => (nodes as u64 + 1) * turn(max_ttl),
+                false => 2 * SECOND + 3 * max_ttl / 2,
+            },
         }
     }
 
@@ -174,6 +191,11 @@ impl Setup {
             skew: Duration::from_micros(self.skew),
             clocks_step: self.plan == Plan::ClockSteps,
         }
+    }
+
+    /// How long after one node the next has its turn to lose data.
+    pub(crate) const fn turn(&self) -> Micros {
+        turn(self.max_ttl)
     }
 
     /// How long a quarantine takes, with the slowest clock and a look every now and then.
@@ -236,6 +258,11 @@ impl Storm {
             ..Self::draw(plan, random)
         }
     }
+}
+
+/// A quarantine, and the time to be told a floor.
+const fn turn(max_ttl: Micros) -> Micros {
+    max_ttl + 400 * MS
 }
 
 /// Whole microseconds of a duration.

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use redlock_proto::Client;
 
-use super::{World, agenda::Due, config, effects::waiter_of, process::State};
+use super::{EPOCH, World, agenda::Due, config, effects::waiter_of, process::State};
 use crate::{
     Event,
+    clock::Clock,
     fault::{Data, Fate, Fault},
     setup::{MS, Micros},
 };
@@ -206,7 +207,12 @@ impl World {
             return;
         }
         let machine = Client::new(config(&self.setup), self.random.fork());
-        self.processes[client].succeed(machine);
+        // Where order is to rest on floors, no clock may stand in for them by being ahead.
+        let wall = self
+            .setup
+            .forgets
+            .then(|| Clock::new(0, EPOCH.cast_signed()));
+        self.processes[client].succeed(machine, wall);
         self.begin_client(client);
         if self.phase.is_closing() {
             self.close(client);

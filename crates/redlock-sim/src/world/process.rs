@@ -123,9 +123,10 @@ impl Process {
         }
     }
 
-    /// Another process in its place, on the same machine.
-    pub(super) fn succeed(&mut self, client: Client<Random>) {
-        let next = Self::new(client, self.users.len(), self.clock, self.wall);
+    /// Another process in its place, on the same machine, whose wall clock was set meanwhile.
+    pub(super) fn succeed(&mut self, client: Client<Random>, wall: Option<Clock>) {
+        let wall = wall.unwrap_or(self.wall);
+        let next = Self::new(client, self.users.len(), self.clock, wall);
         let stamps: Vec<u32> = self.users.iter().map(|user| user.stamp + 1).collect();
         let life = self.life + 1;
         *self = Self { life, ..next };

@@ -58,8 +58,8 @@ impl World {
     /// A user rests, and wants the key again after a while.
     pub(super) fn rest(&mut self, client: usize, key: usize) {
         let think = match self.random.chance(200) {
-            true => 5 * self.setup.think,
-            false => self.setup.think,
+            true if !self.setup.rolls => 5 * self.setup.think,
+            _ => self.setup.think,
         };
         let at = self.now + self.random.between(MS / 2, think);
         self.processes[client].users[key].state = State::Idle;
