@@ -5,6 +5,7 @@
 //! without it.
 
 mod edit;
+mod examples;
 mod hand_over;
 mod model;
 mod mutant;
@@ -17,6 +18,7 @@ mod tree;
 use std::collections::BTreeSet;
 
 use self::{
+    examples::EXAMPLES,
     hand_over::HAND_OVER,
     model::{MODEL, Mutation},
     mutant::Mutant,
@@ -29,11 +31,12 @@ use self::{
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 4] = [
+const GROUPS: [(&str, &[Mutant]); 5] = [
     ("protocol", PROTOCOL),
     ("hand-over", HAND_OVER),
     ("script", SCRIPT),
     ("servers", SERVERS),
+    ("examples", EXAMPLES),
 ];
 
 /// Puts in every mutant whose name contains one of `names`, or all of them, and prints what caught it.

@@ -110,6 +110,27 @@ pub(super) const PROTOCOL: &[Mutant] = &[
         catch: SIMULATION,
     },
     Mutant {
+        name: "fence-lets-older-writes-in",
+        file: "crates/redlock-proto/src/fence.rs",
+        from: "check(token, self.newest)?;",
+        to: "check(token, self.newest_write)?;",
+        catch: FENCE,
+    },
+    Mutant {
+        name: "fence-forgets-reads",
+        file: "crates/redlock-proto/src/fence.rs",
+        from: "self.newest = self.newest.max(token.get());",
+        to: "self.newest = self.newest.max(token.get().min(1));",
+        catch: FENCE,
+    },
+    Mutant {
+        name: "fence-refuses-older-readers",
+        file: "crates/redlock-proto/src/fence.rs",
+        from: "check(token, self.newest_write)?;",
+        to: "check(token, self.newest)?;",
+        catch: FENCE,
+    },
+    Mutant {
         name: "no-seed",
         file: "crates/redlock-proto/src/client/watch.rs",
         from: "Floor::Known(floor) => floor,",
@@ -272,6 +293,12 @@ pub(super) const PROTOCOL: &[Mutant] = &[
         },
     },
 ];
+
+const FENCE: Catch = Catch::Test {
+    package: "redlock-proto",
+    target: "--lib",
+    filter: "fence::",
+};
 
 const SIMULATION: Catch = Catch::Simulation {
     seeds: 20_000,

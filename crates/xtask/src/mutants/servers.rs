@@ -4,8 +4,10 @@ use super::mutant::{Catch, Mutant};
 
 const SCRIPT: &str = "crates/redlock-core/src/node/redis/node.lua";
 const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
+const CLIENT: &str = "crates/redlock-core/src/client.rs";
 const ELECTORATE: &str = "crates/redlock-proto/src/electorate.rs";
 const FACTS: &str = "crates/redlock-proto/src/facts.rs";
+const FENCING: &str = "crates/redlock-proto/src/fencing.rs";
 const LEASE: &str = "crates/redlock-proto/src/lease.rs";
 const QUEUE: &str = "crates/redlock-core/src/queue.rs";
 const WATCH: &str = "crates/redlock-proto/src/client/watch.rs";
@@ -227,10 +229,18 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_counter_beyond_its_range_keeps_no_other",
     ),
     on_servers(
-        "counters-lost-under-load",
-        WATCH,
-        "Floor::Known(floor) => floor,",
-        "Floor::Known(_) => 0,",
+        "no-write-back-under-load",
+        FENCING,
+        "match agreed >= majority {",
+        "match agreed >= 1 {",
+        "--test fencing",
+        "s22_tokens_of_two_processes",
+    ),
+    on_servers(
+        "smallest-token-under-load",
+        FENCING,
+        ".map(|(_, counter)| *counter)\n        .max()",
+        ".map(|(_, counter)| *counter)\n        .min()",
         "--test fencing",
         "s22_tokens_of_two_processes",
     ),
@@ -276,7 +286,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "hand-over-that-was-turned-off",
-        "crates/redlock-core/src/client.rs",
+        CLIENT,
         "tokens: client.settings.hand_overs + 1,",
         "tokens: client.settings.hand_overs + 16,",
         "--test hand_over",
@@ -299,10 +309,10 @@ pub(super) const SERVERS: &[Mutant] = &[
         "callers_of_a_process",
     ),
     on_servers(
-        "hand-over-without-end",
-        QUEUE,
-        "entry.interested > 1 && entry.streak.pause(now).is_none()",
-        "entry.interested > 1",
+        "no-gap-for-other-processes",
+        CLIENT,
+        "turn.pause().filter(|pause| *pause <= wait.duration())",
+        "turn.pause().filter(|_| false)",
         "--test hand_over",
         "another_process",
     ),
