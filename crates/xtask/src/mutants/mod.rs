@@ -74,13 +74,16 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     for (name, mutant) in &mutants {
         let started = now();
         let outcome = tree.with(mutant, || tree.run(&mutant.catch))?;
+        tree.keep(name, &outcome)?;
         table.add(name, outcome, None, started.elapsed());
     }
     for (name, mutation) in model {
         let started = now();
         let outcome = tree.explore(mutation.crashes, Some(mutation.name))?;
+        tree.keep(&name, &outcome)?;
         table.add(&name, outcome, mutation.harmless, started.elapsed());
     }
+    eprintln!("\nwhat each said is in {}", tree.said().display());
     table.verdict()
 }
 

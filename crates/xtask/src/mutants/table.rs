@@ -27,7 +27,7 @@ impl Table {
         }
         self.count += 1;
         let (by, needed) = match (outcome, harmless) {
-            (Outcome::Caught { by, needed }, None) => (by, needed),
+            (Outcome::Caught { by, needed, .. }, None) => (by, needed),
             (Outcome::Passed, Some(why)) => {
                 self.harmless += 1;
                 (format!("nothing, as it must: {why}"), String::new())
@@ -82,6 +82,7 @@ mod tests {
         Outcome::Caught {
             by: "a test".to_owned(),
             needed: String::new(),
+            said: String::new(),
         }
     }
 

@@ -21,6 +21,7 @@ use redlock_sandbox::SERVER_VARIABLE;
 pub(super) struct Tree {
     sources: PathBuf,
     build: PathBuf,
+    said: PathBuf,
     server: PathBuf,
 }
 
@@ -35,6 +36,8 @@ pub(super) enum Outcome {
         by: String,
         /// How many seeds or states it took, if that is what was counted.
         needed: String,
+        /// All that was printed.
+        said: String,
     },
     /// The mutant does not compile.
     Broken,
@@ -43,12 +46,14 @@ pub(super) enum Outcome {
 impl Outcome {
     /// An error, unless it passed.
     pub(super) fn expect_passed(self, what: impl fmt::Display) -> Result<(), Failed> {
-        match self {
-            Self::Passed => Ok(()),
-            other => Err(Failed(format!(
-                "without any mutant, {what} does not pass: {other:?}"
-            ))),
-        }
+        let said = match self {
+            Self::Passed => return Ok(()),
+            Self::Caught { said, .. } => said,
+            Self::Broken => "it does not compile".to_owned(),
+        };
+        Err(Failed(format!(
+            "{said}\nwithout any mutant, {what} does not pass"
+        )))
     }
 }
 
@@ -92,8 +97,26 @@ impl Tree {
         Ok(Self {
             sources,
             build: target.join("build"),
+            said: target.join("said"),
             server: server::ensure()?.path().to_path_buf(),
         })
+    }
+
+    /// The folder of what was printed for each mutant.
+    pub(super) fn said(&self) -> &Path {
+        &self.said
+    }
+
+    /// Keeps what was printed when a mutant was caught, for whoever wants to see that it was for the right reason.
+    pub(super) fn keep(&self, name: &str, outcome: &Outcome) -> Result<(), Failed> {
+        let path = self.said.join(format!("{name}.txt"));
+        let folder = path.parent().unwrap_or(&self.said);
+        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        let said = match outcome {
+            Outcome::Caught { said, .. } => said,
+            Outcome::Passed | Outcome::Broken => "",
+        };
+        fs::write(&path, said).map_err(|error| failed(&path, &error))
     }
 
     /// Puts `mutant` in, does `work`, and takes it out again.
@@ -173,6 +196,7 @@ impl Tree {
         Ok(Outcome::Caught {
             by: first.unwrap_or(filter).to_owned(),
             needed: String::new(),
+            said: said.into_owned(),
         })
     }
 
@@ -210,11 +234,13 @@ fn found(said: &str) -> Outcome {
             Outcome::Caught {
                 by: format!("model: {}", last.trim()),
                 needed: format!("{states} states"),
+                said: said.to_owned(),
             }
         }
         None => Outcome::Caught {
             by: format!("simulation: {}", after("violation:")),
             needed: after("needed:"),
+            said: said.to_owned(),
         },
     }
 }
