@@ -301,6 +301,6 @@ const FENCE: Catch = Catch::Test {
 };
 
 const SIMULATION: Catch = Catch::Simulation {
-    seeds: 20_000,
+    seeds: 5_000,
     plan: "default",
 };
