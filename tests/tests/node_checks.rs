@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, BuildErrorKind, NodeAnswer, NotAVote, Redlock, Unfit};
-use redlock_sandbox::ServerOptions;
-use redlock_tests::{Nodes, Proxy, Relay, builder, client, eventually, within};
+use redlock_sandbox::{Persistence, ServerOptions};
+use redlock_tests::{Nodes, Proxy, Relay, builder, client, eventually, voting, within};
 
 const TTL: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(2);
@@ -192,6 +192,30 @@ async fn persistence_that_is_trusted_must_be_there() {
     nodes.kill(1..2);
     let line = does_not_count(&redlock, 2).await;
     assert!(line.contains("with appendfsync always"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn persistence_that_is_trusted_lets_a_node_vote_at_once_after_a_restart() {
+    let options = ServerOptions::default().persistence(Persistence::AppendOnly);
+    let mut nodes = Nodes::start_with(3, &options);
+    let trusting = || builder(nodes.urls(), TTL).dangerous_trust_persistence();
+    let (redlock, other) = (trusting().build().await, trusting().build().await);
+    let (redlock, other) = (redlock.unwrap(), other.unwrap());
+    redlock.dangerous_bless().await;
+    let guard = redlock.try_acquire("a").await.unwrap();
+    for node in 0..3 {
+        nodes[node].restart().unwrap();
+        assert!(nodes.pttl(node, "{redlock}:lock:a").is_some());
+        // A quarantine would last for a minute.
+        for client in [&redlock, &other] {
+            voting(client, 3, SOON).await;
+        }
+        let refused = other.try_acquire("a").await.unwrap_err();
+        assert_eq!(refused.kind(), AcquireErrorKind::Contended, "{refused}");
+    }
+    assert!(guard.lease().is_held());
+    guard.release().await.unwrap();
+    goes_on(&other).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -122,7 +122,15 @@ pub(super) const SERVERS: &[Mutant] = &[
         "(quarantine.trusts_persistence() && !self.appends).then_some",
         "(quarantine.trusts_persistence() && self.version.0 == 0).then_some",
         "--test node_checks",
-        "persistence_that_is_trusted",
+        "persistence_that_is_trusted_must",
+    ),
+    on_servers(
+        "persistence-never-trusted",
+        SCRIPT,
+        "elseif word == 'voting' and trusts == '1' then",
+        "elseif word == 'voting' and trusts == '2' then",
+        "--test node_checks",
+        "persistence_that_is_trusted_lets",
     ),
     on_servers(
         "older-version-accepted",
