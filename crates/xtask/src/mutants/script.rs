@@ -192,8 +192,8 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     odd(
         "damaged-mark-votes",
-        "word == 'voting' and rest == ''",
-        "word == 'voting'",
+        "if found == voting and micros then",
+        "if found and string.find(found, voting, 1, true) and micros then",
     ),
     odd(
         "damaged-counter-counts",

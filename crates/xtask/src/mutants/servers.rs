@@ -7,7 +7,6 @@ const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
 const CLIENT: &str = "crates/redlock-core/src/client.rs";
 const ELECTORATE: &str = "crates/redlock-proto/src/electorate.rs";
 const FACTS: &str = "crates/redlock-proto/src/facts.rs";
-const FENCING: &str = "crates/redlock-proto/src/fencing.rs";
 const LEASE: &str = "crates/redlock-proto/src/lease.rs";
 const QUEUE: &str = "crates/redlock-core/src/queue.rs";
 const WATCH: &str = "crates/redlock-proto/src/client/watch.rs";
@@ -103,8 +102,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "another-max-ttl-accepted",
         SCRIPT,
-        "elseif found and its_policy ~= policy then",
-        "elseif false then",
+        "if found == voting and micros then",
+        "if found and string.find(found, 'voting ' .. run, 1, true) == 1 and micros then",
         "--test node_checks",
         "a_node_that_is_used_with_another",
     ),
@@ -126,9 +125,9 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "persistence-never-trusted",
-        SCRIPT,
-        "elseif word == 'voting' and trusts == '1' then",
-        "elseif word == 'voting' and trusts == '2' then",
+        "crates/redlock-core/src/node/redis/wire.rs",
+        "u8::from(quarantine.trusts_persistence())",
+        "u8::from(quarantine.trusts_persistence() && requests.len() > 99)",
         "--test node_checks",
         "persistence_that_is_trusted_lets",
     ),
@@ -237,18 +236,10 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_counter_beyond_its_range_keeps_no_other",
     ),
     on_servers(
-        "no-write-back-under-load",
-        FENCING,
-        "match agreed >= majority {",
-        "match agreed >= 1 {",
-        "--test fencing",
-        "s22_tokens_of_two_processes",
-    ),
-    on_servers(
-        "smallest-token-under-load",
-        FENCING,
-        ".map(|(_, counter)| *counter)\n        .max()",
-        ".map(|(_, counter)| *counter)\n        .min()",
+        "reserved-tokens-given-out-again",
+        SCRIPT,
+        "string.format('%016.0f', token + reserved)",
+        "token",
         "--test fencing",
         "s22_tokens_of_two_processes",
     ),
