@@ -54,6 +54,9 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
         return Err(Failed("no mutant has such a name".to_owned()));
     }
     let tree = Tree::copy()?;
+    for (_, mutant) in &mutants {
+        tree.expect_fit(mutant)?;
+    }
     // What fails without a mutant proves nothing.
     let mut baseline = BTreeSet::new();
     for (_, mutant) in &mutants {

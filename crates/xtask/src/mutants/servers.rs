@@ -158,8 +158,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "rights-not-named",
         "crates/redlock-core/src/node/redis/error.rs",
-        "match words.starts_with(\"NOPERM\") ||",
-        "match words.starts_with(\"NOPERM\") &&",
+        "let lacks_a_right = words.starts_with(\"NOPERM\")\n",
+        "let lacks_a_right = words.is_empty()\n",
         "--test node_rights",
         "each_right",
     ),

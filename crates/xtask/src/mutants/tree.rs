@@ -125,13 +125,24 @@ impl Tree {
         mutant: &Mutant,
         work: impl FnOnce() -> Result<T, Failed>,
     ) -> Result<T, Failed> {
-        let path = self.sources.join(mutant.file);
-        let source = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
-        let mutated = replaced(&source, mutant.from, mutant.to, mutant.name)?;
+        let (path, source, mutated) = self.mutated(mutant)?;
         fs::write(&path, mutated).map_err(|error| failed(&path, &error))?;
         let outcome = work();
         fs::write(&path, source).map_err(|error| failed(&path, &error))?;
         outcome
+    }
+
+    /// An error if what `mutant` replaces is not there.
+    pub(super) fn expect_fit(&self, mutant: &Mutant) -> Result<(), Failed> {
+        self.mutated(mutant).map(drop)
+    }
+
+    /// The file of a mutant, and what is in it without and with the mutant.
+    fn mutated(&self, mutant: &Mutant) -> Result<(PathBuf, String, String), Failed> {
+        let path = self.sources.join(mutant.file);
+        let source = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
+        let mutated = replaced(&source, mutant.from, mutant.to, mutant.name)?;
+        Ok((path, source, mutated))
     }
 
     /// Runs what should catch a mutant.
