@@ -10,6 +10,7 @@ use crate::{
 /// While it lives, the client renews the lease (unless [`Renewal::Manual`](crate::Renewal) was asked
 /// for); while the lease is held, no other caller of this process or another gets one on the same
 /// resource.
+/// A lease that is lost keeps nobody out of the local queue, even if the guard is still there.
 ///
 /// # Dropping
 ///
@@ -26,20 +27,20 @@ use crate::{
 #[clippy::has_significant_drop]
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
-    // invariant: both are there until the guard is dropped or consumed
-    held: Option<(Holding, Turn)>,
+    // invariant: it is there until the guard is dropped or consumed
+    holding: Option<Holding>,
 }
 
 impl LockGuard {
     pub(crate) fn new(holding: Holding, turn: Turn) -> Self {
+        holding.keep_turn(turn);
         Self {
-            held: Some((holding, turn)),
+            holding: Some(holding),
         }
     }
 
     fn holding(&self) -> &Holding {
-        let (holding, _) = self.held.as_ref().expect("the guard was not consumed");
-        holding
+        self.holding.as_ref().expect("the guard was not consumed")
     }
 
     /// A view of the lease, to be cloned and handed on.
@@ -122,8 +123,11 @@ impl LockGuard {
     /// The release is on its way when this is first polled or dropped; dropping it only gives up the
     /// confirmation.
     pub async fn release(mut self) -> Result<(), ReleaseError> {
-        let Some((holding, turn)) = self.held.take() else {
+        let Some(holding) = self.holding.take() else {
             return Ok(());
+        };
+        let Some(turn) = holding.take_turn() else {
+            return holding.release().await;
         };
         let Some(holding) = turn.pass_on(holding) else {
             return Ok(());
@@ -141,7 +145,8 @@ impl LockGuard {
     /// From now on this process cannot tell how long the mark stays: views of the lease report it as
     /// released.
     pub fn leave(mut self) {
-        if let Some((holding, _turn)) = self.held.take() {
+        if let Some(holding) = self.holding.take() {
+            let _turn = holding.take_turn();
             holding.leave();
         }
     }
@@ -149,9 +154,13 @@ impl LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if let Some((holding, turn)) = self.held.take() {
+        let Some(holding) = self.holding.take() else {
+            return;
+        };
+        match holding.take_turn() {
             // If nobody in this process waits for it, the lease is released before the turn passes on.
-            drop(turn.pass_on(holding));
+            Some(turn) => drop(turn.pass_on(holding)),
+            None => drop(holding),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use redlock_proto::Instant;
 use tokio::{select, sync::Notify};
 
-use crate::{FencingToken, LeaseLost, LossReason, ResourceKey, clock::Clock};
+use crate::{FencingToken, LeaseLost, LossReason, ResourceKey, clock::Clock, queue::Turn};
 
 /// A view of a held lease: what it is on, how long it is valid, and whether it is lost.
 ///
@@ -155,6 +155,8 @@ struct Validity {
     /// When it ends however often it is extended, if it does.
     ends: Option<Instant>,
     over: Option<LossReason>,
+    /// The holder's turn in the local queue; a holder that is never polled must not keep it beyond a loss.
+    turn: Option<Turn>,
 }
 
 impl LeaseShared {
@@ -169,6 +171,7 @@ impl LeaseShared {
             deadline,
             ends,
             over: None,
+            turn: None,
         });
         Self {
             key,
@@ -196,8 +199,27 @@ impl LeaseShared {
 
     /// Ends the lease; the first reason stays.
     pub(crate) fn end(&self, reason: LossReason) {
-        self.look().over.get_or_insert(reason);
+        let mut validity = self.look();
+        validity.over.get_or_insert(reason);
+        // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
+        // queue's lock first and this one then, but has taken its turn out of here before that.
+        drop(validity.turn.take());
+        drop(validity);
         self.over.notify_waiters();
+    }
+
+    /// Keeps the holder's turn until the lease ends or [`take_turn`](Self::take_turn) asks for it.
+    pub(crate) fn keep_turn(&self, turn: Turn) {
+        let mut validity = self.look();
+        // invariant: a turn is here only while the driver may still tell of a loss
+        if validity.over.is_none() {
+            validity.turn = Some(turn);
+        }
+    }
+
+    /// The holder's turn; `None` once the lease is lost.
+    pub(crate) fn take_turn(&self) -> Option<Turn> {
+        self.look().turn.take()
     }
 
     pub(crate) fn loss(&self) -> Option<LossReason> {

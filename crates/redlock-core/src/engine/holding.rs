@@ -4,7 +4,9 @@ use redlock_proto::{Acquire, FencingToken, Instant, Timing, TokenBlock};
 use tokio::sync::oneshot;
 
 use super::command::{Command, EngineHandle};
-use crate::{ExtendError, Lease, LossReason, ReleaseError, clock::Clock, lease::LeaseShared};
+use crate::{
+    ExtendError, Lease, LossReason, ReleaseError, clock::Clock, lease::LeaseShared, queue::Turn,
+};
 
 /// The driver's promise that a lease is held; dropping it releases the lease.
 #[derive(Debug)]
@@ -61,6 +63,16 @@ impl Holding {
 
     pub(crate) fn token(&self) -> FencingToken {
         self.tokens.first()
+    }
+
+    /// Leaves the holder's turn with the lease: a loss passes it on, however busy or idle the holder is.
+    pub(crate) fn keep_turn(&self, turn: Turn) {
+        self.shared.keep_turn(turn);
+    }
+
+    /// The holder's turn; `None` if the lease was lost.
+    pub(crate) fn take_turn(&self) -> Option<Turn> {
+        self.shared.take_turn()
     }
 
     pub(crate) async fn extend(&self) -> Result<(), ExtendError> {

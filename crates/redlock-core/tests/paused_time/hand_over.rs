@@ -125,6 +125,34 @@ async fn s09_a_caller_that_is_never_polled_does_not_keep_others_out() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+/// A holder that is stuck, or that nobody polls, may keep its guard for ever.
+#[tokio::test(start_paused = true)]
+async fn a_guard_whose_lease_is_lost_keeps_nobody_out() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let (ttl, hold) = (2 * SECOND, SECOND);
+    let options = AcquireOptions::new().ttl(ttl).max_hold(hold);
+    let stuck = redlock.acquire_with("key", options).await.unwrap();
+    let start = Instant::now();
+    let next = redlock.acquire_with("key", AcquireOptions::new().wait(Wait::UpTo(60 * SECOND)));
+    let next = next.await.unwrap();
+    let waited = start.elapsed();
+    assert!(waited > hold && waited < hold + 2 * ttl, "{waited:?}");
+    assert!(next.token() > stuck.token());
+
+    // What is left of the one before takes nothing from the next, nor from who waits behind it.
+    let mut third = Box::pin(redlock.acquire("key"));
+    assert!(poll!(third.as_mut()).is_pending());
+    drop(stuck);
+    settle().await;
+    assert!(next.lease().is_held());
+    assert!(poll!(third.as_mut()).is_pending());
+    drop(next);
+    drop(third.await.unwrap());
+    settle().await;
+    assert_eq!(keys(&nodes), [0; 3]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_who_asks_for_the_same_takes_a_lease_over() {
     let nodes = faulty(3);
