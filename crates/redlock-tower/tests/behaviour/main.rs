@@ -18,3 +18,4 @@ mod loss;
 mod positions;
 mod replicas;
 mod serving;
+mod values;
