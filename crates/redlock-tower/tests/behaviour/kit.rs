@@ -173,7 +173,7 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self) -> Connection {
-        let stream = TcpStream::connect(self.address).await.unwrap();
+        let stream = self.raw().await;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         let mut tasks = JoinSet::new();
         // An error of the connection is also one of the request that is under way.
@@ -182,6 +182,11 @@ impl Server {
             sender,
             _tasks: tasks,
         }
+    }
+
+    /// A connection for what no client of HTTP would send.
+    pub(crate) async fn raw(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
     }
 
     /// The whole answer to `request`, on a connection of its own.

@@ -14,6 +14,7 @@ mod extractors;
 mod hold;
 mod isolation;
 mod keys;
+mod limits;
 mod loss;
 mod positions;
 mod replicas;
