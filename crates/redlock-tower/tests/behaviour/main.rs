@@ -20,3 +20,4 @@ mod positions;
 mod replicas;
 mod serving;
 mod values;
+mod waiters;
