@@ -19,5 +19,6 @@ mod loss;
 mod positions;
 mod replicas;
 mod serving;
+mod signal;
 mod values;
 mod waiters;
