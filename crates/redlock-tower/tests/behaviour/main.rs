@@ -17,6 +17,7 @@ mod keys;
 mod limits;
 mod loss;
 mod positions;
+mod refusals;
 mod replicas;
 mod serving;
 mod signal;
