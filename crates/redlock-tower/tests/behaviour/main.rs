@@ -19,6 +19,7 @@ mod loss;
 mod positions;
 mod refusals;
 mod replicas;
+mod reuse;
 mod serving;
 mod signal;
 mod values;
