@@ -15,6 +15,7 @@ mod hold;
 mod isolation;
 mod keys;
 mod limits;
+mod locked;
 mod loss;
 mod positions;
 mod refusals;

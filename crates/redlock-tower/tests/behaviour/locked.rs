@@ -1,0 +1,226 @@
+//! `Locked` as an argument of a handler.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{FromRef, Path, State},
+    routing::{get, post},
+};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
+use redlock_tower::{KeyError, LockKey, Locked, Rejection};
+use serde::Deserialize;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use crate::kit::{KEY, Nodes, in_time, is_free, virtual_client};
+
+#[derive(Deserialize)]
+struct Order {
+    id: String,
+    #[serde(default)]
+    patient: bool,
+}
+
+impl LockKey for Order {
+    fn lock_key(&self) -> Result<ResourceKey, KeyError> {
+        Ok(ResourceKey::new("test", &self.id)?)
+    }
+
+    fn options(&self) -> AcquireOptions {
+        match self.patient {
+            true => AcquireOptions::new(),
+            false => AcquireOptions::new().wait(Wait::Never),
+        }
+    }
+}
+
+/// A state in which the client is one thing among others.
+#[derive(Clone)]
+struct AppState {
+    redlock: Redlock,
+    entered: Arc<AtomicUsize>,
+}
+
+impl FromRef<AppState> for Redlock {
+    fn from_ref(state: &AppState) -> Self {
+        state.redlock.clone()
+    }
+}
+
+fn app(redlock: &Redlock) -> (Router, Arc<AtomicUsize>) {
+    let by_path = async |State(state): State<AppState>, order: Locked<Path<Order>>| {
+        state.entered.fetch_add(1, SeqCst);
+        tokio::task::yield_now().await;
+        assert!(!is_free(&state.redlock, &order.id).await);
+        order.lease().key().as_str().to_owned()
+    };
+    let by_body = async |order: Locked<Json<Order>>| {
+        let Json(order) = order.into_inner();
+        order.id
+    };
+    let to_the_end = async |State(state): State<AppState>, order: Locked<Path<Order>>| {
+        state.entered.fetch_add(1, SeqCst);
+        order.run(std::future::pending::<()>()).await?;
+        Ok::<_, Rejection>(())
+    };
+    let entered = Arc::new(AtomicUsize::new(0));
+    let state = AppState {
+        redlock: redlock.clone(),
+        entered: Arc::clone(&entered),
+    };
+    let app = Router::new()
+        .route("/orders/{id}", get(by_path))
+        .route("/orders/{id}/{patient}", get(by_path))
+        .route("/stuck/{id}", get(to_the_end))
+        .route("/", post(by_body))
+        .with_state(state);
+    (app, entered)
+}
+
+fn to(path: &str) -> Request<Body> {
+    Request::get(path).body(Body::empty()).unwrap()
+}
+
+fn with_json(text: &str) -> Request<Body> {
+    let request = Request::post("/").header("content-type", "application/json");
+    request.body(Body::from(text.to_owned())).unwrap()
+}
+
+async fn ask(app: &Router, request: Request<Body>) -> Response<Body> {
+    in_time(app.clone().oneshot(request)).await.unwrap()
+}
+
+async fn text(response: Response<Body>) -> String {
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_extractor_finds_is_locked_while_the_handler_runs() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let (app, _) = app(&redlock);
+    assert_eq!(text(ask(&app, to("/orders/7")).await).await, "test:7");
+    assert_eq!(text(ask(&app, with_json(r#"{"id":"8"}"#)).await).await, "8");
+    for key in ["7", "8"] {
+        assert!(is_free(&redlock, key).await);
+    }
+    nodes.have_keys(0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_is_none_is_answered_by_its_own_extractor() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let (app, _) = app(&redlock);
+    let _holder = redlock.acquire("test:8").await.unwrap();
+    for (body, status) in [("{", 400), ("{}", 422)] {
+        let response = ask(&app, with_json(body)).await;
+        assert_eq!(response.status(), status);
+        assert!(response.extensions().get::<Rejection>().is_none());
+    }
+    let plain = Request::post("/")
+        .body(Body::from(r#"{"id":"8"}"#))
+        .unwrap();
+    assert_eq!(ask(&app, plain).await.status(), 415);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_cannot_be_locked_is_answered_as_the_layer_does() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let (app, entered) = app(&redlock);
+    let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
+    let held = format!(r#"{{"id":"{KEY}"}}"#);
+    let long = format!(r#"{{"id":"{KEY}{}"}}"#, "x".repeat(512));
+    let cases = [(&held, 409, Some("1")), (&long, 400, None)];
+    for (body, status, retry_after) in cases {
+        let response = ask(&app, with_json(body)).await;
+        assert_eq!(response.status(), status);
+        let after = response.headers().get("retry-after");
+        assert_eq!(after.map(|after| after.to_str().unwrap()), retry_after);
+        assert_eq!(
+            response.headers()["content-type"],
+            "application/problem+json"
+        );
+        let rejection = response.extensions().get::<Rejection>().unwrap();
+        assert_eq!(rejection.status(), status);
+        assert!(!text(response).await.contains(KEY));
+    }
+    drop(holder);
+    nodes.stop();
+    assert_eq!(ask(&app, with_json(&held)).await.status(), 503);
+    redlock.close().await;
+    assert_eq!(ask(&app, with_json(&held)).await.status(), 503);
+    assert_eq!(entered.load(SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_says_how_long_to_wait() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let (app, _) = app(&redlock);
+    let _holder = redlock.acquire("test:7").await.unwrap();
+    for (path, wait) in [("/orders/7", 0), ("/orders/7/true", 5)] {
+        let start = Instant::now();
+        assert_eq!(ask(&app, to(path)).await.status(), 409);
+        assert_eq!(start.elapsed().as_secs(), wait, "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drop_at_any_await_point_of_the_handler_frees_the_lock() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let (app, entered) = app(&redlock);
+    for polls in 0.. {
+        let done = {
+            let mut response = pin!(app.clone().oneshot(to("/orders/7/true")));
+            let mut left = polls;
+            std::future::poll_fn(|cx| match left {
+                0 => Poll::Ready(false),
+                _ => {
+                    left -= 1;
+                    response.as_mut().poll(cx).map(|_| true)
+                }
+            })
+            .await
+        };
+        assert!(is_free(&redlock, "7").await, "after a drop at poll {polls}");
+        nodes.have_keys(0).await;
+        if done {
+            assert!(entered.load(SeqCst) > 1, "also in the handler");
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_must_be_exclusive_ends_with_the_lease() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let (app, entered) = app(&redlock);
+    let trouble = async {
+        nodes.have_keys(1).await;
+        // So that it has the lease, and works.
+        while entered.load(SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        nodes.drop_locks();
+    };
+    let (response, ()) = tokio::join!(ask(&app, to("/stuck/7")), trouble);
+    assert_eq!(response.status(), 503);
+    assert_eq!(response.headers()["retry-after"], "1");
+    assert!(text(response).await.contains("half done"));
+    assert!(is_free(&redlock, "7").await);
+}
