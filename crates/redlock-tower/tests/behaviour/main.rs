@@ -11,6 +11,7 @@ mod cancellation;
 mod configuration;
 mod contract;
 mod extractors;
+mod generic;
 mod hold;
 mod isolation;
 mod keys;
