@@ -12,6 +12,7 @@ mod configuration;
 mod contract;
 mod extractors;
 mod generic;
+mod grpc;
 mod hold;
 mod isolation;
 mod keys;
