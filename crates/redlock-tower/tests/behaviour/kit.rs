@@ -9,9 +9,13 @@ use std::{
 
 use axum::{Router, body::Body};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
-use hyper::{body::Incoming, client::conn::http1};
+use hyper::{
+    body::Incoming,
+    client::conn::{http1, http2},
+    rt::Executor,
+};
 use hyper_util::rt::TokioIo;
 use redlock_core::{AcquireErrorKind, MemoryNode, Redlock, RedlockBuilder, Wait};
 use redlock_tower::HeaderKey;
@@ -189,9 +193,29 @@ impl Server {
         TcpStream::connect(self.address).await.unwrap()
     }
 
+    pub(crate) async fn connect_http2(&self) -> Http2 {
+        let stream = TokioIo::new(self.raw().await);
+        let tasks = Tasks::default();
+        let connected = http2::handshake(tasks.clone(), stream).await;
+        let (sender, connection) = connected.unwrap();
+        tasks.execute(async move { drop(connection.await) });
+        Http2 { sender, tasks }
+    }
+
     /// The whole answer to `request`, on a connection of its own.
     pub(crate) async fn answer(&self, request: Request<Body>) -> Answer {
-        in_time(async { Answer::of(self.connect().await.send(request).await).await }).await
+        self.answer_over(Version::HTTP_11, request).await
+    }
+
+    pub(crate) async fn answer_over(&self, http: Version, request: Request<Body>) -> Answer {
+        in_time(async {
+            Answer::of(match http {
+                Version::HTTP_2 => self.connect_http2().await.send(request).await.unwrap(),
+                _ => self.connect().await.send(request).await,
+            })
+            .await
+        })
+        .await
     }
 }
 
@@ -208,6 +232,42 @@ impl Connection {
             .headers_mut()
             .insert(header::HOST, "test".parse().unwrap());
         self.sender.send_request(request).await.unwrap()
+    }
+}
+
+/// A connection of an HTTP/2 client; dropping it disconnects.
+pub(crate) struct Http2 {
+    sender: http2::SendRequest<Body>,
+    tasks: Tasks,
+}
+
+impl Drop for Http2 {
+    fn drop(&mut self) {
+        // They have the set themselves, to start more.
+        self.tasks.0.lock().unwrap().abort_all();
+    }
+}
+
+/// The tasks of a connection.
+#[derive(Clone, Default)]
+struct Tasks(Arc<Mutex<JoinSet<()>>>);
+
+impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Tasks {
+    fn execute(&self, task: F) {
+        let task = async move { drop(task.await) };
+        self.0.lock().unwrap().spawn(task);
+    }
+}
+
+impl Http2 {
+    /// A stream of its own for `request`; dropping the future, or the response's body, resets it.
+    pub(crate) fn send(
+        &self,
+        mut request: Request<Body>,
+    ) -> impl Future<Output = hyper::Result<Response<Incoming>>> + Unpin + use<> {
+        let path = request.uri().path();
+        *request.uri_mut() = format!("http://test{path}").parse().unwrap();
+        Box::pin(self.sender.clone().send_request(request))
     }
 }
 

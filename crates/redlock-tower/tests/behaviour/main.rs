@@ -14,6 +14,7 @@ mod extractors;
 mod generic;
 mod grpc;
 mod hold;
+mod http2;
 mod isolation;
 mod keys;
 mod limits;
