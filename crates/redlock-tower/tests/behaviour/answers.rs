@@ -1,9 +1,9 @@
-//! Every row of the table of answers, over a real socket.
+//! Every row of the table of answers, over a real socket: by HTTP/1.1, and by HTTP/2.
 
 use std::time::Duration;
 
 use axum::{Router, body::Body, http::HeaderMap, middleware, response::Response, routing::get};
-use http::{Request, StatusCode};
+use http::{Request, StatusCode, Version};
 use redlock_core::{Redlock, ResourceKey, Wait};
 use redlock_tower::{KeyError, Lease, PathKey, RedlockLayer, Rejection};
 use serde_json::{Value, json};
@@ -11,16 +11,20 @@ use serde_json::{Value, json};
 use crate::kit::{Answer, HEADER, KEY, LONG, Nodes, Server, by_header, request};
 
 /// A server behind one layer, which locks by header.
-async fn serve(redlock: &Redlock, wait: Wait) -> Server {
+async fn serve(redlock: &Redlock, wait: Wait, http: Version) -> Site {
     let layer = RedlockLayer::builder(redlock.clone())
         .wait(wait)
         .build(by_header().optional())
         .unwrap();
-    serve_app(Router::new().route("/", get(async || "done")).layer(layer)).await
+    serve_app(
+        Router::new().route("/", get(async || "done")).layer(layer),
+        http,
+    )
+    .await
 }
 
 /// A server of `app` that also shows, in a header, the rejection in the response's extensions.
-async fn serve_app(app: Router) -> Server {
+async fn serve_app(app: Router, http: Version) -> Site {
     let show = async |mut response: Response| {
         let rejection = response.extensions().get::<Rejection>();
         let kind = rejection.map(|rejection| format!("{:?}", rejection.kind()));
@@ -29,8 +33,49 @@ async fn serve_app(app: Router) -> Server {
             .insert(KIND, kind.as_deref().unwrap_or("none").parse().unwrap());
         response
     };
-    Server::start(app.layer(middleware::map_response(show))).await
+    let server = Server::start(app.layer(middleware::map_response(show))).await;
+    Site { server, http }
 }
+
+/// A server, and in which protocol it is asked.
+struct Site {
+    server: Server,
+    http: Version,
+}
+
+impl Site {
+    async fn answer(&self, request: Request<Body>) -> Answer {
+        self.server.answer_over(self.http, request).await
+    }
+}
+
+/// Makes two tests of each row.
+macro_rules! rows {
+    ($($row:ident),* $(,)?) => {
+        mod over_http1 {
+            $(#[tokio::test] async fn $row() { super::$row(super::Version::HTTP_11).await; })*
+        }
+        mod over_http2 {
+            $(#[tokio::test] async fn $row() { super::$row(super::Version::HTTP_2).await; })*
+        }
+    };
+}
+
+rows!(
+    a_request_that_needs_no_lock_or_gets_it_is_answered_by_the_handler,
+    a_held_resource_is_409_at_once_or_after_the_wait,
+    a_resource_that_another_replica_holds_is_409,
+    too_many_waiting_requests_are_503,
+    closing_answers_503_to_waiting_and_new_requests,
+    no_quorum_is_503,
+    a_missing_key_is_400,
+    an_invalid_key_is_400,
+    a_key_can_be_refused_with_another_status,
+    a_lease_that_is_lost_before_the_head_is_503,
+    nodes_that_may_have_forgotten_leases_are_503_for_as_long_as_that_takes,
+    a_layer_that_is_set_up_wrongly_is_500,
+    a_handler_that_needs_a_lease_without_a_layer_is_500
+);
 
 const KIND: &str = "x-rejection";
 
@@ -73,9 +118,8 @@ fn key() -> String {
     format!("test:{KEY}")
 }
 
-#[tokio::test]
-async fn a_request_that_needs_no_lock_or_gets_it_is_answered_by_the_handler() {
-    let server = serve(&client().await, LONG).await;
+async fn a_request_that_needs_no_lock_or_gets_it_is_answered_by_the_handler(http: Version) {
+    let server = serve(&client().await, LONG, http).await;
     for request in [request(KEY), Request::get("/").body(Body::empty()).unwrap()] {
         let answer = server.answer(request).await;
         assert_eq!(
@@ -93,34 +137,31 @@ const CONTENDED: Row = Row {
     detail: "another request holds the resource",
 };
 
-#[tokio::test]
-async fn a_held_resource_is_409_at_once_or_after_the_wait() {
+async fn a_held_resource_is_409_at_once_or_after_the_wait(http: Version) {
     let redlock = client().await;
     let _holder = redlock.acquire(key()).await.unwrap();
     for wait in [Wait::Never, Wait::UpTo(Duration::from_millis(50))] {
         assert_answer(
-            &serve(&redlock, wait).await.answer(request(KEY)).await,
+            &serve(&redlock, wait, http).await.answer(request(KEY)).await,
             &CONTENDED,
         );
     }
 }
 
-#[tokio::test]
-async fn a_resource_that_another_replica_holds_is_409() {
+async fn a_resource_that_another_replica_holds_is_409(http: Version) {
     let nodes = Nodes::new();
     let [holder, redlock] = [nodes.client().build().await, nodes.client().build().await];
     let _guard = holder.unwrap().acquire(key()).await.unwrap();
     let redlock = redlock.unwrap();
     for wait in [Wait::Never, Wait::UpTo(Duration::from_millis(50))] {
         assert_answer(
-            &serve(&redlock, wait).await.answer(request(KEY)).await,
+            &serve(&redlock, wait, http).await.answer(request(KEY)).await,
             &CONTENDED,
         );
     }
 }
 
-#[tokio::test]
-async fn too_many_waiting_requests_are_503() {
+async fn too_many_waiting_requests_are_503(http: Version) {
     let redlock = Nodes::new()
         .client()
         .max_waiters(0, 0)
@@ -135,16 +176,15 @@ async fn too_many_waiting_requests_are_503() {
         detail: "too many requests wait for the resource",
     };
     assert_answer(
-        &serve(&redlock, LONG).await.answer(request(KEY)).await,
+        &serve(&redlock, LONG, http).await.answer(request(KEY)).await,
         &row,
     );
 }
 
-#[tokio::test]
-async fn closing_answers_503_to_waiting_and_new_requests() {
+async fn closing_answers_503_to_waiting_and_new_requests(http: Version) {
     let redlock = client().await;
     let _holder = redlock.acquire(key()).await.unwrap();
-    let server = serve(&redlock, LONG).await;
+    let server = serve(&redlock, LONG, http).await;
     let row = Row {
         status: 503,
         retry_after: Some("1"),
@@ -160,11 +200,10 @@ async fn closing_answers_503_to_waiting_and_new_requests() {
     assert_answer(&server.answer(request("other")).await, &row);
 }
 
-#[tokio::test]
-async fn no_quorum_is_503() {
+async fn no_quorum_is_503(http: Version) {
     let nodes = Nodes::new();
     let redlock = nodes.client().build().await.unwrap();
-    let server = serve(&redlock, Wait::Never).await;
+    let server = serve(&redlock, Wait::Never, http).await;
     nodes.stop();
     let row = Row {
         status: 503,
@@ -175,10 +214,13 @@ async fn no_quorum_is_503() {
     assert_answer(&server.answer(request(KEY)).await, &row);
 }
 
-#[tokio::test]
-async fn a_missing_key_is_400() {
+async fn a_missing_key_is_400(http: Version) {
     let layer = RedlockLayer::new(client().await, by_header());
-    let server = serve_app(Router::new().route("/", get(async || "done")).layer(layer)).await;
+    let server = serve_app(
+        Router::new().route("/", get(async || "done")).layer(layer),
+        http,
+    )
+    .await;
     let row = Row {
         status: 400,
         retry_after: None,
@@ -189,9 +231,8 @@ async fn a_missing_key_is_400() {
     assert_answer(&server.answer(without).await, &row);
 }
 
-#[tokio::test]
-async fn an_invalid_key_is_400() {
-    let server = serve(&client().await, LONG).await;
+async fn an_invalid_key_is_400(http: Version) {
+    let server = serve(&client().await, LONG, http).await;
     let row = Row {
         status: 400,
         retry_after: None,
@@ -201,8 +242,7 @@ async fn an_invalid_key_is_400() {
     assert_answer(&server.answer(request(&"s".repeat(600))).await, &row);
 }
 
-#[tokio::test]
-async fn a_key_can_be_refused_with_another_status() {
+async fn a_key_can_be_refused_with_another_status(http: Version) {
     let by_user = |request: &Request<_>| match request.headers().get(HEADER) {
         Some(user) if user == "root" => Ok(Some(ResourceKey::new("user", "root")?)),
         _ => Err(KeyError::new(
@@ -211,7 +251,11 @@ async fn a_key_can_be_refused_with_another_status() {
         )),
     };
     let layer = RedlockLayer::new(client().await, by_user);
-    let server = serve_app(Router::new().route("/", get(async || "done")).layer(layer)).await;
+    let server = serve_app(
+        Router::new().route("/", get(async || "done")).layer(layer),
+        http,
+    )
+    .await;
     let row = Row {
         status: 403,
         retry_after: None,
@@ -222,8 +266,7 @@ async fn a_key_can_be_refused_with_another_status() {
     assert_eq!(server.answer(request("root")).await.status, 200);
 }
 
-#[tokio::test]
-async fn a_lease_that_is_lost_before_the_head_is_503() {
+async fn a_lease_that_is_lost_before_the_head_is_503(http: Version) {
     let nodes = Nodes::new();
     let redlock = nodes
         .client()
@@ -233,7 +276,7 @@ async fn a_lease_that_is_lost_before_the_head_is_503() {
         .unwrap();
     let layer = RedlockLayer::new(redlock, by_header());
     let stuck = async || std::future::pending::<()>().await;
-    let server = serve_app(Router::new().route("/", get(stuck)).layer(layer)).await;
+    let server = serve_app(Router::new().route("/", get(stuck)).layer(layer), http).await;
     let row = Row {
         status: 503,
         retry_after: Some("1"),
@@ -247,8 +290,7 @@ async fn a_lease_that_is_lost_before_the_head_is_503() {
     assert_answer(&tokio::join!(server.answer(request(KEY)), trouble).0, &row);
 }
 
-#[tokio::test]
-async fn nodes_that_may_have_forgotten_leases_are_503_for_as_long_as_that_takes() {
+async fn nodes_that_may_have_forgotten_leases_are_503_for_as_long_as_that_takes(http: Version) {
     let nodes = Nodes::new();
     let max_ttl = Duration::from_secs(20);
     let redlock = nodes.client().max_ttl(max_ttl).wait(Wait::Never).build();
@@ -256,7 +298,11 @@ async fn nodes_that_may_have_forgotten_leases_are_503_for_as_long_as_that_takes(
         .wait(Wait::Never)
         .build(by_header())
         .unwrap();
-    let server = serve_app(Router::new().route("/", get(async || "done")).layer(layer)).await;
+    let server = serve_app(
+        Router::new().route("/", get(async || "done")).layer(layer),
+        http,
+    )
+    .await;
     nodes.forget();
     let answer = server.answer(request(KEY)).await;
     assert_eq!(answer.status, 503);
@@ -265,8 +311,7 @@ async fn nodes_that_may_have_forgotten_leases_are_503_for_as_long_as_that_takes(
     assert!(["21", "22"].contains(&seconds), "{seconds}");
 }
 
-#[tokio::test]
-async fn a_layer_that_is_set_up_wrongly_is_500() {
+async fn a_layer_that_is_set_up_wrongly_is_500(http: Version) {
     let redlock = client().await;
     let layer = RedlockLayer::new(redlock, PathKey::new("order", "order_id"));
     let app = Router::new().route("/", get(async || "done").layer(layer));
@@ -276,13 +321,12 @@ async fn a_layer_that_is_set_up_wrongly_is_500() {
         kind: "Misuse",
         detail: "the route has no path parameter `order_id` to lock",
     };
-    assert_answer(&serve_app(app).await.answer(request(KEY)).await, &row);
+    assert_answer(&serve_app(app, http).await.answer(request(KEY)).await, &row);
 }
 
-#[tokio::test]
-async fn a_handler_that_needs_a_lease_without_a_layer_is_500() {
+async fn a_handler_that_needs_a_lease_without_a_layer_is_500(http: Version) {
     let app = Router::new().route("/", get(async |_: Lease| "done"));
-    let answer = serve_app(app).await.answer(request(KEY)).await;
+    let answer = serve_app(app, http).await.answer(request(KEY)).await;
     assert_eq!(answer.status, 500);
     assert_eq!(answer.headers["content-type"], "application/problem+json");
     assert_eq!(answer.headers.get("retry-after"), None);
