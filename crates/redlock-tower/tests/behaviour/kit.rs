@@ -48,7 +48,11 @@ impl Nodes {
     }
 
     pub(crate) fn client(&self) -> RedlockBuilder {
-        Redlock::builder().nodes(self.0.iter().cloned())
+        Redlock::builder().nodes(self.each())
+    }
+
+    pub(crate) fn each(&self) -> impl Iterator<Item = MemoryNode> {
+        self.0.iter().cloned()
     }
 
     pub(crate) fn forget(&self) {

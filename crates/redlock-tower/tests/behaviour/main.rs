@@ -20,6 +20,7 @@ mod keys;
 mod limits;
 mod locked;
 mod loss;
+mod matrix;
 mod positions;
 mod refusals;
 mod replicas;
