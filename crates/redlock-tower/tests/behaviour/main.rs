@@ -11,6 +11,7 @@ mod bad_input;
 mod cancellation;
 mod configuration;
 mod contract;
+mod crowd;
 mod extractors;
 mod generic;
 mod grpc;
