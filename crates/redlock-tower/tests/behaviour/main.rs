@@ -27,6 +27,7 @@ mod positions;
 mod refusals;
 mod replicas;
 mod reuse;
+mod secrets;
 mod serving;
 mod signal;
 mod values;
