@@ -76,6 +76,9 @@ impl RedlockLayerBuilder {
     /// The longest time for which a request holds its lock, whatever the handler does and however slowly a client
     /// reads; the lease is lost then, as [`on_lost`](Self::on_lost) says.
     ///
+    /// While a client reads nothing at all, a server does not ask for the body, which cannot release anything then:
+    /// the next request gets the lock up to a [time to live](Self::ttl) later.
+    ///
     /// A lock with such an end is not handed on within the process without asking the nodes.
     /// Default: for as long as the request takes.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
