@@ -172,6 +172,30 @@ async fn a_dropped_handler_is_gone_before_its_lock_is() {
     assert!(is_free(&redlock, KEY).await);
 }
 
+/// The response's future may be kept for a while after it is done.
+#[tokio::test(start_paused = true)]
+async fn what_a_finished_handler_owns_is_gone_before_its_lock_is() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let was_held = Arc::default();
+    let seen = Arc::clone(&was_held);
+    let handler = tower::service_fn(move |request: Request<Body>| {
+        let look = LastLook {
+            lease: request.extensions().get::<Lease>().unwrap().clone(),
+            was_held: Arc::clone(&seen),
+        };
+        std::future::poll_fn(move |_| {
+            assert!(look.lease.is_held());
+            Poll::Ready(Err::<Response<Empty<Bytes>>, _>("no"))
+        })
+    });
+    let mut service = RedlockLayer::new(redlock.clone(), by_header()).layer(handler);
+    let mut response = pin!(service.call(request(KEY)));
+    assert_eq!(response.as_mut().await.unwrap_err(), "no");
+    let was_held = was_held.lock().unwrap().take();
+    assert_eq!(was_held, Some(true));
+    assert!(is_free(&redlock, KEY).await);
+}
+
 #[tokio::test]
 async fn a_client_that_disconnects_frees_the_lock_and_its_place() {
     let nodes = Nodes::new();
