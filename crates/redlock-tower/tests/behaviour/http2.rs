@@ -6,8 +6,9 @@ use axum::{Router, body::Body, routing::any};
 use bytes::Bytes;
 use futures_util::{StreamExt, poll, stream};
 use http::Request;
+use http_body::Body as _;
 use http_body_util::BodyExt;
-use redlock_core::{AcquireOptions, Redlock};
+use redlock_core::{AcquireOptions, Redlock, RedlockBuilder};
 use redlock_tower::RedlockLayer;
 use tokio::sync::mpsc;
 
@@ -23,8 +24,12 @@ struct Site {
 }
 
 async fn site() -> Site {
+    site_of(|client| client).await
+}
+
+async fn site_of(client: impl FnOnce(RedlockBuilder) -> RedlockBuilder) -> Site {
     let nodes = Nodes::new();
-    let redlock = nodes.client().build().await.unwrap();
+    let redlock = client(nodes.client()).build().await.unwrap();
     let layer = RedlockLayer::builder(redlock.clone()).wait(LONG);
     let (enters, entered) = mpsc::unbounded_channel();
     let stuck = async move || {
@@ -139,6 +144,24 @@ async fn a_stream_that_is_reset_within_its_body_frees_its_lock() {
             .status(),
         200
     );
+}
+
+/// And not ended, which would make a part look like the whole.
+#[tokio::test]
+async fn a_body_whose_lock_is_lost_is_reset_and_its_siblings_are_not() {
+    let site = site_of(|client| client.ttl(Duration::from_millis(500))).await;
+    let mut body = in_time(site.http2.send(to("/endless", KEY)))
+        .await
+        .unwrap()
+        .into_body();
+    assert!(in_time(body.frame()).await.unwrap().is_ok());
+    site.nodes.drop_locks();
+    let error = in_time(body.frame()).await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("body"), "{error}");
+    assert!(!body.is_end_stream());
+    let sibling = in_time(site.http2.send(request(KEY))).await.unwrap();
+    assert_eq!(sibling.status(), 200);
+    site.nodes.have_keys(0).await;
 }
 
 /// Over HTTP/1.1 a server does not notice that a client has left whose body it does not read.
