@@ -38,6 +38,13 @@ pub(super) const HAND_OVER: &[Mutant] = &[
         to: "        if false {\n            self.renewal = Renewal::Off;",
         catch: QUEUE,
     },
+    Mutant {
+        name: "turn-of-a-lost-lease",
+        file: "crates/redlock-core/src/lease.rs",
+        from: "drop(validity.turn.take());",
+        to: "drop(None::<Turn>);",
+        catch: QUEUE,
+    },
 ];
 
 const QUEUE: Catch = Catch::Test {
