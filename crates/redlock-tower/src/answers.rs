@@ -29,6 +29,7 @@ impl Answers {
         rejection: Rejection,
         protocol: Protocol,
     ) -> Response<ResponseBody<B>> {
+        rejection.log();
         let rejection = rejection.when_contended(self.contended);
         let response = match (&self.reject_with, protocol) {
             (Some(reject_with), _) => reject_with(&rejection),

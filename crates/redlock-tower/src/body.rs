@@ -103,6 +103,7 @@ where
                     let protocol = *protocol;
                     this.kind.set(Kind::Ended);
                     let rejection = Rejection::lost(reason);
+                    rejection.log();
                     return Poll::Ready(Some(match protocol {
                         Protocol::Http => Err(rejection.into()),
                         Protocol::Grpc => Ok(Frame::trailers(grpc::trailers(&rejection))),

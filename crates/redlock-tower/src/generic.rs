@@ -202,7 +202,10 @@ where
             // The work is done, and with it the hold.
             Outcome::Served(response, _) => Ok(response),
             Outcome::Failed(error) => Err(error.into()),
-            Outcome::Refused(rejection) => Err(rejection.into()),
+            Outcome::Refused(rejection) => {
+                rejection.log();
+                Err(rejection.into())
+            }
         })
     }
 }

@@ -151,6 +151,22 @@ impl Rejection {
         grpc::response(self)
     }
 
+    /// Tells the log of a refusal, with what each node said.
+    ///
+    /// Who looks for the cause of an outage finds that of the nodes in the client's own warnings, so only what
+    /// nobody else tells is more than a detail.
+    pub(crate) fn log(&self) {
+        let kind = self.kind();
+        // As a text, so that it stays on one line, and only if somebody listens.
+        let cause = || self.source().map(ToString::to_string).unwrap_or_default();
+        match kind {
+            RejectionKind::Misuse => {
+                tracing::error!(target: TARGET, ?kind, cause = cause(), "refused: {self}");
+            }
+            _ => tracing::debug!(target: TARGET, ?kind, cause = cause(), "refused: {self}"),
+        }
+    }
+
     /// What the client is told.
     pub(crate) fn detail(&self) -> &str {
         if let Cause::Key(error) = &self.cause {
@@ -211,3 +227,5 @@ impl Error for Rejection {
 const SOON: Duration = Duration::from_secs(1);
 /// When nodes that are down may be back.
 const OUTAGE: Duration = Duration::from_secs(5);
+/// The target of all events about refusals.
+const TARGET: &str = "redlock_tower::rejection";

@@ -13,7 +13,7 @@ use axum::{Router, body::Body, routing::get};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::Wait;
-use redlock_tower::{Lease, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind};
+use redlock_tower::{KeyError, Lease, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind};
 use tower::{Layer, ServiceExt, service_fn};
 use tracing::Level;
 
@@ -175,6 +175,15 @@ async fn a_key_is_in_no_log_above_trace_and_in_no_answer() {
     for event in ["a lease was lost", "node is down"] {
         assert!(log.contains(event), "{log}");
     }
+    // A refusal says why, and what each node had to do with it.
+    let refusals: Vec<_> = log.lines().filter(|line| line.contains(TARGET)).collect();
+    assert_eq!(refusals.len(), all.len() - 1, "{refusals:#?}");
+    assert!(
+        refusals.iter().all(|line| line.starts_with("DEBUG")),
+        "{refusals:#?}"
+    );
+    let unavailable = refusals.iter().find(|line| line.contains("Unavailable"));
+    assert!(unavailable.unwrap().contains("memory:"), "{unavailable:?}");
     for line in log
         .lines()
         .filter(|line| !line.trim_start().starts_with("TRACE"))
@@ -182,3 +191,26 @@ async fn a_key_is_in_no_log_above_trace_and_in_no_answer() {
         assert!(!line.contains(KEY), "{line}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_layer_that_is_set_up_wrongly_is_an_error_in_the_log() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _capture = tracing::subscriber::set_default(subscriber);
+    let wrong = |_: &Request<Body>| Err(KeyError::misuse("there is no such parameter"));
+    let redlock = virtual_client(&Nodes::new()).await;
+    let service = RedlockLayer::new(redlock, wrong).layer(service_fn(async |_: Request<Body>| {
+        Ok::<_, Infallible>(Response::new(Body::empty()))
+    }));
+    assert_eq!(service.oneshot(request(KEY)).await.unwrap().status(), 500);
+    let log = log.text();
+    assert!(log.contains("ERROR redlock_tower::rejection"), "{log}");
+    assert!(log.contains("there is no such parameter"), "{log}");
+}
+
+const TARGET: &str = "redlock_tower::rejection";
