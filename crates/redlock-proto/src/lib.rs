@@ -40,6 +40,7 @@ mod facts;
 mod fence;
 mod fencing;
 mod instant;
+mod job;
 mod key;
 mod lease;
 mod node_answer;
@@ -50,19 +51,21 @@ mod quorum;
 mod release;
 mod request;
 mod retry;
+mod run;
 mod space;
 mod standing;
 mod store;
 mod streak;
 mod survey;
+mod tick;
 mod timing;
 mod votes;
 
 pub use self::{
     attempt::{Attempt, AttemptVerdict, Failure, FailureKind, Grant},
     client::{
-        Acquire, Ask, Client, ClientConfig, Effect, Entropy, NotExtended, NotReleased, Notice, Now,
-        RequestError,
+        Acquire, Ask, Claim, Client, ClientConfig, Effect, Entropy, JobState, NotClaimed,
+        NotExtended, NotReleased, Notice, Now, RequestError,
     },
     clocks::Clocks,
     electorate::{Electorate, NotAVote},
@@ -71,6 +74,7 @@ pub use self::{
     fence::{Fence, StaleToken},
     fencing::{FencingToken, InvalidToken, Settled, Shard, TokenBlock, next_counter, settle},
     instant::Instant,
+    job::{JobVerb, NoClaim},
     key::NodeKey,
     lease::{LeaseAction, LeaseState, Loss},
     node_answer::NodeAnswer,
@@ -81,11 +85,13 @@ pub use self::{
     release::{Release, ReleaseVerdict},
     request::{NodeVerb, Reply, Request, Verb},
     retry::{Next, RetryPolicy},
+    run::{JobEntry, RunRecord, RunState, Word},
     space::Space,
     standing::{MarkState, NodeTime, Standing},
     store::{Answer, Store},
     streak::Streak,
     survey::{Floor, Survey},
+    tick::{Tick, Window},
     timing::Timing,
     votes::{Vote, Votes},
 };

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::NotAVote;
+use crate::{NotAVote, Tick};
 
 /// What a node said, or why it said nothing.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,6 +24,23 @@ pub enum NodeAnswer {
         /// Why.
         reason: NotAVote,
     },
+    /// The tick, or a later one, was claimed there.
+    Passed {
+        /// The watermark.
+        watermark: Tick,
+    },
+    /// It is too early for the tick, by the node's clock.
+    TooEarly {
+        /// By how much.
+        by: Duration,
+    },
+    /// It is too late for the tick, by the node's clock.
+    TooLate {
+        /// By how much.
+        by: Duration,
+    },
+    /// The node may have forgotten that the tick was claimed.
+    Forgot,
     /// The request was not run.
     NotExecuted {
         /// Why.
@@ -55,6 +72,16 @@ impl fmt::Display for NodeAnswer {
             }
             Self::Missing => f.write_str("nobody holds the key"),
             Self::NotAVote { reason } => write!(f, "does not vote: {reason}"),
+            Self::Passed { watermark } => write!(f, "the tick at {watermark} was claimed"),
+            Self::TooEarly { by } => {
+                let ms = by.as_millis();
+                write!(f, "too early for the tick, by {ms} ms of its clock")
+            }
+            Self::TooLate { by } => {
+                let ms = by.as_millis();
+                write!(f, "too late for the tick, by {ms} ms of its clock")
+            }
+            Self::Forgot => f.write_str("it may have forgotten that the tick was claimed"),
             Self::NotExecuted { reason } => write!(f, "not executed: {reason}"),
             Self::Unknown { reason } => write!(f, "no usable answer: {reason}"),
             Self::Pending => f.write_str("no answer yet"),

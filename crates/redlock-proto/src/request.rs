@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Facts, NodeKey, NodeTime, Outcome, OwnerId, Shard};
+use crate::{Facts, JobEntry, JobVerb, NoClaim, NodeKey, NodeTime, Outcome, OwnerId, Shard};
 
 /// One operation on one node.
 ///
@@ -19,6 +19,13 @@ pub enum Request {
     },
     /// An operation on the node itself.
     Node(NodeVerb),
+    /// An operation on a job.
+    Job {
+        /// What to do.
+        verb: JobVerb,
+        /// The key of what is remembered of it.
+        job: NodeKey,
+    },
 }
 
 /// What a node is asked to do with a key.
@@ -150,19 +157,39 @@ pub enum Reply {
     Facts(Facts),
     /// The greatest of its counters.
     Greatest(u64),
+    /// It took the lock for a claim, and its counter is now this much.
+    Claimed {
+        /// The counter.
+        counter: u64,
+        /// The newest run that it remembers.
+        last: Option<JobEntry>,
+    },
+    /// It did not take the lock for a claim, whoever has it.
+    NoClaim(NoClaim),
+    /// What it remembers of a job.
+    Runs {
+        /// The runs, the newest first.
+        entries: Vec<JobEntry>,
+        /// After how long at most the lock is free: at once if it is zero; `None` if it never expires.
+        free_in: Option<Duration>,
+    },
 }
 
 impl Reply {
     /// How this answer counts in a round, from a node that votes.
     pub const fn outcome(&self) -> Outcome {
         match self {
-            Self::Done | Self::Facts(_) | Self::Greatest(_) => Outcome::Granted { counter: 0 },
-            Self::Taken { counter } => Outcome::Granted { counter: *counter },
+            Self::Done | Self::Facts(_) | Self::Greatest(_) | Self::Runs { .. } => {
+                Outcome::Granted { counter: 0 }
+            }
+            Self::Taken { counter } | Self::Claimed { counter, .. } => {
+                Outcome::Granted { counter: *counter }
+            }
             Self::Held { remaining, .. } => Outcome::Refused {
                 remaining: *remaining,
             },
             Self::Missing => Outcome::Missing,
-            Self::Buried | Self::Unlike => Outcome::NotExecuted,
+            Self::Buried | Self::Unlike | Self::NoClaim(_) => Outcome::NotExecuted,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::{NodeKey, OwnerId, Quarantine};
 pub struct Space {
     mark: NodeKey,
     fence: NodeKey,
+    horizon: NodeKey,
     tombs: String,
     quarantine: Quarantine,
 }
@@ -15,6 +16,7 @@ impl Space {
         Self {
             mark: format!("{prefix}:mark").into(),
             fence: format!("{prefix}:fence").into(),
+            horizon: format!("{prefix}:horizon").into(),
             tombs: format!("{prefix}:tomb:"),
             quarantine,
         }
@@ -28,6 +30,11 @@ impl Space {
     /// The key of the fencing counters.
     pub const fn fence(&self) -> &NodeKey {
         &self.fence
+    }
+
+    /// The key that says since when the node remembers which ticks were claimed, if it ever forgot.
+    pub const fn horizon(&self) -> &NodeKey {
+        &self.horizon
     }
 
     /// The key that says that this owner has given up.

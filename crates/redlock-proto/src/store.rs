@@ -1,3 +1,5 @@
+mod jobs;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -5,8 +7,8 @@ use std::{
 };
 
 use crate::{
-    Facts, FencingToken, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply,
-    Request, RunId, Space, Standing, Verb, next_counter,
+    Facts, FencingToken, JobEntry, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine,
+    Reply, Request, RunId, Space, Standing, Verb, next_counter,
 };
 
 /// What a node does, as a model: the keys it has, and the effect of each call.
@@ -26,6 +28,10 @@ pub struct Store {
     keys: HashMap<NodeKey, Key>,
     marks: HashMap<NodeKey, Mark>,
     fences: HashMap<NodeKey, Counters>,
+    /// The runs of each job, the newest first.
+    jobs: HashMap<NodeKey, Vec<JobEntry>>,
+    /// Since when it remembers them, in milliseconds since the epoch.
+    horizons: HashMap<NodeKey, u64>,
     sweep_at: usize,
 }
 
@@ -101,6 +107,8 @@ impl Store {
             keys: HashMap::new(),
             marks: HashMap::new(),
             fences: HashMap::new(),
+            jobs: HashMap::new(),
+            horizons: HashMap::new(),
             sweep_at: 0,
         }
     }
@@ -126,11 +134,12 @@ impl Store {
                     return Ok(Reply::Unlike);
                 }
                 match request {
-                    Request::Lock { .. } if buried => Ok(Reply::Buried),
+                    Request::Lock { .. } | Request::Job { .. } if buried => Ok(Reply::Buried),
                     Request::Lock { verb, key, owner } => {
                         self.lock(space, *verb, key, *owner, time)
                     }
                     Request::Node(verb) => self.node(space, verb, state.as_ref()),
+                    Request::Job { verb, job } => self.job(space, verb, job, time),
                 }
             })
             .collect();
@@ -145,6 +154,8 @@ impl Store {
         self.keys.clear();
         self.marks.clear();
         self.fences.clear();
+        self.jobs.clear();
+        self.horizons.clear();
         self.vouched = false;
     }
 
@@ -227,13 +238,18 @@ impl Store {
     /// buried owner and must not take a key.
     fn read(&mut self, space: &Space, request: &Request, time: NodeTime) -> bool {
         let now = time.as_millis();
-        let Request::Lock { verb, key, owner } = request else {
-            return false;
-        };
-        self.is_there(key, now);
-        match verb {
-            Verb::Acquire { .. } | Verb::Heal { .. } => self.is_there(&space.tomb(*owner), now),
-            Verb::Extend { .. } | Verb::Release { .. } | Verb::Bury { .. } => false,
+        match request {
+            Request::Node(_) => false,
+            Request::Job { verb, .. } => self.read_for_job(space, verb, now),
+            Request::Lock { verb, key, owner } => {
+                self.is_there(key, now);
+                match verb {
+                    Verb::Acquire { .. } | Verb::Heal { .. } => {
+                        self.is_there(&space.tomb(*owner), now)
+                    }
+                    Verb::Extend { .. } | Verb::Release { .. } | Verb::Bury { .. } => false,
+                }
+            }
         }
     }
 
@@ -359,6 +375,9 @@ impl Store {
                 check_range(*floor)?;
                 let counters = self.fences.entry(space.fence().clone()).or_default();
                 counters.floor = counters.floor.max(*floor);
+                if !bless {
+                    self.remember_since(space, *since);
+                }
                 if let Some(mark) = self.marks.get_mut(space.mark()) {
                     mark.quarantine = None;
                 }

@@ -231,6 +231,7 @@ impl Driver {
                     ends,
                     tokens,
                 } => self.acquired(id, deadline, ends, tokens),
+                Effect::Claimed { .. } | Effect::NotClaimed { .. } | Effect::JobRead { .. } => {}
                 Effect::NotAcquired {
                     id,
                     failure,

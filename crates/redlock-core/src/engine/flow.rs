@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture, poll, stream::FuturesUnordered};
-use redlock_proto::{Request, Space, Verb};
+use redlock_proto::{JobVerb, Request, Space, Verb};
 use tokio::{task::unconstrained, time::Instant};
 
 use super::link::{LinkConfig, Op};
@@ -182,6 +182,12 @@ impl Flow {
                     Verb::Release { .. } | Verb::Bury { .. } => self.queue.push_back(op),
                     Verb::Extend { .. } | Verb::Heal { .. } => left.dropped.push(op),
                 },
+                Request::Job { verb, .. } => {
+                    if let JobVerb::Claim { owner, .. } = verb {
+                        unsent.insert(*owner);
+                    }
+                    left.dropped.push(op);
+                }
                 Request::Node(_) => left.dropped.push(op),
             }
         }

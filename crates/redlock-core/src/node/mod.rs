@@ -23,8 +23,8 @@ use std::{fmt, sync::Arc};
 
 use futures_util::future::BoxFuture;
 pub use redlock_proto::{
-    Answer, Facts, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request,
-    RunId, Shard, Space, Standing, Store, Verb,
+    Answer, Facts, JobEntry, JobVerb, MarkState, NoClaim, NodeKey, NodeTime, NodeVerb, OwnerId,
+    Quarantine, Reply, Request, RunId, Shard, Space, Standing, Store, Tick, Verb, Window,
 };
 
 pub(crate) use self::redis::RedisNodeError;

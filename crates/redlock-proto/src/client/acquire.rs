@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Client, Effect, Entropy, Now, Timer, round::RoundKind, timers::TimerKey};
+use super::{
+    Client, Effect, Entropy, Now, Timer,
+    claim::{Claiming, Decided},
+    round::RoundKind,
+    timers::TimerKey,
+};
 use crate::{
     Attempt, AttemptVerdict, Extension, ExtensionVerdict, Failure, FailureKind, FencingToken,
     Grant, Instant, Next, NodeAnswer, NodeKey, NotAVote, Outcome, OwnerId, Reply, Request, Settled,
@@ -34,6 +39,8 @@ pub struct Acquire {
 #[derive(Debug)]
 pub(super) struct Acquisition {
     pub(super) request: Acquire,
+    /// The tick, if it is a claim.
+    pub(super) claim: Option<Claiming>,
     attempts: u32,
     phase: Phase,
 }
@@ -61,7 +68,7 @@ impl<E: Entropy> Client<E> {
             });
             return;
         }
-        self.attempt(id, request, 1, now);
+        self.attempt(id, request, None, 1, now);
     }
 
     /// Nobody waits for the acquisition any more: whatever it took, or takes later, is given back.
@@ -84,7 +91,10 @@ impl<E: Entropy> Client<E> {
     fn stop(&mut self, id: u64, acquisition: &Acquisition, now: Now) {
         match acquisition.phase {
             Phase::Pausing { timer } => self.timers.cancel(timer),
-            Phase::Settling => self.release(id, None, now),
+            Phase::Settling => {
+                self.was_not_started(id, now);
+                self.release(id, None, now);
+            }
             Phase::Attempting { round } => {
                 let Some(entry) = self.rounds.get_mut(&round) else {
                     return;
@@ -105,7 +115,13 @@ impl<E: Entropy> Client<E> {
     /// The delay after a failed attempt is over.
     pub(super) fn start_attempt(&mut self, id: u64, now: Now) {
         if let Some(acquisition) = self.acquisitions.remove(&id) {
-            self.attempt(id, acquisition.request, acquisition.attempts + 1, now);
+            let Acquisition {
+                request,
+                claim,
+                attempts,
+                ..
+            } = acquisition;
+            self.attempt(id, request, claim, attempts + 1, now);
         }
     }
 
@@ -135,7 +151,13 @@ impl<E: Entropy> Client<E> {
                     return;
                 };
                 self.give_back(&failure, &acquisition.request, owner, now);
-                self.failed(id, acquisition, failure, round, now);
+                match self.not_granted(id, &acquisition, attempt.votes(), round, now) {
+                    Some(Decided::ForGood) => {}
+                    Some(Decided::NotBefore(at)) => {
+                        self.failed(id, acquisition, failure, round, Some(at), now);
+                    }
+                    None => self.failed(id, acquisition, failure, round, None, now),
+                }
             }
         }
     }
@@ -160,6 +182,10 @@ impl<E: Entropy> Client<E> {
         };
         let action = held.state.on_extension(started, verdict, now.clock);
         let usable = held.state.may_hand_out(now.clock);
+        let is_confirmed = matches!(verdict, ExtensionVerdict::Extended { .. });
+        if acquisition.claim.is_some() && !(is_confirmed && held.state.is_live() && usable) {
+            return self.not_committed(id, acquisition, verdict, round, now);
+        }
         let kind = match verdict {
             ExtensionVerdict::Extended { .. } if held.state.is_live() && usable => {
                 self.hand_out(id);
@@ -171,10 +197,17 @@ impl<E: Entropy> Client<E> {
         };
         let failure = Failure::after_grant(kind, started, now.clock);
         self.release(id, None, now);
-        self.failed(id, acquisition, failure, round, now);
+        self.failed(id, acquisition, failure, round, None, now);
     }
 
-    fn attempt(&mut self, id: u64, request: Acquire, attempts: u32, now: Now) {
+    pub(super) fn attempt(
+        &mut self,
+        id: u64,
+        request: Acquire,
+        claim: Option<Claiming>,
+        attempts: u32,
+        now: Now,
+    ) {
         let owner = self.entropy.owner();
         let attempt = Attempt::start(self.config.quorum, request.timing, now.clock);
         let kind = RoundKind::Attempt {
@@ -187,12 +220,21 @@ impl<E: Entropy> Client<E> {
         if let Some(entry) = self.rounds.get_mut(&round) {
             entry.counts = Some((shard, request.tokens));
         }
-        let verb = Verb::Acquire {
-            ttl: request.timing.key_ttl(),
-            shard,
-            // The same for all nodes, so that they mostly agree at once.
-            proposal: self.proposal(shard, now),
-            block: request.tokens,
+        // The same for all nodes, so that they mostly agree at once.
+        let proposal = self.proposal(shard, now);
+        let lock = || Request::Lock {
+            verb: Verb::Acquire {
+                ttl: request.timing.key_ttl(),
+                shard,
+                proposal,
+                block: request.tokens,
+            },
+            key: request.key.clone(),
+            owner,
+        };
+        let asked = match &claim {
+            None => lock(),
+            Some(claim) => claim.request(&request, owner, shard, proposal),
         };
         let mut twins = Vec::new();
         for node in 0..self.config.quorum.nodes() {
@@ -201,15 +243,11 @@ impl<E: Entropy> Client<E> {
                 twins.push((node, of));
                 continue;
             }
-            let request = Request::Lock {
-                verb,
-                key: request.key.clone(),
-                owner,
-            };
-            self.send(node, round, request);
+            self.send(node, round, asked.clone());
         }
         let acquisition = Acquisition {
             request,
+            claim: claim.map(Claiming::asked_anew),
             attempts,
             phase: Phase::Attempting { round },
         };
@@ -229,7 +267,9 @@ impl<E: Entropy> Client<E> {
             return;
         };
         let seen = match reply {
-            Reply::Taken { counter } => counter.saturating_add(u64::from(tokens.max(1)) - 1),
+            Reply::Taken { counter } | Reply::Claimed { counter, .. } => {
+                counter.saturating_add(u64::from(tokens.max(1)) - 1)
+            }
             Reply::Held { counter, .. } => *counter,
             _ => return,
         };
@@ -256,6 +296,7 @@ impl<E: Entropy> Client<E> {
             return;
         };
         let request = acquisition.request.clone();
+        let is_claim = acquisition.claim.is_some();
         let (counter, nodes) = match &grant.settled {
             Settled::Agreed(counter) => (*counter, None),
             Settled::WriteBack { counter, nodes } => (*counter, Some(nodes)),
@@ -276,10 +317,13 @@ impl<E: Entropy> Client<E> {
             });
             return;
         };
-        if nodes.is_some() {
+        if nodes.is_some() || is_claim {
             acquisition.phase = Phase::Settling;
         }
         self.hold(id, &request, owner, grant, votes, Some(tokens));
+        if is_claim {
+            return self.commit(id, votes, tokens, now);
+        }
         if let Some(nodes) = nodes {
             return self.write_back(id, &request, owner, nodes, tokens, now);
         }
@@ -292,7 +336,7 @@ impl<E: Entropy> Client<E> {
         }
         let failure = Failure::after_grant(FailureKind::Expired, grant.start, now.clock);
         self.release(id, None, now);
-        self.failed(id, acquisition, failure, round, now);
+        self.failed(id, acquisition, failure, round, None, now);
     }
 
     /// Makes the greatest counter that a majority knows, where that is needed.
@@ -328,6 +372,14 @@ impl<E: Entropy> Client<E> {
         }
     }
 
+    /// Gives an attempt up, whose outcome is known from elsewhere.
+    pub(super) fn abandoned(&mut self, round: u64, now: Now) -> Option<AttemptVerdict> {
+        match &mut self.rounds.get_mut(&round)?.kind {
+            RoundKind::Attempt { attempt, .. } => attempt.on_abandoned(now.clock),
+            _ => None,
+        }
+    }
+
     fn give_back(&mut self, failure: &Failure, request: &Acquire, owner: OwnerId, now: Now) {
         self.send_release(
             &failure.give_back,
@@ -345,6 +397,7 @@ impl<E: Entropy> Client<E> {
         mut acquisition: Acquisition,
         failure: Failure,
         round: u64,
+        not_before: Option<Instant>,
         now: Now,
     ) {
         let next = match self.closing {
@@ -359,6 +412,7 @@ impl<E: Entropy> Client<E> {
         };
         match next {
             Next::RetryAt(at) => {
+                let at = not_before.map_or(at, |earliest| earliest.max(at));
                 let timer = self.timers.set(at, Timer::Retry(id));
                 acquisition.phase = Phase::Pausing { timer };
                 self.acquisitions.insert(id, acquisition);

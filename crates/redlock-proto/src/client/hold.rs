@@ -2,7 +2,7 @@
 
 use super::{
     Ask, Client, Effect, Entropy, NotExtended, NotReleased, Notice, Now, Timer, acquire::Acquire,
-    round::RoundKind, timers::TimerKey,
+    claim::Claimed, round::RoundKind, timers::TimerKey,
 };
 use crate::{
     ExtensionVerdict, GiveBack, Grant, Instant, LeaseAction, LeaseState, NodeKey, Outcome, OwnerId,
@@ -13,11 +13,13 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) state: LeaseState,
-    key: NodeKey,
-    owner: OwnerId,
-    timing: Timing,
+    pub(super) key: NodeKey,
+    pub(super) owner: OwnerId,
+    pub(super) timing: Timing,
     /// `None` only for a lease that is given back at once.
     tokens: Option<TokenBlock>,
+    /// The run that goes on under it, if it was claimed.
+    pub(super) claimed: Option<Claimed>,
     timer: Option<TimerKey>,
 }
 
@@ -115,6 +117,7 @@ impl<E: Entropy> Client<E> {
             owner,
             timing: *timing,
             tokens,
+            claimed: None,
             timer: None,
         };
         self.leases.insert(id, held);
@@ -126,14 +129,23 @@ impl<E: Entropy> Client<E> {
         let Some(held) = self.leases.get(&id) else {
             return;
         };
-        if let Some(tokens) = held.tokens {
-            self.effects.push_back(Effect::Acquired {
+        let Some(tokens) = held.tokens else { return };
+        let (deadline, ends) = (held.state.deadline(), held.state.ends());
+        self.effects.push_back(match &held.claimed {
+            None => Effect::Acquired {
                 id,
-                deadline: held.state.deadline(),
-                ends: held.state.ends(),
+                deadline,
+                ends,
                 tokens,
-            });
-        }
+            },
+            Some(claimed) => Effect::Claimed {
+                id,
+                deadline,
+                ends,
+                tokens,
+                last: claimed.last(),
+            },
+        });
     }
 
     pub(super) fn on_lease_timer(&mut self, id: u64, now: Now) {

@@ -1,8 +1,10 @@
 //! The client as a state machine: acquisitions, leases, rounds and the watch over the nodes.
 
 mod acquire;
+mod claim;
 mod hold;
 mod round;
+mod status;
 mod timers;
 mod watch;
 
@@ -13,7 +15,12 @@ use std::{
     time::Duration,
 };
 
-pub use self::{acquire::Acquire, round::RequestError};
+pub use self::{
+    acquire::Acquire,
+    claim::{Claim, NotClaimed},
+    round::RequestError,
+    status::JobState,
+};
 use self::{
     acquire::Acquisition,
     hold::Held,
@@ -23,7 +30,7 @@ use self::{
 };
 use crate::{
     Electorate, Failure, Instant, Loss, MarkState, NodeAnswer, Outcome, OwnerId, Quorum, Reply,
-    Request, RetryPolicy, Shard, Space, Standing, TokenBlock,
+    Request, RetryPolicy, RunRecord, Shard, Space, Standing, TokenBlock,
 };
 
 /// Everything a client decides, without anything it does.
@@ -133,7 +140,39 @@ pub enum Effect {
         /// Its fencing tokens.
         tokens: TokenBlock,
     },
-    /// An acquisition has failed for good.
+    /// A claim has won its tick, which was started from now on, and the lease under which it runs, which goes by the
+    /// same number.
+    Claimed {
+        /// The claim, and from now on the lease.
+        id: u64,
+        /// Up to when the lease is valid.
+        deadline: Instant,
+        /// When it ends however often it is extended, if it does.
+        ends: Option<Instant>,
+        /// Its fencing token, and no other.
+        tokens: TokenBlock,
+        /// The newest run before it, as far as the nodes that voted remember.
+        last: Option<RunRecord>,
+    },
+    /// A claim has not won its tick, and there is no use in another.
+    NotClaimed {
+        /// The claim.
+        id: u64,
+        /// Why.
+        why: NotClaimed,
+        /// What each node said.
+        answers: Vec<NodeAnswer>,
+    },
+    /// What nodes remember of a job, as it was asked for.
+    JobRead {
+        /// Who asked.
+        ask: Ask,
+        /// What it comes to; `None` if too few nodes said.
+        state: Option<JobState>,
+        /// What each node said.
+        answers: Vec<NodeAnswer>,
+    },
+    /// An acquisition or a claim has failed for good.
     NotAcquired {
         /// The acquisition.
         id: u64,
@@ -335,7 +374,8 @@ impl<E: Entropy> Client<E> {
     /// Whether nothing is left to clean up; leases that are held are no clean-up.
     pub fn is_clean(&self) -> bool {
         let is_cleanup = |round: &Round| {
-            round.limit.is_some() && matches!(round.kind, RoundKind::Release { .. })
+            round.limit.is_some()
+                && matches!(round.kind, RoundKind::Release { .. } | RoundKind::Record)
         };
         self.acquisitions.is_empty() && !self.rounds.values().any(is_cleanup)
     }
@@ -395,9 +435,28 @@ impl<E: Entropy> Client<E> {
             return;
         };
         match &mut round.kind {
-            RoundKind::Attempt { attempt, .. } => {
-                if let Some(verdict) = attempt.on_outcome(node, outcome, now.clock) {
+            RoundKind::Attempt {
+                attempt,
+                acquisition,
+                ..
+            } => {
+                let acquisition = *acquisition;
+                let mut verdict = attempt.on_outcome(node, outcome, now.clock);
+                if let Some(reply) = &reply
+                    && self.note_claim(acquisition, node, reply, now)
+                {
+                    verdict = verdict.or_else(|| self.abandoned(id, now));
+                }
+                if let Some(verdict) = verdict {
                     self.attempted(id, verdict, now);
+                }
+            }
+            RoundKind::Record => {}
+            RoundKind::Read { reading, .. } => {
+                let votes = self.electorate.vote(node, now.clock).is_ok();
+                reading.note(reply, votes);
+                if round.open == 0 {
+                    self.job_read(id, now);
                 }
             }
             RoundKind::Decided { lease } => {
@@ -482,7 +541,8 @@ impl<E: Entropy> Client<E> {
             }
             RoundKind::Survey { .. } | RoundKind::Bless { .. } => self.surveyed(id, now),
             RoundKind::Open { .. } => self.opening_over(id, now),
-            RoundKind::Watch => {
+            RoundKind::Read { .. } => self.job_read(id, now),
+            RoundKind::Watch | RoundKind::Record => {
                 self.rounds.remove(&id);
             }
         }

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use super::{Ask, timers::TimerKey};
+use super::{Ask, status::Reading, timers::TimerKey};
 use crate::{
-    Attempt, Extension, Instant, NodeAnswer, NodeTime, NotAVote, Outcome, OwnerId, Release, Reply,
-    Shard, Survey,
+    Attempt, Extension, Instant, NoClaim, NodeAnswer, NodeTime, NotAVote, Outcome, OwnerId,
+    Release, Reply, Shard, Survey,
 };
 
 /// One request to every node that is concerned, until each has had its outcome.
@@ -47,6 +47,10 @@ pub(super) enum RoundKind {
         ask: Option<Ask>,
         ends: Instant,
     },
+    /// Nodes are told what came of a run.
+    Record,
+    /// Nodes are asked what they remember of a job.
+    Read { ask: Ask, reading: Reading },
     /// A node is asked where it stands, or what it is.
     Watch,
     /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.
@@ -158,16 +162,28 @@ impl Round {
         let answer = match reply {
             // A node need not vote to let a key go.
             Reply::Done if is_release => NodeAnswer::Released,
-            Reply::Done | Reply::Taken { .. } | Reply::Facts(_) | Reply::Greatest(_) => {
-                match vote() {
-                    Ok(()) => NodeAnswer::Granted,
-                    Err(reason) => {
-                        let ready_in = reason.ready_in();
-                        let not_a_vote = Outcome::NotAVote { ready_in };
-                        return (not_a_vote, NodeAnswer::NotAVote { reason });
-                    }
+            Reply::Done
+            | Reply::Taken { .. }
+            | Reply::Claimed { .. }
+            | Reply::Facts(_)
+            | Reply::Greatest(_)
+            | Reply::Runs { .. } => match vote() {
+                Ok(()) => NodeAnswer::Granted,
+                Err(reason) => {
+                    let ready_in = reason.ready_in();
+                    let not_a_vote = Outcome::NotAVote { ready_in };
+                    return (not_a_vote, NodeAnswer::NotAVote { reason });
                 }
-            }
+            },
+            // What was claimed was claimed, whoever says so.
+            Reply::NoClaim(NoClaim::Passed(last)) => NodeAnswer::Passed {
+                watermark: last.tick,
+            },
+            Reply::NoClaim(refusal) => match vote() {
+                Ok(()) => refusal.to_answer(),
+                // Nor does its clock say anything.
+                Err(reason) => NodeAnswer::NotAVote { reason },
+            },
             Reply::Held { remaining, .. } => NodeAnswer::Held {
                 remaining: *remaining,
             },

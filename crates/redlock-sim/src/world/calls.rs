@@ -191,6 +191,7 @@ impl World {
                     };
                     self.watch_lock(node, client, asked, time, votes);
                 }
+                Request::Job { .. } => {}
                 Request::Node(verb) => {
                     if self.was_opened(node, *verb, reply) {
                         if tags.get(place).is_some_and(|tag| tag.is_degraded) {

@@ -101,6 +101,7 @@ impl World {
                 self.observe(&Event::Answered { waiter });
             }
             Effect::Notice(notice) => self.on_notice(client, &notice),
+            Effect::Claimed { .. } | Effect::NotClaimed { .. } | Effect::JobRead { .. } => {}
         }
     }
 
@@ -347,6 +348,7 @@ impl fmt::Display for Told<'_> {
             }
             Self(Request::Lock { verb, .. }, None) => write!(f, "{verb:?}"),
             Self(Request::Node(verb), _) => write!(f, "{verb:?}"),
+            Self(Request::Job { verb, .. }, _) => write!(f, "{verb:?}"),
         }
     }
 }

@@ -52,8 +52,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "no-release-after-a-failed-acquire",
         file: "crates/redlock-proto/src/client/acquire.rs",
-        from: "                self.give_back(&failure, &acquisition.request, owner, now);\n                self.failed(",
-        to: "                self.failed(",
+        from: "                self.give_back(&failure, &acquisition.request, owner, now);\n                match self.not_granted(",
+        to: "                match self.not_granted(",
         catch: SIMULATION,
     },
     Mutant {
@@ -219,7 +219,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "tombs-ignored",
         file: "crates/redlock-proto/src/store.rs",
-        from: "Request::Lock { .. } if buried => Ok(Reply::Buried),",
+        from: "Request::Lock { .. } | Request::Job { .. } if buried => Ok(Reply::Buried),",
         to: "Request::Lock { .. } if buried && self.vouched && !self.vouched => Ok(Reply::Buried),",
         catch: SIMULATION,
     },

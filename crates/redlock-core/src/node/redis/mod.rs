@@ -3,6 +3,7 @@
 mod address;
 mod error;
 mod info;
+mod jobs;
 mod session;
 mod wire;
 

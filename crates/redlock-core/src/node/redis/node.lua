@@ -1,22 +1,26 @@
 -- What a node does for one call: a list of operations, in order and in one atomic step.
 --
 -- KEYS[1]            the node's mark in this namespace
--- KEYS[2..]          the keys of the operations, in order: the lock key, and for acquire, heal and bury
---                    the owner's tomb after it
+-- KEYS[2..]          the keys of the operations, in order: the lock key, and for acquire, heal, bury and claim
+--                    the owner's tomb after it; for claim, commit and read then the job's runs, which is the
+--                    only one for record; and for claim and open, last, the horizon
 -- the last key       the fencing counters in this namespace
 -- ARGV[1]            the namespace's policy; empty if keys are only let go, for which nobody looks at the mark
 -- ARGV[2]            the quarantine's length and step in milliseconds, and 1 if a node that still has its data
 --                    may vote after a restart
 -- ARGV[3]            what occurs twice: `keys`, `counters`, `both` or nothing
 -- ARGV[4], ARGV[5..] how many counters are needed, and which: `floor`, and then the shard of each acquire,
---                    write_back and heal, in order
+--                    write_back, heal, claim and commit, in order
 -- then, for each operation, its verb and
 --   acquire            owner, time to live in milliseconds, first and last of the tokens proposed
 --   write_back, heal   owner, time to live, counter
 --   extend, bury       owner, time to live
 --   release            owner
 --   open               floor, beginning of the quarantine, 1 if it blesses
---   tick, inspect, survey
+--   claim              owner, time to live, the token proposed, the tick, how early and how late it may be
+--   commit             owner, time to live, token, tick, text
+--   record             tick, token, text
+--   tick, inspect, survey, read
 --
 -- Answer: state, detail, time in microseconds, beginning of the quarantine in microseconds; then two for
 -- each operation.
@@ -25,7 +29,10 @@
 --   first    0 done; -1 another owner has the key, and it never expires; -2 nobody has the key, or not what
 --            was expected; -3 the owner was buried; -4 another policy; n > 0 another owner has the key for
 --            n more milliseconds; a string: the error of the operation, which granted nothing
---   second   the counter, or for inspect what INFO says
+--            of a tick: -5 it has passed; -6 too early; -7 too late; -8 it may have been forgotten
+--            for read: the same of the lock, and 0 if nobody has it
+--   second   the counter, or for inspect what INFO says; for claim the counter and the newest run, or by how many
+--            milliseconds it is too early or too late; for read the runs
 --
 -- All is read first, in three commands; all writes are made at once, in the order of the operations. An error
 -- ends its own operation only, so that one bad key cannot hide what became of the others, and nothing is
@@ -34,7 +41,11 @@
 -- counted before it is written: a counter that is too high does no harm.
 -- Letting a key go needs nothing but its owner: neither the mark nor memory nor a vote.
 --
--- Counters are strings of 16 digits, which compare as they are. Where one must be calculated, doubles are exact
+-- The runs of a job are lines, the newest first: tick in milliseconds, token, text. The first one's tick is the
+-- watermark: no tick up to it can be claimed. The horizon is the node's time, in milliseconds, from which on it
+-- remembers what was claimed, if it ever lost its data.
+--
+-- Counters and ticks are strings of 16 digits, which compare as they are. Where one must be calculated, doubles are exact
 -- below 2^53, but tostring() and `..` lose digits above 10^14.
 local KEYS, ARGV, try = KEYS, ARGV, redis.pcall
 local mark, fence, policy = KEYS[1], KEYS[#KEYS], ARGV[1]
@@ -43,10 +54,21 @@ local GREATEST = '9007199253692416' -- 2^53 - 2^20
 local LAYOUT = '.................................................................'
 local DAMAGED = 'the mark is damaged: delete the key to begin a quarantine'
 local MISCOUNTED = 'the fencing counters are damaged'
+local ILLEGIBLE = 'what is remembered of the job is damaged: delete the key, and its last tick may start again'
+local BLURRED = 'the horizon is damaged: delete the key and the mark to begin a quarantine'
+local DIGITS = '^' .. string.rep('%d', 16) .. '$'
+-- How many runs of a job are remembered.
+local MOST_RUNS = 10
 
 -- The error of a command with its name, for not every server says which right is missing.
 local function failed(result, command)
   return type(result) == 'table' and result.err and result.err .. ' (' .. command .. ')'
+end
+
+-- The newest of a job's runs, and its tick, unless the value is something else.
+local function newest(runs)
+  local tick, token = string.match(runs, '^(%d+) (%d+) ')
+  if tick and #tick == 16 and #token == 16 then return string.match(runs, '^[^\n]+'), tick end
 end
 
 -- The owner of each key, by its place in KEYS; the first is the mark.
@@ -142,8 +164,10 @@ while ARGV[op] do
   if key_place then place, tomb = key_place[place], key_place[tomb] end
   local found = owners[place]
 
-  -- Decided first: the reply if there is nothing to do, or else what to count and what to do with the key.
+  -- Decided first: the reply if there is nothing to do, or else what to count, what to remember of a job, and what
+  -- to do with the key.
   local reply, second, command, counter_at, counter, token = nil, 0, nil, nil, nil, nil
+  local note, note_at, blesses = nil, nil, false
   if verb == 'acquire' then
     next_counter = next_counter + 1
     counter_at = counter_place and counter_place[next_counter] or next_counter
@@ -199,17 +223,116 @@ while ARGV[op] do
     end
     op = op + (verb == 'extend' and 3 or 4)
     next_key = next_key + (verb == 'heal' and 2 or 1)
+  elseif verb == 'claim' then
+    next_counter = next_counter + 1
+    counter_at = counter_place and counter_place[next_counter] or next_counter
+    second = counters[counter_at] or 0
+    local tick, early, late = ARGV[op + 4], ARGV[op + 5], ARGV[op + 6]
+    local runs_at, horizon_at = next_key + 2, next_key + 3
+    if key_place then runs_at, horizon_at = key_place[runs_at], key_place[horizon_at] end
+    local runs, horizon, now = owners[runs_at], owners[horizon_at], math.floor(micros / 1000)
+    local last, watermark = nil, nil
+    if runs then last, watermark = newest(runs) end
+    if refused then
+      reply = refused
+    elseif owners[tomb] then
+      reply = -3
+    elseif uncounted then
+      reply = uncounted
+    elseif runs and not last then
+      reply = ILLEGIBLE
+    elseif last and watermark >= tick then
+      reply, second = -5, last
+    elseif tick - early > now then
+      reply, second = -6, tick - early - now
+    elseif tick + late < now then
+      reply, second = -7, now - tick - late
+    elseif horizon and not string.find(horizon, DIGITS) then
+      reply = BLURRED
+    elseif horizon and tick - early <= tonumber(horizon) then
+      reply = -8
+    elseif found then
+      command = 'PTTL'
+    else
+      command, token, note = 'SET', ARGV[op + 3], last
+      if #token <= 16 and token <= second then token = string.format('%016.0f', second + 1) end
+      counter = token
+    end
+    op, next_key = op + 7, next_key + 4
+  elseif verb == 'commit' then
+    next_counter = next_counter + 1
+    counter_at = counter_place and counter_place[next_counter] or next_counter
+    counter, note_at = ARGV[op + 3], next_key + 1
+    if key_place then note_at = key_place[note_at] end
+    if refused then
+      reply = refused
+    elseif found == owner then
+      local tick, runs, last, watermark = ARGV[op + 4], owners[note_at], nil, nil
+      local run = tick .. ' ' .. counter .. ' '
+      if runs then last, watermark = newest(runs) end
+      command = 'PEXPIRE'
+      if runs and not last then
+        reply = ILLEGIBLE
+      elseif not last or watermark < tick then
+        note = run .. ARGV[op + 5] .. (runs and '\n' .. runs or '')
+        local cut = 0
+        for _ = 1, MOST_RUNS do cut = cut and string.find(note, '\n', cut + 1, true) end
+        if cut then note = string.sub(note, 1, cut - 1) end
+      elseif string.sub(last, 1, #run) ~= run then
+        reply, second = -5, last
+      end
+    elseif found then
+      command, counter = 'PTTL', nil
+    else
+      reply = -2
+    end
+    op, next_key = op + 6, next_key + 2
+  elseif verb == 'record' then
+    note_at = place
+    local run = ARGV[op + 1] .. ' ' .. ARGV[op + 2] .. ' '
+    local at = found and string.find('\n' .. found, '\n' .. run, 1, true)
+    if refused then
+      reply = refused
+    elseif at then
+      local rest = string.find(found, '\n', at, true) or #found + 1
+      note = string.sub(found, 1, at - 1) .. run .. ARGV[op + 3] .. string.sub(found, rest)
+    else
+      reply = -2
+    end
+    op, next_key = op + 4, next_key + 1
+  elseif verb == 'read' then
+    local runs_at = next_key + 1
+    if key_place then runs_at = key_place[runs_at] end
+    second = owners[runs_at] or ''
+    if refused then
+      reply = refused
+    elseif second ~= '' and not newest(second) then
+      reply = ILLEGIBLE
+    elseif found then
+      command = 'PTTL'
+    else
+      reply = 0
+    end
+    op, next_key = op + 1, next_key + 2
   elseif verb == 'open' then
+    blesses, note_at = ARGV[op + 3] == '1', place
     if refused then
       reply = refused
     elseif string.format('%.0f', since) ~= ARGV[op + 2] then
       reply = -2
-    elseif state == 2 or (state == 0 and ARGV[op + 3] == '1') then
+    elseif state == 2 or (state == 0 and blesses) then
       counter_at, counter = 1, ARGV[op + 1]
+      local horizon = string.format('%016.0f', math.floor(since / 1000))
+      if found and not string.find(found, DIGITS) then
+        reply = BLURRED
+      elseif not blesses and not (found and found >= horizon) then
+        -- Only a node that nobody vouches for may have forgotten what was claimed.
+        note = horizon
+      end
     else
       reply = -2
     end
-    op = op + 4
+    op, next_key = op + 4, next_key + 1
   else
     -- A replica that cannot look at its mark says what it is all the same.
     reply = verb ~= 'inspect' and type(refused) == 'string' and refused or 0
@@ -247,6 +370,18 @@ while ARGV[op] do
     end
   end
 
+  if note and note_at and not reply then
+    -- A key of another type is not overwritten.
+    local set = owners[note_at] and try('SET', KEYS[note_at], note) or try('SET', KEYS[note_at], note, 'NX')
+    if not set then
+      reply = verb == 'open' and BLURRED or ILLEGIBLE
+    elseif set.err then
+      reply = failed(set, 'SET')
+    else
+      owners[note_at] = note
+    end
+  end
+
   if reply then
     command = nil
   elseif command == 'SET' then
@@ -258,6 +393,7 @@ while ARGV[op] do
       reply = failed(set, 'SET')
     else
       reply, second, owners[place] = 0, token or second, owner
+      if verb == 'claim' and note then second = second .. ' ' .. note end
     end
   elseif command == 'PEXPIRE' then
     local set = try('PEXPIRE', key, ttl)
@@ -265,6 +401,8 @@ while ARGV[op] do
   elseif command == 'DEL' then
     reply = failed(try('DEL', key), 'DEL') or 0
     if reply == 0 then owners[place] = false end
+  elseif verb == 'record' then
+    reply = 0
   elseif verb == 'open' then
     for at = 2, needed do
       if counters[at] < counters[1] then counters[at] = counters[1] end

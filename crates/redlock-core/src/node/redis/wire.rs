@@ -7,9 +7,9 @@ use std::{
 };
 
 use deadpool_redis::redis::{Cmd, Script, Value};
-use redlock_proto::{Facts, MarkState, NodeTime, NodeVerb, Space, Standing};
+use redlock_proto::{Facts, JobVerb, MarkState, NodeTime, NodeVerb, Space, Standing};
 
-use super::{error::explained, info};
+use super::{error::explained, info, jobs};
 use crate::node::{Answer, Reply, Request, Verb};
 
 /// The one script, as text and as the hash under which servers cache it.
@@ -73,23 +73,20 @@ impl NodeScript {
     }
 }
 
-/// The lock key, and the tomb if the owner's matters.
-fn keys_of<'a>(space: &Space, request: &'a Request) -> impl Iterator<Item = Cow<'a, str>> {
-    let (key, tomb) = match request {
-        Request::Node(_) => (None, None),
-        Request::Lock { verb, key, owner } => {
-            let tomb = match verb {
-                Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Bury { .. } => {
-                    Some(space.tomb(*owner).as_str().to_owned())
-                }
-                Verb::Extend { .. } | Verb::Release { .. } => None,
-            };
-            (Some(key.as_str()), tomb)
-        }
-    };
-    key.map(Cow::Borrowed)
-        .into_iter()
-        .chain(tomb.map(Cow::Owned))
+/// The keys of a request, in the order in which the script expects them.
+fn keys_of<'a>(space: &'a Space, request: &'a Request) -> Vec<Cow<'a, str>> {
+    let tomb = |owner| Cow::Owned(space.tomb(owner).as_str().to_owned());
+    match request {
+        Request::Node(NodeVerb::Open { .. }) => vec![space.horizon().as_str().into()],
+        Request::Node(_) => Vec::new(),
+        Request::Job { verb, job } => jobs::keys_of(space, verb, job),
+        Request::Lock { verb, key, owner } => match verb {
+            Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Bury { .. } => {
+                vec![key.as_str().into(), tomb(*owner)]
+            }
+            Verb::Extend { .. } | Verb::Release { .. } => vec![key.as_str().into()],
+        },
+    }
 }
 
 /// The shard whose counter a request needs.
@@ -103,6 +100,10 @@ fn counter_of(request: &Request) -> Option<u16> {
                     write_back: Some((shard, _)),
                     ..
                 },
+            ..
+        }
+        | Request::Job {
+            verb: JobVerb::Claim { shard, .. } | JobVerb::Commit { shard, .. },
             ..
         } => Some(shard.number()),
         _ => None,
@@ -155,6 +156,7 @@ fn operation(cmd: &mut Cmd, request: &Request) {
                 _ => {}
             }
         }
+        Request::Job { verb, .. } => jobs::operation(cmd, verb),
         Request::Node(NodeVerb::Tick) => drop(cmd.arg("tick")),
         Request::Node(NodeVerb::Inspect) => drop(cmd.arg("inspect")),
         Request::Node(NodeVerb::Survey) => drop(cmd.arg("survey")),
@@ -171,8 +173,8 @@ fn operation(cmd: &mut Cmd, request: &Request) {
     }
 }
 
-/// A counter as nodes store it: of one length, so that they need not read it to compare it.
-fn digits(counter: u64) -> String {
+/// A counter or a tick as nodes store it: of one length, so that they need not read it to compare it.
+pub(super) fn digits(counter: u64) -> String {
     format!("{counter:016}")
 }
 
@@ -197,6 +199,9 @@ pub(super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
             (Ok(failed), _) => Err(explained(&failed)),
             (Err(_), Request::Node(NodeVerb::Inspect)) => {
                 inspected(&text(second).ok()?, error.as_ref()).map(Reply::Facts)
+            }
+            (Err(Value::Int(first)), Request::Job { verb, .. }) => {
+                Ok(jobs::reply(first, second, verb)?)
             }
             (Err(first), _) => Ok(reply(&first, second, request)?),
         });
@@ -288,6 +293,13 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
             Request::Node(NodeVerb::Survey) => Reply::Greatest(counter),
             _ => Reply::Done,
         },
+        code => refusal(code, counter)?,
+    })
+}
+
+/// What nodes say alike of locks and of jobs, unless they did what they were asked to.
+pub(super) fn refusal(code: i64, counter: u64) -> Option<Reply> {
+    Some(match code {
         -1 => Reply::Held {
             remaining: None,
             counter,
@@ -302,7 +314,7 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
     })
 }
 
-fn text(value: Value) -> Result<String, Value> {
+pub(super) fn text(value: Value) -> Result<String, Value> {
     match value {
         Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Value::SimpleString(text) => Ok(text),
@@ -310,7 +322,7 @@ fn text(value: Value) -> Result<String, Value> {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

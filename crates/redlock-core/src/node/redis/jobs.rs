@@ -1,0 +1,169 @@
+//! Operations on jobs, on the wire; `node.lua` says what they mean.
+
+use std::{borrow::Cow, time::Duration};
+
+use deadpool_redis::redis::{Cmd, Value};
+use redlock_proto::{JobEntry, JobVerb, NoClaim, NodeKey, Reply, Space};
+
+use super::wire::{digits, millis, refusal, text};
+
+/// The keys of an operation, in the order in which the script expects them.
+pub(super) fn keys_of<'a>(
+    space: &'a Space,
+    verb: &'a JobVerb,
+    job: &'a NodeKey,
+) -> Vec<Cow<'a, str>> {
+    let plain = |key: &'a NodeKey| Cow::Borrowed(key.as_str());
+    match verb {
+        JobVerb::Claim { lock, owner, .. } => {
+            let tomb = space.tomb(*owner).as_str().to_owned();
+            let horizon = plain(space.horizon());
+            vec![plain(lock), tomb.into(), plain(job), horizon]
+        }
+        JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => vec![plain(lock), plain(job)],
+        JobVerb::Record { .. } => vec![plain(job)],
+    }
+}
+
+pub(super) fn operation(cmd: &mut Cmd, verb: &JobVerb) {
+    match verb {
+        JobVerb::Claim {
+            owner,
+            ttl,
+            proposal,
+            tick,
+            window,
+            ..
+        } => {
+            cmd.arg("claim")
+                .arg(owner.to_wire())
+                .arg(millis(*ttl).max(1))
+                .arg(digits(*proposal))
+                .arg(digits(tick.as_millis()))
+                .arg(millis(window.early()))
+                .arg(millis(window.start_within()));
+        }
+        JobVerb::Commit {
+            owner, ttl, entry, ..
+        } => {
+            cmd.arg("commit")
+                .arg(owner.to_wire())
+                .arg(millis(*ttl).max(1))
+                .arg(digits(entry.token))
+                .arg(digits(entry.tick.as_millis()))
+                .arg(&*entry.text);
+        }
+        JobVerb::Record { entry } => {
+            cmd.arg("record")
+                .arg(digits(entry.tick.as_millis()))
+                .arg(digits(entry.token))
+                .arg(&*entry.text);
+        }
+        JobVerb::Read { .. } => drop(cmd.arg("read")),
+    }
+}
+
+/// The reply to an operation; `None` if that is not what a node sends.
+pub(super) fn reply(first: i64, second: Value, verb: &JobVerb) -> Option<Reply> {
+    let ms = |value: &Value| match value {
+        Value::Int(ms) => u64::try_from(*ms).ok().map(Duration::from_millis),
+        _ => None,
+    };
+    Some(match (verb, first) {
+        (JobVerb::Read { .. }, -4) => Reply::Unlike,
+        (JobVerb::Read { .. }, free_in) => Reply::Runs {
+            entries: entries(&text(second).ok()?)?,
+            free_in: match free_in {
+                -1 => None,
+                ms => Some(Duration::from_millis(u64::try_from(ms).ok()?)),
+            },
+        },
+        (JobVerb::Claim { .. }, 0) => claimed(&text(second).ok()?)?,
+        (_, 0) => Reply::Done,
+        (_, -5) => Reply::NoClaim(NoClaim::Passed(JobEntry::from_wire(&text(second).ok()?)?)),
+        (_, -6) => Reply::NoClaim(NoClaim::Early { by: ms(&second)? }),
+        (_, -7) => Reply::NoClaim(NoClaim::Late { by: ms(&second)? }),
+        (_, -8) => Reply::NoClaim(NoClaim::Forgot),
+        (_, code) => {
+            let counter = match text(second) {
+                Ok(digits) => digits.parse().ok()?,
+                Err(none) => u64::try_from(ms(&none)?.as_millis()).ok()?,
+            };
+            refusal(code, counter)?
+        }
+    })
+}
+
+/// The counter, and the newest run if there is one.
+fn claimed(text: &str) -> Option<Reply> {
+    let (counter, last) = match text.split_once(' ') {
+        None => (text, None),
+        Some((counter, last)) => (counter, Some(JobEntry::from_wire(last)?)),
+    };
+    let counter = counter.parse().ok()?;
+    Some(Reply::Claimed { counter, last })
+}
+
+/// The runs, line by line.
+fn entries(text: &str) -> Option<Vec<JobEntry>> {
+    text.lines().map(JobEntry::from_wire).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redlock_proto::Tick;
+
+    const READ: fn() -> JobVerb = || JobVerb::Read { lock: "l".into() };
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    fn record() -> JobVerb {
+        let entry = JobEntry::from_wire(LINE).unwrap();
+        JobVerb::Record { entry }
+    }
+
+    const LINE: &str = "0001795226400000 0000000000000077 a text";
+
+    #[test]
+    fn runs_are_lines() {
+        let both = format!("{LINE}\n0001795226300000 0000000000000076 another");
+        let Some(Reply::Runs { entries, free_in }) = reply(0, bulk(&both), &READ()) else {
+            panic!("it can be read")
+        };
+        assert_eq!(entries.len(), 2);
+        assert_eq!(Some(entries[0].tick), Tick::from_millis(1_795_226_400_000));
+        assert_eq!((entries[1].token, &*entries[1].text), (76, "another"));
+        assert_eq!(free_in, Some(Duration::ZERO));
+        let never = reply(-1, bulk(""), &READ());
+        let expected = Reply::Runs {
+            entries: vec![],
+            free_in: None,
+        };
+        assert_eq!(never, Some(expected));
+    }
+
+    #[test]
+    fn a_claim_comes_with_the_newest_run() {
+        let expected = |last: Option<&str>| Reply::Claimed {
+            counter: 78,
+            last: last.and_then(JobEntry::from_wire),
+        };
+        assert_eq!(claimed("0000000000000078"), Some(expected(None)));
+        let both = format!("0000000000000078 {LINE}");
+        assert_eq!(claimed(&both), Some(expected(Some(LINE))));
+    }
+
+    #[test]
+    fn answers_that_make_no_sense_are_refused() {
+        assert_eq!(reply(0, bulk("0001 x"), &READ()), None);
+        assert_eq!(reply(-7, bulk("x"), &record()), None);
+        assert_eq!(reply(-5, bulk("x"), &record()), None);
+        assert_eq!(reply(-9, Value::Int(0), &record()), None);
+        assert_eq!(reply(-6, Value::Int(-1), &record()), None);
+        assert_eq!(claimed("x"), None);
+        assert_eq!(claimed("1 x"), None);
+    }
+}

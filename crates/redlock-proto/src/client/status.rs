@@ -1,0 +1,97 @@
+//! What nodes remember of a job, read back.
+
+use std::time::Duration;
+
+use super::{Ask, Client, Effect, Entropy, Now, round::RoundKind};
+use crate::{JobEntry, JobVerb, NodeKey, Reply, Request, RunRecord, RunState, Tick};
+
+/// What a majority of the nodes remembers of a job.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct JobState {
+    /// The newest tick that was claimed, on any node; no tick up to it can be claimed any more.
+    pub watermark: Option<Tick>,
+    /// The last runs, the newest first.
+    ///
+    /// The first may be one that too few nodes have confirmed, and that was not started.
+    pub runs: Vec<RunRecord>,
+    /// After how long at most a majority lets the job's lock go: at once if it is zero; `None` if that
+    /// is not known.
+    pub free_in: Option<Duration>,
+}
+
+/// The answers so far.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    votes: usize,
+    entries: Vec<JobEntry>,
+    free_in: Vec<Duration>,
+}
+
+impl Reading {
+    /// A node has answered.
+    pub(super) fn note(&mut self, reply: Option<Reply>, votes: bool) {
+        let Some(Reply::Runs { entries, free_in }) = reply else {
+            return;
+        };
+        // What was claimed was claimed, whoever says so.
+        self.entries.extend(entries);
+        if votes {
+            self.votes += 1;
+            self.free_in.extend(free_in);
+        }
+    }
+
+    /// What they come to, if they are a majority.
+    fn state(mut self, majority: usize) -> Option<JobState> {
+        if self.votes < majority {
+            return None;
+        }
+        self.free_in.sort_unstable();
+        let watermark = self.entries.iter().map(|entry| entry.tick).max();
+        let mut runs: Vec<RunRecord> = self.entries.iter().filter_map(RunRecord::of).collect();
+        // Of what nodes say of one run, its end comes first.
+        let is_open = |run: &RunRecord| run.state == RunState::Claimed;
+        runs.sort_by_key(|run| (std::cmp::Reverse((run.tick, run.token)), is_open(run)));
+        runs.dedup_by_key(|run| (run.tick, run.token));
+        runs.truncate(JobEntry::MOST);
+        Some(JobState {
+            watermark,
+            runs,
+            free_in: self.free_in.get(majority - 1).copied(),
+        })
+    }
+}
+
+impl<E: Entropy> Client<E> {
+    /// Asks every node what it remembers of a job, and whether its lock is free.
+    pub fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
+        let reading = Reading::default();
+        let kind = RoundKind::Read { ask, reading };
+        let round = self.start_round(kind, self.config.node_timeout, now);
+        for node in 0..self.config.quorum.nodes() {
+            let request = Request::Job {
+                verb: JobVerb::Read { lock: lock.clone() },
+                job: job.clone(),
+            };
+            self.send(node, round, request);
+        }
+    }
+
+    /// Every node has answered, or too much time has passed.
+    pub(super) fn job_read(&mut self, id: u64, now: Now) {
+        self.decided(id);
+        let answers = self.answers(id, now);
+        let Some(round) = self.rounds.remove(&id) else {
+            return;
+        };
+        if let RoundKind::Read { ask, reading } = round.kind {
+            let state = reading.state(self.config.quorum.majority());
+            self.effects.push_back(Effect::JobRead {
+                ask,
+                state,
+                answers,
+            });
+        }
+    }
+}

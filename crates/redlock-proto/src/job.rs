@@ -1,0 +1,94 @@
+use std::time::Duration;
+
+use crate::{JobEntry, NodeAnswer, NodeKey, OwnerId, Shard, Tick, Window};
+
+/// What a node is asked to do with a job: its lock, and what is remembered of its runs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
+pub enum JobVerb {
+    /// Take the job's lock, as an acquire does, if the tick is after the watermark and the node's own clock is
+    /// in the tick's window.
+    ///
+    /// It changes nothing else: the tick is not claimed before the [`Commit`](Self::Commit).
+    Claim {
+        /// The lock.
+        lock: NodeKey,
+        /// On whose behalf.
+        owner: OwnerId,
+        /// How long the node keeps the lock.
+        ttl: Duration,
+        /// The counter of fencing tokens.
+        shard: Shard,
+        /// What the counter becomes at least.
+        proposal: u64,
+        /// The tick.
+        tick: Tick,
+        /// When it may be claimed.
+        window: Window,
+    },
+    /// Make the entry's tick the watermark if the owner has the lock, and keep the lock for `ttl` from now.
+    ///
+    /// Said twice, it is done once.
+    Commit {
+        /// The lock.
+        lock: NodeKey,
+        /// On whose behalf.
+        owner: OwnerId,
+        /// How long the node keeps the lock.
+        ttl: Duration,
+        /// The counter of fencing tokens, which becomes the entry's at least.
+        shard: Shard,
+        /// The run.
+        entry: JobEntry,
+    },
+    /// Say what came of a run that the node remembers; never add one.
+    Record {
+        /// The run, with another text.
+        entry: JobEntry,
+    },
+    /// Which runs do you remember, and is the lock free?
+    Read {
+        /// The lock.
+        lock: NodeKey,
+    },
+}
+
+/// Why a node does not give a tick away.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a client must handle every refusal"
+)]
+pub enum NoClaim {
+    /// This run, of the tick or a later one, was claimed: the watermark is not before the tick.
+    Passed(JobEntry),
+    /// The node's clock has so far to go until the window opens.
+    Early {
+        /// How far.
+        by: Duration,
+    },
+    /// The window has closed, by the node's clock.
+    Late {
+        /// How long ago.
+        by: Duration,
+    },
+    /// The tick could have been claimed before the node forgot what was.
+    ///
+    /// It remembers since when: the *horizon* is what its clock showed when its last quarantine began, and no
+    /// tick was claimed on it before its window opened.
+    Forgot,
+}
+
+impl NoClaim {
+    /// How to tell of it.
+    pub(crate) const fn to_answer(&self) -> NodeAnswer {
+        match self {
+            Self::Passed(last) => NodeAnswer::Passed {
+                watermark: last.tick,
+            },
+            Self::Early { by } => NodeAnswer::TooEarly { by: *by },
+            Self::Late { by } => NodeAnswer::TooLate { by: *by },
+            Self::Forgot => NodeAnswer::Forgot,
+        }
+    }
+}

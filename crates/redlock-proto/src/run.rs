@@ -1,0 +1,237 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{FencingToken, Tick};
+
+/// What nodes keep of a run of a job: its tick, its fencing token, and a text that they do not read.
+///
+/// A node has those of a job in the order of their ticks, the newest first, and no more than
+/// [`MOST`](Self::MOST).
+/// The newest one's tick is the job's *watermark* on that node.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a node must handle every part of it"
+)]
+pub struct JobEntry {
+    /// The tick.
+    pub tick: Tick,
+    /// The fencing token.
+    pub token: u64,
+    /// What else there is to say, in one line.
+    pub text: Arc<str>,
+}
+
+impl JobEntry {
+    /// How many a node keeps of a job.
+    pub const MOST: usize = 10;
+
+    /// As nodes keep it: two numbers of sixteen digits, and the text.
+    pub fn to_wire(&self) -> String {
+        let Self { tick, token, text } = self;
+        format!("{:016} {token:016} {text}", tick.as_millis())
+    }
+
+    /// What nodes keep, read; `None` if it is something else.
+    pub fn from_wire(line: &str) -> Option<Self> {
+        let (tick, rest) = line.split_once(' ')?;
+        let (token, text) = rest.split_once(' ')?;
+        let number = |digits: &str| match digits.len() {
+            16 => digits.parse().ok(),
+            _ => None,
+        };
+        Some(Self {
+            tick: Tick::from_millis(number(tick)?)?,
+            token: number(token)?,
+            text: text.into(),
+        })
+    }
+
+    /// Whether it is about the same run as another.
+    pub fn is_same_run(&self, other: &Self) -> bool {
+        (self.tick, self.token) == (other.tick, other.token)
+    }
+}
+
+/// One run of a job, as it is remembered on the nodes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RunRecord {
+    /// The tick.
+    pub tick: Tick,
+    /// The fencing token of its lease: greater than that of every run before it.
+    pub token: FencingToken,
+    /// The configuration of the job on the replica that claimed it.
+    pub fingerprint: u64,
+    /// When that replica had won the claim, by its own wall clock, in milliseconds since the Unix epoch.
+    pub claimed_at: u64,
+    /// Which replica that is.
+    pub replica: Word,
+    /// How far it is.
+    pub state: RunState,
+}
+
+/// How far a run is, as far as the nodes were told.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum RunState {
+    /// It was claimed, and nobody has said yet what came of it.
+    ///
+    /// If nobody holds the job's lock any more, nobody will.
+    Claimed,
+    /// It ended.
+    Ended {
+        /// How, in a word of the application's.
+        outcome: Word,
+        /// How long it took.
+        took: Duration,
+    },
+}
+
+impl RunRecord {
+    /// The word that is recorded where a claim was confirmed by too few nodes, or nobody wanted it any more, so
+    /// that the tick was not started.
+    pub const UNSTARTED: &'static str = "unstarted";
+
+    pub(crate) fn to_entry(&self) -> JobEntry {
+        let (word, took) = match &self.state {
+            RunState::Claimed => (CLAIMED, 0),
+            RunState::Ended { outcome, took } => (outcome.as_str(), took.as_millis()),
+        };
+        let (fingerprint, at, replica) = (self.fingerprint, self.claimed_at, &self.replica);
+        JobEntry {
+            tick: self.tick,
+            token: self.token.get(),
+            text: format!("{fingerprint:016x} {at} {word} {took} {replica}").into(),
+        }
+    }
+
+    /// What an entry says; `None` if this version cannot read it.
+    pub fn of(entry: &JobEntry) -> Option<Self> {
+        let mut words = entry.text.split(' ');
+        let fingerprint = u64::from_str_radix(words.next()?, 16).ok()?;
+        let claimed_at = words.next()?.parse().ok()?;
+        let word = words.next()?;
+        let took = Duration::from_millis(words.next()?.parse().ok()?);
+        let replica = Word::new(words.next()?)?;
+        let state = match word {
+            CLAIMED => RunState::Claimed,
+            word => RunState::Ended {
+                outcome: Word::new(word)?,
+                took,
+            },
+        };
+        words.next().is_none().then_some(Self {
+            tick: entry.tick,
+            token: FencingToken::new(entry.token)?,
+            fingerprint,
+            claimed_at,
+            replica,
+            state,
+        })
+    }
+}
+
+/// A word on the nodes: 1 to 64 bytes, without spaces and control characters.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Word(
+    // invariant: checked by `new`
+    Arc<str>,
+);
+
+impl Word {
+    /// The longest, in bytes.
+    pub const LONGEST: usize = 64;
+
+    /// `text`, if it is a word.
+    pub fn new(text: &str) -> Option<Self> {
+        let is_word = (1..=Self::LONGEST).contains(&text.len())
+            && !text.chars().any(|c| c.is_whitespace() || c.is_control());
+        is_word.then(|| Self(text.into()))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The word for a run of which nothing more is known.
+const CLAIMED: &str = "claimed";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(state: RunState) -> RunRecord {
+        RunRecord {
+            tick: Tick::from_millis(1_795_226_400_000).unwrap(),
+            token: FencingToken::new(77).unwrap(),
+            fingerprint: 0xabc,
+            claimed_at: 1_795_226_400_120,
+            replica: Word::new("pod-7:31").unwrap(),
+            state,
+        }
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let ended = RunState::Ended {
+            outcome: Word::new("failed").unwrap(),
+            took: Duration::from_millis(1_234),
+        };
+        for state in [RunState::Claimed, ended] {
+            let record = record(state);
+            let wire = record.to_entry().to_wire();
+            assert!(!wire.contains('\n'));
+            let entry = JobEntry::from_wire(&wire).unwrap();
+            assert_eq!(RunRecord::of(&entry), Some(record));
+        }
+        let claimed = record(RunState::Claimed).to_entry().to_wire();
+        assert_eq!(
+            claimed,
+            "0001795226400000 0000000000000077 0000000000000abc 1795226400120 claimed 0 pod-7:31"
+        );
+    }
+
+    #[test]
+    fn what_is_no_entry_is_not_read_as_one() {
+        let good = record(RunState::Claimed).to_entry();
+        for bad in [
+            "",
+            "1 2 x",
+            "0001795226400000 77 x",
+            "0001795226400000 000000000000000x x",
+        ] {
+            assert_eq!(JobEntry::from_wire(bad), None, "{bad:?}");
+        }
+        for bad in [
+            "",
+            "x",
+            "g 1 ok 1 r",
+            "1 1 ok 1",
+            "1 1 ok 1 r more",
+            "1 1 ok x r",
+        ] {
+            let text = bad.into();
+            let entry = JobEntry {
+                text,
+                ..good.clone()
+            };
+            assert_eq!(RunRecord::of(&entry), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_word_has_no_space() {
+        for bad in ["", "a b", "a\n", "a\u{a0}b", &"x".repeat(65)] {
+            assert_eq!(Word::new(bad), None, "{bad:?}");
+        }
+        assert_eq!(Word::new("größe").unwrap().as_str(), "größe");
+    }
+}

@@ -1,0 +1,376 @@
+//! What a node does with jobs: the watermark, the window, and what is remembered of runs.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Store, check_range};
+use crate::{
+    JobEntry, JobVerb, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Space, Tick, Verb, Window,
+};
+
+impl Store {
+    /// The runs of a job, the newest first.
+    pub fn runs(&self, job: &NodeKey) -> &[JobEntry] {
+        self.jobs.get(job).map_or(&[], Vec::as_slice)
+    }
+
+    /// Since when it remembers which ticks were claimed, if it ever forgot: in whole milliseconds.
+    pub fn horizon(&self, space: &Space) -> Option<NodeTime> {
+        let horizon = self.horizons.get(space.horizon())?;
+        Some(NodeTime::from_micros(1_000 * horizon))
+    }
+
+    /// Reads the keys of a request; see [`read`](Store::read).
+    pub(super) fn read_for_job(&mut self, space: &Space, verb: &JobVerb, now: u64) -> bool {
+        match verb {
+            JobVerb::Claim { lock, owner, .. } => {
+                self.is_there(lock, now);
+                self.is_there(&space.tomb(*owner), now)
+            }
+            JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => {
+                self.is_there(lock, now);
+                false
+            }
+            JobVerb::Record { .. } => false,
+        }
+    }
+
+    /// Does what a request about a job asks.
+    pub(super) fn job(
+        &mut self,
+        space: &Space,
+        verb: &JobVerb,
+        job: &NodeKey,
+        time: NodeTime,
+    ) -> Result<Reply, Arc<str>> {
+        match verb {
+            JobVerb::Claim {
+                lock,
+                owner,
+                ttl,
+                shard,
+                proposal,
+                tick,
+                window,
+            } => {
+                let now = time.as_millis();
+                if let Some(refusal) = self.refusal(space, job, *tick, *window, now) {
+                    return Ok(Reply::NoClaim(refusal));
+                }
+                let acquire = Verb::Acquire {
+                    ttl: *ttl,
+                    shard: *shard,
+                    proposal: *proposal,
+                    block: 1,
+                };
+                let taken = self.lock(space, acquire, lock, *owner, time)?;
+                Ok(match taken {
+                    Reply::Taken { counter } => Reply::Claimed {
+                        counter,
+                        last: self.runs(job).first().cloned(),
+                    },
+                    refused => refused,
+                })
+            }
+            JobVerb::Commit {
+                lock,
+                owner,
+                ttl,
+                shard,
+                entry,
+            } => {
+                if self.is_owner(lock, *owner) {
+                    let newer = self
+                        .runs(job)
+                        .first()
+                        .filter(|last| last.tick >= entry.tick && !last.is_same_run(entry));
+                    if let Some(newer) = newer {
+                        return Ok(Reply::NoClaim(NoClaim::Passed(newer.clone())));
+                    }
+                    check_range(entry.token)?;
+                    self.advance(job, entry);
+                }
+                let extend = Verb::Extend {
+                    ttl: *ttl,
+                    write_back: Some((*shard, entry.token)),
+                };
+                self.lock(space, extend, lock, *owner, time)
+            }
+            JobVerb::Record { entry } => {
+                let mut runs = self.jobs.get_mut(job).into_iter().flatten();
+                Ok(match runs.find(|run| run.is_same_run(entry)) {
+                    Some(run) => {
+                        *run = entry.clone();
+                        Reply::Done
+                    }
+                    None => Reply::Missing,
+                })
+            }
+            JobVerb::Read { lock } => {
+                let now = time.as_millis();
+                let free_in = self.keys.get(lock).map_or(Duration::ZERO, |held| {
+                    Duration::from_millis((held.until - now).max(1))
+                });
+                Ok(Reply::Runs {
+                    entries: self.runs(job).to_vec(),
+                    free_in: Some(free_in),
+                })
+            }
+        }
+    }
+
+    /// Why a tick cannot be claimed, whoever has the lock.
+    fn refusal(
+        &self,
+        space: &Space,
+        job: &NodeKey,
+        tick: Tick,
+        window: Window,
+        now: u64,
+    ) -> Option<NoClaim> {
+        if let Some(last) = self.runs(job).first()
+            && last.tick >= tick
+        {
+            return Some(NoClaim::Passed(last.clone()));
+        }
+        if let Some(by) = window.too_early(tick, now) {
+            return Some(NoClaim::Early { by });
+        }
+        if let Some(by) = window.too_late(tick, now) {
+            return Some(NoClaim::Late { by });
+        }
+        let horizon = self.horizons.get(space.horizon());
+        horizon
+            .is_some_and(|horizon| window.forgets(tick, *horizon))
+            .then_some(NoClaim::Forgot)
+    }
+
+    /// What was claimed before `since` may be forgotten.
+    pub(super) fn remember_since(&mut self, space: &Space, since: NodeTime) {
+        let horizon = self.horizons.entry(space.horizon().clone()).or_default();
+        *horizon = since.as_millis().max(*horizon);
+    }
+
+    fn is_owner(&self, lock: &NodeKey, owner: OwnerId) -> bool {
+        self.keys.get(lock).is_some_and(|held| held.owner == owner)
+    }
+
+    /// Makes the entry's tick the watermark.
+    fn advance(&mut self, job: &NodeKey, entry: &JobEntry) {
+        let runs = self.jobs.entry(job.clone()).or_default();
+        if runs.first().is_none_or(|last| last.tick < entry.tick) {
+            runs.insert(0, entry.clone());
+            runs.truncate(JobEntry::MOST);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NodeVerb, Quarantine, Request, Shard};
+
+    const TTL: Duration = Duration::from_secs(10);
+
+    fn space() -> Space {
+        Space::new("{test}", Quarantine::new(2 * TTL, 0.01))
+    }
+
+    fn at(ms: u64) -> NodeTime {
+        NodeTime::from_micros(ms * 1_000)
+    }
+
+    fn tick(ms: u64) -> Tick {
+        Tick::from_millis(ms).unwrap()
+    }
+
+    fn shard() -> Shard {
+        Shard::of(&"lock".into())
+    }
+
+    fn entry(ms: u64, token: u64) -> JobEntry {
+        JobEntry {
+            tick: tick(ms),
+            token,
+            text: "text".into(),
+        }
+    }
+
+    fn claim(owner: u8, ms: u64) -> JobVerb {
+        JobVerb::Claim {
+            lock: "lock".into(),
+            owner: OwnerId::from_random([owner; 16]),
+            ttl: TTL,
+            shard: shard(),
+            proposal: 1,
+            tick: tick(ms),
+            window: Window::new(Duration::from_millis(100), Duration::from_millis(1_000)),
+        }
+    }
+
+    fn commit(owner: u8, entry: JobEntry) -> JobVerb {
+        JobVerb::Commit {
+            lock: "lock".into(),
+            owner: OwnerId::from_random([owner; 16]),
+            ttl: TTL,
+            shard: shard(),
+            entry,
+        }
+    }
+
+    fn ask(store: &mut Store, verb: JobVerb, time: NodeTime) -> Reply {
+        let job = "job".into();
+        let answer = store.call(&space(), &[Request::Job { verb, job }], time);
+        answer.replies[0].clone().expect("it is in range")
+    }
+
+    fn voting() -> Store {
+        Store::vouched_for("run".into())
+    }
+
+    const fn refused(refusal: NoClaim) -> Reply {
+        Reply::NoClaim(refusal)
+    }
+
+    #[test]
+    fn a_claim_remembers_nothing_before_its_commit() {
+        let mut store = voting();
+        let claimed = Reply::Claimed {
+            counter: 1,
+            last: None,
+        };
+        assert_eq!(ask(&mut store, claim(1, 1_000), at(1_000)), claimed);
+        assert_eq!(store.runs(&"job".into()), []);
+        let commit = commit(1, entry(1_000, 5));
+        for _ in 0..2 {
+            assert_eq!(ask(&mut store, commit.clone(), at(1_000)), Reply::Done);
+            assert_eq!(store.runs(&"job".into()), [entry(1_000, 5)]);
+        }
+        let passed = refused(NoClaim::Passed(entry(1_000, 5)));
+        assert_eq!(ask(&mut store, claim(2, 999), at(1_000)), passed);
+        assert_eq!(ask(&mut store, claim(2, 1_000), at(1_000)), passed);
+        // Later than that is only the lock in the way.
+        let held = ask(&mut store, claim(2, 1_001), at(1_000));
+        assert!(matches!(held, Reply::Held { .. }), "{held:?}");
+    }
+
+    #[test]
+    fn only_the_owner_of_the_lock_moves_the_watermark() {
+        let mut store = voting();
+        let late = commit(1, entry(1_000, 5));
+        assert_eq!(ask(&mut store, late.clone(), at(0)), Reply::Missing);
+        ask(&mut store, claim(2, 1_000), at(1_000));
+        let held = ask(&mut store, late, at(1_000));
+        assert!(matches!(held, Reply::Held { .. }), "{held:?}");
+        assert_eq!(store.runs(&"job".into()), []);
+    }
+
+    #[test]
+    fn the_watermark_never_goes_back() {
+        let mut store = voting();
+        ask(&mut store, claim(1, 1_000), at(1_000));
+        ask(&mut store, commit(1, entry(1_000, 5)), at(1_000));
+        let passed = refused(NoClaim::Passed(entry(1_000, 5)));
+        for older in [entry(999, 6), entry(1_000, 6)] {
+            assert_eq!(ask(&mut store, commit(1, older), at(1_000)), passed);
+        }
+        assert_eq!(store.runs(&"job".into()), [entry(1_000, 5)]);
+    }
+
+    #[test]
+    fn the_nodes_own_clock_judges_the_tick() {
+        let mut store = voting();
+        let by = Duration::from_millis(1);
+        let early = refused(NoClaim::Early { by });
+        assert_eq!(ask(&mut store, claim(1, 1_000), at(899)), early);
+        let late = refused(NoClaim::Late { by });
+        assert_eq!(ask(&mut store, claim(1, 1_000), at(2_001)), late);
+        assert_eq!(store.locks(at(2_001)), 0);
+        let claimed = ask(&mut store, claim(1, 1_000), at(2_000));
+        assert!(matches!(claimed, Reply::Claimed { .. }), "{claimed:?}");
+    }
+
+    #[test]
+    fn a_buried_owner_claims_nothing_any_more() {
+        let mut store = voting();
+        let bury = Request::Lock {
+            verb: Verb::Bury { ttl: TTL },
+            key: "lock".into(),
+            owner: OwnerId::from_random([1; 16]),
+        };
+        store.call(&space(), &[bury], at(1_000));
+        assert_eq!(ask(&mut store, claim(1, 1_000), at(1_000)), Reply::Buried);
+    }
+
+    #[test]
+    fn what_came_of_a_run_is_recorded_where_the_run_is_remembered() {
+        let mut store = voting();
+        for ms in [1_000, 1_100] {
+            ask(&mut store, claim(1, ms), at(1_000));
+            ask(&mut store, commit(1, entry(ms, ms)), at(1_000));
+        }
+        let record = |entry| JobVerb::Record { entry };
+        let ended = JobEntry {
+            text: "ended".into(),
+            ..entry(1_000, 1_000)
+        };
+        assert_eq!(ask(&mut store, record(ended.clone()), at(0)), Reply::Done);
+        assert_eq!(store.runs(&"job".into()), [entry(1_100, 1_100), ended]);
+        for other in [entry(1_000, 7), entry(2_000, 1_000)] {
+            assert_eq!(ask(&mut store, record(other), at(0)), Reply::Missing);
+        }
+        assert_eq!(store.runs(&"job".into()).len(), 2);
+    }
+
+    #[test]
+    fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
+        let mut store = voting();
+        store.flush();
+        let open = |since, bless| {
+            Request::Node(NodeVerb::Open {
+                floor: 1,
+                since,
+                bless,
+            })
+        };
+        let length = 2 * u64::try_from(space().quarantine().length().as_millis()).unwrap();
+        for ms in (0..length).step_by(100) {
+            store.call(&space(), &[], at(1_000 + ms));
+        }
+        let now = at(1_000 + length);
+        let opened = store.call(&space(), &[open(at(1_000), false)], now);
+        assert_eq!(opened.replies, [Ok(Reply::Done)]);
+        let window = Window::new(Duration::from_millis(100), Window::LONGEST);
+        let mut claimed = |ms| {
+            let JobVerb::Claim {
+                lock,
+                owner,
+                ttl,
+                shard,
+                proposal,
+                ..
+            } = claim(1, ms)
+            else {
+                unreachable!("it is a claim")
+            };
+            let tick = tick(ms);
+            let verb = JobVerb::Claim {
+                lock,
+                owner,
+                ttl,
+                shard,
+                proposal,
+                tick,
+                window,
+            };
+            ask(&mut store, verb, now)
+        };
+        assert_eq!(claimed(1_100), refused(NoClaim::Forgot));
+        assert!(matches!(claimed(1_101), Reply::Claimed { .. }));
+
+        let mut blessed = Store::new("run".into());
+        blessed.call(&space(), &[], at(1_000));
+        blessed.call(&space(), &[open(at(1_000), true)], at(1_000));
+        let vouched = ask(&mut blessed, claim(1, 1_000), at(1_000));
+        assert!(matches!(vouched, Reply::Claimed { .. }), "{vouched:?}");
+    }
+}

@@ -1,0 +1,321 @@
+//! Clients, the nodes that they share, and what each has asked of them.
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use redlock_proto::{
+    Acquire, Claim, Client, ClientConfig, Effect, Entropy, Instant, NodeKey, NodeTime, NodeVerb,
+    Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Space, Store,
+    Tick, Timing, Window, Word,
+};
+
+pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) const TTL: Duration = Duration::from_secs(1);
+pub(crate) const EARLY: Duration = Duration::from_millis(200);
+pub(crate) const START_WITHIN: Duration = Duration::from_secs(30);
+
+/// When it all begins, in milliseconds since the epoch.
+const NOON: u64 = 1_795_262_400_000;
+const LIMIT: Duration = Duration::from_millis(200);
+
+pub(crate) struct Bench {
+    pub(crate) nodes: Vec<Store>,
+    /// By how many milliseconds the clock of each is ahead.
+    ahead: Vec<i64>,
+    peers: Vec<Peer>,
+    space: Space,
+    ms: u64,
+    wait: Duration,
+    next_id: u64,
+}
+
+struct Peer {
+    client: Client<Counting>,
+    sent: Vec<Sent>,
+    seen: Vec<Effect>,
+    last: u64,
+}
+
+/// A request that is on its way to a node, and its round.
+pub(crate) type Sent = (usize, u64, Request);
+
+/// Owners that are counted up.
+struct Counting(u8, u8);
+
+impl Entropy for Counting {
+    fn owner(&mut self) -> OwnerId {
+        self.1 += 1;
+        let mut owner = [self.0; 16];
+        owner[0] = self.1;
+        OwnerId::from_random(owner)
+    }
+
+    fn bits(&mut self) -> u64 {
+        0
+    }
+}
+
+impl Bench {
+    /// Two clients of nodes whose clocks agree.
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self::with_clocks(&vec![0; nodes])
+    }
+
+    pub(crate) fn with_clocks(ahead: &[i64]) -> Self {
+        let space = Space::new("{bench}", Quarantine::new(2 * TTL, 0.01));
+        let run = |node: usize| node.to_string().as_str().into();
+        let nodes = (0..ahead.len()).map(|node| Store::vouched_for(run(node)));
+        let config = ClientConfig {
+            quorum: Quorum::of(NonZeroUsize::new(ahead.len()).expect("it is valid")),
+            space: space.clone(),
+            retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
+            node_timeout: LIMIT,
+        };
+        let peer = |number| Peer {
+            client: Client::new(config.clone(), Counting(number, 0)),
+            sent: Vec::new(),
+            seen: Vec::new(),
+            last: 0,
+        };
+        let mut bench = Self {
+            nodes: nodes.collect(),
+            ahead: ahead.to_vec(),
+            peers: vec![peer(1), peer(2)],
+            space,
+            ms: 0,
+            wait: Duration::ZERO,
+            next_id: 1,
+        };
+        for peer in 0..2 {
+            for node in 0..ahead.len() {
+                let hello = [Request::Node(NodeVerb::Inspect)];
+                let (time, now) = (bench.time(node), bench.now());
+                let answer = bench.nodes[node].call(&bench.space, &hello, time);
+                let client = &mut bench.peers[peer].client;
+                client.on_connected(node, answer, now.clock, now);
+            }
+            bench.gather(peer);
+            bench.peers[peer].seen.clear();
+        }
+        bench
+    }
+
+    pub(crate) fn ms(&self) -> u64 {
+        self.ms
+    }
+
+    pub(crate) fn job() -> NodeKey {
+        "{bench}:job:books".into()
+    }
+
+    /// A tick so many milliseconds after the beginning.
+    pub(crate) fn tick(ms: u64) -> Tick {
+        Tick::from_millis(NOON + ms).expect("it is valid")
+    }
+
+    fn time(&self, node: usize) -> NodeTime {
+        let ms = (NOON + self.ms).saturating_add_signed(self.ahead[node]);
+        NodeTime::from_micros(ms * 1_000)
+    }
+
+    fn now(&self) -> Now {
+        Now {
+            clock: Instant::from_origin(Duration::from_millis(self.ms)),
+            wall: (NOON + self.ms) * 1_000,
+        }
+    }
+
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.ms += ms;
+    }
+
+    /// A client claims the tick so many milliseconds after the beginning.
+    pub(crate) fn claim(&mut self, peer: usize, tick: u64) {
+        let now = self.now();
+        let request = Acquire {
+            key: "{bench}:lock:books".into(),
+            timing: Timing::new(TTL, 0.01, 50 * MS).expect("it is valid"),
+            renew: true,
+            max_hold: None,
+            tokens: 1,
+            wait_until: now.clock + self.wait,
+        };
+        let claim = Claim {
+            job: Self::job(),
+            tick: Self::tick(tick),
+            window: Window::new(EARLY, START_WITHIN),
+            fingerprint: 7,
+            replica: Word::new(&format!("replica-{peer}")).expect("it is valid"),
+        };
+        let id = self.next_id;
+        self.next_id += 1;
+        self.peers[peer].last = id;
+        self.peers[peer].client.claim(id, request, claim, now);
+        self.gather(peer);
+    }
+
+    /// For how long claims wait from now on; they do not before.
+    pub(crate) fn wait(&mut self, wait: Duration) {
+        self.wait = wait;
+    }
+
+    /// A client's timers, up to so many milliseconds after the beginning.
+    pub(crate) fn run_until(&mut self, peer: usize, ms: u64) {
+        while self.ms < ms {
+            self.pass(1);
+            let now = self.now();
+            self.peers[peer].client.on_timer(now);
+            self.gather(peer);
+        }
+    }
+
+    pub(crate) fn abandon(&mut self, peer: usize) {
+        let (now, id) = (self.now(), self.peers[peer].last);
+        self.peers[peer].client.abandon(id, now);
+        self.gather(peer);
+    }
+
+    /// The run of the last tick that a client claimed is over.
+    pub(crate) fn finish(&mut self, peer: usize) {
+        let (now, id) = (self.now(), self.peers[peer].last);
+        let client = &mut self.peers[peer].client;
+        client.finish(id, Word::new("ok").expect("it is valid"), 12 * MS, now);
+        client.release(id, None, now);
+        self.gather(peer);
+    }
+
+    pub(crate) fn read(&mut self, peer: usize, ask: u64) {
+        let (now, job) = (self.now(), Self::job());
+        let lock = "{bench}:lock:books".into();
+        self.peers[peer].client.read_job(ask, &job, &lock, now);
+        self.gather(peer);
+    }
+
+    fn gather(&mut self, peer: usize) {
+        let peer = &mut self.peers[peer];
+        while let Some(effect) = peer.client.poll_effect() {
+            match effect {
+                Effect::Send {
+                    node,
+                    round,
+                    request,
+                    ..
+                } => peer.sent.push((node, round, request)),
+                Effect::Notice(_) => {}
+                other => peer.seen.push(other),
+            }
+        }
+    }
+
+    /// What a client has been told to do since, other than sending.
+    pub(crate) fn seen(&mut self, peer: usize) -> Vec<Effect> {
+        std::mem::take(&mut self.peers[peer].seen)
+    }
+
+    /// What a client has sent, which never arrives.
+    pub(crate) fn sent(&mut self, peer: usize) -> Vec<Sent> {
+        std::mem::take(&mut self.peers[peer].sent)
+    }
+
+    /// What a client has sent to a node never arrives.
+    pub(crate) fn drop_sent(&mut self, peer: usize, node: usize) {
+        self.peers[peer].sent.retain(|(to, ..)| *to != node);
+    }
+
+    pub(crate) fn run(&mut self, node: usize, requests: &[Request]) -> Vec<Reply> {
+        let time = self.time(node);
+        let answer = self.nodes[node].call(&self.space, requests, time);
+        let replies = answer.replies.into_iter();
+        replies
+            .map(|reply| reply.expect("it is in range"))
+            .collect()
+    }
+
+    /// A node does what it was sent, and says so.
+    pub(crate) fn answer(&mut self, peer: usize, node: usize) {
+        let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
+        let (rounds, requests): (Vec<u64>, Vec<Request>) =
+            sent.map(|(_, round, request)| (round, request)).unzip();
+        let (time, now) = (self.time(node), self.now());
+        let answer = self.nodes[node].call(&self.space, &requests, time);
+        let replies = answer.replies.into_iter().map(|reply| {
+            reply.map_err(|reason| RequestError {
+                may_have_run: false,
+                reason,
+            })
+        });
+        let results: Vec<_> = rounds.into_iter().zip(replies).collect();
+        let client = &mut self.peers[peer].client;
+        client.on_answer(node, answer.standing, results, now.clock, now);
+        self.gather(peer);
+    }
+
+    /// Every node answers what it was sent so far.
+    pub(crate) fn answer_all_once(&mut self, peer: usize) {
+        let batch = self.sent(peer);
+        let mut later = Vec::new();
+        for node in 0..self.nodes.len() {
+            let of_node = batch.iter().filter(|(to, ..)| *to == node).cloned();
+            self.peers[peer].sent = of_node.collect();
+            self.answer(peer, node);
+            later.append(&mut self.peers[peer].sent);
+        }
+        self.peers[peer].sent = later;
+    }
+
+    /// Every node answers, until there is nothing left to answer.
+    pub(crate) fn answer_all(&mut self, peer: usize) {
+        while let Some((node, ..)) = self.peers[peer].sent.first() {
+            let node = *node;
+            self.answer(peer, node);
+        }
+    }
+
+    /// Nodes do what they were sent, and nobody hears of it.
+    pub(crate) fn run_unheard(&mut self, peer: usize) {
+        for (node, _, request) in self.sent(peer) {
+            self.run(node, &[request]);
+        }
+    }
+
+    /// So much time passes that a round comes to its limit.
+    pub(crate) fn time_out(&mut self, peer: usize) {
+        self.pass(LIMIT.as_millis() as u64);
+        let now = self.now();
+        self.peers[peer].client.on_timer(now);
+        self.gather(peer);
+    }
+
+    /// A node's quarantine goes by.
+    pub(crate) fn sit_out(&mut self, node: usize) {
+        let quarantine = *self.space.quarantine();
+        let step = quarantine.step().as_millis() as u64 / 2;
+        for _ in 0..quarantine.length().as_millis() as u64 / step + 3 {
+            self.run(node, &[]);
+            self.pass(step);
+            for peer in 0..2 {
+                self.answer(peer, node);
+                let now = self.now();
+                self.peers[peer].client.on_timer(now);
+                self.gather(peer);
+                self.answer_all(peer);
+            }
+        }
+    }
+
+    /// How many milliseconds after the beginning each node's watermark is.
+    pub(crate) fn watermarks(&self) -> Vec<Option<u64>> {
+        let watermark = |node: &Store| {
+            let last = node.runs(&Self::job()).first().map(|run| run.tick);
+            last.map(|tick| tick.as_millis() - NOON)
+        };
+        self.nodes.iter().map(watermark).collect()
+    }
+
+    /// How many locks each node has.
+    pub(crate) fn locks(&self) -> Vec<usize> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .map(|(node, store)| store.locks(self.time(node)))
+            .collect()
+    }
+}
