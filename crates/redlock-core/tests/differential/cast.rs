@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use redlock_core::node::{NodeKey, OwnerId, Quarantine, Shard, Space};
 
 pub(crate) const KEYS: usize = 4;
+pub(crate) const JOBS: usize = 2;
 pub(crate) const OWNERS: usize = 4;
 pub(crate) const SHARDS: usize = 3;
 pub(crate) const SPACES: usize = 5;
@@ -28,6 +29,11 @@ pub(crate) fn space(number: usize) -> Arc<Space> {
 
 pub(crate) fn key(number: usize) -> NodeKey {
     format!("key {number}").into()
+}
+
+/// What nodes remember of a job; the job's lock is any key.
+pub(crate) fn job(number: usize) -> NodeKey {
+    format!("job {number}").into()
 }
 
 pub(crate) fn owner(number: usize) -> OwnerId {

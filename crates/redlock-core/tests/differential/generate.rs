@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::{
-    cast::{KEYS, OWNERS, SHARDS, SPACES},
+    cast::{JOBS, KEYS, OWNERS, SHARDS, SPACES},
     random::Random,
-    step::{Ask, Number, Since, Step},
+    step::{Ask, Number, Since, Step, When},
 };
 
 const MICRO: Duration = Duration::from_micros(1);
@@ -21,6 +21,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
     let few = Few {
         keys: 1 + random.index(KEYS),
         owners: 1 + random.index(OWNERS),
+        jobs: random.below(4).min(2) * 20,
         shards: 1 + random.index(SHARDS),
         edges: random.percent(15),
     };
@@ -124,12 +125,36 @@ fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
     };
     let asks = vec![open];
     steps.push(Step::Call { space, asks });
+    if random.percent(40) {
+        let asks = vec![old_claim(random)];
+        steps.push(Step::Call { space, asks });
+    }
+}
+
+/// A claim of a tick from the time that a node may have forgotten, or just after.
+fn old_claim(random: &mut Random) -> Ask {
+    let early = random.pick(&[Duration::ZERO, MS, 100 * MS]);
+    Ask::Claim {
+        job: random.index(JOBS),
+        key: random.index(KEYS),
+        owner: random.index(OWNERS),
+        ttl: ttl(random),
+        shard: random.index(SHARDS),
+        proposal: number(random),
+        tick: When::Since {
+            offset: random.pick(&[-1_000, -1, 0, 1, 99, 100, 101]),
+        },
+        early,
+        start_within: 4_000_000 * MS,
+    }
 }
 
 /// Out of how many a sequence chooses.
 struct Few {
     keys: usize,
     owners: usize,
+    /// How many in a hundred requests are about jobs.
+    jobs: u64,
     shards: usize,
     /// Whether counters come near the end of their range.
     edges: bool,
@@ -137,6 +162,9 @@ struct Few {
 
 impl Few {
     fn ask(&self, random: &mut Random) -> Ask {
+        if random.percent(self.jobs) {
+            return self.ask_about_a_job(random);
+        }
         let key = random.index(self.keys);
         let owner = random.index(self.owners);
         let shard = random.index(self.shards);
@@ -186,6 +214,48 @@ impl Few {
         }
     }
 
+    fn ask_about_a_job(&self, random: &mut Random) -> Ask {
+        let job = random.index(JOBS);
+        // Mostly its own lock.
+        let key = match random.percent(90) {
+            true => job % self.keys,
+            false => random.index(self.keys),
+        };
+        let owner = random.index(self.owners);
+        let shard = random.index(self.shards);
+        let text = random.pick(&["", "claimed", "ended well", "1 2 3"]);
+        match random.below(100) {
+            0..45 => Ask::Claim {
+                job,
+                key,
+                owner,
+                ttl: ttl(random),
+                shard,
+                proposal: self.number(random),
+                tick: when(random),
+                early: random.pick(&[Duration::ZERO, MS, 100 * MS, 2_000 * MS]),
+                start_within: random.pick(&[Duration::ZERO, MS, 500 * MS, 4_000_000 * MS]),
+            },
+            45..75 => Ask::Commit {
+                job,
+                key,
+                owner,
+                ttl: ttl(random),
+                shard,
+                token: self.number(random),
+                tick: when(random),
+                text,
+            },
+            75..90 => Ask::Record {
+                job,
+                which: random.index(3),
+                offset: i64::from(random.percent(20)),
+                text,
+            },
+            _ => Ask::Read { job, key },
+        }
+    }
+
     fn number(&self, random: &mut Random) -> Number {
         match self.edges && random.percent(10) {
             true => edge(random),
@@ -226,6 +296,20 @@ fn edge(random: &mut Random) -> Number {
         4..6 => Number::Is(MAX - random.below(25)),
         6 => around(1 << 53, random),
         _ => Number::Is(random.pick(&[u64::MAX, 1 << 60, 1 << 63])),
+    }
+}
+
+fn when(random: &mut Random) -> When {
+    let near = [
+        -501, -500, -101, -100, -2, -1, 0, 1, 2, 99, 100, 101, 2_000, 2_001,
+    ];
+    let offset = random.pick(&near);
+    match random.below(10) {
+        0..4 => When::Watermark {
+            offset: offset.clamp(-2, 2),
+        },
+        4..6 => When::Since { offset },
+        _ => When::Now { offset },
     }
 }
 

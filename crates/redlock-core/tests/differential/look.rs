@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use redlock_core::node::{
-    NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Space, Store, Verb,
+    JobEntry, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Space, Store, Verb,
 };
 use redlock_sandbox::Value;
 
 use crate::{
-    cast::{self, KEYS, OWNERS, SHARDS, SPACES},
+    cast::{self, JOBS, KEYS, OWNERS, SHARDS, SPACES},
     site::Site,
     world::Difference,
 };
@@ -28,13 +28,24 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
         Some(&locks),
     )?;
     let mut others = seen.keys.len() - locks;
+    for job in (0..JOBS).map(cast::job) {
+        let lines: Vec<String> = store.runs(&job).iter().map(JobEntry::to_wire).collect();
+        let kept = (!lines.is_empty()).then(|| (lines.join("\n"), -1));
+        expect(job.as_str(), kept.as_ref(), seen.keys.get(job.as_str()))?;
+        others -= usize::from(kept.is_some());
+    }
     for number in [0, SPACES - 1] {
         let space = cast::space(number);
         for tomb in (0..OWNERS).map(|number| space.tomb(cast::owner(number))) {
             let held = held(store, &tomb, time);
-            others -= usize::from(held.is_some());
             expect(tomb.as_str(), held.as_ref(), seen.keys.get(tomb.as_str()))?;
+            others -= usize::from(held.is_some());
         }
+        let horizon = store.horizon(&space);
+        let horizon = horizon.map(|since| (format!("{:016}", since.as_millis()), -1));
+        let name = space.horizon().as_str();
+        expect(name, horizon.as_ref(), seen.keys.get(name))?;
+        others -= usize::from(horizon.is_some());
         compare_counters(&seen, store, &space, time)?;
     }
     expect("the number of other keys", Some(&0), Some(&others))

@@ -68,6 +68,39 @@ pub(crate) enum Ask {
         owner: usize,
         ttl: Duration,
     },
+    Claim {
+        job: usize,
+        key: usize,
+        owner: usize,
+        ttl: Duration,
+        shard: usize,
+        proposal: Number,
+        tick: When,
+        early: Duration,
+        start_within: Duration,
+    },
+    Commit {
+        job: usize,
+        key: usize,
+        owner: usize,
+        ttl: Duration,
+        shard: usize,
+        token: Number,
+        tick: When,
+        text: &'static str,
+    },
+    Record {
+        job: usize,
+        /// Which of the runs, from the newest on.
+        which: usize,
+        /// Another token than that run has.
+        offset: i64,
+        text: &'static str,
+    },
+    Read {
+        job: usize,
+        key: usize,
+    },
     Tick,
     Inspect,
     Survey,
@@ -95,4 +128,20 @@ pub(crate) enum Since {
         offset: i64,
     },
     Never,
+}
+
+/// A tick, so many milliseconds after or before something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    Now {
+        offset: i64,
+    },
+    /// The job's watermark.
+    Watermark {
+        offset: i64,
+    },
+    /// The beginning of the quarantine that was last told.
+    Since {
+        offset: i64,
+    },
 }

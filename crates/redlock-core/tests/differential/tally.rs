@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use redlock_core::node::{Answer, MarkState, Reply};
+use redlock_core::node::{Answer, MarkState, NoClaim, Reply};
 
 /// How often each kind of answer was given.
 #[derive(Debug, Default)]
@@ -32,6 +32,14 @@ impl Tally {
                 Ok(Reply::Unlike) => "unlike",
                 Ok(Reply::Facts(_)) => "facts",
                 Ok(Reply::Greatest(_)) => "greatest",
+                Ok(Reply::Claimed { last: None, .. }) => "claimed first",
+                Ok(Reply::Claimed { last: Some(_), .. }) => "claimed again",
+                Ok(Reply::NoClaim(NoClaim::Passed(_))) => "passed",
+                Ok(Reply::NoClaim(NoClaim::Early { .. })) => "too early",
+                Ok(Reply::NoClaim(NoClaim::Late { .. })) => "too late",
+                Ok(Reply::NoClaim(NoClaim::Forgot)) => "forgotten",
+                Ok(Reply::Runs { entries, .. }) if entries.is_empty() => "no runs",
+                Ok(Reply::Runs { .. }) => "runs",
                 Err(_) => "out of range",
             });
         }
@@ -52,7 +60,7 @@ impl Tally {
     }
 }
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 22] = [
     "not looked",
     "voting",
     "quarantined",
@@ -66,5 +74,13 @@ const KINDS: [&str; 14] = [
     "unlike",
     "facts",
     "greatest",
+    "claimed first",
+    "claimed again",
+    "passed",
+    "too early",
+    "too late",
+    "forgotten",
+    "no runs",
+    "runs",
     "out of range",
 ];

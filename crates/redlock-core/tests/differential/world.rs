@@ -6,14 +6,17 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::node::{Answer, MarkState, NodeTime, NodeVerb, Reply, Request, Store, Verb};
+use redlock_core::node::{
+    Answer, JobEntry, JobVerb, MarkState, NodeTime, NodeVerb, Reply, Request, Store, Tick, Verb,
+    Window,
+};
 use redlock_sandbox::Persistence;
 
 use crate::{
     cast::{self, PREFIXES, SPACES},
     look,
     site::Site,
-    step::{Ask, Number, Since, Step},
+    step::{Ask, Number, Since, Step, When},
     tally::Tally,
 };
 
@@ -214,6 +217,9 @@ impl<'a> World<'a> {
                 (Verb::Release { ttl }, key, owner)
             }
             Ask::Bury { key, owner, ttl } => (Verb::Bury { ttl }, key, owner),
+            Ask::Claim { .. } | Ask::Commit { .. } | Ask::Record { .. } | Ask::Read { .. } => {
+                return self.job_request(space, ask);
+            }
             Ask::Tick => return Request::Node(NodeVerb::Tick),
             Ask::Inspect => return Request::Node(NodeVerb::Inspect),
             Ask::Survey => return Request::Node(NodeVerb::Survey),
@@ -234,6 +240,91 @@ impl<'a> World<'a> {
             key: cast::key(key),
             owner: cast::owner(owner),
         }
+    }
+
+    fn job_request(&self, space: usize, ask: &Ask) -> Request {
+        let (verb, job) = match *ask {
+            Ask::Claim {
+                job,
+                key,
+                owner,
+                ttl,
+                shard,
+                proposal,
+                tick,
+                early,
+                start_within,
+            } => {
+                let claim = JobVerb::Claim {
+                    lock: cast::key(key),
+                    owner: cast::owner(owner),
+                    ttl,
+                    shard: cast::shard(shard),
+                    proposal: self.number(space, proposal),
+                    tick: self.tick(space, job, tick),
+                    window: Window::new(early, start_within),
+                };
+                (claim, job)
+            }
+            Ask::Commit {
+                job,
+                key,
+                owner,
+                ttl,
+                shard,
+                token,
+                tick,
+                text,
+            } => {
+                let commit = JobVerb::Commit {
+                    lock: cast::key(key),
+                    owner: cast::owner(owner),
+                    ttl,
+                    shard: cast::shard(shard),
+                    entry: JobEntry {
+                        tick: self.tick(space, job, tick),
+                        token: self.number(space, token),
+                        text: text.into(),
+                    },
+                };
+                (commit, job)
+            }
+            Ask::Record {
+                job,
+                which,
+                offset,
+                text,
+            } => {
+                let run = self.store.runs(&cast::job(job)).get(which);
+                let now = Tick::from_millis(self.now / 1_000).expect("it is this century");
+                let entry = JobEntry {
+                    tick: run.map_or(now, |run| run.tick),
+                    token: run.map_or(1, |run| run.token.saturating_add_signed(offset)),
+                    text: text.into(),
+                };
+                (JobVerb::Record { entry }, job)
+            }
+            Ask::Read { job, key } => {
+                let lock = cast::key(key);
+                (JobVerb::Read { lock }, job)
+            }
+            _ => unreachable!("{ask:?} is about no job"),
+        };
+        let job = cast::job(job);
+        Request::Job { verb, job }
+    }
+
+    fn tick(&self, space: usize, job: usize, when: When) -> Tick {
+        let now = self.now / 1_000;
+        let (from, offset) = match when {
+            When::Now { offset } => (now, offset),
+            When::Watermark { offset } => {
+                let last = self.store.runs(&cast::job(job)).first();
+                (last.map_or(now, |run| run.tick.as_millis()), offset)
+            }
+            When::Since { offset } => (self.since[space].as_millis(), offset),
+        };
+        Tick::from_millis(from.saturating_add_signed(offset)).unwrap_or(Tick::MAX)
     }
 
     fn number(&self, space: usize, number: Number) -> u64 {
@@ -274,6 +365,13 @@ impl<'a> World<'a> {
                 self.counters.insert((PREFIXES[space], *shard), *counter);
             }
             if let (
+                Ask::Claim { shard, .. },
+                Ok(Reply::Claimed { counter, .. } | Reply::Held { counter, .. }),
+            ) = (ask, reply)
+            {
+                self.counters.insert((PREFIXES[space], *shard), *counter);
+            }
+            if let (
                 Request::Lock {
                     verb:
                         Verb::Acquire { ttl, .. }
@@ -281,8 +379,12 @@ impl<'a> World<'a> {
                         | Verb::Heal { ttl, .. }
                         | Verb::Bury { ttl },
                     ..
+                }
+                | Request::Job {
+                    verb: JobVerb::Claim { ttl, .. } | JobVerb::Commit { ttl, .. },
+                    ..
                 },
-                Ok(Reply::Taken { .. } | Reply::Done),
+                Ok(Reply::Taken { .. } | Reply::Claimed { .. } | Reply::Done),
             ) = (request, reply)
             {
                 let ttl = micros(*ttl) / 1_000;
