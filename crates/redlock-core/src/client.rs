@@ -1,3 +1,5 @@
+mod jobs;
+
 use std::{
     fmt,
     sync::{
@@ -248,7 +250,7 @@ impl Redlock {
     ///
     /// Whoever calls this vouches that none of the nodes has forgotten a lease that may still be valid: that
     /// they are new, or that no client of the namespace has run for the longest time to live.
-    /// If that is not so, two holders are possible.
+    /// If that is not so, two holders are possible, and ticks of jobs that were forgotten may start again.
     /// It is for the first start of a set of nodes, and for tests.
     ///
     /// # Cancel safety

@@ -34,20 +34,23 @@ impl Clock {
     }
 }
 
-/// The clock of nodes in memory: the same for all of them, and on tokio's time.
+/// The clock of nodes in memory: the same for all of them, on tokio's time, and the wall clock when it is first
+/// looked at.
 pub(crate) fn node_time() -> NodeTime {
     #[expect(
         clippy::disallowed_methods,
         reason = "an origin for differences of tokio's clock, which may be paused"
     )]
-    static ORIGIN: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
-    let origin = *ORIGIN;
+    static ORIGIN: LazyLock<(std::time::Instant, u64)> =
+        LazyLock::new(|| (std::time::Instant::now(), since_epoch()));
+    let (origin, wall) = *ORIGIN;
     // A clock that was paused before this was first called is behind.
-    let now = tokio::time::Instant::now().into_std() + Duration::from_secs(3_600);
-    NodeTime::from_micros(SOME_DAY + micros(now.saturating_duration_since(origin)))
+    let now = tokio::time::Instant::now().into_std() + AN_HOUR;
+    let elapsed = micros(now.saturating_duration_since(origin));
+    NodeTime::from_micros((wall + elapsed).saturating_sub(micros(AN_HOUR)))
 }
 
-/// The one look at the wall clock: fencing tokens are close to it.
+/// The one look at the wall clock: fencing tokens are close to it, and nodes in memory begin with it.
 fn since_epoch() -> u64 {
     #[expect(
         clippy::disallowed_methods,
@@ -61,6 +64,8 @@ fn since_epoch() -> u64 {
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
+
+const AN_HOUR: Duration = Duration::from_secs(3_600);
 
 /// A day in 2025 to count from, where the time of day must not matter.
 const SOME_DAY: u64 = 1_750_000_000_000_000;

@@ -1,4 +1,6 @@
-use std::fmt;
+use std::{fmt, time::Duration};
+
+use redlock_proto::Word;
 
 use crate::{
     ExtendError, FencingToken, Lease, LeaseLost, ReleaseError, ResourceKey, engine::Holding,
@@ -41,6 +43,11 @@ impl LockGuard {
 
     fn holding(&self) -> &Holding {
         self.holding.as_ref().expect("the guard was not consumed")
+    }
+
+    /// Says what came of the run under a lease that was claimed.
+    pub(crate) fn finish(&self, outcome: Word, took: Duration) {
+        self.holding().finish(outcome, took);
     }
 
     /// A view of the lease, to be cloned and handed on.

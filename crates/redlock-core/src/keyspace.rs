@@ -42,14 +42,20 @@ impl KeySpace {
     pub(crate) fn encode(&self, key: &ResourceKey) -> NodeKey {
         match self {
             Self::Verbatim => key.as_str().into(),
-            Self::Namespace(Namespace(namespace)) => match key.as_str() {
-                name if name.len() <= LONGEST_PLAIN_NAME => {
-                    format!("{{{namespace}}}:lock:{name}").into()
-                }
-                name => {
-                    format!("{{{namespace}}}:lock-sha256:{}", hex(&Sha256::digest(name))).into()
-                }
-            },
+            Self::Namespace(_) => self.own("lock", key),
+        }
+    }
+
+    /// The key of what nodes remember of a job; its lock is the resource of the same name.
+    pub(crate) fn encode_job(&self, job: &ResourceKey) -> NodeKey {
+        self.own("job", job)
+    }
+
+    fn own(&self, class: &str, key: &ResourceKey) -> NodeKey {
+        let prefix = self.prefix();
+        match key.as_str() {
+            name if name.len() <= LONGEST_PLAIN_NAME => format!("{prefix}:{class}:{name}").into(),
+            name => format!("{prefix}:{class}-sha256:{}", hex(&Sha256::digest(name))).into(),
         }
     }
 }
@@ -78,6 +84,15 @@ mod tests {
         assert_ne!(encoded, encode(&space, &"x".repeat(130)));
         let looks_alike = encoded.strip_prefix("{billing}:lock-sha256:").unwrap();
         assert_ne!(encoded, encode(&space, looks_alike));
+    }
+
+    #[test]
+    fn what_is_remembered_of_a_job_is_not_its_lock() {
+        let job: ResourceKey = "job".parse().unwrap();
+        let space = KeySpace::Namespace(Namespace::new("billing").unwrap());
+        assert_eq!(space.encode_job(&job).as_str(), "{billing}:job:job");
+        let verbatim = KeySpace::Verbatim.encode_job(&job);
+        assert_eq!(verbatim.as_str(), "{redlock:verbatim}:job:job");
     }
 
     #[test]

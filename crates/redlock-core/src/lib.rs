@@ -1,6 +1,7 @@
 #![doc = include_str!("../docs/crate.md")]
 
 mod builder;
+mod claim;
 mod client;
 mod clock;
 mod config;
@@ -18,6 +19,7 @@ mod settings;
 
 pub use self::{
     builder::RedlockBuilder,
+    claim::{Claim, ClaimOptions, ClaimOutcome, JobStatus},
     client::Redlock,
     config::{Config, NodeConfig},
     error::{
@@ -32,4 +34,6 @@ pub use self::{
     options::{AcquireOptions, Renewal, Wait},
     process::VirtualProcess,
 };
-pub use redlock_proto::{Fence, FencingToken, InvalidToken, StaleToken};
+pub use redlock_proto::{
+    Fence, FencingToken, InvalidToken, JobState, RunRecord, RunState, StaleToken, Tick, Word,
+};

@@ -92,6 +92,9 @@ impl RunRecord {
     /// that the tick was not started.
     pub const UNSTARTED: &'static str = "unstarted";
 
+    /// The word that is recorded where the lease was let go and nobody said how the run ended.
+    pub const DROPPED: &'static str = "dropped";
+
     pub(crate) fn to_entry(&self) -> JobEntry {
         let (word, took) = match &self.state {
             RunState::Claimed => (CLAIMED, 0),

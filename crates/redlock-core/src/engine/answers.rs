@@ -1,9 +1,9 @@
 //! What the driver tells those who asked, and the log.
 
-use redlock_proto::{NodeAnswer, NotExtended, NotReleased, Notice};
+use redlock_proto::{JobState, NodeAnswer, NotExtended, NotReleased, Notice};
 use tokio::sync::oneshot;
 
-use super::driver::Driver;
+use super::{command::JobAnswer, driver::Driver};
 use crate::{ExtendError, NodeReport, ReleaseError};
 
 /// Who asked for something.
@@ -18,6 +18,9 @@ pub(super) enum Asked {
     },
     Bless {
         answer: oneshot::Sender<Vec<NodeAnswer>>,
+    },
+    ReadJob {
+        answer: oneshot::Sender<JobAnswer>,
     },
 }
 
@@ -55,6 +58,13 @@ impl Driver {
             } = not_released;
             ReleaseError::unconfirmed(self.reports(answers), ends_within)
         })));
+    }
+
+    pub(super) fn job_read(&mut self, ask: u64, state: Option<JobState>, answers: Vec<NodeAnswer>) {
+        if let Some(Asked::ReadJob { answer }) = self.asked.remove(&ask) {
+            // Whoever asked may have stopped waiting.
+            drop(answer.send((state, answers)));
+        }
     }
 
     /// Names the nodes that gave these answers.

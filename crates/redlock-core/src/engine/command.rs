@@ -1,13 +1,16 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use redlock_proto::{Acquire, NodeAnswer};
+use redlock_proto::{Acquire, JobState, NodeAnswer, NodeKey, NotClaimed, RunRecord, Word};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Holding;
-use crate::{AcquireError, ExtendError, ReleaseError, ResourceKey, lease::LeaseShared};
+use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, ResourceKey, lease::LeaseShared};
 
 /// What callers ask of the driver.
 #[derive(Debug)]
@@ -17,8 +20,25 @@ pub(super) enum Command {
         request: AcquireRequest,
         answer: oneshot::Sender<AcquireAnswer>,
     },
+    Claim {
+        id: u64,
+        request: AcquireRequest,
+        claim: redlock_proto::Claim,
+        answer: oneshot::Sender<ClaimAnswer>,
+    },
     Abandon {
         id: u64,
+    },
+    /// What came of the run under a lease.
+    Finish {
+        lease: u64,
+        outcome: Word,
+        took: Duration,
+    },
+    ReadJob {
+        job: NodeKey,
+        lock: NodeKey,
+        answer: oneshot::Sender<JobAnswer>,
     },
     Extend {
         lease: u64,
@@ -59,6 +79,19 @@ pub(crate) struct AcquireRequest {
 }
 
 pub(super) type AcquireAnswer = Result<Holding, AcquireError>;
+
+/// What came of a claim.
+#[derive(Debug)]
+pub(crate) enum Claimed {
+    /// The tick, and the newest run before it.
+    Won(Holding, Option<RunRecord>),
+    Not(NotClaimed, Vec<NodeReport>),
+}
+
+pub(super) type ClaimAnswer = Result<Claimed, AcquireError>;
+
+/// What nodes remember of a job, if a majority said, and what each said.
+pub(super) type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
 
 /// The callers' end of the driver; the driver ends when the last one is gone and nothing is left to
 /// clean up.
@@ -102,13 +135,43 @@ impl EngineHandle {
     ///
     /// Dropping the future at any point leaves nothing behind.
     pub(crate) async fn acquire(&self, request: AcquireRequest) -> AcquireAnswer {
-        let (answer, answered) = oneshot::channel();
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        self.send(Command::Acquire {
+        let command = |answer| Command::Acquire {
             id,
             request,
             answer,
-        });
+        };
+        let answer = self.ask_for(id, command).await;
+        answer.unwrap_or_else(|| Err(AcquireError::closed()))
+    }
+
+    /// Attempts to claim a tick until `wait_until`.
+    ///
+    /// Dropping the future leaves no lock behind, but nodes may remember the tick then.
+    pub(crate) async fn claim(
+        &self,
+        request: AcquireRequest,
+        claim: redlock_proto::Claim,
+    ) -> ClaimAnswer {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let command = |answer| Command::Claim {
+            id,
+            request,
+            claim,
+            answer,
+        };
+        let answer = self.ask_for(id, command).await;
+        answer.unwrap_or_else(|| Err(AcquireError::closed()))
+    }
+
+    /// Asks for something that is abandoned if nobody awaits the answer any more.
+    async fn ask_for<T>(
+        &self,
+        id: u64,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        self.send(command(answer));
         let mut pending = Pending {
             engine: self,
             id,
@@ -116,7 +179,14 @@ impl EngineHandle {
         };
         let answer = answered.await;
         pending.answered = true;
-        answer.unwrap_or_else(|_| Err(AcquireError::closed()))
+        answer.ok()
+    }
+
+    /// What nodes remember of a job.
+    pub(crate) async fn read_job(&self, job: NodeKey, lock: NodeKey) -> JobAnswer {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::ReadJob { job, lock, answer });
+        answered.await.unwrap_or_default()
     }
 
     /// Lets every node vote that is only quarantined; says where each node stands then.

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redlock_proto::{Answer, Client, ClientConfig, Effect, Now, Request, TokenBlock, Verb};
+use redlock_proto::{
+    Answer, Client, ClientConfig, Effect, Now, Request, RunRecord, TokenBlock, Verb,
+};
 use tokio::{
     select,
     sync::{
@@ -15,10 +17,10 @@ use tokio::{
 use super::{
     Holding,
     answers::Asked,
-    command::{AcquireAnswer, AcquireRequest, Command, WeakEngineHandle},
+    command::{AcquireRequest, Command, WeakEngineHandle},
     entropy::Source,
-    holding::Terms,
     link::{LinkEvent, Op, What},
+    waiting::{Answer as Answered, Waiting},
 };
 use crate::{AcquireError, clock::Clock, lease::LeaseShared};
 
@@ -46,12 +48,6 @@ pub(super) struct Driver {
     next_ask: u64,
     outboxes: Vec<Outbox>,
     closers: Vec<oneshot::Sender<()>>,
-}
-
-struct Waiting {
-    key: crate::ResourceKey,
-    terms: Terms,
-    answer: oneshot::Sender<AcquireAnswer>,
 }
 
 /// The requests gathered for one node.
@@ -145,10 +141,29 @@ impl Driver {
                 answer,
             } => {
                 let AcquireRequest { key, acquire } = request;
-                let terms = Terms::of(&acquire);
-                let waiting = Waiting { key, terms, answer };
+                let waiting = Waiting::new(key, &acquire, Answered::Acquire(answer));
                 self.waiting.insert(id, waiting);
                 self.client.acquire(id, acquire, now);
+            }
+            Command::Claim {
+                id,
+                request,
+                claim,
+                answer,
+            } => {
+                let AcquireRequest { key, acquire } = request;
+                let waiting = Waiting::new(key, &acquire, Answered::Claim(answer));
+                self.waiting.insert(id, waiting);
+                self.client.claim(id, acquire, claim, now);
+            }
+            Command::Finish {
+                lease,
+                outcome,
+                took,
+            } => self.client.finish(lease, outcome, took, now),
+            Command::ReadJob { job, lock, answer } => {
+                let ask = self.ask(Asked::ReadJob { answer });
+                self.client.read_job(ask, &job, &lock, now);
             }
             Command::Abandon { id } => {
                 self.waiting.remove(&id);
@@ -230,8 +245,25 @@ impl Driver {
                     deadline,
                     ends,
                     tokens,
-                } => self.acquired(id, deadline, ends, tokens),
-                Effect::Claimed { .. } | Effect::NotClaimed { .. } | Effect::JobRead { .. } => {}
+                } => self.acquired(id, deadline, ends, tokens, None),
+                Effect::Claimed {
+                    id,
+                    deadline,
+                    ends,
+                    tokens,
+                    last,
+                } => self.acquired(id, deadline, ends, tokens, last),
+                Effect::NotClaimed { id, why, answers } => {
+                    // The caller may have gone away.
+                    if let Some(waiting) = self.waiting.remove(&id) {
+                        waiting.answer.not_claimed(why, self.reports(answers));
+                    }
+                }
+                Effect::JobRead {
+                    ask,
+                    state,
+                    answers,
+                } => self.job_read(ask, state, answers),
                 Effect::NotAcquired {
                     id,
                     failure,
@@ -240,7 +272,7 @@ impl Driver {
                     // The caller may have gone away.
                     if let Some(waiting) = self.waiting.remove(&id) {
                         let error = self.acquire_error(failure, answers);
-                        drop(waiting.answer.send(Err(error)));
+                        waiting.answer.failed(error);
                     }
                 }
                 Effect::Extended { lease, deadline } => {
@@ -291,6 +323,7 @@ impl Driver {
         deadline: redlock_proto::Instant,
         ends: Option<redlock_proto::Instant>,
         tokens: TokenBlock,
+        last: Option<RunRecord>,
     ) {
         let (Some(waiting), Some(engine)) = (self.waiting.remove(&id), self.handles.upgrade())
         else {
@@ -308,7 +341,7 @@ impl Driver {
         self.leases.insert(id, Arc::clone(&shared));
         // A caller that has gone away drops the answer, and with it the holding, which releases
         // the lease.
-        drop(answer.send(Ok(Holding::new(id, shared, engine, tokens, terms))));
+        answer.won(Holding::new(id, shared, engine, tokens, terms), last);
     }
 
     /// A lease has its next holder in this process.

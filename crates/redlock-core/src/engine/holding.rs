@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::{Acquire, FencingToken, Instant, Timing, TokenBlock};
+use redlock_proto::{Acquire, FencingToken, Instant, Timing, TokenBlock, Word};
 use tokio::sync::oneshot;
 
 use super::command::{Command, EngineHandle};
@@ -101,6 +101,15 @@ impl Holding {
                 None => confirmed.unwrap_or_else(|_| Err(ReleaseError::lost())),
             }
         }
+    }
+
+    /// Says what came of the run under a lease that was claimed, ahead of its release.
+    pub(crate) fn finish(&self, outcome: Word, took: Duration) {
+        self.engine.send(Command::Finish {
+            lease: self.id,
+            outcome,
+            took,
+        });
     }
 
     /// Ends the lease on this side only.

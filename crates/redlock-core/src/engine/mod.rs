@@ -15,9 +15,10 @@ mod holding;
 mod link;
 mod owed;
 mod tasks;
+mod waiting;
 
 pub(crate) use self::{
-    command::{AcquireRequest, EngineHandle},
+    command::{AcquireRequest, Claimed, EngineHandle},
     driver::EngineConfig,
     holding::{Holding, Parked, Terms},
     link::{LinkConfig, LinkState},

@@ -53,6 +53,8 @@ struct Shared {
 struct State {
     store: Store,
     up: bool,
+    /// By how many microseconds its clock is ahead of that of the others.
+    ahead: i64,
 }
 
 impl MemoryNode {
@@ -65,6 +67,7 @@ impl MemoryNode {
             state: Mutex::new(State {
                 store: Store::vouched_for(run()),
                 up: true,
+                ahead: 0,
             }),
         };
         Self {
@@ -87,6 +90,21 @@ impl MemoryNode {
     /// A holder finds out when it extends its lease.
     pub fn drop_locks(&self) {
         self.with(|state, _| state.store.drop_locks());
+    }
+
+    /// Sets what its wall clock shows now; it goes on from there with tokio's time.
+    ///
+    /// By it the node judges [claims](crate::Redlock::claim) and lets keys expire.
+    /// Before, it shows what the machine's showed when this process first used a node in memory, and how much time
+    /// has passed since.
+    pub fn set_clock(&self, to: std::time::SystemTime) {
+        let since = to.duration_since(std::time::UNIX_EPOCH);
+        let to = since.map_or(0, |since| {
+            i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+        });
+        self.with(|state, _| {
+            state.ahead = to.saturating_sub_unsigned(wall().as_micros());
+        });
     }
 
     /// Stops answering, as a server that is shut down does; its keys stay.
@@ -114,7 +132,8 @@ impl MemoryNode {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         // Read under the lock, so that time does not go back from one call to the next.
-        f(&mut state, wall())
+        let time = wall().as_micros().saturating_add_signed(state.ahead);
+        f(&mut state, NodeTime::from_micros(time))
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod acquire;
 mod cancel;
+mod claim;
 mod close;
 mod fixtures;
 mod hand_over;

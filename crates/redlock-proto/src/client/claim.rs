@@ -199,6 +199,19 @@ impl<E: Entropy> Client<E> {
         }
     }
 
+    /// A lease is released: the run under it is over, if nobody said so.
+    pub(super) fn was_dropped(&mut self, lease: u64, now: Now) {
+        let claimed = self
+            .leases
+            .get(&lease)
+            .and_then(|held| held.claimed.as_ref());
+        if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
+            && let Some(outcome) = Word::new(RunRecord::DROPPED)
+        {
+            self.finish(lease, outcome, Duration::ZERO, now);
+        }
+    }
+
     fn record(&mut self, lease: u64, state: RunState, now: Now) {
         let held = self.leases.get_mut(&lease);
         let Some(Claimed { job, run, .. }) = held.and_then(|held| held.claimed.as_mut()) else {

@@ -44,7 +44,11 @@ impl<E: Entropy> Client<E> {
     }
 
     /// Nothing is extended any more, and nodes are told to let the key go.
+    ///
+    /// A run that goes on under it, and that nobody has said the end of, is recorded as
+    /// [`DROPPED`](crate::RunRecord::DROPPED).
     pub fn release(&mut self, lease: u64, ask: Option<Ask>, now: Now) {
+        self.was_dropped(lease, now);
         let Some(mut held) = self.leases.remove(&lease) else {
             self.effects.extend(ask.map(|ask| Effect::ReleaseOver {
                 ask,

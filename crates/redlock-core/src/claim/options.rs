@@ -1,0 +1,91 @@
+use std::time::Duration;
+
+use crate::Wait;
+
+/// What one claim asks for.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::ClaimOptions;
+/// use std::time::Duration;
+///
+/// let options = ClaimOptions::new("pod-7")
+///     .start_within(Duration::from_secs(60))
+///     .fingerprint(0x5eed);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "options do nothing until they are passed to a claim"]
+pub struct ClaimOptions {
+    pub(crate) replica: String,
+    pub(crate) early: Duration,
+    pub(crate) start_within: Duration,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wait: Duration,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) fingerprint: u64,
+}
+
+impl ClaimOptions {
+    /// A claim on behalf of this replica, with the defaults of everything else.
+    ///
+    /// The name is remembered with the run, for people: 1 to 64 bytes, without spaces and control characters.
+    pub fn new(replica: impl Into<String>) -> Self {
+        Self {
+            replica: replica.into(),
+            early: Duration::from_secs(5),
+            start_within: Duration::from_secs(10),
+            ttl: None,
+            wait: Duration::from_secs(1),
+            max_hold: None,
+            fingerprint: 0,
+        }
+    }
+
+    /// By how much the nodes' clocks may be before the tick: 5 s by default, a year at most, in whole milliseconds.
+    ///
+    /// A replica whose clock is ahead by more than this, and that comes to ticks by it, claims nothing.
+    /// All replicas must agree on it: a node that lost its data refuses the ticks that could have been claimed
+    /// before, and takes the claimant's word for how early that was.
+    pub fn early(mut self, early: Duration) -> Self {
+        self.early = early;
+        self
+    }
+
+    /// By how much the nodes' clocks may be after the tick: 10 s by default, a year at most, in whole milliseconds.
+    pub fn start_within(mut self, start_within: Duration) -> Self {
+        self.start_within = start_within;
+        self
+    }
+
+    /// How long nodes keep the lock without a renewal: from 100 ms to the client's `max_ttl`, in whole milliseconds;
+    /// the client's `ttl` by default.
+    ///
+    /// It bounds how long a crashed replica keeps the next tick from running.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// How long to wait for a run that goes on, for a majority, and for the tick's window to open: 1 s by default, a
+    /// day at most.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.wait = wait.duration();
+        self
+    }
+
+    /// The longest time for which the lock is held, however often it is renewed; without end by default.
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
+        self
+    }
+
+    /// A number that stands for the job's configuration, to be remembered with the run.
+    ///
+    /// Replicas that disagree are not refused; whoever claims sees the number of the run before, and so does whoever
+    /// asks for the job's status.
+    pub fn fingerprint(mut self, fingerprint: u64) -> Self {
+        self.fingerprint = fingerprint;
+        self
+    }
+}

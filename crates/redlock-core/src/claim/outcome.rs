@@ -1,0 +1,63 @@
+use std::time::Duration;
+
+use redlock_proto::{NotClaimed, RunRecord, Tick};
+
+use super::Claim;
+use crate::NodeReport;
+
+/// What came of a claim that the nodes have decided.
+#[derive(Debug)]
+#[must_use = "it may carry a claim, and dropping that gives the lock back"]
+#[non_exhaustive]
+pub enum ClaimOutcome {
+    /// The tick is this caller's to start, and nobody else's.
+    Won(Box<Claim>),
+    /// The tick was claimed before, or a later one was.
+    AlreadyClaimed {
+        /// The newest tick of the job that was claimed, as far as the nodes said that were heard.
+        watermark: Tick,
+        /// That run; `None` if this version cannot read what is remembered of it.
+        run: Option<RunRecord>,
+    },
+    /// The nodes' clocks are before the tick's window, and will be when the wait ends: this replica's own clock is
+    /// ahead, or theirs are behind.
+    TooEarly {
+        /// In how much time it may be claimed.
+        by: Duration,
+    },
+    /// The nodes' clocks are after the tick's window.
+    TooLate {
+        /// By how much at least.
+        by: Duration,
+    },
+    /// The nodes had granted the tick, and too few have confirmed in time that they remember it, or this caller was
+    /// not polled before its lease was over.
+    ///
+    /// It was not started, and perhaps nobody can claim it any more.
+    Unconfirmed {
+        /// What each node said; empty if the caller was too late.
+        reports: Vec<NodeReport>,
+    },
+}
+
+impl ClaimOutcome {
+    pub(crate) fn not(why: NotClaimed, reports: Vec<NodeReport>) -> Self {
+        match why {
+            NotClaimed::Passed { watermark, last } => Self::AlreadyClaimed {
+                watermark,
+                run: last,
+            },
+            NotClaimed::TooEarly { by } => Self::TooEarly { by },
+            NotClaimed::TooLate { by } => Self::TooLate { by },
+            _ => Self::Unconfirmed { reports },
+        }
+    }
+
+    /// The claim, if it was won.
+    pub fn won(self) -> Option<Claim> {
+        match self {
+            Self::Won(claim) => Some(*claim),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+use redlock_proto::JobState;
+
+use crate::NodeReport;
+
+/// What the nodes remember of a job.
+#[derive(Clone, Debug)]
+pub struct JobStatus {
+    state: Option<JobState>,
+    reports: Vec<NodeReport>,
+}
+
+impl JobStatus {
+    pub(crate) fn new(state: Option<JobState>, reports: Vec<NodeReport>) -> Self {
+        Self { state, reports }
+    }
+
+    /// What a majority says; `None` if too few nodes gave a usable answer.
+    pub fn state(&self) -> Option<&JobState> {
+        self.state.as_ref()
+    }
+
+    /// What each node had to do with it; empty if the client is closed.
+    pub fn reports(&self) -> &[NodeReport] {
+        &self.reports
+    }
+}

@@ -1,0 +1,155 @@
+//! Claims of ticks, and what nodes remember of them.
+
+use redlock_proto::{Acquire, Window};
+
+use super::Redlock;
+use crate::{
+    AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
+    JobStatus, LockGuard, NodeReport, ResourceKey, Tick, Wait, Word,
+    engine::{AcquireRequest, Claimed},
+};
+
+impl Redlock {
+    /// Claims a tick of a job: the right to start its run, and the lock under which the run goes on.
+    ///
+    /// A lock alone does not make one run of each tick: a quick run has released it before a replica whose clock is
+    /// a second behind comes to the tick.
+    /// So the nodes remember the newest tick that was claimed, and give away none up to it; and they judge by their
+    /// own clocks whether it is time, so that a replica whose clock is off cannot start ticks early, nor use them up
+    /// for the others.
+    /// Of all claims of a tick one wins at most, as long as no node's clock is set back and a node that loses its
+    /// data keeps to its quarantine.
+    ///
+    /// The job's lock is the resource of the same name, so that an [`acquire`](Self::acquire) of it excludes runs.
+    /// Claims of one process take their turns in its queue.
+    /// The wait is for a run that goes on, for a majority, and for the tick's window to open.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::kind`] says who must act; nothing is held, and nothing keeps others from the tick.
+    /// [`Contended`](crate::AcquireErrorKind::Contended): a run of the job went on for as long as the wait.
+    /// What the nodes say of the tick itself is no error but a [`ClaimOutcome`].
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future releases whatever was or will be granted, in the background.
+    /// If the nodes were being asked to remember the tick, it may be that nobody can claim it any more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{ClaimOptions, ClaimOutcome, Redlock, Tick, Word};
+    /// use std::time::{Duration, Instant, SystemTime};
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    /// let tick = Tick::from_millis(now.as_secs() * 1_000).ok_or("the clock is off by centuries")?;
+    /// match redlock.claim("close-day", tick, ClaimOptions::new("pod-7")).await? {
+    ///     ClaimOutcome::Won(claim) => {
+    ///         let started = Instant::now();
+    ///         claim.run(async { /* close the books */ }).await?;
+    ///         let ok = Word::new("ok").ok_or("it has a space")?;
+    ///         claim.finish(ok, started.elapsed()).await?;
+    ///     }
+    ///     other => println!("not here: {other:?}"),
+    /// }
+    /// # let again = redlock.claim("close-day", tick, ClaimOptions::new("pod-8")).await?;
+    /// # assert!(matches!(again, ClaimOutcome::AlreadyClaimed { .. }), "{again:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn claim<K>(
+        &self,
+        job: K,
+        tick: Tick,
+        options: ClaimOptions,
+    ) -> Result<ClaimOutcome, AcquireError>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        let key = job
+            .try_into()
+            .map_err(|invalid| AcquireError::from(invalid.into()))?;
+        let client = &*self.client;
+        let mut lease = AcquireOptions::new();
+        (lease.ttl, lease.max_hold) = (options.ttl, options.max_hold);
+        let timing = client.settings.timing_of(&lease);
+        let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
+        let replica = Word::new(&options.replica).ok_or_else(|| {
+            let message = format!(
+                "it must have 1 to {} bytes, no space and no control character",
+                Word::LONGEST
+            );
+            AcquireError::option(&InvalidOption::new("replica", message))
+        })?;
+        let claim = redlock_proto::Claim {
+            job: client.key_space.encode_job(&key),
+            tick,
+            window: Window::new(options.early, options.start_within),
+            fingerprint: options.fingerprint,
+            replica,
+        };
+        let acquire = Acquire {
+            key: client.key_space.encode(&key),
+            timing,
+            renew: true,
+            max_hold: options.max_hold,
+            tokens: 1,
+            wait_until: client.clock.now() + options.wait,
+        };
+        let wait = match options.wait.is_zero() {
+            true => Wait::Never,
+            false => Wait::UpTo(options.wait),
+        };
+        let turn = client.turn(&key, wait, client.settings.queue).await?;
+        // What a holder before in this process has left was acquired on other terms.
+        drop(turn.inherit());
+        let request = AcquireRequest { key, acquire };
+        Ok(match client.engine.claim(request, claim).await? {
+            // The answer may have waited for this caller, whose thread was blocked or paused meanwhile.
+            Claimed::Won(holding, _) if !holding.lease().is_held() => ClaimOutcome::Unconfirmed {
+                reports: Vec::new(),
+            },
+            Claimed::Won(holding, last) => {
+                turn.won();
+                let guard = LockGuard::new(holding, turn);
+                ClaimOutcome::Won(Box::new(Claim::new(guard, tick, last)))
+            }
+            Claimed::Not(why, reports) => ClaimOutcome::not(why, reports),
+        })
+    }
+
+    /// What the nodes remember of a job: its newest claimed tick, its last runs, and whether its lock is free.
+    ///
+    /// Every node is asked, for the nodes' time limit at the longest.
+    ///
+    /// # Errors
+    ///
+    /// The name is not valid.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn job_status<K>(&self, job: K) -> Result<JobStatus, InvalidKey>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        let key = job.try_into().map_err(Into::into)?;
+        let client = &*self.client;
+        let space = &client.key_space;
+        let read = client
+            .engine
+            .read_job(space.encode_job(&key), space.encode(&key));
+        let (state, answers) = read.await;
+        let reports = NodeReport::of_all(&client.names, answers);
+        Ok(JobStatus::new(state, reports))
+    }
+}
