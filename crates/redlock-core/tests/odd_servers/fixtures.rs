@@ -1,16 +1,21 @@
 //! A server, a session with it, and what to ask.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::{Duration, SystemTime},
+};
 
 use redlock_core::node::{
-    Answer, MarkState, Node, NodeTime, NodeVerb, OwnerId, Quarantine, RedisNode, Reply, Request,
-    Session, Shard, Space, Verb,
+    Answer, JobEntry, JobVerb, MarkState, Node, NodeTime, NodeVerb, OwnerId, Quarantine, RedisNode,
+    Reply, Request, Session, Shard, Space, Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) const TTL: Duration = Duration::from_secs(20);
 pub(crate) const MARK: &str = "{odd}:mark";
 pub(crate) const FENCE: &str = "{odd}:fence";
+pub(crate) const JOB: &str = "{odd}:job:books";
+pub(crate) const HORIZON: &str = "{odd}:horizon";
 
 /// A reply, or the error in its place.
 pub(crate) type Replied = Result<Reply, Arc<str>>;
@@ -128,6 +133,65 @@ pub(crate) fn open(since: NodeTime, floor: u64) -> Request {
         since,
         bless: true,
     })
+}
+
+/// A request about the one job, whose lock is the key of the same name.
+pub(crate) fn job(verb: JobVerb) -> Request {
+    let job = JOB.into();
+    Request::Job { verb, job }
+}
+
+/// A run of a tick of just now.
+pub(crate) fn run(number: u64) -> JobEntry {
+    JobEntry {
+        tick: Tick::from_millis(began() + number).expect("it is this century"),
+        token: 1_000 + number,
+        text: "text".into(),
+    }
+}
+
+/// A claim that no clock refuses.
+pub(crate) fn claim(number: u64, owner: u8) -> JobVerb {
+    JobVerb::Claim {
+        lock: "{odd}:lock:books".into(),
+        owner: OwnerId::from_random([owner; 16]),
+        ttl: TTL,
+        shard: shard(),
+        proposal: 1,
+        tick: run(number).tick,
+        window: Window::new(Window::LONGEST, Window::LONGEST),
+    }
+}
+
+pub(crate) fn commit(number: u64, owner: u8) -> JobVerb {
+    JobVerb::Commit {
+        lock: "{odd}:lock:books".into(),
+        owner: OwnerId::from_random([owner; 16]),
+        ttl: 2 * TTL,
+        shard: shard(),
+        entry: run(number),
+    }
+}
+
+pub(crate) fn record(number: u64) -> JobVerb {
+    let entry = run(number);
+    JobVerb::Record { entry }
+}
+
+pub(crate) fn read() -> JobVerb {
+    let lock = "{odd}:lock:books".into();
+    JobVerb::Read { lock }
+}
+
+/// When this test began, in milliseconds since the epoch.
+fn began() -> u64 {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "servers judge ticks by the wall clock"
+    )]
+    static BEGAN: LazyLock<SystemTime> = LazyLock::new(SystemTime::now);
+    let since = BEGAN.duration_since(SystemTime::UNIX_EPOCH);
+    u64::try_from(since.expect("it is later").as_millis()).expect("it is this century")
 }
 
 pub(crate) fn taken(reply: &Replied) -> bool {

@@ -6,6 +6,7 @@
 
 mod counters;
 mod fixtures;
+mod jobs;
 mod keys;
 mod mark;
 mod memory;

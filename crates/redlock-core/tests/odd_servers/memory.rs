@@ -8,7 +8,7 @@ use crate::fixtures::{
 
 impl Fixture {
     /// Leaves it no memory, and no keys to drop for some.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         self.command(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
         self.command(&["SET", "ballast", &"x".repeat(1 << 20)]);
         self.command(&["CONFIG", "SET", "maxmemory", "1mb"]);

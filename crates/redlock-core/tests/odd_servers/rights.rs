@@ -8,7 +8,8 @@ use redlock_core::{
 };
 
 use crate::fixtures::{
-    BURY, Fixture, RELEASE, acquire, connect, extend, heal, open, request, space,
+    BURY, Fixture, RELEASE, acquire, claim, commit, connect, extend, heal, job, open, read, record,
+    request, space,
 };
 
 fn rights() -> Vec<&'static str> {
@@ -43,7 +44,7 @@ async fn everything(url: &str) -> Vec<Arc<str>> {
         }
     };
     let node = [NodeVerb::Tick, NodeVerb::Inspect, NodeVerb::Survey].map(Request::Node);
-    let calls: [&[Request]; 11] = [
+    let calls: [&[Request]; 15] = [
         &node,
         &[open(since, 5)],
         &[request(acquire(), "a", 1), request(acquire(), "b", 1)],
@@ -55,6 +56,10 @@ async fn everything(url: &str) -> Vec<Arc<str>> {
         &[request(RELEASE, "a", 1)],
         &[request(RELEASE, "b", 2)],
         &[request(BURY, "b", 1)],
+        &[job(claim(1, 1))],
+        &[job(claim(2, 2))],
+        &[job(commit(1, 1))],
+        &[job(record(1)), job(read())],
     ];
     for requests in calls {
         match session.call(&space(), requests).await {

@@ -1,0 +1,116 @@
+//! What is remembered of jobs, where that is not what a client wrote, or cannot be written.
+
+use redlock_core::node::{MarkState, NoClaim, Reply, Request};
+
+use crate::fixtures::{
+    Fixture, HORIZON, JOB, Replied, claim, commit, job, open, read, record, request, run, says,
+};
+
+const ILLEGIBLE: &str = "what is remembered of the job is damaged";
+
+fn is_claimed(reply: &Replied) -> bool {
+    matches!(reply, Ok(Reply::Claimed { .. }))
+}
+
+#[tokio::test]
+async fn a_tick_is_claimed_and_remembered_for_good() {
+    let mut fixture = Fixture::voting().await;
+    assert!(is_claimed(&fixture.ask(job(claim(1, 1))).await));
+    assert!(!fixture.exists(JOB));
+    assert_eq!(fixture.ask(job(commit(1, 1))).await, Ok(Reply::Done));
+    assert_eq!(fixture.command(&["PTTL", JOB]).as_integer(), Some(-1));
+    let passed = Ok(Reply::NoClaim(NoClaim::Passed(run(1))));
+    assert_eq!(fixture.ask(job(claim(1, 2))).await, passed);
+    assert_eq!(fixture.ask(job(record(1))).await, Ok(Reply::Done));
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_gives_no_tick_away_and_stays_as_it_is() {
+    let mut fixture = Fixture::voting().await;
+    let almost = "1795262400001 0000000000001001 text";
+    for garbage in [
+        "garbage",
+        "",
+        almost,
+        "000179526240000x 0000000000001001 text",
+    ] {
+        fixture.command(&["SET", JOB, garbage]);
+        let before = fixture.dump(JOB);
+        for verb in [claim(9, 1), read()] {
+            let reply = fixture.ask(job(verb.clone())).await;
+            let is_empty = garbage.is_empty() && verb == read();
+            assert!(is_empty || says(&reply, ILLEGIBLE), "{garbage}: {reply:?}");
+        }
+        assert_eq!(fixture.ask(job(record(9))).await, Ok(Reply::Missing));
+        assert!(!fixture.exists("{odd}:lock:books"));
+        fixture.command(&["DEL", JOB]);
+        assert!(is_claimed(&fixture.ask(job(claim(9, 1))).await));
+        fixture.command(&["SET", JOB, garbage]);
+        assert!(says(&fixture.ask(job(commit(9, 1))).await, ILLEGIBLE));
+        assert_eq!(fixture.dump(JOB), before);
+        fixture.command(&["DEL", JOB, "{odd}:lock:books"]);
+    }
+}
+
+#[tokio::test]
+async fn a_key_of_another_type_is_not_overwritten() {
+    let mut fixture = Fixture::voting().await;
+    fixture.command(&["RPUSH", JOB, "value"]);
+    let before = fixture.dump(JOB);
+    assert!(is_claimed(&fixture.ask(job(claim(1, 1))).await));
+    assert!(says(&fixture.ask(job(commit(1, 1))).await, ILLEGIBLE));
+    assert_eq!(fixture.dump(JOB), before);
+}
+
+#[tokio::test]
+async fn a_damaged_horizon_gives_no_tick_away_and_lets_no_node_vote() {
+    let mut fixture = Fixture::voting().await;
+    for garbage in ["garbage", "", "1795262400000", "17952624000000000"] {
+        fixture.command(&["SET", HORIZON, garbage]);
+        let reply = fixture.ask(job(claim(1, 1))).await;
+        assert!(
+            says(&reply, "the horizon is damaged"),
+            "{garbage}: {reply:?}"
+        );
+        assert!(!fixture.exists("{odd}:lock:books"));
+    }
+    fixture.command(&["DEL", "{odd}:mark"]);
+    let since = fixture.since().await;
+    let reply = fixture.ask(open(since, 0)).await;
+    assert!(says(&reply, "the horizon is damaged"), "{reply:?}");
+    let state = fixture.call(&[]).await.standing.unwrap().state;
+    assert!(matches!(state, MarkState::Quarantined { .. }), "{state:?}");
+}
+
+#[tokio::test]
+async fn without_memory_nothing_is_claimed_and_the_watermark_stays() {
+    let mut fixture = Fixture::voting().await;
+    for (number, then) in [(1, true), (2, false)] {
+        assert!(is_claimed(&fixture.ask(job(claim(number, 1))).await));
+        if then {
+            assert_eq!(fixture.ask(job(commit(number, 1))).await, Ok(Reply::Done));
+            fixture.command(&["DEL", "{odd}:lock:books"]);
+        }
+    }
+    let before = fixture.dump(JOB);
+    fixture.fill();
+    let left = |fixture: &Fixture| fixture.command(&["PTTL", "{odd}:lock:books"]).as_integer();
+    assert!(says(&fixture.ask(job(commit(2, 1))).await, "OOM "));
+    assert!(
+        left(&fixture).is_some_and(|left| left <= 20_000),
+        "it was prolonged"
+    );
+    assert_eq!(fixture.dump(JOB), before);
+    let other = Request::Job {
+        verb: claim(3, 2),
+        job: "{odd}:job:other".into(),
+    };
+    let held = fixture.ask(other).await;
+    assert!(matches!(held, Ok(Reply::Held { .. })), "{held:?}");
+    let release = redlock_core::node::Verb::Release {
+        ttl: crate::fixtures::TTL,
+    };
+    let released = fixture.ask(request(release, "books", 1)).await;
+    assert_eq!(released, Ok(Reply::Done));
+    assert!(says(&fixture.ask(job(claim(3, 2))).await, "OOM "));
+}
