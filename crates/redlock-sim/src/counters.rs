@@ -39,6 +39,20 @@ counters! {
     abandoned: "acquisitions abandoned",
     /// Tokens that had to be written back before their lease was handed out.
     write_backs: "write-backs",
+    /// Claims whose tick was started.
+    ticks_started: "ticks started",
+    /// Claims of ticks that were claimed before, or behind the watermark.
+    ticks_passed: "ticks that had passed",
+    /// Claims that came too early, by the nodes' clocks.
+    ticks_early: "ticks too early",
+    /// Claims that came too late.
+    ticks_late: "ticks too late",
+    /// Rounds in which nodes were asked to remember a tick.
+    ticks_committed: "rounds of commit",
+    /// Claims that too few nodes confirmed to remember.
+    ticks_unconfirmed: "claims that were not confirmed",
+    /// Claims that a node refused because it may have forgotten the tick.
+    ticks_forgotten: "ticks that a node may have forgotten",
     /// Rounds of extension that moved a deadline.
     extensions: "extensions",
     /// Rounds of extension that no majority confirmed.

@@ -56,6 +56,31 @@ pub enum Event {
         /// Up to when a majority had promised to keep the key, if that is known.
         promised: Option<Moment>,
     },
+    /// Nodes are asked to remember that a tick was claimed.
+    Commits {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
+    /// A tick was handed out: its run starts.
+    Started {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// Whether the clocks of a majority of the nodes were in its window.
+        timely: bool,
+    },
+    /// Somebody who claimed a tick was told that it was claimed before, or a later one.
+    Passed {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// The newest one that was claimed.
+        watermark: u64,
+    },
     /// A lease was prolonged.
     Extended {
         /// The lease.

@@ -39,6 +39,10 @@
 //! | nobody acquires a key that nothing keeps them from | [`Violation::Starved`] |
 //! | a client that was closed believes that something is under way | [`Violation::Leak`] |
 //! | attempts follow each other without a pause | [`Violation::Spins`] |
+//! | a tick of a job is started twice | [`Violation::StartedAgain`] |
+//! | a tick is started after a later one | [`Violation::StartedAfter`] |
+//! | a tick is started too early or too late by the nodes' clocks | [`Violation::Untimely`] |
+//! | a tick is refused because of one that nobody has claimed | [`Violation::NeverClaimed`] |
 //! | so much happens that the world does not end | [`Violation::Endless`] |
 //! | a client or a node panics | [`Violation::Panics`] |
 

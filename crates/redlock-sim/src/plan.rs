@@ -10,17 +10,20 @@ pub enum Plan {
     /// Wall clocks of nodes are set forward and back while they keep keys: leases may overlap, nothing else
     /// may go wrong.
     ClockSteps,
+    /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
+    Ticks,
 }
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 2] = [Self::Default, Self::ClockSteps];
+    pub const ALL: [Self; 3] = [Self::Default, Self::ClockSteps, Self::Ticks];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Default => "default",
             Self::ClockSteps => "clock-steps",
+            Self::Ticks => "ticks",
         }
     }
 }

@@ -52,6 +52,20 @@ pub(crate) struct Setup {
     pub(crate) think: Micros,
     /// When everything is repaired.
     pub(crate) horizon: Micros,
+    /// The ticks of what is locked, if that are jobs.
+    pub(crate) jobs: Option<Jobs>,
+    /// The keys of what nodes remember of each.
+    pub(crate) job_keys: Vec<NodeKey>,
+}
+
+/// Jobs that all have the same schedule; in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jobs {
+    pub(crate) period: u64,
+    pub(crate) early: u64,
+    pub(crate) start_within: u64,
+    /// Whether the wall clock of one client is an hour ahead.
+    pub(crate) stray: bool,
 }
 
 /// What a link to a node waits for, and how long.
@@ -117,7 +131,7 @@ impl Setup {
             true => random.pick(&[300 * MS, 500 * MS]),
             false => random.pick(&[300 * MS, 500 * MS, 1_000 * MS, 2_000 * MS]),
         };
-        let trust = plan == Plan::Default && !forgets && random.chance(80);
+        let trust = plan != Plan::ClockSteps && !forgets && random.chance(80);
         let mut quarantine = Quarantine::new(Duration::from_micros(max_ttl), RATE_ERROR);
         if trust {
             quarantine = quarantine.trusting_persistence();
@@ -125,7 +139,7 @@ impl Setup {
         let rolls = forgets && random.chance(600);
         let node_timeout = random.pick(&[20 * MS, 50 * MS, 150 * MS]);
         let lag_after = 2 * node_timeout;
-        Self {
+        let mut setup = Self {
             plan,
             nodes,
             clients: random.index(4) + 2,
@@ -179,6 +193,34 @@ impl Setup {
                 true => (nodes as u64 + 1) * turn(max_ttl),
                 false => 2 * SECOND + 3 * max_ttl / 2,
             },
+            jobs: None,
+            job_keys: Vec::new(),
+        };
+        if plan == Plan::Ticks {
+            setup.draw_jobs(random);
+        }
+        setup
+    }
+
+    /// What is locked are jobs, and wall clocks differ by less than it takes for a tick to come too early or too
+    /// late, but for one perhaps.
+    fn draw_jobs(&mut self, random: &mut Random) {
+        self.skew = random.pick(&[0, 10 * MS, 200 * MS]);
+        self.jobs = Some(Jobs {
+            period: random.pick(&[20, 60, 150]),
+            early: random.pick(&[400, 1_000]),
+            start_within: random.pick(&[900, 2_000, 60_000]),
+            stray: random.chance(200),
+        });
+        let jobs = JOBS.iter().take(self.keys.len());
+        self.job_keys = jobs.map(|job| (*job).into()).collect();
+    }
+
+    /// By how much a client's wall clock is ahead besides, in microseconds.
+    pub(crate) fn ahead(&self, client: usize) -> Micros {
+        match self.jobs {
+            Some(jobs) if jobs.stray && client == 0 => 3_600 * SECOND,
+            _ => 0,
         }
     }
 
@@ -188,7 +230,7 @@ impl Setup {
             max_ttl: Duration::from_micros(self.max_ttl),
             // Half of the shortest delay, by a clock that may be fast.
             pause: SHORTEST_DELAY.mul_f64(0.5 - RATE_ERROR),
-            skew: Duration::from_micros(self.skew),
+            skew: Duration::from_micros(self.skew + self.ahead(0)),
             clocks_step: self.plan == Plan::ClockSteps,
         }
     }
@@ -242,7 +284,7 @@ impl Storm {
             kills: up_to(&[0, 0, 1, 2]),
             steps: match plan {
                 Plan::ClockSteps => 1 + up_to(&[1, 3, 6]),
-                Plan::Default => 0,
+                Plan::Default | Plan::Ticks => 0,
             },
         }
     }
@@ -274,4 +316,5 @@ pub(crate) fn micros(duration: Duration) -> Micros {
 const SHORTEST_DELAY: Duration = Duration::from_millis(20);
 const LONGEST_DELAY: Duration = Duration::from_millis(600);
 
+const JOBS: [&str; 3] = ["{sim}:job:a", "{sim}:job:b", "{sim}:job:c"];
 const KEYS: [&str; 3] = ["{sim}:lock:a", "{sim}:lock:b", "{sim}:lock:c"];

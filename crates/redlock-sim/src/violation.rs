@@ -53,6 +53,36 @@ pub enum Violation {
         /// The greatest token of the leases before it.
         greatest: u64,
     },
+    /// A tick was started twice.
+    StartedAgain {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
+    /// A tick was started after a later one.
+    StartedAfter {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// The later one.
+        after: u64,
+    },
+    /// A tick was started while a majority of the nodes' clocks were not in its window.
+    Untimely {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
+    /// Somebody was told of a tick that nobody has claimed.
+    NeverClaimed {
+        /// The job.
+        job: usize,
+        /// The tick that was told of.
+        watermark: u64,
+    },
     /// A lease was prolonged after a newer one on its key had been handed out.
     StaleExtension {
         /// What is locked.
@@ -163,6 +193,10 @@ impl Violation {
             Self::LateLoss { .. } => "LateLoss",
             Self::NoRest { .. } => "NoRest",
             Self::TokenOrder { .. } => "TokenOrder",
+            Self::StartedAgain { .. } => "StartedAgain",
+            Self::StartedAfter { .. } => "StartedAfter",
+            Self::Untimely { .. } => "Untimely",
+            Self::NeverClaimed { .. } => "NeverClaimed",
             Self::StaleExtension { .. } => "StaleExtension",
             Self::Revived { .. } => "Revived",
             Self::Unbacked { .. } => "Unbacked",
@@ -227,6 +261,20 @@ impl fmt::Display for Violation {
             } => write!(
                 f,
                 "token {token} of lease {lease} on key {key} is not greater than {greatest}, an earlier lease's"
+            ),
+            Self::StartedAgain { job, tick } => {
+                write!(f, "tick {tick} of job {job} was started twice")
+            }
+            Self::StartedAfter { job, tick, after } => {
+                write!(f, "tick {tick} of job {job} was started after tick {after}")
+            }
+            Self::Untimely { job, tick } => write!(
+                f,
+                "tick {tick} of job {job} was started, and too few nodes' clocks were in its window"
+            ),
+            Self::NeverClaimed { job, watermark } => write!(
+                f,
+                "somebody was told that tick {watermark} of job {job} was claimed, and nobody has"
             ),
             Self::StaleExtension { key, lease, newer } => write!(
                 f,

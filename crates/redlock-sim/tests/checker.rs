@@ -416,3 +416,57 @@ fn what_others_find_is_kept() {
     checker.report(ms(3), Violation::Panics);
     assert_eq!(checker.finish(ms(4)), [(ms(3), Violation::Panics)]);
 }
+
+const COMMITS: fn(u64) -> Event = |tick| Event::Commits { job: 0, tick };
+
+fn started(job: usize, tick: u64) -> Event {
+    let timely = true;
+    Event::Started { job, tick, timely }
+}
+
+fn passed(tick: u64, watermark: u64) -> Event {
+    Event::Passed {
+        job: 0,
+        tick,
+        watermark,
+    }
+}
+
+#[test]
+fn ticks_that_are_started_in_order_are_how_it_should_be() {
+    let history = [
+        (1, COMMITS(10)),
+        (2, started(0, 10)),
+        (3, passed(10, 10)),
+        (3, passed(9, 10)),
+        (4, started(1, 10)),
+        (5, started(0, 30)),
+    ];
+    assert_eq!(names(&history), NOTHING);
+}
+
+#[test]
+fn a_tick_that_is_started_twice_or_after_a_later_one_is_found() {
+    let history = [(1, started(0, 10)), (9, started(0, 10))];
+    assert_eq!(names(&history), ["StartedAgain"]);
+    let history = [(1, started(0, 10)), (9, started(0, 9))];
+    assert_eq!(names(&history), ["StartedAfter"]);
+}
+
+#[test]
+fn a_tick_that_is_started_at_the_wrong_time_is_found() {
+    let untimely = Event::Started {
+        job: 0,
+        tick: 10,
+        timely: false,
+    };
+    assert_eq!(names(&[(1, untimely)]), ["Untimely"]);
+}
+
+#[test]
+fn a_tick_that_is_refused_for_no_reason_is_found() {
+    let history = [(1, passed(10, 10))];
+    assert_eq!(names(&history), ["NeverClaimed"]);
+    let history = [(1, COMMITS(10)), (2, passed(11, 10))];
+    assert_eq!(names(&history), ["NeverClaimed"], "it is an earlier one");
+}

@@ -26,12 +26,24 @@ fn assert_all_at_work(counters: &Counters, but: &[&str]) {
     }
 }
 
+/// What is at work only where ticks are claimed.
+const OF_TICKS: [&str; 7] = [
+    "ticks started",
+    "ticks that had passed",
+    "ticks too early",
+    "ticks too late",
+    "rounds of commit",
+    "claims that were not confirmed",
+    "ticks that a node may have forgotten",
+];
+const OF_CLOCKS: [&str; 2] = ["clocks set", "overlaps owing to clocks set"];
+
 #[test]
 fn nothing_goes_wrong_while_everything_is_at_work() {
     let outcome = campaign(Plan::Default, 0, 300);
     assert_nothing_went_wrong(&outcome);
     let counters = outcome.counters;
-    assert_all_at_work(&counters, &["clocks set", "overlaps owing to clocks set"]);
+    assert_all_at_work(&counters, &[&OF_TICKS[..], &OF_CLOCKS].concat());
     assert!(counters.acquisitions >= 30 * counters.seeds);
     assert!(counters.faults() >= 10 * counters.seeds);
     assert!(counters.write_backs >= counters.seeds / 4);
@@ -48,6 +60,21 @@ fn clocks_that_are_set_break_nothing_but_exclusion() {
     assert_nothing_went_wrong(&outcome);
     assert!(outcome.counters.steps >= outcome.counters.seeds);
     assert!(outcome.counters.disagreed > 0);
+}
+
+#[test]
+fn no_tick_starts_twice_while_everything_is_at_work() {
+    let outcome = campaign(Plan::Ticks, 0, 300);
+    assert_nothing_went_wrong(&outcome);
+    let counters = outcome.counters;
+    // A claim is never handed over, and its token is always committed.
+    let never = ["leases handed over", "write-backs"];
+    assert_all_at_work(&counters, &[&never[..], &OF_CLOCKS].concat());
+    assert!(counters.ticks_started >= 10 * counters.seeds);
+    assert!(counters.ticks_passed >= 10 * counters.seeds);
+    assert!(counters.ticks_forgotten >= counters.seeds);
+    assert!(counters.ticks_unconfirmed >= counters.seeds / 10);
+    assert!(counters.faults() >= 10 * counters.seeds);
 }
 
 #[test]

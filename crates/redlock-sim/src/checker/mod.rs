@@ -1,10 +1,11 @@
 //! The judge of histories.
 
+mod job;
 mod key;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use self::key::Key;
+use self::{job::Job, key::Key};
 use crate::{Event, Moment, Violation};
 
 /// Judges a history: is told what happened, in order, and says what was wrong about it.
@@ -36,6 +37,7 @@ use crate::{Event, Moment, Violation};
 pub struct Checker {
     rules: Rules,
     keys: BTreeMap<usize, Key>,
+    jobs: BTreeMap<usize, Job>,
     leases: BTreeMap<u64, Lease>,
     waiters: BTreeMap<u64, Waiter>,
     stood: BTreeMap<usize, Duration>,
@@ -111,6 +113,7 @@ impl Checker {
         Self {
             rules,
             keys: BTreeMap::new(),
+            jobs: BTreeMap::new(),
             leases: BTreeMap::new(),
             waiters: BTreeMap::new(),
             stood: BTreeMap::new(),
@@ -149,6 +152,24 @@ impl Checker {
                 until,
                 promised,
             } => self.extended(at, lease, until, promised),
+            Event::Commits { job, tick } => self.jobs.entry(job).or_default().commit(tick),
+            Event::Started { job, tick, timely } => {
+                let found = self.jobs.entry(job).or_default().start(job, tick);
+                let untimely = (!timely).then_some(Violation::Untimely { job, tick });
+                for violation in found.into_iter().chain(untimely) {
+                    self.report(at, violation);
+                }
+            }
+            Event::Passed {
+                job,
+                tick,
+                watermark,
+            } => {
+                let found = self.jobs.entry(job).or_default();
+                if let Some(violation) = found.pass(job, tick, watermark) {
+                    self.report(at, violation);
+                }
+            }
             Event::Ended { lease } => self.ended(at, lease, End::Alone),
             Event::Parked { lease } => self.ended(at, lease, End::Parked),
             Event::Released { lease } => self.ended(at, lease, End::Released),

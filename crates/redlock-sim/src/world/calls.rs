@@ -10,6 +10,7 @@ use super::{
     link::{BEAT, Call, State, Tag},
     news::{Heard, News},
     shadow::{Asked, wrong},
+    ticks::as_lock,
 };
 use crate::{Event, Moment, Violation, setup::micros};
 
@@ -191,7 +192,24 @@ impl World {
                     };
                     self.watch_lock(node, client, asked, time, votes);
                 }
-                Request::Job { .. } => {}
+                Request::Job { verb, .. } => {
+                    let asked = as_lock(verb, reply);
+                    let number = tags.get(place).and_then(|tag| tag.owner);
+                    let (Some((verb, name, reply)), Some(owner)) = (asked, number) else {
+                        continue;
+                    };
+                    self.count_claim(&reply);
+                    let key = self.owners.get(owner).key;
+                    touched[key] = true;
+                    let asked = Asked {
+                        verb,
+                        key,
+                        owner,
+                        name,
+                        reply: &reply,
+                    };
+                    self.watch_lock(node, client, asked, time, votes);
+                }
                 Request::Node(verb) => {
                     if self.was_opened(node, *verb, reply) {
                         if tags.get(place).is_some_and(|tag| tag.is_degraded) {

@@ -3,7 +3,8 @@
 use std::{fmt, time::Duration};
 
 use redlock_proto::{
-    Effect, FailureKind, Loss, NodeVerb, NotAVote, Notice, Request, TokenBlock, Verb,
+    Effect, FailureKind, Loss, NodeKey, NodeVerb, NotAVote, Notice, OwnerId, Request, TokenBlock,
+    Verb,
 };
 
 use super::{
@@ -96,12 +97,19 @@ impl World {
             Effect::Lost { lease, loss } => self.on_lost_lease(client, lease, loss),
             Effect::ExtensionOver { ask, .. }
             | Effect::ReleaseOver { ask, .. }
-            | Effect::Blessed { ask, .. } => {
+            | Effect::Blessed { ask, .. }
+            | Effect::JobRead { ask, .. } => {
                 let waiter = waiter_of(client, ask);
                 self.observe(&Event::Answered { waiter });
             }
             Effect::Notice(notice) => self.on_notice(client, &notice),
-            Effect::Claimed { .. } | Effect::NotClaimed { .. } | Effect::JobRead { .. } => {}
+            Effect::Claimed {
+                id,
+                deadline,
+                tokens,
+                ..
+            } => self.on_claimed(client, id, deadline, tokens),
+            Effect::NotClaimed { id, why, .. } => self.on_not_claimed(client, id, &why),
         }
     }
 
@@ -119,20 +127,7 @@ impl World {
             number = self.owners.number(owner);
             match verb {
                 Verb::Acquire { ttl, .. } if number.is_none() => {
-                    let names = &self.setup.keys;
-                    let Some(key) = names.iter().position(|name| name == key) else {
-                        return;
-                    };
-                    self.counters.attempts += 1;
-                    self.give_up(client, key);
-                    let process = &mut self.processes[client];
-                    let by = (client, process.life);
-                    let added = self.owners.add(*owner, key, by, micros(*ttl), self.now);
-                    process.users[key].owner = Some(added);
-                    if let State::Waiting { waiter, .. } = process.users[key].state {
-                        self.observe(&Event::Tries { waiter });
-                    }
-                    number = Some(added);
+                    number = self.tries(client, key, *owner, *ttl);
                 }
                 Verb::Acquire { .. }
                 | Verb::Extend {
@@ -159,6 +154,10 @@ impl World {
                     }
                 }
             }
+        }
+        if let Request::Job { verb, .. } = &request {
+            self.processes[client].has_asked = true;
+            number = self.on_send_job(client, round, verb);
         }
         // Whoever degrades a node says so first.
         let opens = matches!(request, Request::Node(NodeVerb::Open { .. }));
@@ -194,7 +193,29 @@ impl World {
         }
     }
 
-    fn on_acquired(
+    /// An attempt begins, under an owner that was never used before.
+    pub(super) fn tries(
+        &mut self,
+        client: usize,
+        key: &NodeKey,
+        owner: OwnerId,
+        ttl: Duration,
+    ) -> Option<u32> {
+        let names = &self.setup.keys;
+        let key = names.iter().position(|name| name == key)?;
+        self.counters.attempts += 1;
+        self.give_up(client, key);
+        let process = &mut self.processes[client];
+        let by = (client, process.life);
+        let added = self.owners.add(owner, key, by, micros(ttl), self.now);
+        process.users[key].owner = Some(added);
+        if let State::Waiting { waiter, .. } = process.users[key].state {
+            self.observe(&Event::Tries { waiter });
+        }
+        Some(added)
+    }
+
+    pub(super) fn on_acquired(
         &mut self,
         client: usize,
         id: u64,
@@ -252,7 +273,7 @@ impl World {
         self.use_lease(client, key);
     }
 
-    fn on_not_acquired(&mut self, client: usize, id: u64) {
+    pub(super) fn on_not_acquired(&mut self, client: usize, id: u64) {
         let users = &self.processes[client].users;
         let waits_for =
             |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);

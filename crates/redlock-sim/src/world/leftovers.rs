@@ -1,6 +1,6 @@
 //! Keys that were given up: whether the nodes that have them were told, and whether they are gone then.
 
-use redlock_proto::{Request, Verb};
+use redlock_proto::{JobVerb, Request, Verb};
 
 use super::{World, link::Tag, owners::Owner, repair::SOON};
 use crate::{Event, Moment, Plan, Violation};
@@ -95,6 +95,9 @@ const fn takes(request: &Request) -> bool {
         request,
         Request::Lock {
             verb: Verb::Acquire { .. } | Verb::Heal { .. },
+            ..
+        } | Request::Job {
+            verb: JobVerb::Claim { .. },
             ..
         }
     )

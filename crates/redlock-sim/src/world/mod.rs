@@ -8,7 +8,7 @@
 //! | `agenda` | what will happen, in order of time |
 //! | `link`, `wire`, `news` | connections: order, delays, holes, cuts, what is made again, and what clients are told |
 //! | `server`, `calls` | nodes, and what they do with calls |
-//! | `process`, `effects`, `users` | clients, what they want done, and who uses them |
+//! | `process`, `effects`, `users`, `ticks` | clients, what they want done, and who uses them |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
 //! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
 
@@ -24,6 +24,7 @@ mod process;
 mod repair;
 mod server;
 mod shadow;
+mod ticks;
 mod users;
 mod wire;
 
@@ -133,10 +134,11 @@ impl World {
             Server::new(node, setup.keys.len(), clock, setup.birth)
         });
         let servers = servers.collect();
-        let processes = (0..setup.clients).map(|_| {
+        let processes = (0..setup.clients).map(|client| {
             let rate = draw_rate(&mut random, setup.rate);
             let origin = random.below(1_000 * SECOND).cast_signed();
-            let skew = (EPOCH + random.below(setup.skew + 1)).cast_signed();
+            let skew = EPOCH + random.below(setup.skew + 1) + setup.ahead(client);
+            let skew = skew.cast_signed();
             let client = Client::new(config(&setup), random.fork());
             let clock = Clock::new(rate, origin);
             Process::new(client, setup.keys.len(), clock, Clock::new(0, skew))
@@ -198,7 +200,7 @@ impl World {
                 setup.birth,
                 setup.trust,
                 setup.net,
-            )
+            ) + &setup.jobs.map_or(String::new(), |jobs| format!(", {jobs:?}"))
         });
     }
 

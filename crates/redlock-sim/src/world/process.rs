@@ -60,6 +60,8 @@ pub(super) struct User {
     pub(super) is_limited: bool,
     /// The owner of its latest attempt.
     pub(super) owner: Option<u32>,
+    /// The tick that it claims or has claimed, in milliseconds, if it is a job's.
+    pub(super) tick: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +101,7 @@ impl Process {
             rest: 0,
             is_limited: false,
             owner: None,
+            tick: 0,
         };
         Self {
             client,

@@ -105,20 +105,22 @@ impl World {
         let now = process.now(self.now);
         let wait_until = now.clock + Duration::from_micros(wait);
         let until = process.when(wait_until);
-        process.client.acquire(
-            id,
-            Acquire {
-                key: self.setup.keys[key].clone(),
-                timing,
-                renew,
-                max_hold: max_hold.map(Duration::from_micros),
-                tokens,
-                wait_until,
-            },
-            now,
-        );
+        let acquire = Acquire {
+            key: self.setup.keys[key].clone(),
+            timing,
+            renew,
+            max_hold: max_hold.map(Duration::from_micros),
+            tokens,
+            wait_until,
+        };
+        if self.setup.jobs.is_some() {
+            self.claim(client, key, id, acquire);
+        } else {
+            process.client.acquire(id, acquire, now);
+        }
         // The last attempt begins when the wait ends, and its token may have to be written back.
-        let due = until + self.answer_due(2) - self.now;
+        let rounds = if self.setup.jobs.is_some() { 4 } else { 2 };
+        let due = until + self.answer_due(rounds) - self.now;
         self.observe(&Event::Waits {
             waiter,
             client,

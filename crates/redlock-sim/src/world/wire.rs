@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{NodeVerb, Reply, Request, RequestError, Verb};
+use redlock_proto::{JobVerb, NodeVerb, Reply, Request, RequestError, Verb};
 
 use super::{
     World,
@@ -227,6 +227,9 @@ impl World {
                     op.request,
                     Request::Lock {
                         verb: Verb::Acquire { .. },
+                        ..
+                    } | Request::Job {
+                        verb: JobVerb::Claim { .. },
                         ..
                     }
                 ) {
