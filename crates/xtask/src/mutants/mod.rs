@@ -4,6 +4,7 @@
 //! It is put into a copy of the sources, and what it says should catch it must fail, after it was seen to pass
 //! without it.
 
+mod claims;
 mod edit;
 mod examples;
 mod hand_over;
@@ -18,6 +19,7 @@ mod tree;
 use std::collections::BTreeSet;
 
 use self::{
+    claims::CLAIMS,
     examples::EXAMPLES,
     hand_over::HAND_OVER,
     model::{MODEL, Mutation},
@@ -31,8 +33,9 @@ use self::{
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 5] = [
+const GROUPS: [(&str, &[Mutant]); 6] = [
     ("protocol", PROTOCOL),
+    ("claims", CLAIMS),
     ("hand-over", HAND_OVER),
     ("script", SCRIPT),
     ("servers", SERVERS),

@@ -66,8 +66,8 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     alike(
         "first-of-the-tokens-stored",
-        "        counter = string.format('%016.0f', token + reserved)\n",
-        "        counter = token\n",
+        "    counter = string.format('%016.0f', token + reserved)\n",
+        "    counter = token\n",
     ),
     alike(
         "counter-by-tostring",
@@ -218,7 +218,7 @@ pub(super) const SCRIPT: &[Mutant] = &[
 ];
 
 /// A mistake that makes the script answer, now or later, what the model does not.
-const fn alike(name: &'static str, from: &'static str, to: &'static str) -> Mutant {
+pub(super) const fn alike(name: &'static str, from: &'static str, to: &'static str) -> Mutant {
     script(name, from, to, "--test differential", "alike")
 }
 

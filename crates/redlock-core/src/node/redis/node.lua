@@ -182,11 +182,6 @@ while ARGV[op] do
       command = 'PTTL'
     else
       command, token, counter = 'SET', ARGV[op + 3], ARGV[op + 4]
-      if #counter <= 16 and token <= second then
-        local reserved = counter - token
-        token = string.format('%016.0f', second + 1)
-        counter = string.format('%016.0f', token + reserved)
-      end
     end
     op, next_key = op + 5, next_key + 2
   elseif verb == 'release' or verb == 'bury' then
@@ -231,14 +226,14 @@ while ARGV[op] do
     local runs_at, horizon_at = next_key + 2, next_key + 3
     if key_place then runs_at, horizon_at = key_place[runs_at], key_place[horizon_at] end
     local runs, horizon, now = owners[runs_at], owners[horizon_at], math.floor(micros / 1000)
-    local last, watermark = nil, nil
+    local buried, last, watermark = owners[tomb], nil, nil
     if runs then last, watermark = newest(runs) end
     if refused then
       reply = refused
-    elseif owners[tomb] then
-      reply = -3
     elseif uncounted then
       reply = uncounted
+    elseif buried then
+      reply = -3
     elseif runs and not last then
       reply = ILLEGIBLE
     elseif last and watermark >= tick then
@@ -254,9 +249,7 @@ while ARGV[op] do
     elseif found then
       command = 'PTTL'
     else
-      command, token, note = 'SET', ARGV[op + 3], last
-      if #token <= 16 and token <= second then token = string.format('%016.0f', second + 1) end
-      counter = token
+      command, token, counter, note = 'SET', ARGV[op + 3], ARGV[op + 3], last
     end
     op, next_key = op + 7, next_key + 4
   elseif verb == 'commit' then
@@ -320,7 +313,7 @@ while ARGV[op] do
       reply = refused
     elseif string.format('%.0f', since) ~= ARGV[op + 2] then
       reply = -2
-    elseif state == 2 or (state == 0 and blesses) then
+    elseif state == 2 or (state == 0 and ARGV[op + 3] == '1') then
       counter_at, counter = 1, ARGV[op + 1]
       local horizon = string.format('%016.0f', math.floor(since / 1000))
       if found and not string.find(found, DIGITS) then
@@ -357,6 +350,13 @@ while ARGV[op] do
       end
     end
     op = op + 1
+  end
+
+  -- What was proposed may be too small.
+  if token and #counter <= 16 and token <= second then
+    local reserved = counter - token
+    token = string.format('%016.0f', second + 1)
+    counter = string.format('%016.0f', token + reserved)
   end
 
   if counter and not reply then

@@ -1,0 +1,277 @@
+//! Mistakes about the ticks of jobs: what nodes judge and remember, and what a client makes of it.
+
+use super::{
+    mutant::{Catch, Mutant},
+    script::alike,
+};
+
+const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
+const JOBS: &str = "crates/redlock-proto/src/store/jobs.rs";
+
+pub(super) const CLAIMS: &[Mutant] = &[
+    ticks(
+        "watermark-not-committed",
+        CLAIM,
+        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.ask_to_remember(id, now);",
+        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.acquisitions.remove(&id);\n        self.hand_out(id);",
+    ),
+    ticks(
+        "watermark-not-kept",
+        JOBS,
+        "                    self.advance(job, entry);\n",
+        "",
+    ),
+    ticks(
+        "claim-judged-by-the-clients-clock",
+        CLAIM,
+        "                window: *window,\n",
+        "                window: { let _ = window; Window::new(Window::LONGEST, Window::LONGEST) },\n",
+    ),
+    ticks(
+        "claim-of-a-tick-that-has-passed",
+        JOBS,
+        "            && last.tick >= tick\n",
+        "            && last.tick > tick\n",
+    ),
+    ticks(
+        "claim-behind-the-watermark",
+        JOBS,
+        "            && last.tick >= tick\n",
+        "            && last.tick == tick\n",
+    ),
+    ticks(
+        "claim-too-early",
+        JOBS,
+        "if let Some(by) = window.too_early(tick, now) {",
+        "if let Some(by) = window.too_early(tick, now).filter(|by| by.is_zero()) {",
+    ),
+    ticks(
+        "claim-too-late",
+        JOBS,
+        "if let Some(by) = window.too_late(tick, now) {",
+        "if let Some(by) = window.too_late(tick, now).filter(|by| by.is_zero()) {",
+    ),
+    ticks(
+        "no-horizon",
+        "crates/redlock-proto/src/store.rs",
+        "                if !bless {\n",
+        "                if !bless && self.vouched {\n",
+    ),
+    ticks(
+        "horizon-without-early",
+        "crates/redlock-proto/src/tick.rs",
+        "tick.0 <= horizon.saturating_add(self.early)",
+        "tick.0 <= horizon",
+    ),
+    ticks(
+        "unconfirmed-claim-started",
+        CLAIM,
+        "        if verdict == ExtensionVerdict::Failed && is_usable && commits < COMMITS {\n",
+        "        if is_usable && commits == COMMITS {\n            return self.hand_out(id);\n        }\n        if verdict == ExtensionVerdict::Failed && is_usable && commits < COMMITS {\n",
+    ),
+    ticks(
+        "buried-owner-claims",
+        JOBS,
+        "                self.is_there(&space.tomb(*owner), now)\n            }\n            JobVerb::Commit",
+        "                self.is_there(&space.tomb(*owner), now) && self.jobs.is_empty()\n            }\n            JobVerb::Commit",
+    ),
+    unit(
+        "commit-without-the-lock",
+        JOBS,
+        "if self.is_owner(lock, *owner) {",
+        "if self.is_owner(lock, *owner) || !self.keys.is_empty() {",
+        "--lib",
+        "only_the_owner",
+    ),
+    unit(
+        "watermark-goes-back",
+        JOBS,
+        "last.tick >= entry.tick && !last.is_same_run(entry)",
+        "last.tick > Tick::MAX && !last.is_same_run(entry)",
+        "--lib",
+        "never_goes_back",
+    ),
+    unit(
+        "passed-is-not-final",
+        CLAIM,
+        "        claiming.passed().is_some()\n",
+        "        claiming.passed().is_some() && claiming.commits > 0\n",
+        "--test claim",
+        "ends_the_claim_at_once",
+    ),
+    unit(
+        "wrong-clock-judges",
+        CLAIM,
+        "let votes = self.electorate.vote(node, now.clock).is_ok();\n        let acquisition = self.acquisitions.get_mut(&id);",
+        "let votes = node < self.config.quorum.nodes() && now.wall > 0;\n        let acquisition = self.acquisitions.get_mut(&id);",
+        "--test claim",
+        "has_no_say",
+    ),
+    unit(
+        "commit-asked-for-once",
+        CLAIM,
+        "const COMMITS: u32 = 3;",
+        "const COMMITS: u32 = 1;",
+        "--test claim",
+        "asked_for_again",
+    ),
+    unit(
+        "unstarted-not-recorded",
+        CLAIM,
+        "        self.was_not_started(id, now);\n        self.release(id, None, now);\n        let why",
+        "        self.release(id, None, now);\n        let why",
+        "--test claim",
+        "that_is_recorded",
+    ),
+    unit(
+        "window-that-opens-not-waited-for",
+        CLAIM,
+        "&& now.clock + by < acquisition.request.wait_until",
+        "&& now.clock + by < now.clock",
+        "--test claim",
+        "opens_during_the_wait",
+    ),
+    unit(
+        "status-by-one-node",
+        "crates/redlock-proto/src/client/status.rs",
+        "if self.votes < majority {",
+        "if self.votes < majority.min(1) {",
+        "--test claim",
+        "too_few_nodes",
+    ),
+    alike(
+        "script-claim-of-a-passed-tick",
+        "watermark >= tick then",
+        "watermark > tick then",
+    ),
+    alike(
+        "script-claim-too-early",
+        "elseif tick - early > now then",
+        "elseif tick - early > now + 1 then",
+    ),
+    alike(
+        "script-claim-too-late",
+        "elseif tick + late < now then",
+        "elseif tick + late < now - 1 then",
+    ),
+    alike(
+        "script-claim-by-seconds",
+        "now = owners[runs_at], owners[horizon_at], math.floor(micros / 1000)",
+        "now = owners[runs_at], owners[horizon_at], math.floor(micros / 1000000) * 1000",
+    ),
+    alike(
+        "script-claim-of-what-may-be-forgotten",
+        "tick - early <= tonumber(horizon) then",
+        "tick - early < tonumber(horizon) then",
+    ),
+    alike(
+        "script-horizon-without-early",
+        "tick - early <= tonumber(horizon) then",
+        "tick <= horizon then",
+    ),
+    alike(
+        "script-claim-of-a-buried-owner",
+        "    elseif buried then\n      reply = -3\n    elseif runs and not last then\n",
+        "    elseif runs and not last then\n",
+    ),
+    alike(
+        "script-commit-without-compare",
+        "    elseif found == owner then\n      local tick, runs",
+        "    elseif found then\n      local tick, runs",
+    ),
+    alike(
+        "script-watermark-not-committed",
+        "        note = run .. ARGV[op + 5]",
+        "        local _ = run .. ARGV[op + 5]",
+    ),
+    alike(
+        "script-watermark-goes-back",
+        "elseif not last or watermark < tick then",
+        "elseif not last or watermark ~= tick then",
+    ),
+    alike(
+        "script-commit-of-anothers-tick",
+        "elseif string.sub(last, 1, #run) ~= run then",
+        "elseif watermark > tick then",
+    ),
+    alike(
+        "script-runs-unbounded",
+        "local MOST_RUNS = 10\n",
+        "local MOST_RUNS = 11\n",
+    ),
+    alike(
+        "script-runs-forgotten-in-their-call",
+        "    else\n      owners[note_at] = note\n",
+        "    else\n",
+    ),
+    alike(
+        "script-record-adds",
+        "    else\n      reply = -2\n    end\n    op, next_key = op + 4, next_key + 1\n  elseif verb == 'read' then",
+        "    else\n      note = run .. ARGV[op + 3]\n    end\n    op, next_key = op + 4, next_key + 1\n  elseif verb == 'read' then",
+    ),
+    alike(
+        "script-record-of-the-newest-only",
+        "local at = found and string.find('\\n' .. found, '\\n' .. run, 1, true)",
+        "local at = found and string.sub(found, 1, #run) == run and 1",
+    ),
+    alike(
+        "script-no-horizon",
+        "      elseif not blesses and not (found and found >= horizon) then\n",
+        "      elseif blesses and not (found and found >= horizon) then\n",
+    ),
+];
+
+/// A mistake that the simulation of jobs notices.
+const fn ticks(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Simulation {
+            seeds: 20_000,
+            plan: "ticks",
+        },
+    }
+}
+
+/// A mistake that a test of the protocol notices.
+const fn unit(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    target: &'static str,
+    filter: &'static str,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Test {
+            package: "redlock-proto",
+            target,
+            filter,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{mutants::edit::replaced, step::root};
+
+    #[test]
+    fn every_mutant_fits_its_file() {
+        for mutant in CLAIMS {
+            let source = std::fs::read_to_string(root().join(mutant.file)).unwrap();
+            replaced(&source, mutant.from, mutant.to, mutant.name).unwrap();
+        }
+    }
+}
