@@ -18,6 +18,7 @@ pub struct SingletonSchedulerBuilder {
     redlock: Redlock,
     scheduler: JobScheduler,
     namespace: String,
+    replica: String,
     hook: Option<OutcomeHook>,
 }
 
@@ -27,6 +28,7 @@ impl SingletonSchedulerBuilder {
             redlock,
             scheduler,
             namespace: String::new(),
+            replica: format!("pid-{}", std::process::id()),
             hook: None,
         }
     }
@@ -38,6 +40,16 @@ impl SingletonSchedulerBuilder {
     /// Two services with a job `cleanup` in one namespace would take each other's ticks.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
+        self
+    }
+
+    /// What this replica is called in what the nodes remember of its runs: 1 to 64 bytes, without spaces and control
+    /// characters.
+    ///
+    /// It is for people; the host's or the pod's name is a good one.
+    /// Default: `pid-` and the number of the process.
+    pub fn replica(mut self, replica: impl Into<String>) -> Self {
+        self.replica = replica.into();
         self
     }
 
@@ -56,12 +68,13 @@ impl SingletonSchedulerBuilder {
     /// # Errors
     ///
     /// [`Misuse`](crate::SetupErrorKind::Misuse): the namespace is missing or not valid, or the
-    /// client's `max_ttl` is too short.
+    /// replica's name is not.
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
         let observer = Observer::new(self.hook);
         let replica = Replica::new(
             self.redlock,
             &self.namespace,
+            &self.replica,
             observer,
             Arc::new(SystemClock),
         )?;

@@ -1,74 +1,38 @@
 //! The claim of a tick: what lets one replica start it, and no other.
 //!
-//! The rest of the crate knows [`Claims::claim`] and [`Claim::start`] only.
-//!
-//! # How
+//! The rest of the crate knows [`Claims::claim`] and the [`Claim`] that it returns only.
 //!
 //! A lock on the job's name alone does not do: a job of five milliseconds has released it before a
 //! replica whose clock is a second behind comes to the tick, takes the lock and runs the job again.
-//! So there are two leases.
-//!
-//! 1. The *job lease*, on the job's name, renewed for as long as the run lasts.
-//!    It keeps runs of a job from overlapping, and it is what the run loses when it is dropped.
-//! 2. Under it, the *tick mark*, on the tick's own identity.
-//!    It is never released once the run is started but left on the nodes for the whole retention, the
-//!    longest time to live that the client allows.
-//!
-//! The mark is taken under the job lease, so that two replicas do not split the nodes' votes for it,
-//! and a replica that finds the job busy does not burn the tick.
-//!
-//! # Why no tick starts twice
-//!
-//! Let a tick be due at `T`, let `R` be the retention and `D` the `start_within` of the job, and let
-//! `s` say by how much a replica's clock is ahead.
-//! Of two replicas that started the tick, look at a node which granted both marks; there is one,
-//! because two majorities meet.
-//! The first mark was sent when its replica's clock showed `T` or later, at the true time `T - s1` at
-//! the earliest, and the node kept it for `R` from when it arrived.
-//! The second replica looked at its clock *after* its mark was granted, and saw `T + D` at most, so
-//! the node granted it at the true time `T + D - s2` at the latest.
-//! The node grants the second mark only after the first has expired:
-//! `T + D - s2 >= T - s1 + R`, or `s1 - s2 >= R - D`.
-//! So while the clocks of any two replicas differ by less than the retention less `start_within`,
-//! nodes keep their data for the retention and their clocks run at the right rate, it cannot be.
+//! So the nodes remember the newest tick that was claimed, and judge by their own clocks whether it is
+//! time for another; [`Redlock::claim`] says what that promises.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redlock_core::{
-    AcquireError, AcquireErrorKind, AcquireOptions, LockGuard, Redlock, Renewal, Wait,
+    AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, Redlock, RunRecord, Tick,
+    Wait, Word,
 };
 
-use crate::{
-    Outcome,
-    clock::{Clock, lag},
-    identity::JobId,
-};
+use crate::{Outcome, identity::JobId};
 
 /// Claims ticks for the jobs of one replica.
 pub(crate) struct Claims {
     redlock: Redlock,
-    clock: Arc<dyn Clock>,
+    /// What this replica is called on the nodes.
+    replica: Word,
 }
 
 /// What a job allows its claims.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// A tick older than this is not started.
+    /// A tick older than this, by the nodes' clocks, is not started.
     pub(crate) start_within: Duration,
-    /// The time to live of the job lease.
+    /// The time to live of the job's lease.
     pub(crate) ttl: Duration,
-}
-
-/// The right to start a tick.
-///
-/// Dropping it gives the tick back, for a replica that comes to it later.
-#[must_use = "dropping the claim gives the tick back"]
-pub(crate) struct Claim {
-    // Dropped in this order: whoever gets the job lease next must not find a mark that is being
-    // given back.
-    mark: LockGuard,
-    lease: LockGuard,
+    /// Stands for the job's configuration.
+    pub(crate) fingerprint: u64,
 }
 
 /// Why a tick is not started here.
@@ -79,12 +43,12 @@ pub(crate) struct Refusal {
 }
 
 impl Claims {
-    pub(crate) fn new(redlock: Redlock, clock: Arc<dyn Clock>) -> Self {
-        Self { redlock, clock }
+    pub(crate) fn new(redlock: Redlock, replica: Word) -> Self {
+        Self { redlock, replica }
     }
 
-    /// For how long a tick stays marked as started.
-    pub(crate) fn retention(&self) -> Duration {
+    /// The longest time to live that a job's lease may have.
+    pub(crate) fn max_ttl(&self) -> Duration {
         self.redlock.max_ttl()
     }
 
@@ -92,50 +56,51 @@ impl Claims {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back what was or will be granted.
+    /// Dropping the future gives back what was or will be granted; it may be that nobody can claim the
+    /// tick any more.
     pub(crate) async fn claim(
         &self,
         id: &JobId,
         tick: DateTime<Utc>,
         terms: Terms,
     ) -> Result<Claim, Refusal> {
-        let left = self.in_time(tick, terms)?;
-        let lease = AcquireOptions::new()
+        let millis = u64::try_from(tick.timestamp_millis()).ok();
+        let Some(due) = millis.and_then(Tick::from_millis) else {
+            return Err(Refusal::too_late("it is before 1970 or after 9999"));
+        };
+        let options = ClaimOptions::new(self.replica.as_str())
+            .early(EARLY)
+            .start_within(terms.start_within)
             .ttl(terms.ttl)
-            .wait(Wait::UpTo(left.min(LEASE_WAIT)));
-        let lease = self
-            .redlock
-            .acquire_with(id.lease_key(), lease)
-            .await
-            .map_err(|error| Refusal::by(&error, Outcome::Busy))?;
-        self.in_time(tick, terms)?;
-        let mark = AcquireOptions::new()
-            .ttl(self.retention())
-            .wait(Wait::Never)
-            .renewal(Renewal::Manual);
-        let mark = self
-            .redlock
-            .acquire_with(id.tick_key(tick), mark)
-            .await
-            .map_err(|error| Refusal::by(&error, Outcome::NotWinner))?;
-        // Once more: the argument above rests on the clock as it was after the mark was granted.
-        self.in_time(tick, terms)?;
-        Ok(Claim { mark, lease })
-    }
-
-    /// How much longer `tick` may be started, by this replica's clock.
-    fn in_time(&self, tick: DateTime<Utc>, terms: Terms) -> Result<Duration, Refusal> {
-        let (late, limit) = (lag(tick, self.clock.now()), terms.start_within);
-        let too_late = || Refusal::too_late(format!("{late:?} late; start_within is {limit:?}"));
-        limit.checked_sub(late).ok_or_else(too_late)
-    }
-}
-
-impl Claim {
-    /// Makes the tick one that was started, and gives out the run's lease.
-    pub(crate) fn start(self) -> LockGuard {
-        self.mark.leave();
-        self.lease
+            .wait(Wait::UpTo(WAIT))
+            .fingerprint(terms.fingerprint);
+        let claimed = self.redlock.claim(id.lease_key(), due, options).await;
+        match claimed.map_err(|error| Refusal::by(&error))? {
+            ClaimOutcome::Won(claim) => {
+                compare(id, claim.last(), terms);
+                Ok(*claim)
+            }
+            ClaimOutcome::AlreadyClaimed { run, .. } => {
+                compare(id, run.as_ref(), terms);
+                let detail = run.map(|run| format!("claimed by {}", run.replica));
+                let outcome = Outcome::NotWinner;
+                Err(Refusal { outcome, detail })
+            }
+            ClaimOutcome::TooEarly { by } => Err(Refusal {
+                outcome: Outcome::TooEarly,
+                detail: Some(format!("by the nodes' clocks it may start in {by:?}")),
+            }),
+            ClaimOutcome::TooLate { by } => Err(Refusal::too_late(format!(
+                "by the nodes' clocks {by:?} more than start_within, which is {:?}",
+                terms.start_within
+            ))),
+            other => Err(Refusal {
+                outcome: Outcome::NoQuorum,
+                detail: Some(format!(
+                    "too few nodes have confirmed that they remember it: {other:?}"
+                )),
+            }),
+        }
     }
 }
 
@@ -154,12 +119,12 @@ impl Refusal {
         }
     }
 
-    /// What an acquire's error means for the tick, where another's lease means `contended`.
-    fn by(error: &AcquireError, contended: Outcome) -> Self {
+    /// What a claim's error means for the tick.
+    fn by(error: &AcquireError) -> Self {
         let outcome = match error.kind() {
             AcquireErrorKind::Contended => {
                 return Self {
-                    outcome: contended,
+                    outcome: Outcome::Busy,
                     detail: None,
                 };
             }
@@ -175,8 +140,24 @@ impl Refusal {
     }
 }
 
-/// How long a claim waits for the job lease.
+/// Replicas that do not agree on what the job is are not refused, but somebody should know.
+fn compare(id: &JobId, run: Option<&RunRecord>, terms: Terms) {
+    if let Some(run) = run.filter(|run| run.fingerprint != terms.fingerprint) {
+        tracing::warn!(
+            job = &**id.name(),
+            replica = %run.replica,
+            "another replica has another configuration of the job"
+        );
+    }
+}
+
+/// By how much a tick may be claimed before its time, by the nodes' clocks.
+///
+/// A replica's clock may be ahead of theirs by so much; the same on all replicas of all versions.
+const EARLY: Duration = Duration::from_secs(5);
+
+/// How long a claim waits for the job's lease.
 ///
 /// Long enough to settle among replicas that ask at once, and short enough that a tick does not queue
 /// up behind a run that overruns.
-const LEASE_WAIT: Duration = Duration::from_secs(1);
+const WAIT: Duration = Duration::from_secs(1);

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 /// What a replica takes for the time of day.
 ///
-/// Ticks are instants of the calendar, so here, and nowhere else in the project, the wall clock
-/// decides something; what follows from a wrong one is said at [`claim`](crate::claim).
+/// Ticks are instants of the calendar, so it says when this replica comes to one; whether it is time is for the nodes
+/// to say.
 pub(crate) trait Clock: Send + Sync {
     fn now(&self) -> DateTime<Utc>;
 }

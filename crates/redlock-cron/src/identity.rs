@@ -2,7 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use chrono::{DateTime, Utc};
 use redlock_core::ResourceKey;
 
 use crate::SetupError;
@@ -50,21 +49,13 @@ impl JobId {
         &self.name
     }
 
-    /// The key that one run of the job holds.
+    /// The job's name on the nodes, and the key that one run of it holds.
     pub(crate) fn lease_key(&self) -> ResourceKey {
         ResourceKey::new(JOB, self).expect(BOUNDED)
     }
-
-    /// The key that says that the tick was started.
-    ///
-    /// The tick is the scheduled instant, never the time of a wake-up, so that replicas which wake up
-    /// at different times mean the same key.
-    pub(crate) fn tick_key(&self, tick: DateTime<Utc>) -> ResourceKey {
-        ResourceKey::new(TICK, format_args!("{self}@{}", tick.timestamp())).expect(BOUNDED)
-    }
 }
 
-/// Injective: the first slash ends the namespace, and in a tick's key the last `@` ends the name.
+/// Injective: the first slash ends the namespace.
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace.0, self.name)
@@ -82,14 +73,12 @@ fn check(field: &'static str, name: &str, longest: usize) -> Result<(), SetupErr
     Err(SetupError::misuse(field, format!("{wrong}; {right}")))
 }
 
-/// The classes of keys that belong to jobs; no request should be able to name one.
+/// The class of keys that belong to jobs; no request should be able to name one.
 const JOB: &str = "redlock-cron-job";
-const TICK: &str = "redlock-cron-tick";
 
 const LONGEST_NAMESPACE: usize = 64;
 const LONGEST_NAME: usize = 128;
-const BOUNDED: &str =
-    "namespace, name and a timestamp fit into a key and have no control characters";
+const BOUNDED: &str = "namespace and name fit into a key and have no control characters";
 
 #[cfg(test)]
 mod tests {
@@ -101,18 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn two_ticks_or_jobs_are_never_one_key() {
+    fn two_jobs_are_never_one_key() {
         let names = ["a", "a/b", "b", "a@1", "a@1@2", "b/a", "@", "/", ":"];
         let namespaces = ["a", "b", "a@1", ":", "a:b"];
-        let ticks = [1, 2, 12, -1].map(|second| DateTime::from_timestamp(second, 0).unwrap());
         let mut keys = HashSet::new();
         for namespace in namespaces {
             for name in names {
                 let id = id(namespace, name);
                 assert!(keys.insert(id.lease_key()), "{id}");
-                for tick in ticks {
-                    assert!(keys.insert(id.tick_key(tick)), "{id} {tick}");
-                }
             }
         }
     }
@@ -121,11 +106,6 @@ mod tests {
     fn the_longest_names_make_keys() {
         let id = id(&"n".repeat(64), &"j".repeat(128));
         assert!(id.lease_key().as_str().starts_with("redlock-cron-job:nnn"));
-        assert!(
-            id.tick_key(DateTime::<Utc>::MIN_UTC)
-                .as_str()
-                .contains("@-")
-        );
     }
 
     #[test]

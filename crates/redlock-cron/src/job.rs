@@ -74,12 +74,9 @@ impl SingletonJob {
         }
     }
 
-    /// How long after a tick it may still be started: at least one second, and shorter than the
-    /// client's [`max_ttl`](redlock_core::Redlock::max_ttl).
+    /// How long after a tick it may still be started, by the nodes' clocks: from one second to a day; 10 s by default.
     ///
-    /// Default: a third of `max_ttl`, which makes 10 s.
-    /// No tick starts twice as long as the replicas' clocks differ by less than `max_ttl` less this.
-    /// It must be the same on all replicas.
+    /// It should be the same on all replicas.
     pub fn start_within(mut self, limit: Duration) -> Self {
         self.start_within = Some(limit);
         self

@@ -6,6 +6,7 @@ mod claim;
 mod clock;
 mod due;
 mod error;
+mod fingerprint;
 mod identity;
 mod job;
 mod observer;

@@ -48,7 +48,11 @@ fn log(report: &TickReport) {
         Outcome::Ok => event!(info),
         // What losing replicas and shutdowns are expected to say.
         Outcome::NotWinner | Outcome::Busy | Outcome::Draining => event!(debug),
-        Outcome::TooLate | Outcome::NoQuorum | Outcome::Refused | Outcome::Aborted => event!(warn),
+        Outcome::TooEarly
+        | Outcome::TooLate
+        | Outcome::NoQuorum
+        | Outcome::Refused
+        | Outcome::Aborted => event!(warn),
         Outcome::Failed | Outcome::Panicked | Outcome::Lost => event!(error),
     }
 }

@@ -31,15 +31,18 @@ pub enum Outcome {
     /// It was started here, and dropped unfinished because the grace of a shutdown was over or the
     /// scheduler was dropped.
     Aborted,
-    /// It was started before, by this replica or another.
+    /// It was claimed before, by this replica or another, or a later one was.
     NotWinner,
-    /// A run of the job was in progress: of this tick on another replica, or of an earlier one.
+    /// A run of an earlier tick was in progress.
     ///
     /// If no replica reports a run of the tick, runs overlapped and the tick was skipped.
     Busy,
-    /// It was older than `start_within` when this replica came to it, or a newer one was due as well.
+    /// The clocks of the nodes were not that far: this replica's clock is ahead by more than five seconds, and it
+    /// should have a time service.
+    TooEarly,
+    /// It was older than `start_within` by the nodes' clocks, or a newer one was due as well.
     TooLate,
-    /// Too few nodes gave a usable answer in time: nothing ran, and the operator must look at the
+    /// Too few nodes gave a usable answer in time: nothing ran here, and the operator must look at the
     /// nodes.
     NoQuorum,
     /// The lock client refused before it asked any node, because it is closed or overloaded.
@@ -100,6 +103,7 @@ impl Outcome {
             Self::Aborted => "aborted",
             Self::NotWinner => "not_winner",
             Self::Busy => "busy",
+            Self::TooEarly => "too_early",
             Self::TooLate => "too_late",
             Self::NoQuorum => "no_quorum",
             Self::Refused => "refused",

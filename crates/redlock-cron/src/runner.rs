@@ -7,7 +7,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
-use redlock_core::LockGuard;
+use redlock_core::{Claim, Word};
 use tokio::{select, time::Instant};
 use tracing::{Instrument, info_span};
 
@@ -85,33 +85,34 @@ impl JobRunner {
             drop(claim);
             return self.refused(tick, Refusal::draining());
         };
-        let lease = claim.start();
         let late = lag(tick, self.replica.clock.now());
         let started = Instant::now();
-        let Ended { outcome, detail } = self.run(&lease, tick, late).await;
+        let Ended { outcome, detail } = self.run(&claim, tick, late).await;
         match outcome {
             Outcome::Aborted => in_flight.dropped(),
             _ => drop(in_flight),
         }
-        self.report(tick, outcome, late, Some(started.elapsed()), detail);
-        if let Err(error) = lease.release().await {
+        let took = started.elapsed();
+        self.report(tick, outcome, late, Some(took), detail);
+        let word = Word::new(outcome.as_str()).expect("outcomes are words");
+        if let Err(error) = claim.finish(word, took).await {
             // The run is over, and its lease ends by itself.
             tracing::debug!(job = &**self.id.name(), %tick, %error, "release");
         }
     }
 
     /// Runs the job for as long as its lease is valid and it is not told to stop.
-    async fn run(&self, lease: &LockGuard, tick: DateTime<Utc>, late: Duration) -> Ended {
+    async fn run(&self, claim: &Claim, tick: DateTime<Utc>, late: Duration) -> Ended {
         let name = Arc::clone(self.id.name());
         let span = info_span!("run", job = &*name, %tick);
-        let run = Run::new(name, tick, late, lease.lease().clone());
+        let run = Run::new(name, tick, late, claim.lease().clone());
         // Called inside the future, so that a panic of the call itself is caught as well.
         let work = async { (self.work)(run).await }.instrument(span);
         let guarded = async {
             select! {
                 biased;
                 () = self.replica.tasks.dropping() => None,
-                ended = lease.run(work) => Some(ended),
+                ended = claim.run(work) => Some(ended),
             }
         };
         // The job's state is dropped with its future, or is the job's own to keep whole.

@@ -49,14 +49,17 @@ async fn a_namespace_is_mandatory() {
 }
 
 #[tokio::test]
-async fn a_client_whose_marks_are_too_short_is_refused() {
-    let error = scheduler("tests", Duration::from_secs(1))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), error.field()),
-        (SetupErrorKind::Misuse, "max_ttl")
-    );
+async fn a_replica_has_a_name_of_one_word() {
+    for bad in ["", "two words", "a\nb"] {
+        let redlock = Redlock::builder().in_memory_nodes(3).build().await.unwrap();
+        let scheduler = JobScheduler::new_with_channel_size(64).await.unwrap();
+        let builder = SingletonScheduler::builder(redlock, scheduler).namespace("tests");
+        let error = builder.replica(bad).build().unwrap_err();
+        assert_eq!(
+            (error.kind(), error.field()),
+            (SetupErrorKind::Misuse, "replica")
+        );
+    }
 }
 
 #[tokio::test]
@@ -83,9 +86,9 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             "between 1s and",
         ),
         (
-            job("a", DAILY, berlin).start_within(second * 30),
+            job("a", DAILY, berlin).start_within(minute * 60 * 25),
             "start_within",
-            "less than",
+            "and 86400s",
         ),
         (
             job("a", DAILY, berlin).ttl(second / 100),

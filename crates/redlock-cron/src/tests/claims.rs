@@ -3,23 +3,24 @@ use crate::{
     claim::{Claims, Terms},
     identity::{JobId, Namespace},
 };
-
-/// A clock that shows one instant after the other.
-struct Shows(Mutex<Vec<DateTime<Utc>>>);
-
-impl Clock for Shows {
-    fn now(&self) -> DateTime<Utc> {
-        self.0.lock().unwrap().pop().unwrap()
-    }
-}
+use redlock_core::{RunState, Word};
 
 const TERMS: Terms = Terms {
     start_within: Duration::from_secs(10),
     ttl: Duration::from_secs(10),
+    fingerprint: 7,
 };
 
 fn id() -> JobId {
     JobId::new(Namespace::new("tests").unwrap(), "job").unwrap()
+}
+
+fn word(text: &str) -> Word {
+    Word::new(text).unwrap()
+}
+
+async fn claims(fleet: &Fleet, replica: &str) -> Claims {
+    Claims::new(fleet.client().await, word(replica))
 }
 
 /// Waits until what was given back is gone, which takes a turn of the client.
@@ -28,52 +29,33 @@ async fn keys_after_clean_up(fleet: &Fleet) -> usize {
     fleet.keys()
 }
 
-/// The argument against a second start rests on this look at the clock.
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_took_too_long_is_given_up_after_it_was_granted() {
+async fn a_claim_that_is_not_started_gives_the_lease_back_and_keeps_the_tick() {
     let fleet = Fleet::new();
-    // Read from the end.
-    let shows = Shows(Mutex::new(vec![tick(11), tick(1), tick(1)]));
-    let claims = Claims::new(fleet.client().await, Arc::new(shows));
-    let refusal = claims.claim(&id(), tick(0), TERMS).await.err().unwrap();
-    assert_eq!(refusal.outcome, Outcome::TooLate);
+    let (one, other) = (claims(&fleet, "one").await, claims(&fleet, "other").await);
+    drop(one.claim(&id(), tick(0), TERMS).await.ok().unwrap());
     assert_eq!(keys_after_clean_up(&fleet).await, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_claim_that_is_not_started_gives_the_tick_back() {
-    let fleet = Fleet::new();
-    let claims = Claims::new(fleet.client().await, Arc::new(fleet.clock(0)));
-    let others = Claims::new(fleet.client().await, Arc::new(fleet.clock(0)));
-    drop(claims.claim(&id(), tick(0), TERMS).await.ok().unwrap());
-    let claim = others.claim(&id(), tick(0), TERMS).await.ok().unwrap();
-    claim.start().release().await.unwrap();
-    let refusal = claims.claim(&id(), tick(0), TERMS).await.err().unwrap();
+    let refusal = other.claim(&id(), tick(0), TERMS).await.err().unwrap();
     assert_eq!(refusal.outcome, Outcome::NotWinner);
-    assert_eq!(keys_after_clean_up(&fleet).await, 1, "the mark stays");
+    assert_eq!(refusal.detail.as_deref(), Some("claimed by one"));
+    assert!(other.claim(&id(), tick(1), TERMS).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_job_does_not_burn_the_tick() {
     let fleet = Fleet::new();
-    let claims = Claims::new(fleet.client().await, Arc::new(fleet.clock(0)));
-    let others = Claims::new(fleet.client().await, Arc::new(fleet.clock(0)));
-    let lease = claims
-        .claim(&id(), tick(0), TERMS)
-        .await
-        .ok()
-        .unwrap()
-        .start();
-    let refusal = others.claim(&id(), tick(1), TERMS).await.err().unwrap();
+    let (one, other) = (claims(&fleet, "one").await, claims(&fleet, "other").await);
+    let run = one.claim(&id(), tick(0), TERMS).await.ok().unwrap();
+    let refusal = other.claim(&id(), tick(1), TERMS).await.err().unwrap();
     assert_eq!(refusal.outcome, Outcome::Busy);
-    lease.release().await.unwrap();
-    assert!(others.claim(&id(), tick(1), TERMS).await.is_ok());
+    run.finish(word("ok"), Duration::ZERO).await.unwrap();
+    assert!(other.claim(&id(), tick(1), TERMS).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn jobs_of_two_namespaces_do_not_take_each_other_s_ticks() {
     let fleet = Fleet::new();
-    let claims = Claims::new(fleet.client().await, Arc::new(fleet.clock(0)));
+    let claims = claims(&fleet, "one").await;
     let other = JobId::new(Namespace::new("others").unwrap(), "job").unwrap();
     let _claim = claims.claim(&id(), tick(0), TERMS).await.ok().unwrap();
     assert!(claims.claim(&other, tick(0), TERMS).await.is_ok());
@@ -83,9 +65,33 @@ async fn jobs_of_two_namespaces_do_not_take_each_other_s_ticks() {
 async fn a_closed_client_refuses() {
     let fleet = Fleet::new();
     let client = fleet.client().await;
-    let claims = Claims::new(client.clone(), Arc::new(fleet.clock(0)));
+    let claims = Claims::new(client.clone(), word("one"));
     client.close().await;
     let refusal = claims.claim(&id(), tick(0), TERMS).await.err().unwrap();
     assert_eq!(refusal.outcome, Outcome::Refused);
     assert!(refusal.detail.unwrap().contains("closed"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_remember_who_ran_a_tick_and_how_it_ended() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let failing = starts.job(EVERY_FIVE_SECONDS, |_| async {
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        Err("no such ledger".into())
+    });
+    let mut member = fleet.member(0, failing).await;
+    member.wake_at(3_000).await;
+    assert_eq!(member.outcome().await, Outcome::Failed);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let status = fleet.client().await.job_status(id().lease_key()).await;
+    let status = status.unwrap();
+    let run = &status.state().unwrap().runs[0];
+    let due = run.tick.as_millis();
+    assert_eq!(i64::try_from(due).unwrap(), tick(3).timestamp_millis());
+    assert_eq!(run.replica, word("member"));
+    let RunState::Ended { outcome, took } = &run.state else {
+        panic!("{run:?}")
+    };
+    assert_eq!(*outcome, word("failed"));
+    assert_eq!(took.as_millis(), 1_500);
 }

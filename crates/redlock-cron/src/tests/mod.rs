@@ -50,11 +50,15 @@ struct Starts(Arc<Mutex<Vec<DateTime<Utc>>>>);
 
 impl Fleet {
     fn new() -> Self {
-        let nodes = (0..3).map(|_| MemoryNode::new()).collect();
-        Self {
-            nodes,
+        let fleet = Self {
+            nodes: (0..3).map(|_| MemoryNode::new()).collect(),
             origin: Instant::now(),
-        }
+        };
+        fleet
+            .nodes
+            .iter()
+            .for_each(|node| node.set_clock(tick(0).into()));
+        fleet
     }
 
     async fn client(&self) -> Redlock {
@@ -80,8 +84,8 @@ impl Fleet {
         let hook = move |report: &TickReport| drop(tell.send(report.clone()));
         let observer = Observer::new(Some(Box::new(hook)));
         let clock = self.clock(skew);
-        let replica =
-            Replica::new(self.client().await, "tests", observer, Arc::new(clock)).unwrap();
+        let client = self.client().await;
+        let replica = Replica::new(client, "tests", "member", observer, Arc::new(clock)).unwrap();
         let runner = replica.job(job).unwrap();
         Member {
             runner,
@@ -90,7 +94,7 @@ impl Fleet {
         }
     }
 
-    /// The fewest keys on any node: ticks stay marked on all of them.
+    /// The fewest lock keys on any node.
     fn keys(&self) -> usize {
         self.nodes.iter().map(MemoryNode::keys).min().unwrap_or(0)
     }

@@ -151,8 +151,10 @@ async fn runs_of_a_job_never_overlap_and_skipped_ticks_say_busy() {
     };
     const OK: Outcome = Outcome::Ok;
     const BUSY: Outcome = Outcome::Busy;
-    assert_eq!(outcomes, of([OK, BUSY, BUSY, BUSY, BUSY]));
-    assert_eq!(others, of([BUSY, BUSY, BUSY, OK, BUSY]));
+    // Whoever comes to a tick that runs elsewhere knows that it does.
+    const LOST: Outcome = Outcome::NotWinner;
+    assert_eq!(outcomes, of([OK, BUSY, BUSY, LOST, BUSY]));
+    assert_eq!(others, of([LOST, BUSY, BUSY, OK, BUSY]));
     assert_eq!(starts.list(), [tick(3), tick(18)]);
 }
 
@@ -208,7 +210,8 @@ async fn a_hook_that_panics_harms_nothing() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let clock = Arc::new(fleet.clock(0));
     let observer = Observer::new(Some(Box::new(|_| panic!("in the hook"))));
-    let replica = Replica::new(fleet.client().await, "tests", observer, clock).unwrap();
+    let client = fleet.client().await;
+    let replica = Replica::new(client, "tests", "member", observer, clock).unwrap();
     let runner = replica.job(starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
     // The first wake-up reports two ticks that were passed over before it starts one.
     for second in [13, 18, 23] {
@@ -217,6 +220,6 @@ async fn a_hook_that_panics_harms_nothing() {
     }
     fleet.sleep_until(24_000).await;
     assert_eq!(starts.list(), [tick(13), tick(18), tick(23)]);
-    // The job lease was released each time; the marks stay.
-    assert_eq!(fleet.keys(), 3);
+    // The job's lease was released each time.
+    assert_eq!(fleet.keys(), 0);
 }

@@ -61,17 +61,54 @@ async fn replicas_that_wake_up_at_the_same_moment_start_a_tick_once() {
     assert_eq!(starts.list(), expected);
 }
 
-/// The bound that the claim promises: retention (30 s) less `start_within` (10 s).
+/// An hour is the mistake that a wrong zone makes.
 #[tokio::test(start_paused = true)]
-async fn clocks_may_differ_by_almost_the_retention_less_start_within() {
+async fn a_replica_whose_clock_is_an_hour_ahead_starts_nothing_and_uses_no_tick_up() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let quick = || starts.quick_job(EVERY_FIVE_SECONDS);
+    let hour = 3_600_000;
+    let mut ahead = fleet.member(hour, quick()).await;
+    let mut right = fleet.member(0, quick()).await;
+    for index in 0..7 {
+        let due = 3_000 + 5_000 * index;
+        // At the same moment, an hour apart by their own clocks.
+        ahead.wake_at(hour + due).await;
+        right.wake_at(due + 200).await;
+        assert_eq!(ahead.outcome().await, Outcome::TooEarly);
+        assert_eq!(right.outcome().await, Outcome::Ok);
+    }
+    let expected: Vec<_> = (0..7).map(|index| tick(3 + 5 * index)).collect();
+    assert_eq!(starts.list(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_whose_clock_is_an_hour_behind_comes_too_late() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    fleet.sleep_until(3_600_000).await;
+    let mut behind = fleet
+        .member(-3_600_000, starts.quick_job(EVERY_FIVE_SECONDS))
+        .await;
+    // It is an hour late by the nodes' clocks, and takes the tick for one that is due just now.
+    behind.wake_at(3_000).await;
+    let report = behind.report().await;
+    assert_eq!(
+        (report.tick(), report.outcome()),
+        (tick(3), Outcome::TooLate)
+    );
+    assert!(starts.list().is_empty());
+}
+
+/// Replicas may differ by as much as the nodes let ticks come early and late.
+#[tokio::test(start_paused = true)]
+async fn clocks_may_differ_by_what_the_nodes_allow() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let once_a_minute = "15 * * * * *";
-    let mut fast = fleet.member(10_000, starts.quick_job(once_a_minute)).await;
+    let mut fast = fleet.member(5_000, starts.quick_job(once_a_minute)).await;
     let mut slow = fleet.member(-9_900, starts.quick_job(once_a_minute)).await;
     fast.wake_at(13_000).await;
     assert_eq!(fast.outcome().await, Outcome::Ok);
-    // The last moment at which its own clock lets it claim, almost thirty seconds later.
-    slow.wake_at(22_900).await;
+    // By then its lease is long gone, and the nodes still know.
+    slow.wake_at(13_000).await;
     let report = slow.report().await;
     assert_eq!(
         (report.tick(), report.outcome()),
