@@ -27,17 +27,21 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "                window: *window,\n",
         "                window: { let _ = window; Window::new(Window::LONGEST, Window::LONGEST) },\n",
     ),
-    ticks(
+    unit(
         "claim-of-a-tick-that-has-passed",
         JOBS,
         "            && last.tick >= tick\n",
         "            && last.tick > tick\n",
+        "--lib",
+        "remembers_nothing_before_its_commit",
     ),
-    ticks(
+    unit(
         "claim-behind-the-watermark",
         JOBS,
         "            && last.tick >= tick\n",
         "            && last.tick == tick\n",
+        "--lib",
+        "remembers_nothing_before_its_commit",
     ),
     ticks(
         "claim-too-early",

@@ -1,0 +1,168 @@
+//! A tick is started once, by the masters' clocks, whatever becomes of the masters.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::{Duration, SystemTime};
+
+use redlock_core::{
+    AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, NodeAnswer, Redlock, Tick, Wait, Word,
+};
+use redlock_sandbox::ServerOptions;
+use redlock_tests::{Connect, Nodes, voting, within};
+
+/// Of all clients here; masters that forgot do not vote for as long.
+const MAX_TTL: Duration = Duration::from_millis(1_000);
+const SOON: Duration = Duration::from_secs(20);
+const HOUR: u64 = 3_600_000;
+
+/// The milliseconds since the epoch, as masters without a clock of their own have them too.
+fn millis() -> u64 {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "masters judge ticks by the wall clock"
+    )]
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    u64::try_from(since.unwrap().as_millis()).unwrap()
+}
+
+fn tick(millis: u64) -> Tick {
+    Tick::from_millis(millis).unwrap()
+}
+
+fn options() -> ClaimOptions {
+    ClaimOptions::new("replica").wait(Wait::Never)
+}
+
+async fn connect(nodes: &Nodes, vouches: bool) -> Redlock {
+    let connect = Connect {
+        max_ttl: MAX_TTL,
+        vouches,
+        ..Connect::to(nodes.urls(), MAX_TTL)
+    };
+    connect.client().await
+}
+
+async fn finish(claim: Claim) {
+    let ok = Word::new("ok").unwrap();
+    claim.finish(ok, Duration::ZERO).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_tick_is_started_once_by_replicas_that_come_to_it_at_once_and_later() {
+    let nodes = Nodes::start(3);
+    let mut replicas = Vec::new();
+    for replica in 0..4 {
+        replicas.push(connect(&nodes, replica == 0).await);
+    }
+    let began = millis();
+    let mut tokens = Vec::new();
+    for number in 0..25 {
+        let due = tick(began + number);
+        let patient = || options().wait(Wait::UpTo(SOON));
+        let claims = replicas.iter().map(|r| r.claim("job", due, patient()));
+        let mut started = 0;
+        for outcome in futures_util::future::join_all(claims.map(|claim| async {
+            match claim.await.unwrap() {
+                ClaimOutcome::Won(claim) => {
+                    let token = claim.token();
+                    finish(*claim).await;
+                    Some(token)
+                }
+                ClaimOutcome::AlreadyClaimed { .. } => None,
+                other => panic!("{other:?}"),
+            }
+        }))
+        .await
+        {
+            started += usize::from(outcome.is_some());
+            tokens.extend(outcome);
+        }
+        assert_eq!(started, 1, "tick {number}");
+        // The run is over, and a replica that is late comes to the tick.
+        let late = replicas[0].claim("job", due, patient()).await.unwrap();
+        assert!(
+            matches!(late, ClaimOutcome::AlreadyClaimed { .. }),
+            "{late:?}"
+        );
+    }
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+/// All masters forget the tick, one after the other, so that there is a majority that votes at every moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tick_is_not_started_again_when_every_master_has_come_back_empty() {
+    let mut nodes = Nodes::start(3);
+    let one = connect(&nodes, true).await;
+    let other = connect(&nodes, false).await;
+    let began = millis();
+    // Its window is longer than all that follows, and begins when it is due: a master that came back gives nothing
+    // away that could have been claimed before.
+    let hour = || {
+        let window = options().early(Duration::ZERO);
+        window.start_within(Duration::from_millis(HOUR))
+    };
+    let claim = one.claim("job", tick(began), hour()).await.unwrap();
+    finish(claim.won().expect("nobody else wants it")).await;
+    for node in 0..3 {
+        nodes[node].restart().unwrap();
+        voting(&other, 2, SOON).await;
+        voting(&other, 3, SOON).await;
+        let again = other.claim("job", tick(began), hour()).await;
+        match again {
+            Ok(ClaimOutcome::AlreadyClaimed { .. }) => assert!(node < 2),
+            Err(error) if error.kind() == AcquireErrorKind::NoQuorum => {
+                let forgot =
+                    |report: &&redlock_core::NodeReport| report.answer == NodeAnswer::Forgot;
+                assert!(error.reports().iter().any(|r| forgot(&r)), "{error}");
+            }
+            other => panic!("after master {node} came back: {other:?}"),
+        }
+    }
+    let later = other.claim("job", tick(millis()), hour()).await;
+    assert!(later.unwrap().won().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_clock_is_a_majority_of_the_masters() {
+    let nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
+    let clock = |node: usize| nodes[node].clock().unwrap();
+    let redlock = connect(&nodes, true).await;
+    let due = millis();
+    // One that is an hour ahead would give away what is due in an hour.
+    clock(0).advance(Duration::from_millis(HOUR)).unwrap();
+    voting(&redlock, 2, SOON).await;
+    let early = redlock.claim("job", tick(due + HOUR), options()).await;
+    let early = early.unwrap();
+    assert!(matches!(early, ClaimOutcome::TooEarly { .. }), "{early:?}");
+    let claim = redlock.claim("job", tick(due), options()).await.unwrap();
+    finish(claim.won().expect("it is due")).await;
+    // When they all are, it is what time it is.
+    for node in 1..3 {
+        clock(node).advance(Duration::from_millis(HOUR)).unwrap();
+    }
+    voting(&redlock, 3, SOON).await;
+    let late = redlock
+        .claim("job", tick(due + 1), options())
+        .await
+        .unwrap();
+    assert!(matches!(late, ClaimOutcome::TooLate { .. }), "{late:?}");
+    let claim = redlock.claim("job", tick(due + HOUR), options()).await;
+    assert!(claim.unwrap().won().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_master_down_costs_nothing_and_a_majority_is_a_clear_error() {
+    let mut nodes = Nodes::start(3);
+    let redlock = connect(&nodes, true).await;
+    nodes.kill(0..1);
+    let due = millis();
+    let claim = within("a claim", SOON, redlock.claim("job", tick(due), options())).await;
+    finish(claim.unwrap().won().expect("two are a majority")).await;
+    let status = redlock.job_status("job").await.unwrap();
+    let state = status.state().expect("two are a majority");
+    assert_eq!(state.watermark, Some(tick(due)));
+    nodes.kill(1..2);
+    let error = redlock.claim("job", tick(due + 1), options()).await;
+    assert_eq!(error.unwrap_err().kind(), AcquireErrorKind::NoQuorum);
+    assert!(redlock.job_status("job").await.unwrap().state().is_none());
+}
