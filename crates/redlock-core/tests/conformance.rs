@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 use redlock_core::{
     MemoryNode,
     node::{
-        MarkState, Node, NodeVerb, OwnerId, Quarantine, RedisNode, Reply, Request, Session, Shard,
-        Space, Verb,
+        JobEntry, JobVerb, MarkState, NoClaim, Node, NodeVerb, OwnerId, Quarantine, RedisNode,
+        Reply, Request, Session, Shard, Space, Tick, Verb, Window,
     },
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
@@ -152,6 +152,90 @@ async fn conforms(node: Arc<dyn Node>) {
     assert!(counters.clone().all(|counter| counter >= 1));
     let released = session.call(&space, &[release("many 0", 1)]).await;
     assert_eq!(released.expect("answered").standing, None);
+
+    jobs_conform(session).await;
+}
+
+/// A tick is given away by the node's own clock, and once.
+async fn jobs_conform(session: &mut dyn Session) {
+    let looked = session.call(&space(), &[]).await.expect("answered");
+    let now = looked.standing.expect("an empty call looks").time;
+    let hour = 3_600_000;
+    let tick = |ms: u64| Tick::from_millis(ms).expect("it is this century");
+    let (due, early, late) = (
+        tick(now.as_millis()),
+        tick(now.as_millis() + hour),
+        tick(now.as_millis() - hour),
+    );
+    let refused = |reply: Reply| match reply {
+        Reply::NoClaim(refusal) => refusal,
+        other => panic!("{other:?}"),
+    };
+    let too_early = ask(session, claim(early, 1)).await;
+    assert!(matches!(refused(too_early), NoClaim::Early { .. }));
+    let too_late = ask(session, claim(late, 1)).await;
+    assert!(matches!(refused(too_late), NoClaim::Late { .. }));
+
+    let Reply::Claimed { counter, last } = ask(session, claim(due, 1)).await else {
+        panic!("nobody has claimed it")
+    };
+    assert_eq!(last, None);
+    assert_eq!(ask(session, claim(due, 2)).await, held(TTL));
+    let entry = JobEntry {
+        tick: due,
+        token: counter,
+        text: "claimed".into(),
+    };
+    assert_eq!(ask(session, commit(&entry, 2)).await, held(TTL));
+    assert_eq!(ask(session, commit(&entry, 1)).await, Reply::Done);
+    let passed = refused(ask(session, claim(due, 2)).await);
+    assert_eq!(passed, NoClaim::Passed(entry.clone()));
+
+    let ended = JobEntry {
+        text: "it has ended".into(),
+        ..entry
+    };
+    let record = JobVerb::Record {
+        entry: ended.clone(),
+    };
+    assert_eq!(ask(session, job(record)).await, Reply::Done);
+    assert_eq!(ask(session, release("books", 1)).await, Reply::Done);
+    let read = JobVerb::Read {
+        lock: "books".into(),
+    };
+    let expected = Reply::Runs {
+        entries: vec![ended],
+        free_in: Some(Duration::ZERO),
+    };
+    assert_eq!(ask(session, job(read)).await, expected);
+}
+
+fn job(verb: JobVerb) -> Request {
+    let job = "what is remembered".into();
+    Request::Job { verb, job }
+}
+
+fn claim(tick: Tick, owner: u8) -> Request {
+    let minute = Duration::from_secs(60);
+    job(JobVerb::Claim {
+        lock: "books".into(),
+        owner: OwnerId::from_random([owner; 16]),
+        ttl: TTL,
+        shard: Shard::of(&"books".into()),
+        proposal: 1,
+        tick,
+        window: Window::new(minute, minute),
+    })
+}
+
+fn commit(entry: &JobEntry, owner: u8) -> Request {
+    job(JobVerb::Commit {
+        lock: "books".into(),
+        owner: OwnerId::from_random([owner; 16]),
+        ttl: TTL,
+        shard: Shard::of(&"books".into()),
+        entry: entry.clone(),
+    })
 }
 
 /// Lets the node vote, as an operator does who knows that it is new.

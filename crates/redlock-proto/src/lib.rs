@@ -17,6 +17,9 @@
 //! [`RetryPolicy`] chooses, by another with a fresh [`OwnerId`].
 //! A [`Release`] frees the lease on every node that may hold it.
 //!
+//! A claim of a scheduled tick is an acquisition that nodes grant by their own clocks, and only of ticks after
+//! the newest one that they remember; it is won once a majority remembers it ([`Client::claim`]).
+//!
 //! What a node does with a [`Request`] is written down twice: as the script that real servers run, and
 //! as [`Store`], the model that in-memory nodes run.
 //!
