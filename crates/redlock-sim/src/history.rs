@@ -72,6 +72,22 @@ pub enum Event {
         /// Whether the clocks of a majority of the nodes were in its window.
         timely: bool,
     },
+    /// Whoever claimed a tick has been told that it was not won, or does not wait for it any more.
+    NotStarted {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
+    /// The nodes remember ticks up to here, so many of them, at the end of a history.
+    Remembered {
+        /// The job.
+        job: usize,
+        /// Up to which tick a majority of the nodes remembers, and 0 if none does.
+        watermark: u64,
+    },
+    /// Nothing goes wrong any more: what nodes remember from now on, they do not forget.
+    Mended,
     /// Somebody who claimed a tick was told that it was claimed before, or a later one.
     Passed {
         /// The job.

@@ -43,6 +43,8 @@
 //! | a tick is started after a later one | [`Violation::StartedAfter`] |
 //! | a tick is started too early or too late by the nodes' clocks | [`Violation::Untimely`] |
 //! | a tick is refused because of one that nobody has claimed | [`Violation::NeverClaimed`] |
+//! | a tick is not started, and nobody was told so | [`Violation::TickLost`] |
+//! | a tick is started, and forgotten though nodes keep their data | [`Violation::NotRemembered`] |
 //! | so much happens that the world does not end | [`Violation::Endless`] |
 //! | a client or a node panics | [`Violation::Panics`] |
 

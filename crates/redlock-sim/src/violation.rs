@@ -83,6 +83,20 @@ pub enum Violation {
         /// The tick that was told of.
         watermark: u64,
     },
+    /// Nodes were asked to remember a tick, and nobody knows what became of it.
+    TickLost {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
+    /// A tick was started, and no majority remembers it though no node has lost data since.
+    NotRemembered {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
     /// A lease was prolonged after a newer one on its key had been handed out.
     StaleExtension {
         /// What is locked.
@@ -197,6 +211,8 @@ impl Violation {
             Self::StartedAfter { .. } => "StartedAfter",
             Self::Untimely { .. } => "Untimely",
             Self::NeverClaimed { .. } => "NeverClaimed",
+            Self::TickLost { .. } => "TickLost",
+            Self::NotRemembered { .. } => "NotRemembered",
             Self::StaleExtension { .. } => "StaleExtension",
             Self::Revived { .. } => "Revived",
             Self::Unbacked { .. } => "Unbacked",
@@ -275,6 +291,14 @@ impl fmt::Display for Violation {
             Self::NeverClaimed { job, watermark } => write!(
                 f,
                 "somebody was told that tick {watermark} of job {job} was claimed, and nobody has"
+            ),
+            Self::TickLost { job, tick } => write!(
+                f,
+                "nodes were asked to remember tick {tick} of job {job}, and nobody was told what became of it"
+            ),
+            Self::NotRemembered { job, tick } => write!(
+                f,
+                "tick {tick} of job {job} was started, and no majority remembers it"
             ),
             Self::StaleExtension { key, lease, newer } => write!(
                 f,

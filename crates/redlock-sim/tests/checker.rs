@@ -470,3 +470,27 @@ fn a_tick_that_is_refused_for_no_reason_is_found() {
     let history = [(1, COMMITS(10)), (2, passed(11, 10))];
     assert_eq!(names(&history), ["NeverClaimed"], "it is an earlier one");
 }
+
+#[test]
+fn a_tick_of_which_nobody_knows_what_became_is_found() {
+    assert_eq!(names(&[(1, COMMITS(10))]), ["TickLost"]);
+    let told = Event::NotStarted { job: 0, tick: 10 };
+    assert_eq!(names(&[(1, COMMITS(10)), (2, told)]), NOTHING);
+    assert_eq!(names(&[(1, COMMITS(10)), (2, started(0, 10))]), NOTHING);
+}
+
+#[test]
+fn a_tick_that_is_forgotten_by_nodes_that_forget_nothing_is_found() {
+    let remembered = |watermark| Event::Remembered { job: 0, watermark };
+    let history = [(1, started(0, 10)), (2, Event::Mended), (9, remembered(0))];
+    assert_eq!(names(&history), NOTHING, "it was started before");
+    let history = |watermark| {
+        [
+            (1, Event::Mended),
+            (2, started(0, 10)),
+            (9, remembered(watermark)),
+        ]
+    };
+    assert_eq!(names(&history(9)), ["NotRemembered"]);
+    assert_eq!(names(&history(10)), NOTHING);
+}

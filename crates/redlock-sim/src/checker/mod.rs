@@ -43,6 +43,7 @@ pub struct Checker {
     stood: BTreeMap<usize, Duration>,
     forgot: BTreeMap<usize, Moment>,
     free: BTreeMap<usize, Moment>,
+    is_mended: bool,
     found: Vec<(Moment, Violation)>,
 }
 
@@ -119,6 +120,7 @@ impl Checker {
             stood: BTreeMap::new(),
             forgot: BTreeMap::new(),
             free: BTreeMap::new(),
+            is_mended: false,
             found: Vec::new(),
         }
     }
@@ -154,7 +156,9 @@ impl Checker {
             } => self.extended(at, lease, until, promised),
             Event::Commits { job, tick } => self.jobs.entry(job).or_default().commit(tick),
             Event::Started { job, tick, timely } => {
-                let found = self.jobs.entry(job).or_default().start(job, tick);
+                let is_durable = self.is_mended;
+                let state = self.jobs.entry(job).or_default();
+                let found = state.start(job, tick, is_durable);
                 let untimely = (!timely).then_some(Violation::Untimely { job, tick });
                 for violation in found.into_iter().chain(untimely) {
                     self.report(at, violation);
@@ -167,6 +171,14 @@ impl Checker {
             } => {
                 let found = self.jobs.entry(job).or_default();
                 if let Some(violation) = found.pass(job, tick, watermark) {
+                    self.report(at, violation);
+                }
+            }
+            Event::NotStarted { job, tick } => self.jobs.entry(job).or_default().refuse(tick),
+            Event::Mended => self.is_mended = true,
+            Event::Remembered { job, watermark } => {
+                let found = self.jobs.entry(job).or_default();
+                if let Some(violation) = found.remember(job, watermark) {
                     self.report(at, violation);
                 }
             }
@@ -238,6 +250,14 @@ impl Checker {
         let waiters: Vec<u64> = self.waiters.keys().copied().collect();
         for waiter in waiters {
             self.answered(at, waiter);
+        }
+        let lost: Vec<Violation> = self
+            .jobs
+            .iter()
+            .filter_map(|(number, job)| job.lost(*number))
+            .collect();
+        for violation in lost {
+            self.report(at, violation);
         }
         let keys: Vec<usize> = self.free.keys().copied().collect();
         for key in keys {

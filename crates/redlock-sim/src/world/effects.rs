@@ -283,6 +283,7 @@ impl World {
         if let State::Waiting { waiter, .. } = self.processes[client].users[key].state {
             self.observe(&Event::Answered { waiter });
         }
+        self.did_not_start(client, key);
         self.give_up(client, key);
         self.rest(client, key);
     }

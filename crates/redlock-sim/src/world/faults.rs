@@ -149,6 +149,7 @@ impl World {
             }
             if let State::Waiting { waiter, .. } = user.state {
                 self.observe(&Event::Answered { waiter });
+                self.did_not_start(client, key);
             }
             self.give_up(client, key);
             self.processes[client].users[key].stamp += 1;

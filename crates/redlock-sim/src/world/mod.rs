@@ -141,7 +141,12 @@ impl World {
             let skew = skew.cast_signed();
             let client = Client::new(config(&setup), random.fork());
             let clock = Clock::new(rate, origin);
-            Process::new(client, setup.keys.len(), clock, Clock::new(0, skew))
+            let wall_rate = match setup.jobs {
+                Some(_) => draw_rate(&mut random, setup.rate),
+                // Only the order of tokens rests on it.
+                None => 0,
+            };
+            Process::new(client, setup.keys.len(), clock, Clock::new(wall_rate, skew))
         });
         let processes = processes.collect();
         let stepped = vec![0; setup.nodes];

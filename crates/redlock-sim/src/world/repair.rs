@@ -42,6 +42,7 @@ impl World {
         self.trace
             .line(self.now, || "everything is repaired".into());
         self.phase = Phase::Repaired { at: self.now };
+        self.observe(&Event::Mended);
         for server in &mut self.servers {
             server.frozen_until = 0;
         }
@@ -149,6 +150,7 @@ impl World {
 
     /// Nobody has a key any more, and no client believes that anything is under way.
     pub(super) fn end(&mut self) {
+        self.look_at_watermarks();
         for node in 0..self.setup.nodes {
             for key in 0..self.setup.keys.len() {
                 let server = &self.servers[node];

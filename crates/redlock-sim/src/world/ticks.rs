@@ -133,6 +133,29 @@ impl World {
         }
     }
 
+    /// A user's claim has ended without a start.
+    pub(super) fn did_not_start(&mut self, client: usize, job: usize) {
+        if self.setup.jobs.is_some() {
+            let tick = self.processes[client].users[job].tick;
+            self.observe(&Event::NotStarted { job, tick });
+        }
+    }
+
+    /// How far a majority of the nodes remembers each job.
+    pub(super) fn look_at_watermarks(&mut self) {
+        for job in 0..self.setup.job_keys.len() {
+            let name = &self.setup.job_keys[job];
+            let newest = |server: &super::Server| {
+                let last = server.store.runs(name).first();
+                last.map_or(0, |run| run.tick.as_millis())
+            };
+            let mut watermarks: Vec<u64> = self.servers.iter().map(newest).collect();
+            watermarks.sort_unstable();
+            let watermark = watermarks[self.setup.nodes - self.setup.quorum.majority()];
+            self.observe(&Event::Remembered { job, watermark });
+        }
+    }
+
     /// Counts what a node said of a claim.
     pub(super) fn count_claim(&mut self, reply: &Reply) {
         if matches!(reply, Reply::NoClaim(NoClaim::Forgot)) {

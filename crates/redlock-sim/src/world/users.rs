@@ -28,6 +28,7 @@ impl World {
                     format!("client {client} does not want key {key} any more")
                 });
                 self.observe(&Event::Answered { waiter });
+                self.did_not_start(client, key);
                 let now = self.processes[client].now(self.now);
                 self.processes[client].client.abandon(id, now);
                 self.give_up(client, key);
