@@ -467,7 +467,7 @@ fn a_tick_that_is_started_at_the_wrong_time_is_found() {
 fn a_tick_that_is_refused_for_no_reason_is_found() {
     let history = [(1, passed(10, 10))];
     assert_eq!(names(&history), ["NeverClaimed"]);
-    let history = [(1, COMMITS(10)), (2, passed(11, 10))];
+    let history = [(1, COMMITS(10)), (1, started(0, 10)), (2, passed(11, 10))];
     assert_eq!(names(&history), ["NeverClaimed"], "it is an earlier one");
 }
 

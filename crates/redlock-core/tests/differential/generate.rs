@@ -41,7 +41,8 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
             }
             60..80 => steps.push(clock(random)),
             80..84 => age(space, random, &mut steps),
-            84..86 => vouch(space, &mut steps),
+            84..85 => many_runs(space, random, &mut steps),
+            85..86 => vouch(space, &mut steps),
             86..87 => steps.push(Step::Flush),
             87..88 => steps.push(Step::FlushScripts),
             88..90 => steps.push(Step::DropLocks),
@@ -129,6 +130,39 @@ fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
         let asks = vec![old_claim(random)];
         steps.push(Step::Call { space, asks });
     }
+}
+
+/// One run of a job after the other, until the oldest are forgotten.
+fn many_runs(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
+    let (job, owner, ttl) = (random.index(JOBS), random.index(OWNERS), 30_000 * MS);
+    let acquire = Ask::Acquire {
+        key: job,
+        owner,
+        ttl,
+        shard: 0,
+        proposal: number(random),
+        block: 1,
+    };
+    let commit = Ask::Commit {
+        job,
+        key: job,
+        owner,
+        ttl,
+        shard: 0,
+        token: Number::Seen {
+            shard: 0,
+            offset: 1,
+        },
+        tick: When::Watermark { offset: 1 },
+        text: "claimed",
+    };
+    let asks = vec![Ask::Release { key: job, owner }, acquire];
+    steps.push(Step::Call { space, asks });
+    for _ in 0..12 {
+        let asks = vec![commit];
+        steps.push(Step::Call { space, asks });
+    }
+    steps.push(Step::Look);
 }
 
 /// A claim of a tick from the time that a node may have forgotten, or just after.

@@ -143,6 +143,17 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "--test claim",
         "too_few_nodes",
     ),
+    Mutant {
+        name: "runs-unbounded",
+        file: JOBS,
+        from: "            runs.truncate(JobEntry::MOST);\n",
+        to: "            runs.truncate(JobEntry::MOST + 1);\n",
+        catch: Catch::Test {
+            package: "redlock-core",
+            target: "--test differential",
+            filter: "alike",
+        },
+    },
     alike(
         "script-claim-of-a-passed-tick",
         "watermark >= tick then",
