@@ -1,16 +1,14 @@
-//! Claims of scheduled ticks: an acquisition whose votes are the nodes' own judgement of the tick, and whose
-//! token is settled together with the watermark.
+//! Claims of scheduled ticks: acquisitions whose votes are the nodes' own judgement of the tick.
 
 use std::time::Duration;
 
 use super::{
     Client, Effect, Entropy, Now,
     acquire::{Acquire, Acquisition},
-    round::RoundKind,
 };
 use crate::{
-    ExtensionVerdict, Instant, JobEntry, JobVerb, NoClaim, NodeKey, OwnerId, Reply, Request,
-    RunRecord, RunState, Shard, Tick, TokenBlock, Votes, Window, Word,
+    Instant, JobEntry, JobVerb, NoClaim, NodeKey, OwnerId, Reply, Request, RunRecord, Shard, Tick,
+    Votes, Window, Word,
 };
 
 /// What a claim asks for, besides the lease.
@@ -62,16 +60,16 @@ pub enum NotClaimed {
 /// A claim that is under way.
 #[derive(Clone, Debug)]
 pub(super) struct Claiming {
-    claim: Claim,
+    pub(super) claim: Claim,
     /// The newest run that the nodes of this attempt remember.
-    last: Option<JobEntry>,
+    pub(super) last: Option<JobEntry>,
     /// By how much it was too early for nodes that vote, and too late.
     early: Vec<Duration>,
     late: Vec<Duration>,
     /// The nodes whose votes have won it.
-    voters: Vec<usize>,
+    pub(super) voters: Vec<usize>,
     /// How often they were asked to remember it.
-    commits: u32,
+    pub(super) commits: u32,
 }
 
 /// What follows from what nodes said of the tick.
@@ -81,21 +79,6 @@ pub(super) enum Decided {
     ForGood,
     /// The nodes will say the same up to then.
     NotBefore(Instant),
-}
-
-/// The run that goes on under a lease.
-#[derive(Clone, Debug)]
-pub(super) struct Claimed {
-    job: NodeKey,
-    run: RunRecord,
-    last: Option<JobEntry>,
-}
-
-impl Claimed {
-    /// The newest run before it.
-    pub(super) fn last(&self) -> Option<RunRecord> {
-        self.last.as_ref().and_then(RunRecord::of)
-    }
 }
 
 impl Claiming {
@@ -187,50 +170,6 @@ impl<E: Entropy> Client<E> {
         self.attempt(id, request, Some(Claiming::new(claim)), 1, now);
     }
 
-    /// Says what came of the run under a lease, which is about to be released.
-    pub fn finish(&mut self, lease: u64, outcome: Word, took: Duration, now: Now) {
-        self.record(lease, RunState::Ended { outcome, took }, now);
-    }
-
-    /// The tick will not be started, though nodes may remember it.
-    pub(super) fn was_not_started(&mut self, lease: u64, now: Now) {
-        if let Some(outcome) = Word::new(RunRecord::UNSTARTED) {
-            self.finish(lease, outcome, Duration::ZERO, now);
-        }
-    }
-
-    /// A lease is released: the run under it is over, if nobody said so.
-    pub(super) fn was_dropped(&mut self, lease: u64, now: Now) {
-        let claimed = self
-            .leases
-            .get(&lease)
-            .and_then(|held| held.claimed.as_ref());
-        if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
-            && let Some(outcome) = Word::new(RunRecord::DROPPED)
-        {
-            self.finish(lease, outcome, Duration::ZERO, now);
-        }
-    }
-
-    fn record(&mut self, lease: u64, state: RunState, now: Now) {
-        let held = self.leases.get_mut(&lease);
-        let Some(Claimed { job, run, .. }) = held.and_then(|held| held.claimed.as_mut()) else {
-            return;
-        };
-        run.state = state;
-        let (job, entry) = (job.clone(), run.to_entry());
-        let round = self.start_round(RoundKind::Record, self.config.node_timeout, now);
-        for node in 0..self.config.quorum.nodes() {
-            let request = Request::Job {
-                verb: JobVerb::Record {
-                    entry: entry.clone(),
-                },
-                job: job.clone(),
-            };
-            self.send(node, round, request);
-        }
-    }
-
     /// A node answered in an attempt; whether this ends the claim at once.
     pub(super) fn note_claim(&mut self, id: u64, node: usize, reply: &Reply, now: Now) -> bool {
         let votes = self.electorate.vote(node, now.clock).is_ok();
@@ -286,98 +225,4 @@ impl<E: Entropy> Client<E> {
             .push_back(Effect::NotClaimed { id, why, answers });
         Some(Decided::ForGood)
     }
-
-    /// A majority has granted: it must remember that before the run may start.
-    pub(super) fn commit(&mut self, id: u64, votes: &Votes, tokens: TokenBlock, now: Now) {
-        let acquisition = self.acquisitions.get_mut(&id);
-        let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_mut()) else {
-            return;
-        };
-        claiming.voters = votes.counters().iter().map(|(node, _)| *node).collect();
-        let Claim {
-            job,
-            tick,
-            fingerprint,
-            replica,
-            ..
-        } = claiming.claim.clone();
-        let run = RunRecord {
-            tick,
-            token: tokens.first(),
-            fingerprint,
-            claimed_at: now.wall / 1_000,
-            replica,
-            state: RunState::Claimed,
-        };
-        let last = claiming.last.clone();
-        if let Some(held) = self.leases.get_mut(&id) {
-            held.claimed = Some(Claimed { job, run, last });
-        }
-        self.ask_to_remember(id, now);
-    }
-
-    /// A round in which nodes are asked to remember a claim.
-    ///
-    /// Only those count whose vote counted: they have kept the lock for it ever since, so that what they say of the
-    /// watermark is still true.
-    fn ask_to_remember(&mut self, id: u64, now: Now) {
-        let acquisition = self.acquisitions.get_mut(&id);
-        let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_mut()) else {
-            return;
-        };
-        claiming.commits += 1;
-        let voters = claiming.voters.clone();
-        let Some(held) = self.leases.get(&id) else {
-            return;
-        };
-        let Some(claimed) = &held.claimed else { return };
-        let request = Request::Job {
-            verb: JobVerb::Commit {
-                lock: held.key.clone(),
-                owner: held.owner,
-                ttl: held.timing.key_ttl(),
-                shard: Shard::of(&held.key),
-                entry: claimed.run.to_entry(),
-            },
-            job: claimed.job.clone(),
-        };
-        let extension = held.state.extension(self.config.quorum, now.clock);
-        let limit = self.limit_within(held.timing);
-        let kind = RoundKind::WriteBack {
-            lease: id,
-            extension: extension.among(&voters),
-        };
-        let round = self.start_round(kind, limit, now);
-        for node in voters {
-            self.send(node, round, request.clone());
-        }
-    }
-
-    /// Too few nodes have confirmed that they remember a claim: they are asked again while the lease lasts, and
-    /// else it is given up for good, because some may.
-    pub(super) fn not_committed(
-        &mut self,
-        id: u64,
-        acquisition: Acquisition,
-        verdict: ExtensionVerdict,
-        round: u64,
-        now: Now,
-    ) {
-        let commits = acquisition.claim.as_ref().map_or(0, |claim| claim.commits);
-        let usable = |state: &crate::LeaseState| state.is_live() && state.may_hand_out(now.clock);
-        let is_usable = self.leases.get(&id).is_some_and(|held| usable(&held.state));
-        if verdict == ExtensionVerdict::Failed && is_usable && commits < COMMITS {
-            self.acquisitions.insert(id, acquisition);
-            return self.ask_to_remember(id, now);
-        }
-        let answers = self.answers(round, now);
-        self.was_not_started(id, now);
-        self.release(id, None, now);
-        let why = NotClaimed::Unconfirmed;
-        self.effects
-            .push_back(Effect::NotClaimed { id, why, answers });
-    }
 }
-
-/// How often nodes are asked to remember a claim.
-const COMMITS: u32 = 3;

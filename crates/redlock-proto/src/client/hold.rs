@@ -2,7 +2,7 @@
 
 use super::{
     Ask, Client, Effect, Entropy, NotExtended, NotReleased, Notice, Now, Timer, acquire::Acquire,
-    claim::Claimed, round::RoundKind, timers::TimerKey,
+    commit::Claimed, round::RoundKind, timers::TimerKey,
 };
 use crate::{
     ExtensionVerdict, GiveBack, Grant, Instant, LeaseAction, LeaseState, NodeKey, Outcome, OwnerId,

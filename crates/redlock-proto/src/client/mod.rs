@@ -2,6 +2,7 @@
 
 mod acquire;
 mod claim;
+mod commit;
 mod hold;
 mod round;
 mod status;

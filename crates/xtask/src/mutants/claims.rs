@@ -6,12 +6,13 @@ use super::{
 };
 
 const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
+const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
 const JOBS: &str = "crates/redlock-proto/src/store/jobs.rs";
 
 pub(super) const CLAIMS: &[Mutant] = &[
     ticks(
         "watermark-not-committed",
-        CLAIM,
+        COMMIT,
         "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.ask_to_remember(id, now);",
         "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.acquisitions.remove(&id);\n        self.hand_out(id);",
     ),
@@ -69,7 +70,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     ticks(
         "unconfirmed-claim-started",
-        CLAIM,
+        COMMIT,
         "        if verdict == ExtensionVerdict::Failed && is_usable && commits < COMMITS {\n",
         "        if is_usable && commits == COMMITS {\n            return self.hand_out(id);\n        }\n        if verdict == ExtensionVerdict::Failed && is_usable && commits < COMMITS {\n",
     ),
@@ -113,7 +114,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "commit-asked-for-once",
-        CLAIM,
+        COMMIT,
         "const COMMITS: u32 = 3;",
         "const COMMITS: u32 = 1;",
         "--test claim",
@@ -121,7 +122,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "unstarted-not-recorded",
-        CLAIM,
+        COMMIT,
         "        self.was_not_started(id, now);\n        self.release(id, None, now);\n        let why",
         "        self.release(id, None, now);\n        let why",
         "--test claim",
