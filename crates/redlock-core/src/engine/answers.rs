@@ -1,10 +1,14 @@
 //! What the driver tells those who asked, and the log.
 
-use redlock_proto::{JobState, NodeAnswer, NotExtended, NotReleased, Notice};
+use std::sync::Arc;
+
+use redlock_proto::{
+    Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, Notice, RunRecord, TokenBlock,
+};
 use tokio::sync::oneshot;
 
-use super::{command::JobAnswer, driver::Driver};
-use crate::{ExtendError, NodeReport, ReleaseError};
+use super::{Holding, command::JobAnswer, driver::Driver, waiting::Waiting};
+use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::LeaseShared};
 
 /// Who asked for something.
 #[derive(Debug)]
@@ -25,6 +29,49 @@ pub(super) enum Asked {
 }
 
 impl Driver {
+    /// An acquisition or a claim has won its lease.
+    pub(super) fn acquired(
+        &mut self,
+        id: u64,
+        deadline: Instant,
+        ends: Option<Instant>,
+        tokens: TokenBlock,
+        last: Option<RunRecord>,
+    ) {
+        let (Some(waiting), Some(engine)) = (self.waiting.remove(&id), self.handles.upgrade())
+        else {
+            // Nobody is left.
+            return self.client.release(id, None, self.now());
+        };
+        let Waiting { key, terms, answer } = waiting;
+        let shared = Arc::new(LeaseShared::new(
+            key,
+            self.clock,
+            deadline,
+            ends,
+            tokens.first(),
+        ));
+        self.leases.insert(id, Arc::clone(&shared));
+        // A caller that has gone away drops the answer, and with it the holding, which releases
+        // the lease.
+        answer.won(Holding::new(id, shared, engine, tokens, terms), last);
+    }
+
+    /// An error with a line per node.
+    pub(super) fn acquire_error(
+        &self,
+        failure: Option<Failure>,
+        answers: Vec<NodeAnswer>,
+    ) -> AcquireError {
+        match failure {
+            Some(failure) if !self.closing => {
+                let now = self.clock.now();
+                AcquireError::failed(&failure, self.majority, self.reports(answers), now)
+            }
+            _ => AcquireError::closed(),
+        }
+    }
+
     pub(super) fn extension_over(&mut self, ask: u64, result: Result<(), NotExtended>) {
         let Some(Asked::Extend { lease, answer }) = self.asked.remove(&ask) else {
             return;

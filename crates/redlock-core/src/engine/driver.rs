@@ -2,9 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redlock_proto::{
-    Answer, Client, ClientConfig, Effect, Now, Request, RunRecord, TokenBlock, Verb,
-};
+use redlock_proto::{Answer, Client, ClientConfig, Effect, Now, Request, Verb};
 use tokio::{
     select,
     sync::{
@@ -15,14 +13,13 @@ use tokio::{
 };
 
 use super::{
-    Holding,
     answers::Asked,
     command::{AcquireRequest, Command, WeakEngineHandle},
     entropy::Source,
     link::{LinkEvent, Op, What},
     waiting::{Answer as Answered, Waiting},
 };
-use crate::{AcquireError, clock::Clock, lease::LeaseShared};
+use crate::{clock::Clock, lease::LeaseShared};
 
 /// What the driver needs to know of its client.
 #[derive(Debug)]
@@ -39,10 +36,10 @@ pub(super) struct Driver {
     pub(super) names: Vec<Arc<str>>,
     pub(super) majority: usize,
     pub(super) closing: bool,
-    clock: Clock,
-    handles: WeakEngineHandle,
+    pub(super) clock: Clock,
+    pub(super) handles: WeakEngineHandle,
     /// Who waits for which acquisition.
-    waiting: HashMap<u64, Waiting>,
+    pub(super) waiting: HashMap<u64, Waiting>,
     pub(super) leases: HashMap<u64, Arc<LeaseShared>>,
     pub(super) asked: HashMap<u64, Asked>,
     next_ask: u64,
@@ -317,33 +314,6 @@ impl Driver {
         });
     }
 
-    fn acquired(
-        &mut self,
-        id: u64,
-        deadline: redlock_proto::Instant,
-        ends: Option<redlock_proto::Instant>,
-        tokens: TokenBlock,
-        last: Option<RunRecord>,
-    ) {
-        let (Some(waiting), Some(engine)) = (self.waiting.remove(&id), self.handles.upgrade())
-        else {
-            // Nobody is left.
-            return self.client.release(id, None, self.now());
-        };
-        let Waiting { key, terms, answer } = waiting;
-        let shared = Arc::new(LeaseShared::new(
-            key,
-            self.clock,
-            deadline,
-            ends,
-            tokens.first(),
-        ));
-        self.leases.insert(id, Arc::clone(&shared));
-        // A caller that has gone away drops the answer, and with it the holding, which releases
-        // the lease.
-        answer.won(Holding::new(id, shared, engine, tokens, terms), last);
-    }
-
     /// A lease has its next holder in this process.
     fn resume(&mut self, lease: u64, shared: &Arc<LeaseShared>, now: Now) {
         let Some(entry) = self.leases.get_mut(&lease) else {
@@ -418,21 +388,6 @@ impl Driver {
                 .saturating_since(self.clock.now())
                 .min(Duration::from_millis(250)),
             None => Duration::from_secs(3_600),
-        }
-    }
-
-    /// An error with a line per node.
-    fn acquire_error(
-        &self,
-        failure: Option<redlock_proto::Failure>,
-        answers: Vec<redlock_proto::NodeAnswer>,
-    ) -> AcquireError {
-        match failure {
-            Some(failure) if !self.closing => {
-                let now = self.clock.now();
-                AcquireError::failed(&failure, self.majority, self.reports(answers), now)
-            }
-            _ => AcquireError::closed(),
         }
     }
 }
