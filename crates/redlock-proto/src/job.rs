@@ -74,7 +74,7 @@ pub enum NoClaim {
     },
     /// The tick could have been claimed before the node forgot what was.
     ///
-    /// It remembers since when: the *horizon* is what its clock showed when its last quarantine began, and no
+    /// It remembers since when: the *horizon* is what its clock showed when it was told to vote again, and no
     /// tick was claimed on it before its window opened.
     Forgot,
 }

@@ -138,7 +138,7 @@ impl Store {
                     Request::Lock { verb, key, owner } => {
                         self.lock(space, *verb, key, *owner, time)
                     }
-                    Request::Node(verb) => self.node(space, verb, state.as_ref()),
+                    Request::Node(verb) => self.node(space, verb, state.as_ref(), time),
                     Request::Job { verb, job } => self.job(space, verb, job, time),
                 }
             })
@@ -347,6 +347,7 @@ impl Store {
         space: &Space,
         verb: &NodeVerb,
         state: Option<&MarkState>,
+        time: NodeTime,
     ) -> Result<Reply, Arc<str>> {
         Ok(match verb {
             NodeVerb::Tick => Reply::Done,
@@ -376,7 +377,7 @@ impl Store {
                 let counters = self.fences.entry(space.fence().clone()).or_default();
                 counters.floor = counters.floor.max(*floor);
                 if !bless {
-                    self.remember_since(space, *since);
+                    self.remember_since(space, time);
                 }
                 if let Some(mark) = self.marks.get_mut(space.mark()) {
                     mark.quarantine = None;

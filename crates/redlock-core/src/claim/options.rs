@@ -46,7 +46,8 @@ impl ClaimOptions {
     ///
     /// A replica whose clock is ahead by more than this, and that comes to ticks by it, claims nothing.
     /// All replicas must agree on it: a node that lost its data refuses the ticks that could have been claimed
-    /// before, and takes the claimant's word for how early that was.
+    /// before it voted again, and takes the claimant's word for how early that was.
+    /// So after a first start, or after the loss of a majority, nothing can be claimed for so long.
     pub fn early(mut self, early: Duration) -> Self {
         self.early = early;
         self

@@ -17,8 +17,8 @@ impl Redlock {
     /// So the nodes remember the newest tick that was claimed, and give away none up to it; and they judge by their
     /// own clocks whether it is time, so that a replica whose clock is off cannot start ticks early, nor use them up
     /// for the others.
-    /// Of all claims of a tick one wins at most, as long as no node's clock is set back and a node that loses its
-    /// data keeps to its quarantine.
+    /// Of all claims of a tick one wins at most, whatever a minority's clocks do, and though nodes lose their data; see
+    /// [`early`](ClaimOptions::early) for what claimants must agree on.
     ///
     /// The job's lock is the resource of the same name, so that an [`acquire`](Self::acquire) of it excludes runs.
     /// Claims of one process take their turns in its queue.

@@ -175,7 +175,7 @@ fn old_claim(random: &mut Random) -> Ask {
         ttl: ttl(random),
         shard: random.index(SHARDS),
         proposal: number(random),
-        tick: When::Since {
+        tick: When::Now {
             offset: random.pick(&[-1_000, -1, 0, 1, 99, 100, 101]),
         },
         early,

@@ -197,7 +197,7 @@ async fn nodes_that_have_forgotten_give_away_nothing_that_was_claimed() {
             .iter()
             .any(|report| forgot(&report.answer))
     );
-    let later = other.claim("job", tick(30_000), hour).await.unwrap();
+    let later = other.claim("job", tick(60_000), hour).await.unwrap();
     assert!(later.won().is_some());
 }
 

@@ -207,7 +207,10 @@ impl<E: Entropy> Client<E> {
             true => survey.floor_of_those_up(),
             false => survey.floor(),
         };
-        let Some(floor) = floor.filter(|_| fresh) else {
+        let vote = self.electorate.vote(node, now.clock);
+        // What its clock shows when it is told to vote says which ticks it may have forgotten.
+        let in_time = !matches!(vote, Err(NotAVote::Clock | NotAVote::Alone));
+        let Some(floor) = floor.filter(|_| fresh && in_time) else {
             return self.survey_over(node, now);
         };
         let floor = match floor {

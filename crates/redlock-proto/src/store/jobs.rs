@@ -144,10 +144,10 @@ impl Store {
             .then_some(NoClaim::Forgot)
     }
 
-    /// What was claimed before `since` may be forgotten.
-    pub(super) fn remember_since(&mut self, space: &Space, since: NodeTime) {
+    /// What was claimed up to now may be forgotten.
+    pub(super) fn remember_since(&mut self, space: &Space, time: NodeTime) {
         let horizon = self.horizons.entry(space.horizon().clone()).or_default();
-        *horizon = since.as_millis().max(*horizon);
+        *horizon = time.as_millis().max(*horizon);
     }
 
     fn is_owner(&self, lock: &NodeKey, owner: OwnerId) -> bool {
@@ -339,7 +339,10 @@ mod tests {
         let now = at(1_000 + length);
         let opened = store.call(&space(), &[open(at(1_000), false)], now);
         assert_eq!(opened.replies, [Ok(Reply::Done)]);
+        // What was claimed when the quarantine began is as unknown as what was due meanwhile.
         let window = Window::new(Duration::from_millis(100), Window::LONGEST);
+        let opened = 1_000 + length;
+        let later = at(opened + 1);
         let mut claimed = |ms| {
             let JobVerb::Claim {
                 lock,
@@ -362,10 +365,12 @@ mod tests {
                 tick,
                 window,
             };
-            ask(&mut store, verb, now)
+            ask(&mut store, verb, later)
         };
-        assert_eq!(claimed(1_100), refused(NoClaim::Forgot));
-        assert!(matches!(claimed(1_101), Reply::Claimed { .. }));
+        for forgotten in [1_000, opened, opened + 100] {
+            assert_eq!(claimed(forgotten), refused(NoClaim::Forgot));
+        }
+        assert!(matches!(claimed(opened + 101), Reply::Claimed { .. }));
 
         let mut blessed = Store::new("run".into());
         blessed.call(&space(), &[], at(1_000));

@@ -302,6 +302,17 @@ impl Bench {
         }
     }
 
+    /// A node's clock is set right.
+    pub(crate) fn set_right(&mut self, node: usize) {
+        self.ahead[node] = 0;
+    }
+
+    /// Since how many milliseconds after the beginning a node remembers ticks, if it forgot.
+    pub(crate) fn horizon(&self, node: usize) -> Option<u64> {
+        let since = self.nodes[node].horizon(&self.space)?;
+        Some(since.as_millis().saturating_sub(NOON))
+    }
+
     /// How many milliseconds after the beginning each node's watermark is.
     pub(crate) fn watermarks(&self) -> Vec<Option<u64>> {
         let watermark = |node: &Store| {

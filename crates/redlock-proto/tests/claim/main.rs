@@ -163,6 +163,30 @@ fn a_node_whose_clock_disagrees_has_no_say() {
     bench.answer_all(0);
     assert!(won(&bench.seen(0)));
     assert_eq!(bench.watermarks(), [None, Some(0), Some(0)]);
+    bench.finish(0);
+    bench.answer_all(0);
+    // That it is too late by that clock is not why there is no majority.
+    bench.claim(0, 1);
+    bench.drop_sent(0, 2);
+    bench.answer_all(0);
+    bench.time_out(0);
+    assert!(matches!(
+        came_of(&bench.seen(0)),
+        Effect::NotAcquired { .. }
+    ));
+}
+
+#[test]
+fn a_node_is_told_to_vote_only_when_its_clock_is_right() {
+    let hour = 3_600_000;
+    let mut bench = Bench::with_clocks(&[0, 0, -hour]);
+    bench.nodes[2].flush();
+    bench.sit_out(2);
+    let since = |bench: &Bench| bench.horizon(2);
+    assert_eq!(since(&bench), None, "its clock is an hour behind");
+    bench.set_right(2);
+    bench.sit_out(2);
+    assert!(since(&bench).is_some_and(|since| since > bench.ms() / 2));
 }
 
 #[test]
@@ -188,7 +212,9 @@ fn a_node_that_lost_its_data_gives_no_tick_away_that_it_may_have_forgotten() {
     bench.time_out(1);
     assert!(!matches!(came_of(&bench.seen(1)), Effect::Claimed { .. }));
     assert_eq!(bench.watermarks(), [Some(0), None, None]);
-    // A tick that is later than all that could be claimed before it forgot is no problem.
+    // A tick that could not be claimed before it voted again is no problem.
+    bench.pass(EARLY.as_millis() as u64 + 1);
+    let now = bench.ms();
     bench.claim(1, now);
     bench.answer_all(1);
     assert!(won(&bench.seen(1)));

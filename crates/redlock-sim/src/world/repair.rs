@@ -75,7 +75,9 @@ impl World {
                 self.agenda.add(self.now, Due::Wake { client, life });
             }
         }
-        let wait = self.repair_takes() + 3 * self.setup.max_ttl + self.behind + SECOND;
+        // Nodes that forgot refuse what could have been claimed before they voted again.
+        let early = self.setup.jobs.map_or(0, |jobs| 2 * jobs.early * MS);
+        let wait = self.repair_takes() + 3 * self.setup.max_ttl + self.behind + SECOND + early;
         // A client whose clock is off by an hour claims nothing.
         let somebody_can =
             self.setup.ahead(0) == 0 || self.processes[1..].iter().any(|process| process.is_alive);

@@ -113,6 +113,14 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "has_no_say",
     ),
     unit(
+        "told-to-vote-with-a-wrong-clock",
+        "crates/redlock-proto/src/client/watch.rs",
+        "floor.filter(|_| fresh && in_time)",
+        "floor.filter(|_| fresh || in_time)",
+        "--test claim",
+        "only_when_its_clock_is_right",
+    ),
+    unit(
         "commit-asked-for-once",
         COMMIT,
         "const COMMITS: u32 = 3;",

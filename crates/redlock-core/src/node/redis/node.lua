@@ -315,7 +315,7 @@ while ARGV[op] do
       reply = -2
     elseif state == 2 or (state == 0 and ARGV[op + 3] == '1') then
       counter_at, counter = 1, ARGV[op + 1]
-      local horizon = string.format('%016.0f', math.floor(since / 1000))
+      local horizon = string.format('%016.0f', math.floor(micros / 1000))
       if found and not string.find(found, DIGITS) then
         reply = BLURRED
       elseif not blesses and not (found and found >= horizon) then
