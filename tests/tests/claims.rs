@@ -150,6 +150,36 @@ async fn the_clock_is_a_majority_of_the_masters() {
     assert!(claim.unwrap().won().is_some());
 }
 
+/// A machine that starts with a wrong clock, and whose time service sets it right after a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn masters_that_come_back_empty_with_a_wrong_clock_give_no_tick_away_again() {
+    let mut nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
+    let redlock = connect(&nodes, true).await;
+    let due = tick(millis());
+    let hour = Duration::from_millis(HOUR);
+    let options = || options().early(Duration::ZERO).start_within(hour);
+    let claim = redlock.claim("job", due, options()).await.unwrap();
+    finish(claim.won().expect("it is due")).await;
+    for node in 0..2 {
+        nodes[node].restart().unwrap();
+        nodes[node].clock().unwrap().set_back(hour).unwrap();
+        nodes.ask(node, &["FLUSHALL"]);
+        voting(&redlock, 2, SOON).await;
+        // It has been in quarantine for long enough.
+        tokio::time::sleep(2 * MAX_TTL).await;
+        voting(&redlock, 2, SOON).await;
+        nodes[node].clock().unwrap().advance(hour).unwrap();
+        voting(&redlock, 3, SOON).await;
+    }
+    let again = redlock.claim("job", due, options()).await;
+    assert!(
+        !matches!(again, Ok(ClaimOutcome::Won(_))),
+        "two masters have forgotten it, and gave it away: {again:?}"
+    );
+    let later = redlock.claim("job", tick(millis()), options()).await;
+    assert!(later.unwrap().won().is_some());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_master_down_costs_nothing_and_a_majority_is_a_clear_error() {
     let mut nodes = Nodes::start(3);

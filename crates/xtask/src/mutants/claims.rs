@@ -120,6 +120,20 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "--test claim",
         "only_when_its_clock_is_right",
     ),
+    masters(
+        "masters-told-to-vote-with-a-wrong-clock",
+        "crates/redlock-proto/src/client/watch.rs",
+        "floor.filter(|_| fresh && in_time)",
+        "floor.filter(|_| fresh || in_time)",
+        "with_a_wrong_clock",
+    ),
+    masters(
+        "masters-without-a-horizon",
+        "crates/redlock-core/src/node/redis/node.lua",
+        "      elseif not blesses and not (found and found >= horizon) then\n",
+        "      elseif blesses and not (found and found >= horizon) then\n",
+        "every_master_has_come_back_empty",
+    ),
     unit(
         "commit-asked-for-once",
         COMMIT,
@@ -239,6 +253,11 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "local at = found and string.sub(found, 1, #run) == run and 1",
     ),
     alike(
+        "script-horizon-of-the-quarantine",
+        "string.format('%016.0f', math.floor(micros / 1000))",
+        "string.format('%016.0f', math.floor(since / 1000))",
+    ),
+    alike(
         "script-no-horizon",
         "      elseif not blesses and not (found and found >= horizon) then\n",
         "      elseif blesses and not (found and found >= horizon) then\n",
@@ -260,6 +279,27 @@ const fn ticks(
         catch: Catch::Simulation {
             seeds: 20_000,
             plan: "ticks",
+        },
+    }
+}
+
+/// A mistake that shows on real masters.
+const fn masters(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    filter: &'static str,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Test {
+            package: "redlock-tests",
+            target: "--test claims",
+            filter,
         },
     }
 }
