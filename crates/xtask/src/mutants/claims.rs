@@ -277,7 +277,7 @@ const fn ticks(
         from,
         to,
         catch: Catch::Simulation {
-            seeds: 20_000,
+            seeds: 5_000,
             plan: "ticks",
         },
     }
