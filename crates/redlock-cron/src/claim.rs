@@ -77,12 +77,19 @@ impl Claims {
         let claimed = self.redlock.claim(id.lease_key(), due, options).await;
         match claimed.map_err(|error| Refusal::by(&error))? {
             ClaimOutcome::Won(claim) => {
-                compare(id, claim.last(), terms);
+                if let Some(run) = claim.last() {
+                    agrees(id, run, terms);
+                }
                 Ok(*claim)
             }
             ClaimOutcome::AlreadyClaimed { run, .. } => {
-                compare(id, run.as_ref(), terms);
-                let detail = run.map(|run| format!("claimed by {}", run.replica));
+                let detail = run.map(|run| match agrees(id, &run, terms) {
+                    true => format!("claimed by {}", run.replica),
+                    false => format!(
+                        "claimed by {}, which has another configuration",
+                        run.replica
+                    ),
+                });
                 let outcome = Outcome::NotWinner;
                 Err(Refusal { outcome, detail })
             }
@@ -140,15 +147,19 @@ impl Refusal {
     }
 }
 
-/// Replicas that do not agree on what the job is are not refused, but somebody should know.
-fn compare(id: &JobId, run: Option<&RunRecord>, terms: Terms) {
-    if let Some(run) = run.filter(|run| run.fingerprint != terms.fingerprint) {
+/// Whether the replica that claimed a run has the same configuration of the job as this one.
+///
+/// Those that do not agree are not refused, but somebody should know.
+fn agrees(id: &JobId, run: &RunRecord, terms: Terms) -> bool {
+    let agrees = run.fingerprint == terms.fingerprint;
+    if !agrees {
         tracing::warn!(
             job = &**id.name(),
             replica = %run.replica,
             "another replica has another configuration of the job"
         );
     }
+    agrees
 }
 
 /// By how much a tick may be claimed before its time, by the nodes' clocks.

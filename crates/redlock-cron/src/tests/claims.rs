@@ -95,3 +95,44 @@ async fn nodes_remember_who_ran_a_tick_and_how_it_ended() {
     assert_eq!(*outcome, word("failed"));
     assert_eq!(took.as_millis(), 1_500);
 }
+
+#[tokio::test(start_paused = true)]
+async fn replicas_that_disagree_on_a_job_are_noticed() {
+    let fleet = Fleet::new();
+    let (one, other) = (claims(&fleet, "one").await, claims(&fleet, "other").await);
+    drop(one.claim(&id(), tick(0), TERMS).await.ok().unwrap());
+    let terms = Terms {
+        fingerprint: 8,
+        ..TERMS
+    };
+    let refusal = other.claim(&id(), tick(0), terms).await.err().unwrap();
+    let detail = refusal.detail.unwrap();
+    assert_eq!(detail, "claimed by one, which has another configuration");
+}
+
+/// What a job's fingerprint must tell apart, and what it must not.
+#[tokio::test(start_paused = true)]
+async fn a_jobs_fingerprint_is_its_pattern_its_zone_and_its_limit() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut seen = Vec::new();
+    for job in [
+        starts.quick_job(EVERY_FIVE_SECONDS),
+        starts
+            .quick_job(EVERY_FIVE_SECONDS)
+            .ttl(Duration::from_secs(9)),
+        starts.quick_job("*/6 * * * * *"),
+        starts
+            .quick_job(EVERY_FIVE_SECONDS)
+            .start_within(Duration::from_secs(9)),
+        SingletonJob::cron("job", EVERY_FIVE_SECONDS, Tz::CET, |_| async {
+            Ok::<(), BoxError>(())
+        }),
+    ] {
+        seen.push(fleet.member(0, job).await.runner.terms.fingerprint);
+    }
+    assert_eq!(seen[0], seen[1]);
+    seen.remove(1);
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 4);
+}
