@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::Wait;
+use crate::{ResourceKey, Wait};
 
 /// What one claim asks for.
 ///
@@ -18,6 +18,7 @@ use crate::Wait;
 #[must_use = "options do nothing until they are passed to a claim"]
 pub struct ClaimOptions {
     pub(crate) replica: String,
+    pub(crate) lock: Option<ResourceKey>,
     pub(crate) early: Duration,
     pub(crate) start_within: Duration,
     pub(crate) ttl: Option<Duration>,
@@ -33,6 +34,7 @@ impl ClaimOptions {
     pub fn new(replica: impl Into<String>) -> Self {
         Self {
             replica: replica.into(),
+            lock: None,
             early: Duration::from_secs(5),
             start_within: Duration::from_secs(10),
             ttl: None,
@@ -40,6 +42,16 @@ impl ClaimOptions {
             max_hold: None,
             fingerprint: 0,
         }
+    }
+
+    /// The lock under which the run goes on: the resource of the job's name by default.
+    ///
+    /// Jobs that share a lock do not run at the same time, and their runs have one order of fencing tokens.
+    /// Runs of a job that are claimed under different locks may overlap, and their tokens have no order; no tick is
+    /// claimed twice, as long as the lock is the same wherever the tick is.
+    pub fn lock(mut self, lock: ResourceKey) -> Self {
+        self.lock = Some(lock);
+        self
     }
 
     /// By how much the nodes' clocks may be before the tick: 5 s by default, a year at most, in whole milliseconds.

@@ -20,7 +20,8 @@ impl Redlock {
     /// Of all claims of a tick one wins at most, whatever a minority's clocks do, and though nodes lose their data; see
     /// [`early`](ClaimOptions::early) for what claimants must agree on.
     ///
-    /// The job's lock is the resource of the same name, so that an [`acquire`](Self::acquire) of it excludes runs.
+    /// The job's lock is the resource of the same name, unless the options name [another](ClaimOptions::lock), so that
+    /// an [`acquire`](Self::acquire) of it excludes runs.
     /// Claims of one process take their turns in its queue.
     /// The wait is for a run that goes on, for a majority, and for the tick's window to open.
     ///
@@ -74,9 +75,10 @@ impl Redlock {
         K: TryInto<ResourceKey>,
         K::Error: Into<InvalidKey>,
     {
-        let key = job
+        let job = job
             .try_into()
             .map_err(|invalid| AcquireError::from(invalid.into()))?;
+        let key = options.lock.unwrap_or_else(|| job.clone());
         let client = &*self.client;
         let mut lease = AcquireOptions::new();
         (lease.ttl, lease.max_hold) = (options.ttl, options.max_hold);
@@ -90,7 +92,7 @@ impl Redlock {
             AcquireError::option(&InvalidOption::new("replica", message))
         })?;
         let claim = redlock_proto::Claim {
-            job: client.key_space.encode_job(&key),
+            job: client.key_space.encode_job(&job),
             tick,
             window: Window::new(options.early, options.start_within),
             fingerprint: options.fingerprint,

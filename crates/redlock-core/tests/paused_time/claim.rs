@@ -119,6 +119,34 @@ async fn a_run_that_goes_on_is_waited_for_and_burns_no_tick() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn jobs_with_one_lock_do_not_run_at_once_and_have_one_order_of_tokens() {
+    let (_nodes, [one, other]) = fleet().await;
+    let run = won(&one, 0).await;
+    let shared = || options().lock("job".parse().unwrap());
+    let refused = other.claim("twin", tick(0), shared()).await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+    let token = run.token();
+    run.finish(word("ok"), MS).await.unwrap();
+    let twin = other.claim("twin", tick(0), shared()).await.unwrap();
+    let twin = twin.won().unwrap();
+    assert!(twin.token() > token);
+    assert!(twin.last().is_none(), "a job of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_with_different_locks_overlap_and_no_tick_is_claimed_twice() {
+    let (_nodes, [one, other]) = fleet().await;
+    let under = |ms: u64| options().lock(format!("job@{ms}").parse().unwrap());
+    let first = one.claim("job", tick(0), under(0)).await.unwrap();
+    let second = other.claim("job", tick(1), under(1)).await.unwrap();
+    assert!(first.won().is_some() && second.won().is_some());
+    for ms in [0, 1] {
+        let again = other.claim("job", tick(ms), under(ms)).await.unwrap();
+        assert!(is_claimed(&again), "{again:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_nodes_clocks_judge_the_tick() {
     let (nodes, [one]) = fleet().await;
     let outcome = claim(&one, 3_600_000).await;
