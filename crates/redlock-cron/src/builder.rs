@@ -18,7 +18,7 @@ pub struct SingletonSchedulerBuilder {
     redlock: Redlock,
     scheduler: JobScheduler,
     namespace: String,
-    replica: String,
+    replica: Option<String>,
     hook: Option<OutcomeHook>,
 }
 
@@ -28,7 +28,7 @@ impl SingletonSchedulerBuilder {
             redlock,
             scheduler,
             namespace: String::new(),
-            replica: format!("pid-{}", std::process::id()),
+            replica: None,
             hook: None,
         }
     }
@@ -43,13 +43,13 @@ impl SingletonSchedulerBuilder {
         self
     }
 
-    /// What this replica is called in what the nodes remember of its runs: 1 to 64 bytes, without spaces and control
+    /// What to call this replica where the nodes remember its runs: 1 to 64 bytes, without spaces and control
     /// characters.
     ///
-    /// It is for people; the host's or the pod's name is a good one.
-    /// Default: `pid-` and the number of the process.
-    pub fn replica(mut self, replica: impl Into<String>) -> Self {
-        self.replica = replica.into();
+    /// Default: what `HOSTNAME` says, and the process's number.
+    /// It is for people; nothing is decided by it.
+    pub fn replica(mut self, name: impl Into<String>) -> Self {
+        self.replica = Some(name.into());
         self
     }
 
@@ -68,13 +68,13 @@ impl SingletonSchedulerBuilder {
     /// # Errors
     ///
     /// [`Misuse`](crate::SetupErrorKind::Misuse): the namespace is missing or not valid, or the
-    /// replica's name is not.
+    /// replica's name is not valid.
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
         let observer = Observer::new(self.hook);
         let replica = Replica::new(
             self.redlock,
             &self.namespace,
-            &self.replica,
+            self.replica,
             observer,
             Arc::new(SystemClock),
         )?;

@@ -1,37 +1,39 @@
 //! The claim of a tick: what lets one replica start it, and no other.
 //!
-//! The rest of the crate knows [`Claims::claim`] and the [`Claim`] that it returns only.
-//!
 //! A lock on the job's name alone does not do: a job of five milliseconds has released it before a
 //! replica whose clock is a second behind comes to the tick, takes the lock and runs the job again.
-//! So the nodes remember the newest tick that was claimed, and judge by their own clocks whether it is
-//! time for another; [`Redlock::claim`] says what that promises.
+//! So the tick itself is claimed, by a protocol of the lock client's: see [`Redlock::claim`].
+//! The nodes judge by their own clocks whether it is time, and a majority of them remembers the tick before its run
+//! begins.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redlock_core::{
-    AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, Redlock, RunRecord, Tick,
-    Wait, Word,
+    AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, NodeReport, Redlock,
+    ResourceKey, RunRecord, Tick, Wait,
 };
 
-use crate::{Outcome, identity::JobId};
+use crate::Outcome;
 
 /// Claims ticks for the jobs of one replica.
 pub(crate) struct Claims {
-    redlock: Redlock,
-    /// What this replica is called on the nodes.
-    replica: Word,
+    pub(crate) redlock: Redlock,
+    /// What to call this replica on the nodes.
+    // invariant: a word of the protocol's
+    pub(crate) replica: String,
 }
 
-/// What a job allows its claims.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
-    /// A tick older than this, by the nodes' clocks, is not started.
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) job: ResourceKey,
+    pub(crate) lock: ResourceKey,
+    pub(crate) tick: DateTime<Utc>,
+    pub(crate) early: Duration,
     pub(crate) start_within: Duration,
-    /// The time to live of the job's lease.
     pub(crate) ttl: Duration,
-    /// Stands for the job's configuration.
+    pub(crate) wait: Duration,
     pub(crate) fingerprint: u64,
 }
 
@@ -40,135 +42,103 @@ pub(crate) struct Terms {
 pub(crate) struct Refusal {
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
+    /// In how much time it is not too early any more.
+    pub(crate) opens_in: Option<Duration>,
+    /// The run that was claimed instead.
+    pub(crate) run: Option<RunRecord>,
 }
 
 impl Claims {
-    pub(crate) fn new(redlock: Redlock, replica: Word) -> Self {
-        Self { redlock, replica }
-    }
-
-    /// The longest time to live that a job's lease may have.
-    pub(crate) fn max_ttl(&self) -> Duration {
-        self.redlock.max_ttl()
-    }
-
-    /// Claims `tick` of the job `id`.
-    ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives back what was or will be granted; it may be that nobody can claim the
-    /// tick any more.
-    pub(crate) async fn claim(
-        &self,
-        id: &JobId,
-        tick: DateTime<Utc>,
-        terms: Terms,
-    ) -> Result<Claim, Refusal> {
-        let millis = u64::try_from(tick.timestamp_millis()).ok();
-        let Some(due) = millis.and_then(Tick::from_millis) else {
-            return Err(Refusal::too_late("it is before 1970 or after 9999"));
+    /// Dropping the future gives the lock back; nobody may be able to claim the tick any more.
+    pub(crate) async fn claim(&self, ask: Ask) -> Result<Claim, Refusal> {
+        let Some(tick) = to_tick(ask.tick) else {
+            return Err(Refusal::new(
+                Outcome::Refused,
+                "the tick is beyond the range of ticks",
+            ));
         };
-        let options = ClaimOptions::new(self.replica.as_str())
-            .early(EARLY)
-            .start_within(terms.start_within)
-            .ttl(terms.ttl)
-            .wait(Wait::UpTo(WAIT))
-            .fingerprint(terms.fingerprint);
-        let claimed = self.redlock.claim(id.lease_key(), due, options).await;
-        match claimed.map_err(|error| Refusal::by(&error))? {
-            ClaimOutcome::Won(claim) => {
-                if let Some(run) = claim.last() {
-                    agrees(id, run, terms);
-                }
-                Ok(*claim)
-            }
-            ClaimOutcome::AlreadyClaimed { run, .. } => {
-                let detail = run.map(|run| match agrees(id, &run, terms) {
-                    true => format!("claimed by {}", run.replica),
-                    false => format!(
-                        "claimed by {}, which has another configuration",
-                        run.replica
-                    ),
-                });
-                let outcome = Outcome::NotWinner;
-                Err(Refusal { outcome, detail })
-            }
-            ClaimOutcome::TooEarly { by } => Err(Refusal {
-                outcome: Outcome::TooEarly,
-                detail: Some(format!("by the nodes' clocks it may start in {by:?}")),
-            }),
-            ClaimOutcome::TooLate { by } => Err(Refusal::too_late(format!(
-                "by the nodes' clocks {by:?} more than start_within, which is {:?}",
-                terms.start_within
-            ))),
-            other => Err(Refusal {
-                outcome: Outcome::NoQuorum,
-                detail: Some(format!(
-                    "too few nodes have confirmed that they remember it: {other:?}"
-                )),
-            }),
+        let options = ClaimOptions::new(&*self.replica)
+            .lock(ask.lock)
+            .early(ask.early)
+            .start_within(ask.start_within)
+            .ttl(ask.ttl)
+            .wait(Wait::UpTo(ask.wait))
+            .fingerprint(ask.fingerprint);
+        let outcome = self.redlock.claim(ask.job, tick, options).await;
+        match outcome.map_err(|error| Refusal::by(&error))? {
+            ClaimOutcome::Won(claim) => Ok(*claim),
+            other => Err(Refusal::of(other)),
         }
     }
 }
 
 impl Refusal {
-    pub(crate) fn draining() -> Self {
+    pub(crate) fn bare(outcome: Outcome) -> Self {
         Self {
-            outcome: Outcome::Draining,
+            outcome,
             detail: None,
+            opens_in: None,
+            run: None,
         }
     }
 
-    pub(crate) fn too_late(detail: impl Into<String>) -> Self {
+    pub(crate) fn new(outcome: Outcome, detail: impl Into<String>) -> Self {
         Self {
-            outcome: Outcome::TooLate,
             detail: Some(detail.into()),
+            ..Self::bare(outcome)
         }
     }
 
-    /// What a claim's error means for the tick.
+    pub(crate) fn draining() -> Self {
+        Self::bare(Outcome::Draining)
+    }
+
+    fn of(outcome: ClaimOutcome) -> Self {
+        match outcome {
+            ClaimOutcome::AlreadyClaimed { run, .. } => Self {
+                run,
+                ..Self::bare(Outcome::NotWinner)
+            },
+            ClaimOutcome::TooEarly { by } => Self {
+                opens_in: Some(by),
+                ..Self::new(
+                    Outcome::TooEarly,
+                    format!("by the nodes' clocks, it may be started in {by:?}"),
+                )
+            },
+            ClaimOutcome::TooLate { by } => Self::new(
+                Outcome::TooLate,
+                format!("by the nodes' clocks, it was too late {by:?} ago"),
+            ),
+            ClaimOutcome::Unconfirmed { reports } => {
+                Self::new(Outcome::Unconfirmed, lines(&reports))
+            }
+            other => Self::new(Outcome::Refused, format!("{other:?}")),
+        }
+    }
+
+    /// What an error of the lock client means for the tick.
     fn by(error: &AcquireError) -> Self {
         let outcome = match error.kind() {
-            AcquireErrorKind::Contended => {
-                return Self {
-                    outcome: Outcome::Busy,
-                    detail: None,
-                };
-            }
+            AcquireErrorKind::Contended => return Self::bare(Outcome::Overlapping),
             AcquireErrorKind::NoQuorum
             | AcquireErrorKind::Quarantined
             | AcquireErrorKind::Expired => Outcome::NoQuorum,
             _ => Outcome::Refused,
         };
-        Self {
-            outcome,
-            detail: Some(error.to_string()),
-        }
+        Self::new(outcome, error.to_string())
     }
 }
 
-/// Whether the replica that claimed a run has the same configuration of the job as this one.
-///
-/// Those that do not agree are not refused, but somebody should know.
-fn agrees(id: &JobId, run: &RunRecord, terms: Terms) -> bool {
-    let agrees = run.fingerprint == terms.fingerprint;
-    if !agrees {
-        tracing::warn!(
-            job = &**id.name(),
-            replica = %run.replica,
-            "another replica has another configuration of the job"
-        );
-    }
-    agrees
+/// The tick, as the nodes count; `None` before 1970 and after the year 9999.
+pub(crate) fn to_tick(instant: DateTime<Utc>) -> Option<Tick> {
+    Tick::from_millis(u64::try_from(instant.timestamp_millis()).ok()?)
 }
 
-/// By how much a tick may be claimed before its time, by the nodes' clocks.
-///
-/// A replica's clock may be ahead of theirs by so much; the same on all replicas of all versions.
-const EARLY: Duration = Duration::from_secs(5);
-
-/// How long a claim waits for the job's lease.
-///
-/// Long enough to settle among replicas that ask at once, and short enough that a tick does not queue
-/// up behind a run that overruns.
-const WAIT: Duration = Duration::from_secs(1);
+/// What each node said, in lines.
+pub(crate) fn lines(reports: &[NodeReport]) -> String {
+    let lines: Vec<_> = reports.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 
 /// What a replica takes for the time of day.
 ///
-/// Ticks are instants of the calendar, so it says when this replica comes to one; whether it is time is for the nodes
-/// to say.
+/// Ticks are instants of the calendar, so that a wall clock says when to ask for one.
+/// Whether it is time is for the nodes' clocks to say; see [`claim`](crate::claim).
 pub(crate) trait Clock: Send + Sync {
     fn now(&self) -> DateTime<Utc>;
 }

@@ -49,8 +49,8 @@ impl JobId {
         &self.name
     }
 
-    /// The job's name on the nodes, and the key that one run of it holds.
-    pub(crate) fn lease_key(&self) -> ResourceKey {
+    /// The key of the job's ticks, and of the lock under which they run.
+    pub(crate) fn job_key(&self) -> ResourceKey {
         ResourceKey::new(JOB, self).expect(BOUNDED)
     }
 }
@@ -73,12 +73,13 @@ fn check(field: &'static str, name: &str, longest: usize) -> Result<(), SetupErr
     Err(SetupError::misuse(field, format!("{wrong}; {right}")))
 }
 
-/// The class of keys that belong to jobs; no request should be able to name one.
+/// The classes of keys that belong to jobs; no request should be able to name one.
 const JOB: &str = "redlock-cron-job";
 
 const LONGEST_NAMESPACE: usize = 64;
 const LONGEST_NAME: usize = 128;
-const BOUNDED: &str = "namespace and name fit into a key and have no control characters";
+const BOUNDED: &str =
+    "namespace, name and a timestamp fit into a key and have no control characters";
 
 #[cfg(test)]
 mod tests {
@@ -97,7 +98,7 @@ mod tests {
         for namespace in namespaces {
             for name in names {
                 let id = id(namespace, name);
-                assert!(keys.insert(id.lease_key()), "{id}");
+                assert!(keys.insert(id.job_key()), "{id}");
             }
         }
     }
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn the_longest_names_make_keys() {
         let id = id(&"n".repeat(64), &"j".repeat(128));
-        assert!(id.lease_key().as_str().starts_with("redlock-cron-job:nnn"));
+        assert!(id.job_key().as_str().starts_with("redlock-cron-job:nnn"));
     }
 
     #[test]
@@ -130,6 +131,7 @@ mod tests {
             ("", "is empty"),
             ("a\tb", "control"),
             (&"x".repeat(129), "129 bytes"),
+            (&"x".repeat(300), "300 bytes"),
         ] {
             let error = JobId::new(namespace.clone(), bad).unwrap_err();
             assert_eq!(error.field(), "name");

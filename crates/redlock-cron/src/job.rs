@@ -32,9 +32,16 @@ pub struct SingletonJob {
     pub(crate) name: String,
     pub(crate) pattern: String,
     pub(crate) zone: Zone,
+    pub(crate) settings: Settings,
+    pub(crate) work: Work,
+}
+
+/// What is set of a job, as it was given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) early: Option<Duration>,
     pub(crate) start_within: Option<Duration>,
     pub(crate) ttl: Option<Duration>,
-    pub(crate) work: Work,
 }
 
 impl SingletonJob {
@@ -65,8 +72,7 @@ impl SingletonJob {
             name: name.into(),
             pattern: pattern.into(),
             zone: zone.into(),
-            start_within: None,
-            ttl: None,
+            settings: Settings::default(),
             work: Box::new(move |run| {
                 let done = work(run);
                 async move { done.await.map_err(Into::into) }.boxed()
@@ -74,11 +80,22 @@ impl SingletonJob {
         }
     }
 
-    /// How long after a tick it may still be started, by the nodes' clocks: from one second to a day; 10 s by default.
+    /// How long after a tick, by the nodes' clocks, it may still be started: a second to 365 days.
     ///
-    /// It should be the same on all replicas.
+    /// Default: half of the shortest time between two ticks, but at least a second and at most a minute.
     pub fn start_within(mut self, limit: Duration) -> Self {
-        self.start_within = Some(limit);
+        self.settings.start_within = Some(limit);
+        self
+    }
+
+    /// By how much the nodes' clocks may be before a tick when it is started: 10 ms to a minute.
+    ///
+    /// Default: 2 s.
+    /// A replica whose clock is ahead starts ticks so much too early at most; what it must allow for is how far the
+    /// clocks of the nodes are from each other.
+    /// It must be the same on all replicas.
+    pub fn early(mut self, limit: Duration) -> Self {
+        self.settings.early = Some(limit);
         self
     }
 
@@ -87,7 +104,7 @@ impl SingletonJob {
     /// Default: the client's [`ttl`](redlock_core::Redlock::ttl).
     /// It bounds how long a replica that crashes in a run keeps the job from being run by others.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
+        self.settings.ttl = Some(ttl);
         self
     }
 }
@@ -98,8 +115,7 @@ impl std::fmt::Debug for SingletonJob {
             .field("name", &self.name)
             .field("pattern", &self.pattern)
             .field("zone", &self.zone)
-            .field("start_within", &self.start_within)
-            .field("ttl", &self.ttl)
+            .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,6 @@ mod claim;
 mod clock;
 mod due;
 mod error;
-mod fingerprint;
 mod identity;
 mod job;
 mod observer;
@@ -17,6 +16,7 @@ mod runner;
 mod schedule;
 mod scheduler;
 mod tasks;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod zone;

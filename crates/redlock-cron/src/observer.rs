@@ -47,9 +47,10 @@ fn log(report: &TickReport) {
     match report.outcome {
         Outcome::Ok => event!(info),
         // What losing replicas and shutdowns are expected to say.
-        Outcome::NotWinner | Outcome::Busy | Outcome::Draining => event!(debug),
+        Outcome::NotWinner | Outcome::Overlapping | Outcome::Draining => event!(debug),
         Outcome::TooEarly
         | Outcome::TooLate
+        | Outcome::Unconfirmed
         | Outcome::NoQuorum
         | Outcome::Refused
         | Outcome::Aborted => event!(warn),

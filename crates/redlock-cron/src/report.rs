@@ -31,18 +31,24 @@ pub enum Outcome {
     /// It was started here, and dropped unfinished because the grace of a shutdown was over or the
     /// scheduler was dropped.
     Aborted,
-    /// It was claimed before, by this replica or another, or a later one was.
+    /// It was started before, by this replica or another.
     NotWinner,
-    /// A run of an earlier tick was in progress.
+    /// A run of the job was in progress.
     ///
     /// If no replica reports a run of the tick, runs overlapped and the tick was skipped.
-    Busy,
-    /// The clocks of the nodes were not that far: this replica's clock is ahead by more than five seconds, and it
-    /// should have a time service.
+    Overlapping,
+    /// By the nodes' clocks it is still to come: this replica's clock is ahead.
+    ///
+    /// If that is by a minute at most, the replica waits instead.
     TooEarly,
-    /// It was older than `start_within` by the nodes' clocks, or a newer one was due as well.
+    /// By the nodes' clocks it was older than `start_within` when this replica came to it, or a newer one was due as
+    /// well.
     TooLate,
-    /// Too few nodes gave a usable answer in time: nothing ran here, and the operator must look at the
+    /// The nodes gave it to this replica, but too few confirmed in time that they remember it.
+    ///
+    /// It was not started, and perhaps nobody can claim it any more.
+    Unconfirmed,
+    /// Too few nodes gave a usable answer in time: nothing ran, and the operator must look at the
     /// nodes.
     NoQuorum,
     /// The lock client refused before it asked any node, because it is closed or overloaded.
@@ -102,8 +108,9 @@ impl Outcome {
             Self::Lost => "lost",
             Self::Aborted => "aborted",
             Self::NotWinner => "not_winner",
-            Self::Busy => "busy",
+            Self::Overlapping => "overlapping",
             Self::TooEarly => "too_early",
+            Self::Unconfirmed => "unconfirmed",
             Self::TooLate => "too_late",
             Self::NoQuorum => "no_quorum",
             Self::Refused => "refused",

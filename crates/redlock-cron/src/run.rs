@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use redlock_core::{FencingToken, Lease};
+use redlock_core::Lease;
 
 /// What a job is told about the run it is asked to do.
 #[derive(Clone, Debug)]
@@ -38,14 +38,6 @@ impl Run {
     /// How long after the tick the run was started, on this replica's clock.
     pub fn lag(&self) -> Duration {
         self.lag
-    }
-
-    /// The fencing token of this run: greater than that of every run of the job before it.
-    ///
-    /// Give it to the resource with each write, and let the resource refuse older ones; see
-    /// [`Fence`](redlock_core::Fence).
-    pub fn fencing_token(&self) -> FencingToken {
-        self.lease.token()
     }
 
     /// A view of the lease that the run holds.

@@ -7,19 +7,20 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
-use redlock_core::{Claim, Word};
+use redlock_core::{Claim, RunRecord, Word};
 use tokio::{select, time::Instant};
 use tracing::{Instrument, info_span};
 
 use crate::{
     Outcome, Run, TickReport,
-    claim::{Refusal, Terms},
+    claim::{Ask, Refusal},
     clock::lag,
     due::Progress,
     identity::JobId,
     job::Work,
     replica::Replica,
     schedule::Schedule,
+    terms::Terms,
 };
 
 /// One job on one replica: turns wake-ups into runs, and both into reports.
@@ -49,7 +50,7 @@ impl JobRunner {
         for tick in due.passed_over {
             self.refused(
                 tick,
-                Refusal::too_late("a newer tick was due at the same wake-up"),
+                Refusal::new(Outcome::TooLate, "a newer tick was due at the same wake-up"),
             );
         }
         self.replica.tasks.spawn(Arc::clone(self).tick(due.tick));
@@ -71,11 +72,11 @@ impl JobRunner {
 
     /// Claims the tick, runs the job if it is ours, and reports.
     async fn tick(self: Arc<Self>, tick: DateTime<Utc>) {
-        let Replica { claims, tasks, .. } = &*self.replica;
+        let tasks = &self.replica.tasks;
         let claim = select! {
             biased;
             () = tasks.draining() => Err(Refusal::draining()),
-            claim = claims.claim(&self.id, tick, self.terms) => claim,
+            claim = self.claim(tick) => claim,
         };
         let claim = match claim {
             Ok(claim) => claim,
@@ -94,10 +95,33 @@ impl JobRunner {
         }
         let took = started.elapsed();
         self.report(tick, outcome, late, Some(took), detail);
-        let word = Word::new(outcome.as_str()).expect("outcomes are words");
-        if let Err(error) = claim.finish(word, took).await {
+        if let Some(outcome) = Word::new(outcome.as_str())
+            && let Err(error) = claim.finish(outcome, took).await
+        {
             // The run is over, and its lease ends by itself.
             tracing::debug!(job = &**self.id.name(), %tick, %error, "release");
+        }
+    }
+
+    async fn claim(&self, tick: DateTime<Utc>) -> Result<Claim, Refusal> {
+        loop {
+            let ask = Ask {
+                job: self.id.job_key(),
+                lock: self.id.job_key(),
+                tick,
+                early: self.terms.early,
+                start_within: self.terms.start_within,
+                ttl: self.terms.ttl,
+                wait: SHORT_WAIT,
+                fingerprint: 0,
+            };
+            match self.replica.claims.claim(ask).await {
+                Err(Refusal {
+                    opens_in: Some(left),
+                    ..
+                }) if left <= LONGEST_AHEAD => tokio::time::sleep(left).await,
+                decided => return decided,
+            }
         }
     }
 
@@ -130,7 +154,9 @@ impl JobRunner {
 
     fn refused(&self, tick: DateTime<Utc>, refusal: Refusal) {
         let late = lag(tick, self.replica.clock.now());
-        self.report(tick, refusal.outcome, late, None, refusal.detail);
+        let claimed = |run: RunRecord| format!("claimed by {}", run.replica);
+        let detail = refusal.detail.or_else(|| refusal.run.map(claimed));
+        self.report(tick, refusal.outcome, late, None, detail);
     }
 
     fn report(
@@ -161,6 +187,15 @@ impl Ended {
         }
     }
 }
+
+/// How long a claim waits for a run that goes on.
+///
+/// Long enough to settle among replicas that ask at once, and short enough that a tick does not queue
+/// up behind a run that overruns.
+const SHORT_WAIT: Duration = Duration::from_secs(1);
+
+/// A replica whose clock is ahead by no more than this waits for the nodes' clocks.
+const LONGEST_AHEAD: Duration = Duration::from_secs(60);
 
 /// An error and its sources, in a line.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {

@@ -49,20 +49,6 @@ async fn a_namespace_is_mandatory() {
 }
 
 #[tokio::test]
-async fn a_replica_has_a_name_of_one_word() {
-    for bad in ["", "two words", "a\nb"] {
-        let redlock = Redlock::builder().in_memory_nodes(3).build().await.unwrap();
-        let scheduler = JobScheduler::new_with_channel_size(64).await.unwrap();
-        let builder = SingletonScheduler::builder(redlock, scheduler).namespace("tests");
-        let error = builder.replica(bad).build().unwrap_err();
-        assert_eq!(
-            (error.kind(), error.field()),
-            (SetupErrorKind::Misuse, "replica")
-        );
-    }
-}
-
-#[tokio::test]
 async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() {
     let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
     let berlin = "Europe/Berlin";
@@ -86,16 +72,21 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             "between 1s and",
         ),
         (
-            job("a", DAILY, berlin).start_within(minute * 60 * 25),
+            job("a", DAILY, berlin).start_within(minute * 366 * 24 * 60),
             "start_within",
-            "and 86400s",
+            "between 1s and",
+        ),
+        (
+            job("a", DAILY, berlin).early(minute * 2),
+            "early",
+            "between 10ms and 60s",
         ),
         (
             job("a", DAILY, berlin).ttl(second / 100),
             "ttl",
             "between 100ms and",
         ),
-        (job("a", DAILY, berlin).ttl(minute), "ttl", "max_ttl of 30s"),
+        (job("a", DAILY, berlin).ttl(minute), "ttl", "100ms and 30s"),
     ];
     for (job, field, right) in table {
         let error = refused(job).await;

@@ -6,6 +6,8 @@
 //! It also reads patterns with an older croner, which answers with an instant in the past in the hour
 //! that occurs twice.
 
+use std::time::Duration;
+
 use chrono::{DateTime, SubsecRound, Utc};
 use chrono_tz::Tz;
 use croner::{
@@ -62,11 +64,26 @@ impl Schedule {
         Some(latest.with_timezone(&Utc))
     }
 
+    /// The shortest time between two of the next ticks; `None` if there are not two.
+    ///
+    /// It is a sample, from a fixed instant on, so that all replicas find the same.
+    pub(crate) fn shortest_gap(&self) -> Option<Duration> {
+        let first = self.next_after(SAMPLED_FROM)?;
+        let ticks = std::iter::successors(Some(first), |tick| self.next_after(*tick));
+        let ticks: Vec<_> = ticks.take(SAMPLES).collect();
+        let gaps = ticks.windows(2).map(|pair| pair[1] - pair[0]);
+        gaps.min()?.to_std().ok()
+    }
+
     /// Whole seconds, so that the fraction of a second at which somebody asks is not part of a tick.
     fn local(&self, time: DateTime<Utc>) -> DateTime<Tz> {
         time.trunc_subsecs(0).with_timezone(&self.zone)
     }
 }
+
+/// A winter day on which no clock changes.
+const SAMPLED_FROM: DateTime<Utc> = DateTime::from_timestamp(1_767_225_600, 0).expect("in range");
+const SAMPLES: usize = 50;
 
 #[cfg(test)]
 mod clock_changes;

@@ -23,7 +23,7 @@ async fn runner(pattern: &str, zone: Tz) -> Arc<JobRunner> {
 async fn replica(observer: Observer) -> Arc<Replica> {
     let redlock = Redlock::builder().in_memory_nodes(1);
     let redlock = redlock.build().await.unwrap();
-    Replica::new(redlock, "tests", "real", observer, Arc::new(RealClock)).unwrap()
+    Replica::new(redlock, "tests", None, observer, Arc::new(RealClock)).unwrap()
 }
 
 fn job(replica: &Arc<Replica>, name: &str, pattern: &str, zone: Tz) -> Arc<JobRunner> {

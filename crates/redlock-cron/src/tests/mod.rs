@@ -50,15 +50,12 @@ struct Starts(Arc<Mutex<Vec<DateTime<Utc>>>>);
 
 impl Fleet {
     fn new() -> Self {
-        let fleet = Self {
-            nodes: (0..3).map(|_| MemoryNode::new()).collect(),
+        let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
+        nodes.iter().for_each(|node| node.set_clock(tick(0).into()));
+        Self {
+            nodes,
             origin: Instant::now(),
-        };
-        fleet
-            .nodes
-            .iter()
-            .for_each(|node| node.set_clock(tick(0).into()));
-        fleet
+        }
     }
 
     async fn client(&self) -> Redlock {
@@ -85,7 +82,7 @@ impl Fleet {
         let observer = Observer::new(Some(Box::new(hook)));
         let clock = self.clock(skew);
         let client = self.client().await;
-        let replica = Replica::new(client, "tests", "member", observer, Arc::new(clock)).unwrap();
+        let replica = Replica::new(client, "tests", None, observer, Arc::new(clock)).unwrap();
         let runner = replica.job(job).unwrap();
         Member {
             runner,
@@ -94,9 +91,10 @@ impl Fleet {
         }
     }
 
-    /// The fewest lock keys on any node.
-    fn keys(&self) -> usize {
-        self.nodes.iter().map(MemoryNode::keys).min().unwrap_or(0)
+    /// The most locks on any node, when what was given back is gone, which takes a turn of the client.
+    async fn keys(&self) -> usize {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        self.nodes.iter().map(MemoryNode::keys).max().unwrap_or(0)
     }
 
     async fn sleep_until(&self, millisecond: u64) {

@@ -109,7 +109,7 @@ async fn panics_and_errors_are_reported_and_the_next_tick_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_of_a_job_never_overlap_and_skipped_ticks_say_busy() {
+async fn runs_of_a_job_never_overlap_and_skipped_ticks_say_so() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let running = Arc::new(AtomicUsize::new(0));
     let job = || {
@@ -150,11 +150,10 @@ async fn runs_of_a_job_never_overlap_and_skipped_ticks_say_busy() {
         ticks.zip(outcomes).collect::<Vec<_>>()
     };
     const OK: Outcome = Outcome::Ok;
-    const BUSY: Outcome = Outcome::Busy;
-    // Whoever comes to a tick that runs elsewhere knows that it does.
-    const LOST: Outcome = Outcome::NotWinner;
-    assert_eq!(outcomes, of([OK, BUSY, BUSY, LOST, BUSY]));
-    assert_eq!(others, of([LOST, BUSY, BUSY, OK, BUSY]));
+    const BUSY: Outcome = Outcome::Overlapping;
+    const OTHER: Outcome = Outcome::NotWinner;
+    assert_eq!(outcomes, of([OK, BUSY, BUSY, OTHER, BUSY]));
+    assert_eq!(others, of([OTHER, BUSY, BUSY, OK, BUSY]));
     assert_eq!(starts.list(), [tick(3), tick(18)]);
 }
 
@@ -178,7 +177,9 @@ async fn without_a_majority_nothing_runs_and_the_report_has_a_line_per_node() {
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_is_come_to_too_late_is_not_started() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut member = fleet.member(0, starts.quick_job("5 * * * * *")).await;
+    let job = starts.quick_job("5 * * * * *");
+    let job = job.start_within(Duration::from_secs(10));
+    let mut member = fleet.member(0, job).await;
     member.wake_at(13_001).await;
     let report = member.report().await;
     assert_eq!(
@@ -186,7 +187,7 @@ async fn a_tick_that_is_come_to_too_late_is_not_started() {
         (tick(3), Outcome::TooLate)
     );
     assert!(starts.list().is_empty());
-    assert_eq!(fleet.keys(), 0);
+    assert_eq!(fleet.keys().await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,8 +211,7 @@ async fn a_hook_that_panics_harms_nothing() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let clock = Arc::new(fleet.clock(0));
     let observer = Observer::new(Some(Box::new(|_| panic!("in the hook"))));
-    let client = fleet.client().await;
-    let replica = Replica::new(client, "tests", "member", observer, clock).unwrap();
+    let replica = Replica::new(fleet.client().await, "tests", None, observer, clock).unwrap();
     let runner = replica.job(starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
     // The first wake-up reports two ticks that were passed over before it starts one.
     for second in [13, 18, 23] {
@@ -220,6 +220,6 @@ async fn a_hook_that_panics_harms_nothing() {
     }
     fleet.sleep_until(24_000).await;
     assert_eq!(starts.list(), [tick(13), tick(18), tick(23)]);
-    // The job's lease was released each time.
-    assert_eq!(fleet.keys(), 0);
+    // The lease was released each time.
+    assert_eq!(fleet.keys().await, 0);
 }

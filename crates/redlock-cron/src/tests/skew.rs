@@ -61,58 +61,53 @@ async fn replicas_that_wake_up_at_the_same_moment_start_a_tick_once() {
     assert_eq!(starts.list(), expected);
 }
 
-/// An hour is the mistake that a wrong zone makes.
+/// A replica that is an hour ahead would use up the ticks of an hour, if its own clock judged.
 #[tokio::test(start_paused = true)]
-async fn a_replica_whose_clock_is_an_hour_ahead_starts_nothing_and_uses_no_tick_up() {
+async fn a_clock_that_is_an_hour_ahead_or_behind_starts_nothing_and_uses_up_nothing() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let quick = || starts.quick_job(EVERY_FIVE_SECONDS);
-    let hour = 3_600_000;
-    let mut ahead = fleet.member(hour, quick()).await;
-    let mut right = fleet.member(0, quick()).await;
-    for index in 0..7 {
-        let due = 3_000 + 5_000 * index;
-        // At the same moment, an hour apart by their own clocks.
-        ahead.wake_at(hour + due).await;
-        right.wake_at(due + 200).await;
-        assert_eq!(ahead.outcome().await, Outcome::TooEarly);
+    let every_minute = "5 * * * * *";
+    let mut fast = fleet
+        .member(3_600_000, starts.quick_job(every_minute))
+        .await;
+    let mut slow = fleet
+        .member(-3_600_000, starts.quick_job(every_minute))
+        .await;
+    let mut right = fleet.member(0, starts.quick_job(every_minute)).await;
+    for minute in 0..3 {
+        let due = 3_000 + 60_000 * minute;
+        fast.wake_at(3_600_000 + due).await;
+        assert_eq!(fast.outcome().await, Outcome::TooEarly);
+        right.wake_at(due + 100).await;
         assert_eq!(right.outcome().await, Outcome::Ok);
+        slow.wake_at(-3_600_000 + due + 200).await;
+        // What it takes for this minute's tick is long over.
+        assert_eq!(slow.outcome().await, Outcome::NotWinner);
     }
-    let expected: Vec<_> = (0..7).map(|index| tick(3 + 5 * index)).collect();
+    let expected: Vec<_> = (0..3).map(|minute| tick(3 + 60 * minute)).collect();
     assert_eq!(starts.list(), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_whose_clock_is_an_hour_behind_comes_too_late() {
+async fn a_clock_that_is_a_little_ahead_waits_for_the_nodes_clocks() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    fleet.sleep_until(3_600_000).await;
-    let mut behind = fleet
-        .member(-3_600_000, starts.quick_job(EVERY_FIVE_SECONDS))
-        .await;
-    // It is an hour late by the nodes' clocks, and takes the tick for one that is due just now.
-    behind.wake_at(3_000).await;
-    let report = behind.report().await;
-    assert_eq!(
-        (report.tick(), report.outcome()),
-        (tick(3), Outcome::TooLate)
-    );
-    assert!(starts.list().is_empty());
+    let mut fast = fleet.member(20_000, starts.quick_job("25 * * * * *")).await;
+    fast.wake_at(23_000).await;
+    assert_eq!(fast.outcome().await, Outcome::Ok);
+    // Two seconds before the tick, which is what `early` allows.
+    let started = fleet.origin.elapsed().as_secs_f64();
+    assert!((21.0..21.2).contains(&started), "{started}");
+    let mut others = fleet.member(0, starts.quick_job("25 * * * * *")).await;
+    others.wake_at(23_000).await;
+    assert_eq!(others.outcome().await, Outcome::NotWinner);
 }
 
-/// Replicas may differ by as much as the nodes let ticks come early and late.
 #[tokio::test(start_paused = true)]
-async fn clocks_may_differ_by_what_the_nodes_allow() {
+async fn a_tick_that_nobody_claimed_in_time_is_too_late_by_the_nodes_clocks() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let once_a_minute = "15 * * * * *";
-    let mut fast = fleet.member(5_000, starts.quick_job(once_a_minute)).await;
-    let mut slow = fleet.member(-9_900, starts.quick_job(once_a_minute)).await;
-    fast.wake_at(13_000).await;
-    assert_eq!(fast.outcome().await, Outcome::Ok);
-    // By then its lease is long gone, and the nodes still know.
-    slow.wake_at(13_000).await;
+    let mut slow = fleet.member(-31_000, starts.quick_job("5 * * * * *")).await;
+    slow.wake_at(3_000).await;
     let report = slow.report().await;
-    assert_eq!(
-        (report.tick(), report.outcome()),
-        (tick(13), Outcome::NotWinner)
-    );
-    assert_eq!(starts.list(), [tick(13)]);
+    assert_eq!(report.outcome(), Outcome::TooLate, "{report:?}");
+    assert!(report.lag() < Duration::from_secs(1));
+    assert!(starts.list().is_empty());
 }

@@ -1,0 +1,90 @@
+//! The settings of a job, checked, with the defaults of what was not set.
+
+use std::{ops::RangeInclusive, time::Duration};
+
+use redlock_core::Redlock;
+
+use crate::{SetupError, job::Settings, schedule::Schedule};
+
+/// On what terms the ticks of a job are claimed and run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// By how much the nodes' clocks may be before the tick.
+    pub(crate) early: Duration,
+    /// By how much they may be after it.
+    pub(crate) start_within: Duration,
+    /// The time to live of the lease that a run holds.
+    pub(crate) ttl: Duration,
+}
+
+impl Terms {
+    pub(crate) fn new(
+        settings: &Settings,
+        schedule: &Schedule,
+        redlock: &Redlock,
+    ) -> Result<Self, SetupError> {
+        let early = settings.early.unwrap_or(EARLY);
+        check("early", early, SHORTEST_EARLY..=LONGEST_EARLY)?;
+        let start_within = match settings.start_within {
+            Some(limit) => limit,
+            None => default_start_within(schedule.shortest_gap()),
+        };
+        check(
+            "start_within",
+            start_within,
+            SHORTEST_START_WITHIN..=LONGEST_WINDOW,
+        )?;
+        let ttl = settings.ttl.unwrap_or_else(|| redlock.ttl());
+        check("ttl", ttl, Redlock::MIN_TTL..=redlock.max_ttl())?;
+        Ok(Self {
+            early,
+            start_within,
+            ttl,
+        })
+    }
+}
+
+/// Half of the time between two ticks, so that a tick does not wait for the next one, and a minute at most.
+fn default_start_within(shortest_gap: Option<Duration>) -> Duration {
+    let half = shortest_gap.map_or(LONGEST_DEFAULT, |gap| gap / 2);
+    half.clamp(SHORTEST_START_WITHIN, LONGEST_DEFAULT)
+}
+
+fn check(
+    field: &'static str,
+    value: Duration,
+    range: RangeInclusive<Duration>,
+) -> Result<(), SetupError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = range.into_inner();
+    let message = format!("{value:?} is not between {least:?} and {most:?}");
+    Err(SetupError::misuse(field, message))
+}
+
+const EARLY: Duration = Duration::from_secs(2);
+const SHORTEST_EARLY: Duration = Duration::from_millis(10);
+const LONGEST_EARLY: Duration = Duration::from_secs(60);
+
+/// tokio-cron-scheduler looks at its jobs every half second, so a shorter limit would refuse ticks
+/// that are not late at all.
+const SHORTEST_START_WITHIN: Duration = Duration::from_secs(1);
+const LONGEST_DEFAULT: Duration = Duration::from_secs(60);
+/// The longest window that nodes know.
+const LONGEST_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_waits_for_half_of_the_time_to_the_next_and_a_minute_at_most() {
+        let seconds = Duration::from_secs;
+        for (gap, expected) in [(1, 1), (5, 2), (60, 30), (86_400, 60)] {
+            let default = default_start_within(Some(seconds(gap)));
+            assert_eq!(default.as_secs(), expected, "{gap}");
+        }
+        assert_eq!(default_start_within(None), seconds(60));
+    }
+}
