@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redlock_core::{
-    AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, NodeReport, Redlock,
-    ResourceKey, RunRecord, Tick, Wait,
+    AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, JobState, NodeReport,
+    Redlock, ResourceKey, RunRecord, Tick, Wait,
 };
 
 use crate::Outcome;
@@ -71,6 +71,11 @@ impl Claims {
             ClaimOutcome::Won(claim) => Ok(*claim),
             other => Err(Refusal::of(other)),
         }
+    }
+
+    /// What a majority of the nodes remembers of a job; `None` if too few answered.
+    pub(crate) async fn read(&self, job: ResourceKey) -> Option<JobState> {
+        self.redlock.job_status(job).await.ok()?.state().cloned()
     }
 }
 

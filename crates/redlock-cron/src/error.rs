@@ -20,6 +20,8 @@ pub struct SetupError {
 pub enum SetupErrorKind {
     /// A value is not valid: change the field that [`SetupError::field`] names.
     Misuse,
+    /// Two settings of the job exclude each other: change one of them.
+    Contradiction,
     /// The pattern is valid, but no instant to come matches it, such as 30 February: change it.
     NeverFires,
     /// The scheduler has a job of that name already: names must differ.
@@ -33,6 +35,10 @@ pub enum SetupErrorKind {
 impl SetupError {
     pub(crate) fn misuse(field: &'static str, message: impl Into<String>) -> Self {
         Self::new(SetupErrorKind::Misuse, field, message)
+    }
+
+    pub(crate) fn contradiction(field: &'static str, message: impl Into<String>) -> Self {
+        Self::new(SetupErrorKind::Contradiction, field, message)
     }
 
     pub(crate) fn never_fires(pattern: &str) -> Self {

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use chrono::{DateTime, Utc};
 use redlock_core::ResourceKey;
 
 use crate::SetupError;
@@ -53,9 +54,22 @@ impl JobId {
     pub(crate) fn job_key(&self) -> ResourceKey {
         ResourceKey::new(JOB, self).expect(BOUNDED)
     }
+
+    /// The lock of one tick's run, where runs may overlap.
+    ///
+    /// The tick is the scheduled instant, never the time of a wake-up, so that replicas which wake up
+    /// at different times mean the same key.
+    pub(crate) fn tick_key(&self, tick: DateTime<Utc>) -> ResourceKey {
+        ResourceKey::new(TICK, format_args!("{self}@{}", tick.timestamp_millis())).expect(BOUNDED)
+    }
+
+    /// The key of the ticks for which runs before them must end.
+    pub(crate) fn cancel_key(&self) -> ResourceKey {
+        ResourceKey::new(CANCEL, self).expect(BOUNDED)
+    }
 }
 
-/// Injective: the first slash ends the namespace.
+/// Injective: the first slash ends the namespace, and in a tick's key the last `@` ends the name.
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace.0, self.name)
@@ -75,6 +89,8 @@ fn check(field: &'static str, name: &str, longest: usize) -> Result<(), SetupErr
 
 /// The classes of keys that belong to jobs; no request should be able to name one.
 const JOB: &str = "redlock-cron-job";
+const TICK: &str = "redlock-cron-tick";
+const CANCEL: &str = "redlock-cron-cancel";
 
 const LONGEST_NAMESPACE: usize = 64;
 const LONGEST_NAME: usize = 128;
@@ -91,14 +107,20 @@ mod tests {
     }
 
     #[test]
-    fn two_jobs_are_never_one_key() {
+    fn two_ticks_or_jobs_are_never_one_key() {
         let names = ["a", "a/b", "b", "a@1", "a@1@2", "b/a", "@", "/", ":"];
         let namespaces = ["a", "b", "a@1", ":", "a:b"];
+        let ticks = [1, 2, 12, -1].map(|second| DateTime::from_timestamp(second, 0).unwrap());
         let mut keys = HashSet::new();
         for namespace in namespaces {
             for name in names {
                 let id = id(namespace, name);
-                assert!(keys.insert(id.job_key()), "{id}");
+                for key in [id.job_key(), id.cancel_key()] {
+                    assert!(keys.insert(key), "{id}");
+                }
+                for tick in ticks {
+                    assert!(keys.insert(id.tick_key(tick)), "{id} {tick}");
+                }
             }
         }
     }
@@ -107,6 +129,11 @@ mod tests {
     fn the_longest_names_make_keys() {
         let id = id(&"n".repeat(64), &"j".repeat(128));
         assert!(id.job_key().as_str().starts_with("redlock-cron-job:nnn"));
+        assert!(
+            id.tick_key(DateTime::<Utc>::MIN_UTC)
+                .as_str()
+                .contains("@-")
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@ use std::{error::Error, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 
-use crate::{Run, Zone};
+use crate::{OnLost, Overlap, Run, Zone};
 
 /// The error that a job's own error becomes.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -42,6 +42,10 @@ pub(crate) struct Settings {
     pub(crate) early: Option<Duration>,
     pub(crate) start_within: Option<Duration>,
     pub(crate) ttl: Option<Duration>,
+    pub(crate) overlap: Overlap,
+    pub(crate) on_lost: OnLost,
+    pub(crate) max_runtime: Option<Duration>,
+    pub(crate) spread: Duration,
 }
 
 impl SingletonJob {
@@ -105,6 +109,41 @@ impl SingletonJob {
     /// It bounds how long a replica that crashes in a run keeps the job from being run by others.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = Some(ttl);
+        self
+    }
+
+    /// What becomes of a tick that comes while a run goes on, on whichever replica.
+    ///
+    /// Default: [`Overlap::Skip`].
+    pub fn overlap(mut self, policy: Overlap) -> Self {
+        self.settings.overlap = policy;
+        self
+    }
+
+    /// What becomes of a run whose lease is lost.
+    ///
+    /// Default: [`OnLost::Abort`].
+    pub fn on_lost(mut self, policy: OnLost) -> Self {
+        self.settings.on_lost = policy;
+        self
+    }
+
+    /// The longest that a run may take: not zero.
+    ///
+    /// Default: without end.
+    /// A run that takes longer is told to stop, dropped a second later, and reported as
+    /// [`TimedOut`](crate::Outcome::TimedOut).
+    pub fn max_runtime(mut self, limit: Duration) -> Self {
+        self.settings.max_runtime = Some(limit);
+        self
+    }
+
+    /// The longest random time for which this replica waits before it claims a tick: up to a quarter of
+    /// `start_within`.
+    ///
+    /// Default: none, and then the replica whose clock is the furthest ahead has most of the runs.
+    pub fn spread(mut self, longest: Duration) -> Self {
+        self.settings.spread = longest;
         self
     }
 }

@@ -4,11 +4,16 @@ mod attach;
 mod builder;
 mod claim;
 mod clock;
+mod course;
 mod due;
 mod error;
+mod execution;
+mod fingerprint;
 mod identity;
 mod job;
+mod journal;
 mod observer;
+mod policy;
 mod replica;
 mod report;
 mod run;
@@ -25,6 +30,7 @@ pub use self::{
     builder::SingletonSchedulerBuilder,
     error::{SetupError, SetupErrorKind},
     job::{BoxError, SingletonJob},
+    policy::{OnLost, Overlap},
     report::{Outcome, ShutdownReport, TickReport, UnfinishedRun},
     run::Run,
     scheduler::SingletonScheduler,

@@ -53,8 +53,9 @@ fn log(report: &TickReport) {
         | Outcome::Unconfirmed
         | Outcome::NoQuorum
         | Outcome::Refused
+        | Outcome::Cancelled
         | Outcome::Aborted => event!(warn),
-        Outcome::Failed | Outcome::Panicked | Outcome::Lost => event!(error),
+        Outcome::Failed | Outcome::Panicked | Outcome::TimedOut | Outcome::Lost => event!(error),
     }
 }
 

@@ -7,7 +7,9 @@ use crate::{
     claim::Claims,
     clock::Clock,
     due::Progress,
+    fingerprint::fingerprint,
     identity::{JobId, Namespace},
+    journal::Journal,
     observer::Observer,
     runner::JobRunner,
     schedule::Schedule,
@@ -53,12 +55,14 @@ impl Replica {
     /// The job, checked, from now on.
     pub(crate) fn job(self: &Arc<Self>, job: SingletonJob) -> Result<Arc<JobRunner>, SetupError> {
         let id = JobId::new(self.namespace.clone(), &job.name)?;
-        let schedule = Schedule::parse(&job.pattern, job.zone.look_up()?)?;
+        let zone = job.zone.look_up()?;
+        let schedule = Schedule::parse(&job.pattern, zone)?;
         let now = self.clock.now();
         if schedule.next_after(now).is_none() {
             return Err(SetupError::never_fires(&job.pattern));
         }
-        let terms = Terms::new(&job.settings, &schedule, &self.claims.redlock)?;
+        let fingerprint = fingerprint(&job.pattern, zone, &job.settings);
+        let terms = Terms::new(&job.settings, &schedule, fingerprint, &self.claims.redlock)?;
         let progress = Mutex::new(Progress::from(now));
         let replica = Arc::clone(self);
         Ok(Arc::new(JobRunner {
@@ -68,6 +72,7 @@ impl Replica {
             terms,
             work: job.work,
             progress,
+            journal: Journal::default(),
         }))
     }
 }

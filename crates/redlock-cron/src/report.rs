@@ -26,9 +26,14 @@ pub enum Outcome {
     Failed,
     /// It ran here and panicked.
     Panicked,
-    /// It was started here, and dropped unfinished because its lease was lost.
+    /// It took longer than `max_runtime` and was told to stop.
+    TimedOut,
+    /// It was told to stop because the next tick was due; see [`Overlap::CancelOther`](crate::Overlap).
+    Cancelled,
+    /// It was started here, and its lease was lost: it was dropped unfinished, or told to stop; see
+    /// [`OnLost`](crate::OnLost).
     Lost,
-    /// It was started here, and dropped unfinished because the grace of a shutdown was over or the
+    /// It was started here, and told to stop or dropped because the grace of a shutdown was over or the
     /// scheduler was dropped.
     Aborted,
     /// It was started before, by this replica or another.
@@ -95,7 +100,13 @@ impl Outcome {
     pub fn was_started(self) -> bool {
         matches!(
             self,
-            Self::Ok | Self::Failed | Self::Panicked | Self::Lost | Self::Aborted
+            Self::Ok
+                | Self::Failed
+                | Self::Panicked
+                | Self::TimedOut
+                | Self::Cancelled
+                | Self::Lost
+                | Self::Aborted
         )
     }
 
@@ -105,6 +116,8 @@ impl Outcome {
             Self::Ok => "ok",
             Self::Failed => "failed",
             Self::Panicked => "panicked",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
             Self::Lost => "lost",
             Self::Aborted => "aborted",
             Self::NotWinner => "not_winner",

@@ -1,33 +1,26 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use redlock_core::Lease;
+use redlock_core::{FencingToken, Lease};
+use tokio_util::sync::CancellationToken;
 
 /// What a job is told about the run it is asked to do.
 #[derive(Clone, Debug)]
 pub struct Run {
-    name: Arc<str>,
-    tick: DateTime<Utc>,
-    lag: Duration,
-    lease: Lease,
+    pub(crate) name: Arc<str>,
+    pub(crate) tick: DateTime<Utc>,
+    pub(crate) lag: Duration,
+    pub(crate) lease: Lease,
+    pub(crate) stop: CancellationToken,
 }
 
 impl Run {
-    pub(crate) fn new(name: Arc<str>, tick: DateTime<Utc>, lag: Duration, lease: Lease) -> Self {
-        Self {
-            name,
-            tick,
-            lag,
-            lease,
-        }
-    }
-
     /// The job's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The scheduled instant, in whole seconds: the same on whichever replica it runs, however late.
+    /// The scheduled instant: the same on whichever replica it runs, however late.
     ///
     /// What belongs to "this" run should be derived from it, not from the time of day: after a delay
     /// past midnight, yesterday's books are still those of the tick.
@@ -40,11 +33,35 @@ impl Run {
         self.lag
     }
 
+    /// The fencing token of the run: greater than that of every run of the job before it.
+    ///
+    /// Give it to what the run writes to, and let that refuse older ones; see [`Fence`](redlock_core::Fence).
+    /// Where runs may [overlap](crate::Overlap::Allow), their tokens have no order.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.lease.token()
+    }
+
     /// A view of the lease that the run holds.
     ///
     /// The run is dropped when it is lost; work that blocks its thread cannot be, and must ask
     /// [`Lease::is_held`] before each step that matters.
     pub fn lease(&self) -> &Lease {
         &self.lease
+    }
+
+    /// Whether the run was told to stop; see [`stopping`](Self::stopping).
+    pub fn is_stopping(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Resolves when the run should come to an end: a second before it is dropped because it takes too long, the
+    /// next tick [cancels](crate::Overlap::CancelOther) it or a shutdown's grace is over; and when its lease is lost,
+    /// if it is [told](crate::OnLost::Signal) of that.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn stopping(&self) {
+        self.stop.cancelled().await;
     }
 }

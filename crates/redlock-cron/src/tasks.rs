@@ -20,6 +20,7 @@ use crate::{ShutdownReport, UnfinishedRun};
 pub(crate) struct Tasks {
     tracker: TaskTracker,
     draining: CancellationToken,
+    stopping: CancellationToken,
     dropping: CancellationToken,
     runs: Mutex<Runs>,
 }
@@ -72,6 +73,11 @@ impl Tasks {
         self.draining.cancelled().await;
     }
 
+    /// Resolves when runs in flight must stop.
+    pub(crate) async fn stopping(&self) {
+        self.stopping.cancelled().await;
+    }
+
     /// Resolves when runs in flight must be dropped.
     pub(crate) async fn dropping(&self) {
         self.dropping.cancelled().await;
@@ -88,11 +94,13 @@ impl Tasks {
         self.dropping.cancel();
     }
 
-    /// Drains, waits for the runs in flight up to `grace`, and then drops them.
+    /// Drains, waits for the runs in flight up to `grace`, then tells them to stop, and drops them.
     pub(crate) async fn shut_down(&self, grace: Duration) -> ShutdownReport {
         self.drain();
         self.tracker.close();
         if timeout(grace, self.tracker.wait()).await.is_err() {
+            self.stopping.cancel();
+            let _ = timeout(STOP_GRACE, self.tracker.wait()).await;
             self.dropping.cancel();
             // What is left is to release leases, which is bounded by the nodes' time limit, and runs
             // that block their threads, which nobody can end.
@@ -128,6 +136,9 @@ impl Drop for InFlight {
         self.tasks.runs().in_flight.remove(&self.id);
     }
 }
+
+/// How long a run may take to end once it was told to stop.
+pub(crate) const STOP_GRACE: Duration = Duration::from_secs(1);
 
 /// For how long a shutdown waits for the clean-up after runs that were dropped.
 const CLEAN_UP: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use redlock_core::Redlock;
 
-use crate::{SetupError, job::Settings, schedule::Schedule};
+use crate::{OnLost, Overlap, SetupError, job::Settings, schedule::Schedule};
 
 /// On what terms the ticks of a job are claimed and run.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +15,19 @@ pub(crate) struct Terms {
     pub(crate) start_within: Duration,
     /// The time to live of the lease that a run holds.
     pub(crate) ttl: Duration,
+    pub(crate) overlap: Overlap,
+    pub(crate) on_lost: OnLost,
+    pub(crate) max_runtime: Option<Duration>,
+    pub(crate) spread: Duration,
+    /// Stands for all of it and the schedule.
+    pub(crate) fingerprint: u64,
 }
 
 impl Terms {
     pub(crate) fn new(
         settings: &Settings,
         schedule: &Schedule,
+        fingerprint: u64,
         redlock: &Redlock,
     ) -> Result<Self, SetupError> {
         let early = settings.early.unwrap_or(EARLY);
@@ -36,10 +43,27 @@ impl Terms {
         )?;
         let ttl = settings.ttl.unwrap_or_else(|| redlock.ttl());
         check("ttl", ttl, Redlock::MIN_TTL..=redlock.max_ttl())?;
+        if let Some(limit) = settings.max_runtime {
+            check("max_runtime", limit, SHORTEST_RUNTIME..=Duration::MAX)?;
+        }
+        let spread = settings.spread;
+        check("spread", spread, Duration::ZERO..=start_within / 4)?;
+        if settings.overlap == Overlap::CancelOther && start_within < SHORTEST_CANCELLATION {
+            let message = format!(
+                "{start_within:?} is too short for Overlap::CancelOther: a run may take \
+                 {SHORTEST_CANCELLATION:?} to end"
+            );
+            return Err(SetupError::contradiction("start_within", message));
+        }
         Ok(Self {
             early,
             start_within,
             ttl,
+            overlap: settings.overlap,
+            on_lost: settings.on_lost,
+            max_runtime: settings.max_runtime,
+            spread,
+            fingerprint,
         })
     }
 }
@@ -62,6 +86,11 @@ fn check(
     let message = format!("{value:?} is not between {least:?} and {most:?}");
     Err(SetupError::misuse(field, message))
 }
+
+/// A second until it is known that a run goes on, until that learns of it, until it is dropped, and for the claim.
+const SHORTEST_CANCELLATION: Duration = Duration::from_secs(4);
+
+const SHORTEST_RUNTIME: Duration = Duration::from_millis(1);
 
 const EARLY: Duration = Duration::from_secs(2);
 const SHORTEST_EARLY: Duration = Duration::from_millis(10);

@@ -6,7 +6,7 @@ use std::{convert::Infallible, error::Error as _, time::Duration};
 
 use redlock_core::Redlock;
 use redlock_cron::{
-    Run, SetupError, SetupErrorKind, SingletonJob, SingletonScheduler, Zone,
+    Overlap, Run, SetupError, SetupErrorKind, SingletonJob, SingletonScheduler, Zone,
     tokio_cron_scheduler::JobScheduler,
 };
 
@@ -86,6 +86,21 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             "ttl",
             "between 100ms and",
         ),
+        (
+            job("a", DAILY, berlin).spread(second * 16),
+            "spread",
+            "between 0ns and 15s",
+        ),
+        (
+            job("a", DAILY, berlin).max_runtime(Duration::ZERO),
+            "max_runtime",
+            "between 1ms and",
+        ),
+        (
+            job(&"n".repeat(300), DAILY, berlin),
+            "name",
+            "has 300 bytes; it must have 1 to 128",
+        ),
         (job("a", DAILY, berlin).ttl(minute), "ttl", "100ms and 30s"),
     ];
     for (job, field, right) in table {
@@ -97,6 +112,18 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
         );
         assert!(error.to_string().contains(right), "{error}");
         assert!(error.job().is_some());
+    }
+}
+
+#[tokio::test]
+async fn settings_that_exclude_each_other_are_refused() {
+    let short = job("a", "*/5 * * * * *", "UTC").overlap(Overlap::CancelOther);
+    for (job, field) in [(short, "start_within")] {
+        let error = refused(job).await;
+        assert_eq!(
+            (error.kind(), error.field()),
+            (SetupErrorKind::Contradiction, field)
+        );
     }
 }
 

@@ -3,6 +3,7 @@
 mod attach;
 mod claims;
 mod outcomes;
+mod policies;
 mod shutdown;
 mod skew;
 

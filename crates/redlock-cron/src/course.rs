@@ -1,0 +1,200 @@
+//! What becomes of one tick on this replica: from the wake-up to the report.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use redlock_core::{Claim, ResourceKey, RunRecord, Word};
+use tokio::{
+    select,
+    time::{Instant, sleep},
+};
+use uuid::Uuid;
+
+use crate::{
+    Outcome, Overlap, TickReport,
+    claim::{Ask, Refusal},
+    clock::lag,
+    execution::{Ended, Start},
+    runner::JobRunner,
+};
+
+impl JobRunner {
+    /// Claims the tick, runs the job if it is ours, and reports.
+    pub(crate) async fn tick(self: Arc<Self>, tick: DateTime<Utc>) {
+        match self.unless_draining(self.decide(tick)).await {
+            Ok(start) => self.start(start).await,
+            Err(refusal) => self.refused(tick, refusal),
+        }
+    }
+
+    /// Nothing is decided any more once a shutdown has begun.
+    async fn unless_draining<T>(
+        &self,
+        deciding: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
+        select! {
+            biased;
+            () = self.replica.tasks.draining() => Err(Refusal::draining()),
+            decided = deciding => decided,
+        }
+    }
+
+    /// Whether the tick is to be started here.
+    async fn decide(&self, tick: DateTime<Utc>) -> Result<Start, Refusal> {
+        sleep(random_up_to(self.terms.spread)).await;
+        loop {
+            let refusal = match self.claim(tick).await {
+                Ok(claim) => {
+                    self.compare(claim.last());
+                    return Ok(Start { claim, tick });
+                }
+                Err(refusal) => refusal,
+            };
+            self.compare(refusal.run.as_ref());
+            match refusal.opens_in {
+                Some(left) if left <= LONGEST_AHEAD => sleep(left).await,
+                _ => return Err(refusal),
+            }
+        }
+    }
+
+    async fn claim(&self, tick: DateTime<Utc>) -> Result<Claim, Refusal> {
+        let claims = &self.replica.claims;
+        let ask = |wait| self.ask(self.id.job_key(), tick, wait);
+        let late = lag(tick, self.replica.clock.now());
+        let left = self.terms.start_within.saturating_sub(late).max(SHORT_WAIT);
+        match self.terms.overlap {
+            Overlap::Skip | Overlap::Allow => claims.claim(ask(SHORT_WAIT)).await,
+            Overlap::Wait => claims.claim(ask(left)).await,
+            Overlap::CancelOther => match claims.claim(ask(SHORT_WAIT)).await {
+                Err(refusal) if refusal.outcome == Outcome::Overlapping => {
+                    self.cancel_others(tick).await;
+                    claims.claim(ask(left)).await
+                }
+                decided => decided,
+            },
+        }
+    }
+
+    /// A claim on the job's terms.
+    pub(crate) fn ask(&self, job: ResourceKey, tick: DateTime<Utc>, wait: Duration) -> Ask {
+        let lock = match self.terms.overlap {
+            Overlap::Allow => self.id.tick_key(tick),
+            _ => self.id.job_key(),
+        };
+        Ask {
+            job,
+            lock,
+            tick,
+            early: self.terms.early,
+            start_within: self.terms.start_within,
+            ttl: self.terms.ttl,
+            wait,
+            fingerprint: self.terms.fingerprint,
+        }
+    }
+
+    /// Asks the run that goes on to end, for `tick`.
+    ///
+    /// It is a claim of its own, so that the nodes remember it, and of all replicas that ask for a tick one is enough.
+    async fn cancel_others(&self, tick: DateTime<Utc>) {
+        let ask = Ask {
+            lock: self.id.cancel_key(),
+            ..self.ask(self.id.cancel_key(), tick, SHORT_WAIT)
+        };
+        match self.replica.claims.claim(ask).await {
+            Ok(claim) => self.finish(claim, "asked", Duration::ZERO).await,
+            Err(refusal) if refusal.outcome == Outcome::NotWinner => {}
+            Err(refusal) => {
+                let (outcome, detail) = (refusal.outcome, refusal.detail.as_deref());
+                tracing::warn!(job = &**self.id.name(), %tick, %outcome, detail, "not cancelled");
+            }
+        }
+    }
+
+    /// Warns if a run was claimed under another configuration.
+    pub(crate) fn compare(&self, run: Option<&RunRecord>) {
+        if let Some(run) = run
+            && self.journal.differs(run, self.terms.fingerprint)
+        {
+            tracing::warn!(
+                job = &**self.id.name(),
+                replica = %run.replica,
+                tick = %run.tick,
+                "a replica has another schedule or other policies for this job; \
+                 after a deployment this is to be expected once"
+            );
+        }
+    }
+
+    /// Runs what was claimed, unless a shutdown has begun, and reports.
+    async fn start(&self, start: Start) {
+        let tick = start.tick;
+        let tasks = &self.replica.tasks;
+        let Some(in_flight) = tasks.start(self.id.name(), tick) else {
+            self.finish(start.claim, "draining", Duration::ZERO).await;
+            return self.refused(tick, Refusal::draining());
+        };
+        let late = lag(tick, self.replica.clock.now());
+        let started = Instant::now();
+        let Ended { outcome, detail } = self.run(&start, late).await;
+        match outcome {
+            Outcome::Aborted => in_flight.dropped(),
+            _ => drop(in_flight),
+        }
+        let took = started.elapsed();
+        self.report(&TickReport {
+            job: Arc::clone(self.id.name()),
+            tick,
+            outcome,
+            lag: late,
+            took: Some(took),
+            detail,
+        });
+        self.finish(start.claim, outcome.as_str(), took).await;
+    }
+
+    /// Records what came of a claim, and lets it go.
+    pub(crate) async fn finish(&self, claim: Claim, outcome: &str, took: Duration) {
+        let Some(outcome) = Word::new(outcome) else {
+            return;
+        };
+        if let Err(error) = claim.finish(outcome, took).await {
+            // The run is over, and its lease ends by itself.
+            tracing::debug!(job = &**self.id.name(), %error, "release");
+        }
+    }
+
+    pub(crate) fn refused(&self, tick: DateTime<Utc>, refusal: Refusal) {
+        let claimed = |run: RunRecord| format!("claimed by {}", run.replica);
+        let detail = refusal.detail.or_else(|| refusal.run.map(claimed));
+        self.report(&TickReport {
+            job: Arc::clone(self.id.name()),
+            tick,
+            outcome: refusal.outcome,
+            lag: lag(tick, self.replica.clock.now()),
+            took: None,
+            detail,
+        });
+    }
+
+    fn report(&self, report: &TickReport) {
+        self.replica.observer.tell(report);
+    }
+}
+
+/// A random time, in whole milliseconds.
+fn random_up_to(longest: Duration) -> Duration {
+    let millis = longest.as_millis();
+    let random = Uuid::new_v4().as_u128() % (millis + 1);
+    Duration::from_millis(u64::try_from(random).unwrap_or(0))
+}
+
+/// How long a claim waits for a run that goes on, where it is not to wait for its end.
+///
+/// Long enough to settle among replicas that ask at once, and short enough that a tick does not queue
+/// up behind a run that overruns.
+pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
+
+/// A replica whose clock is ahead by no more than this waits for the nodes' clocks.
+const LONGEST_AHEAD: Duration = Duration::from_secs(60);

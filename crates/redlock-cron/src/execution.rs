@@ -1,0 +1,180 @@
+//! One run: until it ends, is told to stop, or loses its lease.
+
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
+use redlock_core::{Claim, LossReason};
+use tokio::{select, time::sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, info_span};
+
+use crate::{
+    BoxError, OnLost, Outcome, Overlap, Run, claim::to_tick, runner::JobRunner, tasks::STOP_GRACE,
+};
+
+/// A run that may start.
+pub(crate) struct Start {
+    pub(crate) claim: Claim,
+    pub(crate) tick: DateTime<Utc>,
+}
+
+/// How a run ended.
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    pub(crate) detail: Option<String>,
+}
+
+/// What a run is told, and why.
+#[derive(Default)]
+struct Told {
+    stop: CancellationToken,
+    why: OnceLock<Outcome>,
+}
+
+impl JobRunner {
+    /// Runs the job for as long as its lease is valid and it is not told to stop.
+    pub(crate) async fn run(&self, start: &Start, lag: Duration) -> Ended {
+        let (name, tick) = (Arc::clone(self.id.name()), start.tick);
+        let told = Told::default();
+        let span = info_span!("run", job = &*name, %tick);
+        let run = Run {
+            name,
+            tick,
+            lag,
+            lease: start.claim.lease().clone(),
+            stop: told.stop.clone(),
+        };
+        // Called inside the future, so that a panic of the call itself is caught as well.
+        let work = async { (self.work)(run).await }.instrument(span);
+        let course = async {
+            select! {
+                biased;
+                () = self.replica.tasks.dropping() => Ended::by(Outcome::Aborted),
+                reason = self.lost(&start.claim, &told) => {
+                    Ended::new(Outcome::Lost, format!("its lease is over: {reason}"))
+                }
+                outcome = self.stopped(tick, &told) => Ended::by(outcome),
+                done = work => told.ended(done),
+            }
+        };
+        // The job's state is dropped with its future, or is the job's own to keep whole.
+        match AssertUnwindSafe(course).catch_unwind().await {
+            Ok(ended) => ended,
+            Err(panic) => Ended::new(Outcome::Panicked, message(&*panic)),
+        }
+    }
+
+    /// Resolves when the run must be dropped because its lease is lost.
+    async fn lost(&self, claim: &Claim, told: &Told) -> LossReason {
+        let reason = claim.lease().lost().await;
+        match self.terms.on_lost {
+            OnLost::Abort => reason,
+            OnLost::Signal => {
+                told.stop(Outcome::Lost);
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// Resolves when the run must be dropped though its lease is held, a grace after it was told.
+    async fn stopped(&self, tick: DateTime<Utc>, told: &Told) -> Outcome {
+        let too_long = async {
+            match self.terms.max_runtime {
+                Some(limit) => sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let outcome = select! {
+            () = self.replica.tasks.stopping() => Outcome::Aborted,
+            () = too_long => Outcome::TimedOut,
+            () = self.cancelled(tick) => Outcome::Cancelled,
+        };
+        told.stop(outcome);
+        sleep(STOP_GRACE).await;
+        outcome
+    }
+
+    /// Resolves when a later tick asks for the end of this one's run.
+    async fn cancelled(&self, tick: DateTime<Utc>) {
+        if self.terms.overlap != Overlap::CancelOther {
+            return std::future::pending().await;
+        }
+        let tick = to_tick(tick);
+        loop {
+            sleep((self.terms.ttl / 3).min(LONGEST_LOOK)).await;
+            let asked = self.replica.claims.read(self.id.cancel_key()).await;
+            if asked.is_some_and(|asked| asked.watermark > tick) {
+                return;
+            }
+        }
+    }
+}
+
+impl Told {
+    fn stop(&self, why: Outcome) {
+        let _ = self.why.set(why);
+        self.stop.cancel();
+    }
+
+    /// The run ended by itself.
+    fn ended(&self, done: Result<(), BoxError>) -> Ended {
+        let error = done.err().map(|error| chain(&*error));
+        match self.why.get() {
+            Some(why) => {
+                let how = error.unwrap_or_else(|| "ok".into());
+                Ended::new(*why, format!("it ended when it was told to stop: {how}"))
+            }
+            None => Ended {
+                outcome: match error {
+                    None => Outcome::Ok,
+                    Some(_) => Outcome::Failed,
+                },
+                detail: error,
+            },
+        }
+    }
+}
+
+impl Ended {
+    /// It was dropped.
+    fn by(outcome: Outcome) -> Self {
+        let why = match outcome {
+            Outcome::TimedOut => "it took longer than max_runtime",
+            Outcome::Cancelled => "a later tick was due",
+            _ => "the scheduler ended before the run did",
+        };
+        Self::new(outcome, why)
+    }
+
+    fn new(outcome: Outcome, detail: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            detail: Some(detail.into()),
+        }
+    }
+}
+
+/// An error and its sources, in a line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let errors = std::iter::successors(Some(error), |error| error.source());
+    errors
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+/// What a panic said, if it said it in words.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let words = panic.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    words.unwrap_or("the panic has no message").to_owned()
+}
+
+/// How often a run looks for a later tick that asks for its end, at the least.
+const LONGEST_LOOK: Duration = Duration::from_secs(1);

@@ -1,0 +1,44 @@
+//! What one replica has seen of a job.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use redlock_core::RunRecord;
+
+/// What this process has seen since the job was added.
+#[derive(Debug, Default)]
+pub(crate) struct Journal(Mutex<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Other configurations of the job, and who has them.
+    others: HashSet<(u64, String)>,
+}
+
+impl Journal {
+    /// Looks at whether a run was claimed by a replica with another configuration; true if that is news.
+    pub(crate) fn differs(&self, run: &RunRecord, fingerprint: u64) -> bool {
+        if run.fingerprint == fingerprint {
+            return false;
+        }
+        let mut seen = self.seen();
+        let other = (run.fingerprint, run.replica.as_str().to_owned());
+        seen.others.len() < MOST_OTHERS && seen.others.insert(other)
+    }
+
+    /// How many replicas with other configurations were seen.
+    #[cfg(test)]
+    pub(crate) fn others(&self) -> usize {
+        self.seen().others.len()
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Nothing panics while the lock is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A fleet that is deployed anew every hour should not fill the memory.
+const MOST_OTHERS: usize = 1_000;

@@ -1,0 +1,33 @@
+/// What becomes of a tick that comes while a run of the job goes on, on whichever replica.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Overlap {
+    /// It is skipped after a second, and reported as [`Overlapping`](crate::Outcome::Overlapping).
+    ///
+    /// It is not used up: a replica that comes to it later, but within `start_within`, may still start it.
+    #[default]
+    Skip,
+    /// It waits for the end of the run, for as long as `start_within` allows.
+    Wait,
+    /// The run is told to stop, and dropped a second later; then the tick is started.
+    ///
+    /// The replica with the run learns of it within a second.
+    CancelOther,
+    /// Both go on at the same time, each under a lock of its own.
+    ///
+    /// Fencing tokens of such runs have no order.
+    Allow,
+}
+
+/// What becomes of a run whose lease is lost.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum OnLost {
+    /// Its future is dropped before another replica can have the lease.
+    #[default]
+    Abort,
+    /// It goes on, and must stop by itself: [`Run::stopping`](crate::Run::stopping) says so.
+    ///
+    /// Until it does, another replica may run the job beside it.
+    Signal,
+}

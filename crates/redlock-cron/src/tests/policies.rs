@@ -1,0 +1,215 @@
+use super::*;
+use crate::{OnLost, Overlap};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const MINUTE: &str = "5 * * * * *";
+
+/// A job of so many seconds, that counts how many of its runs go on at once, at the most.
+fn long_job(starts: &Starts, pattern: &str, seconds: u64, most: &Arc<AtomicUsize>) -> SingletonJob {
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::clone(most));
+    starts.job(pattern, move |_| {
+        let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+        async move {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        }
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_may_wait_starts_when_the_run_before_it_ends_elsewhere() {
+    let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
+    let job = || {
+        let job = long_job(&starts, EVERY_FIVE_SECONDS, 7, &most);
+        job.overlap(Overlap::Wait)
+            .start_within(Duration::from_secs(4))
+    };
+    let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.wake_at(3_000).await;
+    fleet.sleep_until(3_500).await;
+    second.wake_at(8_000).await;
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    // What it passed over.
+    while second.report().await.tick() != tick(8) {}
+    assert_eq!(starts.list(), [tick(3), tick(8)]);
+    let ended = fleet.origin.elapsed().as_secs_f64();
+    assert!((17.0..17.5).contains(&ended), "{ended}");
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_waits_no_longer_than_it_may_start() {
+    let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
+    let job = || {
+        let job = long_job(&starts, EVERY_FIVE_SECONDS, 20, &most);
+        job.overlap(Overlap::Wait)
+            .start_within(Duration::from_secs(4))
+    };
+    let mut member = fleet.member(0, job()).await;
+    member.wake_at(3_000).await;
+    member.wake_at(8_000).await;
+    let report = member.report().await;
+    assert_eq!(
+        (report.tick(), report.outcome()),
+        (tick(8), Outcome::Overlapping)
+    );
+    let given_up = fleet.origin.elapsed().as_secs_f64();
+    assert!((12.0..12.5).contains(&given_up), "{given_up}");
+    assert_eq!(starts.list(), [tick(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_cancels_others_ends_a_run_elsewhere_and_starts() {
+    let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
+    let job = || {
+        let job = long_job(&starts, MINUTE, 100, &most);
+        job.overlap(Overlap::CancelOther)
+    };
+    let mut first = fleet.member(0, job()).await;
+    let mut others = [fleet.member(0, job()).await, fleet.member(0, job()).await];
+    first.wake_at(3_000).await;
+    fleet.sleep_until(3_500).await;
+    for other in &others {
+        other.wake_at(63_000).await;
+    }
+    let report = first.report().await;
+    assert_eq!(
+        (report.tick(), report.outcome()),
+        (tick(3), Outcome::Cancelled)
+    );
+    fleet.sleep_until(69_000).await;
+    assert_eq!(starts.list(), [tick(3), tick(63)]);
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+    // Of two replicas that asked for it, one has it, and it goes on.
+    fleet.sleep_until(100_000).await;
+    let mut lost = 0;
+    for other in &mut others {
+        while let Ok(report) = other.reports.try_recv() {
+            if report.tick() == tick(63) {
+                assert_eq!(report.outcome(), Outcome::NotWinner);
+                lost += 1;
+            }
+        }
+    }
+    assert_eq!(lost, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_told_to_stop_may_end_by_itself() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = starts.job(MINUTE, |run: Run| async move {
+        assert!(!run.is_stopping());
+        run.stopping().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Ok(())
+    });
+    let mut member = fleet
+        .member(0, job.max_runtime(Duration::from_secs(10)))
+        .await;
+    member.wake_at(3_000).await;
+    let report = member.report().await;
+    assert_eq!(report.outcome(), Outcome::TimedOut);
+    assert!(
+        report.detail().unwrap().contains("ended when it was told"),
+        "{report:?}"
+    );
+    assert_eq!(report.took().unwrap().as_millis(), 10_500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_takes_too_long_is_dropped_a_second_after_it_was_told() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = starts.job(MINUTE, |_| std::future::pending());
+    let mut member = fleet
+        .member(0, job.max_runtime(Duration::from_secs(10)))
+        .await;
+    member.wake_at(3_000).await;
+    let report = member.report().await;
+    assert_eq!(report.outcome(), Outcome::TimedOut);
+    assert_eq!(report.took().unwrap().as_millis(), 11_000);
+    assert_eq!(fleet.keys().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn runs_that_may_overlap_do_and_no_tick_runs_twice() {
+    let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
+    let job = || long_job(&starts, EVERY_FIVE_SECONDS, 12, &most).overlap(Overlap::Allow);
+    let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    for index in 0..4 {
+        first.wake_at(3_000 + 5_000 * index).await;
+        second.wake_at(3_050 + 5_000 * index).await;
+    }
+    for _ in 0..4 {
+        assert_eq!(first.outcome().await, Outcome::Ok);
+    }
+    assert_eq!(starts.list(), [3, 8, 13, 18].map(tick));
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_only_told_of_a_lost_lease_goes_on() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = starts.job(MINUTE, |run: Run| async move {
+        run.stopping().await;
+        assert!(!run.lease().is_held());
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        Ok(())
+    });
+    let mut member = fleet.member(0, job.on_lost(OnLost::Signal)).await;
+    member.wake_at(3_000).await;
+    fleet.sleep_until(3_500).await;
+    fleet.nodes.iter().for_each(MemoryNode::stop);
+    let report = member.report().await;
+    assert_eq!(report.outcome(), Outcome::Lost, "{report:?}");
+    // Its time to live, and what it made of it.
+    assert!(
+        report.took().unwrap() > Duration::from_secs(12),
+        "{report:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_are_claimed_after_a_random_time() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let spread = Duration::from_secs(7);
+    let job = starts.quick_job(MINUTE).spread(spread);
+    let mut member = fleet.member(0, job).await;
+    let mut lags = Vec::new();
+    for minute in 0..20 {
+        member.wake_at(3_000 + 60_000 * minute).await;
+        let report = member.report().await;
+        assert_eq!(report.outcome(), Outcome::Ok);
+        lags.push(report.lag());
+    }
+    assert!(
+        lags.iter()
+            .all(|lag| *lag < spread + Duration::from_millis(100))
+    );
+    // Twenty of them are together in half of it once in hundreds of thousands of times.
+    let (least, most) = (lags.iter().min().unwrap(), lags.iter().max().unwrap());
+    assert!(*most - *least > spread / 3, "{lags:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_with_other_policies_is_noticed_once() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut first = fleet.member(0, starts.quick_job(MINUTE)).await;
+    let other = starts.quick_job(MINUTE).overlap(Overlap::Wait);
+    let mut second = fleet.member(0, other).await;
+    first.wake_at(3_000).await;
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    second.wake_at(3_500).await;
+    assert_eq!(second.outcome().await, Outcome::NotWinner);
+    assert_eq!(second.runner.journal.others(), 1);
+    second.wake_at(63_000).await;
+    assert_eq!(second.outcome().await, Outcome::Ok);
+    assert_eq!(
+        (
+            first.runner.journal.others(),
+            second.runner.journal.others()
+        ),
+        (0, 1)
+    );
+}
