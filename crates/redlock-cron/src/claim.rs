@@ -142,6 +142,12 @@ pub(crate) fn to_tick(instant: DateTime<Utc>) -> Option<Tick> {
     Tick::from_millis(u64::try_from(instant.timestamp_millis()).ok()?)
 }
 
+/// The instant that nodes count so.
+pub(crate) fn to_instant(tick: Tick) -> DateTime<Utc> {
+    let millis = i64::try_from(tick.as_millis()).unwrap_or(i64::MAX);
+    DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
 /// What each node said, in lines.
 pub(crate) fn lines(reports: &[NodeReport]) -> String {
     let lines: Vec<_> = reports.iter().map(ToString::to_string).collect();

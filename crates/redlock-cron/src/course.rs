@@ -11,7 +11,8 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    Outcome, Overlap, TickReport,
+    Outcome, Overlap, TickReport, Trigger,
+    catch_up::PATIENCE,
     claim::{Ask, Refusal},
     clock::lag,
     execution::{Ended, Start},
@@ -20,15 +21,15 @@ use crate::{
 
 impl JobRunner {
     /// Claims the tick, runs the job if it is ours, and reports.
-    pub(crate) async fn tick(self: Arc<Self>, tick: DateTime<Utc>) {
-        match self.unless_draining(self.decide(tick)).await {
+    pub(crate) async fn tick(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
+        match self.unless_draining(self.decide(tick, trigger)).await {
             Ok(start) => self.start(start).await,
-            Err(refusal) => self.refused(tick, refusal),
+            Err(refusal) => self.refused(tick, trigger, refusal),
         }
     }
 
     /// Nothing is decided any more once a shutdown has begun.
-    async fn unless_draining<T>(
+    pub(crate) async fn unless_draining<T>(
         &self,
         deciding: impl Future<Output = Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
@@ -40,30 +41,50 @@ impl JobRunner {
     }
 
     /// Whether the tick is to be started here.
-    async fn decide(&self, tick: DateTime<Utc>) -> Result<Start, Refusal> {
+    async fn decide(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Start, Refusal> {
         sleep(random_up_to(self.terms.spread)).await;
         loop {
-            let refusal = match self.claim(tick).await {
+            let refusal = match self.claim(tick, trigger).await {
                 Ok(claim) => {
                     self.compare(claim.last());
-                    return Ok(Start { claim, tick });
+                    self.tell_missed(claim.last(), tick);
+                    return Ok(Start {
+                        claim,
+                        tick,
+                        trigger,
+                    });
                 }
                 Err(refusal) => refusal,
             };
             self.compare(refusal.run.as_ref());
-            match refusal.opens_in {
-                Some(left) if left <= LONGEST_AHEAD => sleep(left).await,
-                _ => return Err(refusal),
+            let again = match refusal.outcome {
+                Outcome::TooEarly => refusal.opens_in.filter(|left| *left <= LONGEST_AHEAD),
+                Outcome::NoQuorum if self.is_worth_waiting_for(tick) => Some(PATIENCE),
+                // What was missed has been waiting already.
+                Outcome::Overlapping
+                    if trigger == Trigger::CatchUp && self.is_worth_waiting_for(tick) =>
+                {
+                    Some(SHORT_WAIT)
+                }
+                _ => None,
+            };
+            match again {
+                Some(pause) => sleep(pause).await,
+                None => return Err(refusal),
             }
         }
     }
 
-    async fn claim(&self, tick: DateTime<Utc>) -> Result<Claim, Refusal> {
+    async fn claim(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Claim, Refusal> {
         let claims = &self.replica.claims;
-        let ask = |wait| self.ask(self.id.job_key(), tick, wait);
+        let ask = |wait| Ask {
+            start_within: self.terms.window,
+            ..self.ask(self.id.job_key(), tick, wait)
+        };
         let late = lag(tick, self.replica.clock.now());
         let left = self.terms.start_within.saturating_sub(late).max(SHORT_WAIT);
         match self.terms.overlap {
+            _ if trigger == Trigger::CatchUp => claims.claim(ask(SHORT_WAIT)).await,
             Overlap::Skip | Overlap::Allow => claims.claim(ask(SHORT_WAIT)).await,
             Overlap::Wait => claims.claim(ask(left)).await,
             Overlap::CancelOther => match claims.claim(ask(SHORT_WAIT)).await {
@@ -129,11 +150,11 @@ impl JobRunner {
 
     /// Runs what was claimed, unless a shutdown has begun, and reports.
     async fn start(&self, start: Start) {
-        let tick = start.tick;
+        let (tick, trigger) = (start.tick, start.trigger);
         let tasks = &self.replica.tasks;
         let Some(in_flight) = tasks.start(self.id.name(), tick) else {
             self.finish(start.claim, "draining", Duration::ZERO).await;
-            return self.refused(tick, Refusal::draining());
+            return self.refused(tick, trigger, Refusal::draining());
         };
         let late = lag(tick, self.replica.clock.now());
         let started = Instant::now();
@@ -146,6 +167,7 @@ impl JobRunner {
         self.report(&TickReport {
             job: Arc::clone(self.id.name()),
             tick,
+            trigger,
             outcome,
             lag: late,
             took: Some(took),
@@ -165,12 +187,13 @@ impl JobRunner {
         }
     }
 
-    pub(crate) fn refused(&self, tick: DateTime<Utc>, refusal: Refusal) {
+    pub(crate) fn refused(&self, tick: DateTime<Utc>, trigger: Trigger, refusal: Refusal) {
         let claimed = |run: RunRecord| format!("claimed by {}", run.replica);
         let detail = refusal.detail.or_else(|| refusal.run.map(claimed));
         self.report(&TickReport {
             job: Arc::clone(self.id.name()),
             tick,
+            trigger,
             outcome: refusal.outcome,
             lag: lag(tick, self.replica.clock.now()),
             took: None,

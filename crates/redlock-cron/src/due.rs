@@ -40,7 +40,7 @@ impl Progress {
         let mut passed_over = Vec::new();
         let mut newer = tick;
         while passed_over.len() < MOST_PASSED_OVER
-            && let Some(older) = schedule.latest_at(newer - TimeDelta::seconds(1))
+            && let Some(older) = schedule.latest_before(newer)
             && older > self.until
         {
             passed_over.push(older);

@@ -15,13 +15,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
 
 use crate::{
-    BoxError, OnLost, Outcome, Overlap, Run, claim::to_tick, runner::JobRunner, tasks::STOP_GRACE,
+    BoxError, OnLost, Outcome, Overlap, Run, Trigger, claim::to_tick, runner::JobRunner,
+    tasks::STOP_GRACE,
 };
 
 /// A run that may start.
 pub(crate) struct Start {
     pub(crate) claim: Claim,
     pub(crate) tick: DateTime<Utc>,
+    pub(crate) trigger: Trigger,
 }
 
 /// How a run ended.
@@ -46,6 +48,7 @@ impl JobRunner {
         let run = Run {
             name,
             tick,
+            trigger: start.trigger,
             lag,
             lease: start.claim.lease().clone(),
             stop: told.stop.clone(),

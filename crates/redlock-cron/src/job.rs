@@ -2,7 +2,7 @@ use std::{error::Error, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 
-use crate::{OnLost, Overlap, Run, Zone};
+use crate::{Missed, OnLost, Overlap, Run, Zone};
 
 /// The error that a job's own error becomes.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) start_within: Option<Duration>,
     pub(crate) ttl: Option<Duration>,
     pub(crate) overlap: Overlap,
+    pub(crate) missed: Missed,
+    pub(crate) catch_up_window: Option<Duration>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
@@ -117,6 +119,23 @@ impl SingletonJob {
     /// Default: [`Overlap::Skip`].
     pub fn overlap(mut self, policy: Overlap) -> Self {
         self.settings.overlap = policy;
+        self
+    }
+
+    /// What becomes of ticks that nobody started when they were due.
+    ///
+    /// Default: [`Missed::Skip`].
+    pub fn missed(mut self, policy: Missed) -> Self {
+        self.settings.missed = policy;
+        self
+    }
+
+    /// How old a missed tick may be when it is started: from `start_within` to 365 days.
+    ///
+    /// Default: a day.
+    /// It says nothing without a policy for [missed](Self::missed) ticks.
+    pub fn catch_up_window(mut self, window: Duration) -> Self {
+        self.settings.catch_up_window = Some(window);
         self
     }
 

@@ -1,7 +1,9 @@
 #![doc = include_str!("../docs/crate.md")]
 
 mod attach;
+mod backlog;
 mod builder;
+mod catch_up;
 mod claim;
 mod clock;
 mod course;
@@ -30,7 +32,7 @@ pub use self::{
     builder::SingletonSchedulerBuilder,
     error::{SetupError, SetupErrorKind},
     job::{BoxError, SingletonJob},
-    policy::{OnLost, Overlap},
+    policy::{Missed, OnLost, Overlap, Trigger},
     report::{Outcome, ShutdownReport, TickReport, UnfinishedRun},
     run::Run,
     scheduler::SingletonScheduler,

@@ -36,6 +36,7 @@ fn log(report: &TickReport) {
             $level!(
                 job = report.job(),
                 tick = %report.tick,
+                trigger = ?report.trigger,
                 outcome = report.outcome.as_str(),
                 lag_ms = millis(report.lag),
                 took_ms = report.took.map(millis),
@@ -50,6 +51,7 @@ fn log(report: &TickReport) {
         Outcome::NotWinner | Outcome::Overlapping | Outcome::Draining => event!(debug),
         Outcome::TooEarly
         | Outcome::TooLate
+        | Outcome::Missed
         | Outcome::Unconfirmed
         | Outcome::NoQuorum
         | Outcome::Refused

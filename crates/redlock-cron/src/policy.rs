@@ -19,6 +19,27 @@ pub enum Overlap {
     Allow,
 }
 
+/// What becomes of ticks that nobody started when they were due: because no replica was up, or none had a majority.
+///
+/// The nodes remember the newest tick that was claimed; what came after it was missed.
+/// Ticks that came while a run went on were not.
+/// A job of which the nodes know nothing has missed nothing.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Missed {
+    /// They are passed over, and reported by the replica that starts the next one.
+    #[default]
+    Skip,
+    /// The newest of them is started, if it is not older than `catch_up_window`.
+    Latest,
+    /// They are started one after another, the oldest first, if they are not older than `catch_up_window`; of more
+    /// than `max`, the newest.
+    All {
+        /// The most that are started.
+        max: usize,
+    },
+}
+
 /// What becomes of a run whose lease is lost.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -30,4 +51,14 @@ pub enum OnLost {
     ///
     /// Until it does, another replica may run the job beside it.
     Signal,
+}
+
+/// Why a run was started.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Trigger {
+    /// Its tick was due.
+    Schedule,
+    /// Its tick had been missed.
+    CatchUp,
 }

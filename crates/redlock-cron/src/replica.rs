@@ -4,6 +4,7 @@ use redlock_core::{Redlock, Word};
 
 use crate::{
     SetupError, SingletonJob,
+    backlog::Backlog,
     claim::Claims,
     clock::Clock,
     due::Progress,
@@ -73,6 +74,7 @@ impl Replica {
             work: job.work,
             progress,
             journal: Journal::default(),
+            backlog: Backlog::default(),
         }))
     }
 }

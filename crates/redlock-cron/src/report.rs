@@ -2,6 +2,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 
+use crate::Trigger;
+
 /// What became of a tick on this replica.
 ///
 /// Every replica has one report for each tick it was awake for; over a healthy fleet, one of them is
@@ -10,6 +12,7 @@ use chrono::{DateTime, Utc};
 pub struct TickReport {
     pub(crate) job: Arc<str>,
     pub(crate) tick: DateTime<Utc>,
+    pub(crate) trigger: Trigger,
     pub(crate) outcome: Outcome,
     pub(crate) lag: Duration,
     pub(crate) took: Option<Duration>,
@@ -46,9 +49,12 @@ pub enum Outcome {
     ///
     /// If that is by a minute at most, the replica waits instead.
     TooEarly,
-    /// By the nodes' clocks it was older than `start_within` when this replica came to it, or a newer one was due as
-    /// well.
+    /// By the nodes' clocks it was older than `start_within` when this replica came to it.
     TooLate,
+    /// Nobody had started it when this replica claimed a later one.
+    ///
+    /// One replica says so; after a long time without a run, of the newest hundred.
+    Missed,
     /// The nodes gave it to this replica, but too few confirmed in time that they remember it.
     ///
     /// It was not started, and perhaps nobody can claim it any more.
@@ -71,6 +77,11 @@ impl TickReport {
     /// The scheduled instant, in whole seconds.
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
+    }
+
+    /// Why it was to be started.
+    pub fn trigger(&self) -> Trigger {
+        self.trigger
     }
 
     /// What became of it.
@@ -123,6 +134,7 @@ impl Outcome {
             Self::NotWinner => "not_winner",
             Self::Overlapping => "overlapping",
             Self::TooEarly => "too_early",
+            Self::Missed => "missed",
             Self::Unconfirmed => "unconfirmed",
             Self::TooLate => "too_late",
             Self::NoQuorum => "no_quorum",

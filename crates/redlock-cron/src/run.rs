@@ -4,11 +4,14 @@ use chrono::{DateTime, Utc};
 use redlock_core::{FencingToken, Lease};
 use tokio_util::sync::CancellationToken;
 
+use crate::Trigger;
+
 /// What a job is told about the run it is asked to do.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(crate) name: Arc<str>,
     pub(crate) tick: DateTime<Utc>,
+    pub(crate) trigger: Trigger,
     pub(crate) lag: Duration,
     pub(crate) lease: Lease,
     pub(crate) stop: CancellationToken,
@@ -26,6 +29,11 @@ impl Run {
     /// past midnight, yesterday's books are still those of the tick.
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
+    }
+
+    /// Why it was started.
+    pub fn trigger(&self) -> Trigger {
+        self.trigger
     }
 
     /// How long after the tick the run was started, on this replica's clock.

@@ -3,8 +3,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    Outcome, claim::Refusal, due::Progress, identity::JobId, job::Work, journal::Journal,
-    replica::Replica, schedule::Schedule, terms::Terms,
+    Missed, Outcome, Overlap, Trigger, backlog::Backlog, claim::Refusal, due::Progress,
+    identity::JobId, job::Work, journal::Journal, replica::Replica, schedule::Schedule,
+    terms::Terms,
 };
 
 /// One job on one replica: turns wake-ups into runs, and both into reports.
@@ -18,6 +19,7 @@ pub(crate) struct JobRunner {
     pub(crate) work: Work,
     pub(crate) progress: Mutex<Progress>,
     pub(crate) journal: Journal,
+    pub(crate) backlog: Backlog,
 }
 
 impl JobRunner {
@@ -28,13 +30,28 @@ impl JobRunner {
         let due = progress.due(&self.schedule, wake);
         drop(progress);
         let Some(due) = due else { return };
-        for tick in due.passed_over {
-            self.refused(
-                tick,
-                Refusal::new(Outcome::TooLate, "a newer tick was due at the same wake-up"),
-            );
+        let (this, tasks) = (Arc::clone(self), &self.replica.tasks);
+        match self.terms.missed {
+            // A tick that came while a run went on here was not missed.
+            Missed::All { .. } if self.skips(due.tick) => {
+                let refusal = Refusal::bare(Outcome::Overlapping);
+                self.refused(due.tick, Trigger::Schedule, refusal);
+            }
+            Missed::All { max } => {
+                let ticks = due.passed_over.into_iter().chain([due.tick]);
+                let begins = self.backlog.add(ticks, max);
+                tasks.spawn(this.work_off(begins));
+            }
+            // Of those that were passed over, whoever claims this one knows if another replica had them.
+            _ => tasks.spawn(this.tick(due.tick, Trigger::Schedule)),
         }
-        self.replica.tasks.spawn(Arc::clone(self).tick(due.tick));
+    }
+
+    /// Whether the tick is to be skipped because a run goes on here.
+    fn skips(&self, tick: DateTime<Utc>) -> bool {
+        self.terms.overlap == Overlap::Skip
+            && self.replica.tasks.is_running(self.id.name())
+            && self.is_fresh(tick)
     }
 
     /// The time of day, as this replica has it.

@@ -25,7 +25,13 @@ pub struct SingletonScheduler {
     ///
     /// Locked while one is being added: tokio-cron-scheduler's own queue of additions ends for good
     /// when it overflows.
-    jobs: Mutex<HashMap<String, Arc<JobRunner>>>,
+    jobs: Mutex<Jobs>,
+}
+
+#[derive(Default)]
+struct Jobs {
+    by_name: HashMap<String, Arc<JobRunner>>,
+    started: bool,
 }
 
 impl SingletonScheduler {
@@ -72,13 +78,16 @@ impl SingletonScheduler {
         self.check_open()?;
         let name = job.name.clone();
         let runner = self.replica.job(job)?;
-        if jobs.contains_key(&name) {
+        if jobs.by_name.contains_key(&name) {
             return Err(SetupError::duplicate());
         }
         attach(&self.scheduler, &runner)
             .await
             .map_err(|error| SetupError::scheduler("it did not take the job", error))?;
-        jobs.insert(name, runner);
+        if jobs.started {
+            self.begin(&runner);
+        }
+        jobs.by_name.insert(name, runner);
         Ok(())
     }
 
@@ -92,12 +101,21 @@ impl SingletonScheduler {
     ///
     /// If it is dropped, it may have been started or not.
     pub async fn start(&self) -> Result<(), SetupError> {
-        let _jobs = self.jobs.lock().await;
+        let mut jobs = self.jobs.lock().await;
         self.check_open()?;
         self.scheduler
             .start()
             .await
-            .map_err(|error| SetupError::scheduler("it did not start", error))
+            .map_err(|error| SetupError::scheduler("it did not start", error))?;
+        jobs.started = true;
+        for runner in jobs.by_name.values() {
+            self.begin(runner);
+        }
+        Ok(())
+    }
+
+    fn begin(&self, runner: &Arc<JobRunner>) {
+        self.replica.tasks.spawn(Arc::clone(runner).begin());
     }
 
     /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.

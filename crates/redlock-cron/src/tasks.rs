@@ -64,6 +64,11 @@ impl Tasks {
         })
     }
 
+    /// Whether a run of the job is in flight.
+    pub(crate) fn is_running(&self, job: &str) -> bool {
+        self.runs().in_flight.values().any(|run| &*run.job == job)
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
     }

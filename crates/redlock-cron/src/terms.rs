@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use redlock_core::Redlock;
 
-use crate::{OnLost, Overlap, SetupError, job::Settings, schedule::Schedule};
+use crate::{Missed, OnLost, Overlap, SetupError, job::Settings, schedule::Schedule};
 
 /// On what terms the ticks of a job are claimed and run.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,9 @@ pub(crate) struct Terms {
     /// The time to live of the lease that a run holds.
     pub(crate) ttl: Duration,
     pub(crate) overlap: Overlap,
+    pub(crate) missed: Missed,
+    /// How late a tick may be started that was missed; as late as any other if missed ones are skipped.
+    pub(crate) window: Duration,
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
@@ -60,12 +63,40 @@ impl Terms {
             start_within,
             ttl,
             overlap: settings.overlap,
+            missed: settings.missed,
+            window: window(settings, start_within)?,
             on_lost: settings.on_lost,
             max_runtime: settings.max_runtime,
             spread,
             fingerprint,
         })
     }
+}
+
+/// How late a tick may be started that was missed.
+fn window(settings: &Settings, start_within: Duration) -> Result<Duration, SetupError> {
+    let contradiction = |field, message: &str| Err(SetupError::contradiction(field, message));
+    match (settings.missed, settings.catch_up_window) {
+        (Missed::Skip, None) => return Ok(start_within),
+        (Missed::Skip, Some(_)) => {
+            return contradiction("catch_up_window", "it says nothing with Missed::Skip");
+        }
+        (Missed::All { max: 0 }, _) => {
+            let message = "Missed::All with a max of 0 is Missed::Skip; it must be 1 or more";
+            return Err(SetupError::misuse("missed", message));
+        }
+        (Missed::All { .. }, _)
+            if matches!(settings.overlap, Overlap::Allow | Overlap::CancelOther) =>
+        {
+            let message = "Missed::All runs ticks one after another, which Overlap::Allow and \
+                           Overlap::CancelOther do not";
+            return contradiction("missed", message);
+        }
+        _ => {}
+    }
+    let window = settings.catch_up_window.unwrap_or(CATCH_UP_WINDOW);
+    check("catch_up_window", window, start_within..=LONGEST_WINDOW)?;
+    Ok(window)
 }
 
 /// Half of the time between two ticks, so that a tick does not wait for the next one, and a minute at most.
@@ -100,6 +131,7 @@ const LONGEST_EARLY: Duration = Duration::from_secs(60);
 /// that are not late at all.
 const SHORTEST_START_WITHIN: Duration = Duration::from_secs(1);
 const LONGEST_DEFAULT: Duration = Duration::from_secs(60);
+const CATCH_UP_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest window that nodes know.
 const LONGEST_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 

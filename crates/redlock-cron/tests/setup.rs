@@ -6,7 +6,7 @@ use std::{convert::Infallible, error::Error as _, time::Duration};
 
 use redlock_core::Redlock;
 use redlock_cron::{
-    Overlap, Run, SetupError, SetupErrorKind, SingletonJob, SingletonScheduler, Zone,
+    Missed, Overlap, Run, SetupError, SetupErrorKind, SingletonJob, SingletonScheduler, Zone,
     tokio_cron_scheduler::JobScheduler,
 };
 
@@ -87,6 +87,18 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             "between 100ms and",
         ),
         (
+            job("a", DAILY, berlin).missed(Missed::All { max: 0 }),
+            "missed",
+            "1 or more",
+        ),
+        (
+            job("a", DAILY, berlin)
+                .missed(Missed::Latest)
+                .catch_up_window(second * 59),
+            "catch_up_window",
+            "between 60s and",
+        ),
+        (
             job("a", DAILY, berlin).spread(second * 16),
             "spread",
             "between 0ns and 15s",
@@ -118,7 +130,16 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
 #[tokio::test]
 async fn settings_that_exclude_each_other_are_refused() {
     let short = job("a", "*/5 * * * * *", "UTC").overlap(Overlap::CancelOther);
-    for (job, field) in [(short, "start_within")] {
+    let all = || job("a", DAILY, "UTC").missed(Missed::All { max: 3 });
+    for (job, field) in [
+        (short, "start_within"),
+        (all().overlap(Overlap::Allow), "missed"),
+        (all().overlap(Overlap::CancelOther), "missed"),
+        (
+            job("a", DAILY, "UTC").catch_up_window(Duration::from_secs(100)),
+            "catch_up_window",
+        ),
+    ] {
         let error = refused(job).await;
         assert_eq!(
             (error.kind(), error.field()),

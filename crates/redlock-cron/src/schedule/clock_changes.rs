@@ -5,7 +5,6 @@
 //! A pattern that repeats within the hour goes on through both passes and skips the gap.
 
 use super::*;
-use chrono::TimeDelta;
 
 /// Pattern, zone, and the ticks in the day around a change, in UTC.
 type Row = (&'static str, Tz, &'static str, &'static [&'static str]);

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use chrono_tz::Tz;
 use croner::{
     Cron,
@@ -62,6 +62,11 @@ impl Schedule {
             .find_previous_occurrence(&self.local(time), true)
             .ok()?;
         Some(latest.with_timezone(&Utc))
+    }
+
+    /// The newest tick before `time`, which is a whole second.
+    pub(crate) fn latest_before(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.latest_at(time.checked_sub_signed(TimeDelta::milliseconds(1))?)
     }
 
     /// The shortest time between two of the next ticks; `None` if there are not two.

@@ -2,6 +2,7 @@
 
 mod attach;
 mod claims;
+mod missed;
 mod outcomes;
 mod policies;
 mod shutdown;
@@ -109,6 +110,19 @@ impl Member {
         let true_time = TimeDelta::milliseconds(millisecond) - self.clock.skew;
         sleep_until(self.clock.origin + true_time.to_std().unwrap()).await;
         self.runner.wake(self.runner.now());
+    }
+
+    /// Does what comes before the first wake-up.
+    fn begin(&self) {
+        let runner = Arc::clone(&self.runner);
+        self.runner.replica.tasks.spawn(runner.begin());
+    }
+
+    /// The ticks that were reported to have ended so, up to now.
+    fn ticks(&mut self, outcome: Outcome) -> Vec<DateTime<Utc>> {
+        let reports = std::iter::from_fn(|| self.reports.try_recv().ok());
+        let such = reports.filter(|report| report.outcome() == outcome);
+        such.map(|report| report.tick()).collect()
     }
 
     /// The next report, of this minute.

@@ -191,22 +191,6 @@ async fn a_tick_that_is_come_to_too_late_is_not_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ticks_that_were_passed_over_are_reported_and_only_the_newest_runs() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut member = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
-    member.wake_at(14_000).await;
-    for (second, outcome) in [
-        (3, Outcome::TooLate),
-        (8, Outcome::TooLate),
-        (13, Outcome::Ok),
-    ] {
-        let report = member.report().await;
-        assert_eq!((report.tick(), report.outcome()), (tick(second), outcome));
-    }
-    assert_eq!(starts.list(), [tick(13)]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_hook_that_panics_harms_nothing() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let clock = Arc::new(fleet.clock(0));

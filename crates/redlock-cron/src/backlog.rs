@@ -1,0 +1,108 @@
+//! The ticks of a job that is to start all of them: one after another, the oldest first.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use chrono::{DateTime, Utc};
+
+/// Ticks that are due, and have not been dealt with.
+#[derive(Debug)]
+pub(crate) struct Backlog(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    ticks: BTreeSet<DateTime<Utc>>,
+    working: bool,
+}
+
+impl Default for Backlog {
+    /// Nobody works on it, and nobody may begin to: see [`open`](Backlog::open).
+    fn default() -> Self {
+        Self(Mutex::new(State {
+            ticks: BTreeSet::new(),
+            working: true,
+        }))
+    }
+}
+
+impl Backlog {
+    /// Adds ticks, keeps the newest `most`, and says whether somebody must begin to work on them.
+    #[must_use = "nobody works on the ticks otherwise"]
+    pub(crate) fn add(&self, ticks: impl IntoIterator<Item = DateTime<Utc>>, most: usize) -> bool {
+        let mut state = self.state();
+        state.ticks.extend(ticks);
+        while state.ticks.len() > most {
+            state.ticks.pop_first();
+        }
+        state.begin()
+    }
+
+    /// Says that what was missed before has been added, and whether somebody must begin to work.
+    #[must_use = "nobody works on the ticks otherwise"]
+    pub(crate) fn open(&self) -> bool {
+        let mut state = self.state();
+        state.working = false;
+        state.begin()
+    }
+
+    /// The oldest tick; none ends the work.
+    pub(crate) fn oldest(&self) -> Option<DateTime<Utc>> {
+        let mut state = self.state();
+        let oldest = state.ticks.first().copied();
+        state.working = oldest.is_some();
+        oldest
+    }
+
+    /// The tick was dealt with.
+    pub(crate) fn remove(&self, tick: DateTime<Utc>) {
+        self.state().ticks.remove(&tick);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn begin(&mut self) -> bool {
+        let begins = !self.working && !self.ticks.is_empty();
+        self.working |= begins;
+        begins
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(second, 0).unwrap()
+    }
+
+    #[test]
+    fn one_works_on_it_from_its_opening_on_and_until_it_is_empty() {
+        let backlog = Backlog::default();
+        assert!(!backlog.add([at(5)], 9));
+        assert!(!backlog.add([at(1), at(2)], 9));
+        assert!(backlog.open());
+        for second in [1, 2, 5] {
+            assert_eq!(backlog.oldest(), Some(at(second)));
+            assert!(!backlog.add([at(second)], 9));
+            backlog.remove(at(second));
+        }
+        assert_eq!(backlog.oldest(), None);
+        assert!(backlog.add([at(7)], 9));
+        assert!(!backlog.add([at(8)], 9));
+    }
+
+    #[test]
+    fn of_too_many_the_newest_stay() {
+        let backlog = Backlog::default();
+        assert!(!backlog.add((0..100).map(at), 3));
+        assert!(backlog.open());
+        assert_eq!(backlog.oldest(), Some(at(97)));
+    }
+}

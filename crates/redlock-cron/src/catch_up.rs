@@ -1,0 +1,137 @@
+//! Ticks that nobody started when they were due.
+//!
+//! What is missed is what came after the newest tick that was claimed, which the nodes remember, and after the end of
+//! its run: what came while it went on did not find it, and that is for the overlap policy to say.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use redlock_core::{RunRecord, RunState};
+use tokio::time::sleep;
+
+use crate::{
+    Missed, Outcome, Trigger,
+    claim::{Refusal, to_instant},
+    clock::lag,
+    runner::JobRunner,
+};
+
+impl JobRunner {
+    /// What there is to do before the first wake-up.
+    pub(crate) async fn begin(self: Arc<Self>) {
+        let Ok(Some(last)) = self.unless_draining(self.newest_run()).await else {
+            // Nothing is known of the job: it was never deployed before.
+            let begins = self.backlog.open();
+            return self.work_off(begins).await;
+        };
+        self.compare(Some(&last));
+        let now = self.now();
+        let window = TimeDelta::from_std(self.terms.window).unwrap_or(TimeDelta::MAX);
+        let oldest = now
+            .checked_sub_signed(window)
+            .unwrap_or(DateTime::<Utc>::MIN_UTC);
+        let until = now + TimeDelta::seconds(1);
+        let missed = self.between(covered(&last).max(oldest), until);
+        match self.terms.missed {
+            Missed::Skip => {}
+            Missed::Latest => {
+                if let Some(newest) = missed.last() {
+                    self.by_age(*newest).await;
+                }
+            }
+            Missed::All { max } => {
+                let begins = self.backlog.add(missed, max) | self.backlog.open();
+                self.work_off(begins).await;
+            }
+        }
+    }
+
+    /// The newest run that the nodes remember.
+    async fn newest_run(&self) -> Result<Option<RunRecord>, Refusal> {
+        loop {
+            if let Some(state) = self.replica.claims.read(self.id.job_key()).await {
+                return Ok(state.runs.into_iter().next());
+            }
+            sleep(PATIENCE).await;
+        }
+    }
+
+    /// Deals with what is in the backlog, if nobody else does.
+    pub(crate) async fn work_off(self: Arc<Self>, begins: bool) {
+        if !begins {
+            return;
+        }
+        while let Some(tick) = self.backlog.oldest() {
+            Arc::clone(&self).by_age(tick).await;
+            self.backlog.remove(tick);
+        }
+    }
+
+    /// Deals with a tick that is due or was missed.
+    async fn by_age(self: Arc<Self>, tick: DateTime<Utc>) {
+        let trigger = match self.is_fresh(tick) {
+            true => Trigger::Schedule,
+            false => Trigger::CatchUp,
+        };
+        self.tick(tick, trigger).await;
+    }
+
+    /// Whether the tick may be started as one that was not missed.
+    pub(crate) fn is_fresh(&self, tick: DateTime<Utc>) -> bool {
+        lag(tick, self.now()) <= self.terms.start_within
+    }
+
+    /// Whether it makes sense to try again to claim a tick for which there was no majority.
+    pub(crate) fn is_worth_waiting_for(&self, tick: DateTime<Utc>) -> bool {
+        let now = self.now();
+        let in_time = lag(tick, now) < self.terms.window;
+        match self.terms.missed {
+            Missed::Skip => false,
+            // The newer one stands for it.
+            Missed::Latest => in_time && self.schedule.latest_at(now).is_none_or(|due| due <= tick),
+            Missed::All { .. } => in_time,
+        }
+    }
+
+    /// Tells of the ticks between the run before a claim and the claim's own.
+    pub(crate) fn tell_missed(&self, last: Option<&RunRecord>, tick: DateTime<Utc>) {
+        let Some(last) = last else { return };
+        for missed in self.between(covered(last), tick) {
+            let by = format!("nobody had started it when {tick} was claimed");
+            self.refused(missed, Trigger::Schedule, Refusal::new(Outcome::Missed, by));
+        }
+    }
+
+    /// The newest hundred ticks after one instant and before another, in order.
+    fn between(&self, after: DateTime<Utc>, before: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+        let earlier = |tick: &DateTime<Utc>| self.schedule.latest_before(*tick);
+        let ticks = std::iter::successors(self.schedule.latest_before(before), earlier);
+        let mut ticks: Vec<_> = ticks
+            .take_while(|tick| *tick > after)
+            .take(MOST_TOLD)
+            .collect();
+        ticks.reverse();
+        ticks
+    }
+}
+
+/// Up to when ticks were claimed, or came while a run went on.
+///
+/// It counts from the tick, not from when its run was claimed: of ticks that are made up for long after, the
+/// first does not stand for the others.
+fn covered(last: &RunRecord) -> DateTime<Utc> {
+    let tick = to_instant(last.tick);
+    match &last.state {
+        RunState::Ended { took, .. } => TimeDelta::from_std(*took)
+            .ok()
+            .and_then(|took| tick.checked_add_signed(took))
+            .unwrap_or(tick),
+        _ => tick,
+    }
+}
+
+/// How long to wait before a majority is looked for again.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// After a pause of hours, a job of every second has missed thousands.
+const MOST_TOLD: usize = 100;

@@ -1,0 +1,232 @@
+use super::*;
+use crate::{Missed, Overlap, Trigger};
+
+const MINUTE: &str = "5 * * * * *";
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A fleet of which one replica has started a tick at second 3, and then ended.
+async fn fleet_with_history(starts: &Starts) -> Fleet {
+    let fleet = Fleet::new();
+    let mut member = fleet.member(0, starts.quick_job(MINUTE)).await;
+    member.wake_at(3_000).await;
+    assert_eq!(member.outcome().await, Outcome::Ok);
+    fleet
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_claims_the_next_tick_tells_which_were_missed_and_nobody_else() {
+    let starts = Starts::default();
+    let fleet = fleet_with_history(&starts).await;
+    let mut members = [
+        fleet.member(0, starts.quick_job(MINUTE)).await,
+        fleet.member(0, starts.quick_job(MINUTE)).await,
+    ];
+    fleet.sleep_until(183_000).await;
+    for member in &members {
+        member.wake_at(183_000).await;
+    }
+    fleet.sleep_until(185_000).await;
+    let missed: Vec<_> = members
+        .iter_mut()
+        .flat_map(|m| m.ticks(Outcome::Missed))
+        .collect();
+    assert_eq!(missed, [63, 123].map(tick));
+    assert_eq!(starts.list(), [3, 183].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_deployment_replays_nothing() {
+    for policy in [Missed::Skip, Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        fleet.sleep_until(200_000).await;
+        let mut member = fleet
+            .member(0, starts.quick_job(MINUTE).missed(policy))
+            .await;
+        member.begin();
+        fleet.sleep_until(240_000).await;
+        assert!(starts.list().is_empty(), "{policy:?}");
+        // And it goes on from there.
+        member.wake_at(243_000).await;
+        assert_eq!(member.outcome().await, Outcome::Ok, "{policy:?}");
+        assert_eq!(starts.list(), [tick(243)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn missed_ticks_are_skipped_if_nothing_else_was_said() {
+    let starts = Starts::default();
+    let fleet = fleet_with_history(&starts).await;
+    fleet.sleep_until(200_000).await;
+    let member = fleet.member(0, starts.quick_job(MINUTE)).await;
+    member.begin();
+    fleet.sleep_until(240_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_latest_missed_tick_runs_once_over_all_replicas_that_come_back() {
+    let starts = Starts::default();
+    let fleet = fleet_with_history(&starts).await;
+    fleet.sleep_until(220_000).await;
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            assert_eq!(run.trigger(), Trigger::CatchUp);
+            assert!(run.lag() > Duration::from_secs(36));
+            Ok(())
+        });
+        job.missed(Missed::Latest)
+    };
+    let mut members = [fleet.member(0, job()).await, fleet.member(0, job()).await];
+    members.iter().for_each(Member::begin);
+    fleet.sleep_until(230_000).await;
+    assert_eq!(starts.list(), [3, 183].map(tick));
+    let ok: Vec<_> = members
+        .iter_mut()
+        .flat_map(|m| m.ticks(Outcome::Ok))
+        .collect();
+    assert_eq!(ok, [tick(183)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missed_tick_that_is_too_old_is_not_started() {
+    let starts = Starts::default();
+    let fleet = fleet_with_history(&starts).await;
+    fleet.sleep_until(1_800_000).await;
+    let job = starts.quick_job("5 0 * * * *").missed(Missed::Latest);
+    let member = fleet.member(0, job.catch_up_window(HOUR / 4)).await;
+    member.begin();
+    fleet.sleep_until(1_900_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_missed_ticks_run_in_order_one_after_another_and_of_too_many_the_newest() {
+    for (max, from) in [(9, 63), (3, 183)] {
+        let starts = Starts::default();
+        let fleet = fleet_with_history(&starts).await;
+        fleet.sleep_until(310_000).await;
+        let job = || {
+            let job = starts.job(MINUTE, |_| async {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                Ok(())
+            });
+            job.missed(Missed::All { max })
+        };
+        let mut members = [fleet.member(0, job()).await, fleet.member(0, job()).await];
+        members.iter().for_each(Member::begin);
+        fleet.sleep_until(350_000).await;
+        let expected = std::iter::once(3).chain((from..=303).step_by(60));
+        assert_eq!(starts.list(), expected.map(tick).collect::<Vec<_>>());
+        let missed: Vec<_> = members
+            .iter_mut()
+            .flat_map(|m| m.ticks(Outcome::Missed))
+            .collect();
+        let untold: Vec<_> = (63..from).step_by(60).map(tick).collect();
+        assert_eq!(missed, untold);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn missed_ticks_run_before_one_that_comes_meanwhile() {
+    let starts = Starts::default();
+    let fleet = fleet_with_history(&starts).await;
+    fleet.sleep_until(182_000).await;
+    let job = starts.quick_job(MINUTE).missed(Missed::All { max: 9 });
+    let member = fleet.member(0, job).await;
+    // Before it knows what was missed.
+    member.wake_at(183_000).await;
+    member.begin();
+    fleet.sleep_until(190_000).await;
+    assert_eq!(starts.list(), [3, 63, 123, 183].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_came_while_a_run_went_on_were_not_missed() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = starts.job(MINUTE, |_| async {
+        tokio::time::sleep(Duration::from_secs(130)).await;
+        Ok(())
+    });
+    let mut member = fleet.member(0, job).await;
+    member.wake_at(3_000).await;
+    fleet.sleep_until(134_000).await;
+    assert_eq!(member.ticks(Outcome::Ok), [tick(3)]);
+    let all = starts.quick_job(MINUTE).missed(Missed::All { max: 9 });
+    let mut other = fleet.member(0, all).await;
+    other.begin();
+    fleet.sleep_until(180_000).await;
+    other.wake_at(183_000).await;
+    fleet.sleep_until(190_000).await;
+    assert_eq!(starts.list(), [3, 183].map(tick));
+    assert!(other.ticks(Outcome::Missed).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_skipped_because_a_run_goes_on_is_not_made_up_for() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(MINUTE, |_| async {
+            tokio::time::sleep(Duration::from_secs(70)).await;
+            Ok(())
+        });
+        job.missed(Missed::All { max: 9 })
+    };
+    let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.begin();
+    second.begin();
+    for index in 0..3 {
+        first.wake_at(3_000 + 60_000 * index).await;
+        second.wake_at(4_000 + 60_000 * index).await;
+    }
+    fleet.sleep_until(250_000).await;
+    assert_eq!(starts.list(), [3, 123].map(tick));
+    assert_eq!(first.ticks(Outcome::Overlapping), [tick(63)]);
+    assert_eq!(second.ticks(Outcome::Overlapping), [tick(63)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_without_a_majority_start_when_there_is_one_again() {
+    for (policy, expected) in [
+        (Missed::Skip, vec![]),
+        (Missed::Latest, vec![123]),
+        (Missed::All { max: 9 }, vec![3, 63, 123]),
+    ] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let member = fleet
+            .member(0, starts.quick_job(MINUTE).missed(policy))
+            .await;
+        member.begin();
+        fleet.sleep_until(1_000).await;
+        fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+        for index in 0..3 {
+            member.wake_at(3_000 + 60_000 * index).await;
+        }
+        fleet.sleep_until(140_000).await;
+        fleet.nodes[..2].iter().for_each(MemoryNode::start);
+        fleet.sleep_until(160_000).await;
+        let expected: Vec<_> = expected.into_iter().map(tick).collect();
+        assert_eq!(starts.list(), expected, "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_was_missed_waits_for_a_run_that_goes_on() {
+    let starts = Starts::default();
+    let fleet = fleet_with_history(&starts).await;
+    // Somebody runs the job by hand.
+    let guard = fleet.client().await;
+    let guard = guard.acquire("redlock-cron-job:tests/job").await.unwrap();
+    fleet.sleep_until(215_000).await;
+    let job = starts
+        .quick_job(MINUTE)
+        .missed(Missed::Latest)
+        .overlap(Overlap::Skip);
+    let member = fleet.member(0, job).await;
+    member.begin();
+    fleet.sleep_until(230_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+    drop(guard);
+    fleet.sleep_until(235_000).await;
+    assert_eq!(starts.list(), [3, 183].map(tick));
+}
