@@ -25,6 +25,10 @@ impl JobRunner {
             return self.work_off(begins).await;
         };
         self.compare(Some(&last));
+        if self.terms.max_attempts > 1 {
+            let resume = Arc::clone(&self).resume(to_instant(last.tick));
+            self.replica.tasks.spawn(resume);
+        }
         let now = self.now();
         let window = TimeDelta::from_std(self.terms.window).unwrap_or(TimeDelta::MAX);
         let oldest = now
@@ -43,6 +47,14 @@ impl JobRunner {
                 let begins = self.backlog.add(missed, max) | self.backlog.open();
                 self.work_off(begins).await;
             }
+        }
+    }
+
+    /// Starts a tick again that was started before this replica came up, if its run is cut short.
+    async fn resume(self: Arc<Self>, tick: DateTime<Utc>) {
+        // Without a run here, nothing became of the tick on this replica.
+        if let Ok(start) = self.unless_draining(self.stand_by(tick)).await {
+            self.start_all(start).await;
         }
     }
 

@@ -23,7 +23,7 @@ impl JobRunner {
     /// Claims the tick, runs the job if it is ours, and reports.
     pub(crate) async fn tick(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
         match self.unless_draining(self.decide(tick, trigger)).await {
-            Ok(start) => self.start(start).await,
+            Ok(start) => self.start_all(start).await,
             Err(refusal) => self.refused(tick, trigger, refusal),
         }
     }
@@ -52,6 +52,7 @@ impl JobRunner {
                         claim,
                         tick,
                         trigger,
+                        attempt: 1,
                     });
                 }
                 Err(refusal) => refusal,
@@ -70,6 +71,9 @@ impl JobRunner {
             };
             match again {
                 Some(pause) => sleep(pause).await,
+                None if refusal.outcome == Outcome::NotWinner && self.terms.max_attempts > 1 => {
+                    return self.stand_by(tick).await;
+                }
                 None => return Err(refusal),
             }
         }
@@ -148,13 +152,29 @@ impl JobRunner {
         }
     }
 
+    /// Runs what was claimed, and again if it was cut short and may be.
+    pub(crate) async fn start_all(&self, mut start: Start) {
+        loop {
+            let (tick, attempt) = (start.tick, start.attempt);
+            if self.start(start).await != Outcome::Lost || attempt >= self.terms.max_attempts {
+                return;
+            }
+            match self.unless_draining(self.stand_by(tick)).await {
+                Ok(next) => start = next,
+                // What became of the tick here was reported.
+                Err(_) => return,
+            }
+        }
+    }
+
     /// Runs what was claimed, unless a shutdown has begun, and reports.
-    async fn start(&self, start: Start) {
-        let (tick, trigger) = (start.tick, start.trigger);
+    async fn start(&self, start: Start) -> Outcome {
+        let (tick, trigger, attempt) = (start.tick, start.trigger, start.attempt);
         let tasks = &self.replica.tasks;
         let Some(in_flight) = tasks.start(self.id.name(), tick) else {
             self.finish(start.claim, "draining", Duration::ZERO).await;
-            return self.refused(tick, trigger, Refusal::draining());
+            self.refused(tick, trigger, Refusal::draining());
+            return Outcome::Draining;
         };
         let late = lag(tick, self.replica.clock.now());
         let started = Instant::now();
@@ -168,12 +188,14 @@ impl JobRunner {
             job: Arc::clone(self.id.name()),
             tick,
             trigger,
+            attempt,
             outcome,
             lag: late,
             took: Some(took),
             detail,
         });
         self.finish(start.claim, outcome.as_str(), took).await;
+        outcome
     }
 
     /// Records what came of a claim, and lets it go.
@@ -194,6 +216,7 @@ impl JobRunner {
             job: Arc::clone(self.id.name()),
             tick,
             trigger,
+            attempt: 1,
             outcome: refusal.outcome,
             lag: lag(tick, self.replica.clock.now()),
             took: None,

@@ -24,6 +24,7 @@ pub(crate) struct Start {
     pub(crate) claim: Claim,
     pub(crate) tick: DateTime<Utc>,
     pub(crate) trigger: Trigger,
+    pub(crate) attempt: u32,
 }
 
 /// How a run ended.
@@ -49,6 +50,7 @@ impl JobRunner {
             name,
             tick,
             trigger: start.trigger,
+            attempt: start.attempt,
             lag,
             lease: start.claim.lease().clone(),
             stop: told.stop.clone(),

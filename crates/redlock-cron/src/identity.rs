@@ -55,6 +55,11 @@ impl JobId {
         ResourceKey::new(JOB, self).expect(BOUNDED)
     }
 
+    /// The key of the ticks of which the `attempt`-th run was claimed; the second is the first that has one.
+    pub(crate) fn attempt_key(&self, attempt: u32) -> ResourceKey {
+        ResourceKey::new(ATTEMPT, format_args!("{self}@{attempt}")).expect(BOUNDED)
+    }
+
     /// The lock of one tick's run, where runs may overlap.
     ///
     /// The tick is the scheduled instant, never the time of a wake-up, so that replicas which wake up
@@ -89,6 +94,7 @@ fn check(field: &'static str, name: &str, longest: usize) -> Result<(), SetupErr
 
 /// The classes of keys that belong to jobs; no request should be able to name one.
 const JOB: &str = "redlock-cron-job";
+const ATTEMPT: &str = "redlock-cron-attempt";
 const TICK: &str = "redlock-cron-tick";
 const CANCEL: &str = "redlock-cron-cancel";
 
@@ -118,6 +124,7 @@ mod tests {
                 for key in [id.job_key(), id.cancel_key()] {
                     assert!(keys.insert(key), "{id}");
                 }
+                assert!(keys.insert(id.attempt_key(2)), "{id}");
                 for tick in ticks {
                     assert!(keys.insert(id.tick_key(tick)), "{id} {tick}");
                 }

@@ -2,7 +2,7 @@ use std::{error::Error, time::Duration};
 
 use futures_util::{FutureExt, future::BoxFuture};
 
-use crate::{Missed, OnLost, Overlap, Run, Zone};
+use crate::{Delivery, Missed, OnLost, Overlap, Run, Zone};
 
 /// The error that a job's own error becomes.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -45,6 +45,7 @@ pub(crate) struct Settings {
     pub(crate) overlap: Overlap,
     pub(crate) missed: Missed,
     pub(crate) catch_up_window: Option<Duration>,
+    pub(crate) delivery: Delivery,
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
@@ -136,6 +137,14 @@ impl SingletonJob {
     /// It says nothing without a policy for [missed](Self::missed) ticks.
     pub fn catch_up_window(mut self, window: Duration) -> Self {
         self.settings.catch_up_window = Some(window);
+        self
+    }
+
+    /// Whether a tick is started again if its run did not end by itself.
+    ///
+    /// Default: [`Delivery::AtMostOnce`].
+    pub fn delivery(mut self, policy: Delivery) -> Self {
+        self.settings.delivery = policy;
         self
     }
 

@@ -22,6 +22,7 @@ mod run;
 mod runner;
 mod schedule;
 mod scheduler;
+mod stand_by;
 mod tasks;
 mod terms;
 #[cfg(test)]
@@ -32,7 +33,7 @@ pub use self::{
     builder::SingletonSchedulerBuilder,
     error::{SetupError, SetupErrorKind},
     job::{BoxError, SingletonJob},
-    policy::{Missed, OnLost, Overlap, Trigger},
+    policy::{Delivery, Missed, OnLost, Overlap, Trigger},
     report::{Outcome, ShutdownReport, TickReport, UnfinishedRun},
     run::Run,
     scheduler::SingletonScheduler,

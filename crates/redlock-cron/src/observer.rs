@@ -37,6 +37,7 @@ fn log(report: &TickReport) {
                 job = report.job(),
                 tick = %report.tick,
                 trigger = ?report.trigger,
+                attempt = report.attempt,
                 outcome = report.outcome.as_str(),
                 lag_ms = millis(report.lag),
                 took_ms = report.took.map(millis),

@@ -40,6 +40,24 @@ pub enum Missed {
     },
 }
 
+/// Whether a tick is started again if its run did not end by itself.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// No: a replica that crashes in a run, or right before it, loses that tick.
+    #[default]
+    AtMostOnce,
+    /// Yes, within `start_within`: if its run was cut short by a crash, a lost lease or a shutdown, another replica
+    /// starts the tick again.
+    ///
+    /// It ends with the next tick that is claimed.
+    /// A run that returned an error or panicked did end by itself, and so did one that was too long or cancelled.
+    AtLeastOnce {
+        /// The most runs of one tick, two at least and ten at most.
+        max_attempts: u32,
+    },
+}
+
 /// What becomes of a run whose lease is lost.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -61,4 +79,6 @@ pub enum Trigger {
     Schedule,
     /// Its tick had been missed.
     CatchUp,
+    /// An earlier run of its tick had not ended by itself.
+    Retry,
 }

@@ -13,6 +13,7 @@ pub struct TickReport {
     pub(crate) job: Arc<str>,
     pub(crate) tick: DateTime<Utc>,
     pub(crate) trigger: Trigger,
+    pub(crate) attempt: u32,
     pub(crate) outcome: Outcome,
     pub(crate) lag: Duration,
     pub(crate) took: Option<Duration>,
@@ -82,6 +83,11 @@ impl TickReport {
     /// Why it was to be started.
     pub fn trigger(&self) -> Trigger {
         self.trigger
+    }
+
+    /// Which run of the tick it is about: 1 is the first.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
     }
 
     /// What became of it.

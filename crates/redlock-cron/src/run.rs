@@ -12,6 +12,7 @@ pub struct Run {
     pub(crate) name: Arc<str>,
     pub(crate) tick: DateTime<Utc>,
     pub(crate) trigger: Trigger,
+    pub(crate) attempt: u32,
     pub(crate) lag: Duration,
     pub(crate) lease: Lease,
     pub(crate) stop: CancellationToken,
@@ -34,6 +35,12 @@ impl Run {
     /// Why it was started.
     pub fn trigger(&self) -> Trigger {
         self.trigger
+    }
+
+    /// Which run of the tick it is: 1 is the first, and there is no other unless the job's
+    /// [`delivery`](crate::Delivery) says so.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
     }
 
     /// How long after the tick the run was started, on this replica's clock.

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use redlock_core::Redlock;
 
-use crate::{Missed, OnLost, Overlap, SetupError, job::Settings, schedule::Schedule};
+use crate::{Delivery, Missed, OnLost, Overlap, SetupError, job::Settings, schedule::Schedule};
 
 /// On what terms the ticks of a job are claimed and run.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Terms {
     pub(crate) missed: Missed,
     /// How late a tick may be started that was missed; as late as any other if missed ones are skipped.
     pub(crate) window: Duration,
+    /// The most runs of one tick.
+    pub(crate) max_attempts: u32,
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
@@ -65,6 +67,7 @@ impl Terms {
             overlap: settings.overlap,
             missed: settings.missed,
             window: window(settings, start_within)?,
+            max_attempts: max_attempts(settings)?,
             on_lost: settings.on_lost,
             max_runtime: settings.max_runtime,
             spread,
@@ -99,6 +102,26 @@ fn window(settings: &Settings, start_within: Duration) -> Result<Duration, Setup
     Ok(window)
 }
 
+fn max_attempts(settings: &Settings) -> Result<u32, SetupError> {
+    let Delivery::AtLeastOnce { max_attempts } = settings.delivery else {
+        return Ok(1);
+    };
+    if !(2..=MOST_ATTEMPTS).contains(&max_attempts) {
+        let message = format!("max_attempts is {max_attempts}; it must be 2 to {MOST_ATTEMPTS}");
+        return Err(SetupError::misuse("delivery", message));
+    }
+    let message = match (settings.overlap, settings.on_lost) {
+        (Overlap::Allow, _) => {
+            "with Overlap::Allow, nobody can tell which ticks still run, and which must start again"
+        }
+        (_, OnLost::Signal) => {
+            "with OnLost::Signal, a run may go on beside the one that is started in its place"
+        }
+        _ => return Ok(max_attempts),
+    };
+    Err(SetupError::contradiction("delivery", message))
+}
+
 /// Half of the time between two ticks, so that a tick does not wait for the next one, and a minute at most.
 fn default_start_within(shortest_gap: Option<Duration>) -> Duration {
     let half = shortest_gap.map_or(LONGEST_DEFAULT, |gap| gap / 2);
@@ -117,6 +140,9 @@ fn check(
     let message = format!("{value:?} is not between {least:?} and {most:?}");
     Err(SetupError::misuse(field, message))
 }
+
+/// For each there is a key on the nodes.
+const MOST_ATTEMPTS: u32 = 10;
 
 /// A second until it is known that a run goes on, until that learns of it, until it is dropped, and for the claim.
 const SHORTEST_CANCELLATION: Duration = Duration::from_secs(4);

@@ -6,8 +6,8 @@ use std::{convert::Infallible, error::Error as _, time::Duration};
 
 use redlock_core::Redlock;
 use redlock_cron::{
-    Missed, Overlap, Run, SetupError, SetupErrorKind, SingletonJob, SingletonScheduler, Zone,
-    tokio_cron_scheduler::JobScheduler,
+    Delivery, Missed, OnLost, Overlap, Run, SetupError, SetupErrorKind, SingletonJob,
+    SingletonScheduler, Zone, tokio_cron_scheduler::JobScheduler,
 };
 
 async fn scheduler(namespace: &str, max_ttl: Duration) -> Result<SingletonScheduler, SetupError> {
@@ -99,6 +99,11 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             "between 60s and",
         ),
         (
+            job("a", DAILY, berlin).delivery(Delivery::AtLeastOnce { max_attempts: 1 }),
+            "delivery",
+            "2 to 10",
+        ),
+        (
             job("a", DAILY, berlin).spread(second * 16),
             "spread",
             "between 0ns and 15s",
@@ -130,10 +135,16 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
 #[tokio::test]
 async fn settings_that_exclude_each_other_are_refused() {
     let short = job("a", "*/5 * * * * *", "UTC").overlap(Overlap::CancelOther);
+    let twice = || {
+        let twice = Delivery::AtLeastOnce { max_attempts: 2 };
+        job("a", DAILY, "UTC").delivery(twice)
+    };
     let all = || job("a", DAILY, "UTC").missed(Missed::All { max: 3 });
     for (job, field) in [
         (short, "start_within"),
         (all().overlap(Overlap::Allow), "missed"),
+        (twice().overlap(Overlap::Allow), "delivery"),
+        (twice().on_lost(OnLost::Signal), "delivery"),
         (all().overlap(Overlap::CancelOther), "missed"),
         (
             job("a", DAILY, "UTC").catch_up_window(Duration::from_secs(100)),

@@ -1,6 +1,7 @@
 //! Replicas in virtual time: their wake-ups and clocks are put where a test wants them.
 
 mod attach;
+mod attempts;
 mod claims;
 mod missed;
 mod outcomes;
@@ -34,6 +35,7 @@ struct Fleet {
 
 /// A replica with one job.
 struct Member {
+    nodes: Vec<MemoryNode>,
     runner: Arc<JobRunner>,
     clock: SkewedClock,
     reports: UnboundedReceiver<TickReport>,
@@ -87,6 +89,7 @@ impl Fleet {
         let replica = Replica::new(client, "tests", None, observer, Arc::new(clock)).unwrap();
         let runner = replica.job(job).unwrap();
         Member {
+            nodes: self.nodes.clone(),
             runner,
             clock,
             reports,

@@ -1,0 +1,221 @@
+use super::*;
+use crate::{Delivery, Missed, Trigger};
+
+const MINUTE: &str = "5 * * * * *";
+
+/// A job that is endless in its first runs, so many, and then quick.
+fn job(starts: &Starts, endless: u32, max_attempts: u32) -> SingletonJob {
+    let job = starts.job(MINUTE, move |run: Run| async move {
+        if run.attempt() <= endless {
+            std::future::pending::<()>().await;
+        }
+        let trigger = match run.attempt() {
+            1 => Trigger::Schedule,
+            _ => Trigger::Retry,
+        };
+        assert_eq!(run.trigger(), trigger);
+        Ok(())
+    });
+    job.delivery(Delivery::AtLeastOnce { max_attempts })
+        .start_within(Duration::from_secs(50))
+}
+
+impl Member {
+    /// Ends as if its process had been killed.
+    async fn crash(self) {
+        let redlock = self.runner.replica.claims.redlock.clone();
+        for node in &self.nodes {
+            node.stop();
+        }
+        self.runner.replica.tasks.abandon();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        redlock.close().await;
+        for node in &self.nodes {
+            node.start();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_replica_crashed_is_started_once_more_on_another() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, job(&starts, 1, 3)).await;
+    let mut others = [
+        fleet.member(0, job(&starts, 1, 3)).await,
+        fleet.member(0, job(&starts, 1, 3)).await,
+    ];
+    first.wake_at(3_000).await;
+    for other in &others {
+        other.wake_at(3_200).await;
+    }
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    fleet.sleep_until(40_000).await;
+    assert_eq!(starts.list(), [3, 3].map(tick));
+    let mut ended = Vec::new();
+    for other in &mut others {
+        let report = other.report().await;
+        assert_eq!(report.tick(), tick(3));
+        ended.push((report.outcome(), report.attempt()));
+    }
+    ended.sort_by_key(|(_, attempt)| *attempt);
+    assert_eq!(ended, [(Outcome::NotWinner, 1), (Outcome::Ok, 2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_is_not_started_again_if_nobody_asked_for_that() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, job(&starts, 1, 3)).await;
+    let other = job(&starts, 1, 3).delivery(Delivery::AtMostOnce);
+    let mut other = fleet.member(0, other).await;
+    first.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    assert_eq!(other.outcome().await, Outcome::NotWinner);
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    fleet.sleep_until(50_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ended_by_itself_is_not_started_again_however_it_ended() {
+    for error in [false, true] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = starts.job(MINUTE, move |_| async move {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                if error {
+                    Err("no ledger".into())
+                } else {
+                    Ok(())
+                }
+            });
+            job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+                .start_within(Duration::from_secs(50))
+        };
+        let (first, mut other) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+        first.wake_at(3_000).await;
+        other.wake_at(3_200).await;
+        assert_eq!(other.outcome().await, Outcome::NotWinner);
+        assert!(fleet.origin.elapsed() > Duration::from_secs(23));
+        fleet.sleep_until(55_000).await;
+        assert_eq!(starts.list(), [tick(3)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_a_shutdown_cuts_short_goes_to_another_replica_at_once() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, job(&starts, 1, 3)).await;
+    let mut other = fleet.member(0, job(&starts, 1, 3)).await;
+    first.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    fleet.sleep_until(5_000).await;
+    let report = first.runner.replica.tasks.shut_down(Duration::ZERO).await;
+    assert!(!report.is_clean());
+    let ended = other.report().await;
+    assert_eq!((ended.outcome(), ended.attempt()), (Outcome::Ok, 2));
+    // A second for the run that is told to stop, and a third of the time to live to notice.
+    assert!(fleet.origin.elapsed() < Duration::from_secs(10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_lost_its_lease_is_started_again_by_the_same_replica_if_there_is_no_other() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut member = fleet.member(0, job(&starts, 2, 3)).await;
+    member.wake_at(3_000).await;
+    for second in [5, 15] {
+        fleet.sleep_until(second * 1_000).await;
+        fleet.nodes.iter().for_each(MemoryNode::drop_locks);
+    }
+    fleet.sleep_until(30_000).await;
+    let mut ended = Vec::new();
+    while let Ok(report) = member.reports.try_recv() {
+        ended.push((report.outcome(), report.attempt()));
+    }
+    let expected = [(Outcome::Lost, 1), (Outcome::Lost, 2), (Outcome::Ok, 3)];
+    assert_eq!(ended, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_no_more_runs_than_were_asked_for() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let (first, second) = (
+        fleet.member(0, job(&starts, 9, 2)).await,
+        fleet.member(0, job(&starts, 9, 2)).await,
+    );
+    first.wake_at(3_000).await;
+    second.wake_at(3_200).await;
+    for second in [5, 15, 25, 35] {
+        fleet.sleep_until(second * 1_000).await;
+        fleet.nodes.iter().for_each(MemoryNode::drop_locks);
+    }
+    fleet.sleep_until(55_000).await;
+    assert_eq!(starts.list(), [3, 3].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fencing_tokens_grow_from_attempt_to_attempt_and_to_the_next_tick() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let tokens = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&tokens);
+    let job = starts.job(MINUTE, move |run: Run| {
+        told.lock().unwrap().push(run.fencing_token());
+        async move {
+            if run.attempt() == 1 && run.tick() == tick(3) {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        }
+    });
+    let job = job
+        .delivery(Delivery::AtLeastOnce { max_attempts: 2 })
+        .start_within(Duration::from_secs(50));
+    let member = fleet.member(0, job).await;
+    member.wake_at(3_000).await;
+    fleet.sleep_until(5_000).await;
+    fleet.nodes.iter().for_each(MemoryNode::drop_locks);
+    fleet.sleep_until(30_000).await;
+    member.wake_at(63_000).await;
+    fleet.sleep_until(65_000).await;
+    let tokens = tokens.lock().unwrap().clone();
+    assert_eq!(starts.list(), [3, 3, 63].map(tick));
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_comes_back_starts_again_what_it_left() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, job(&starts, 1, 3)).await;
+    first.wake_at(3_000).await;
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    let mut again = fleet
+        .member(0, job(&starts, 1, 3).missed(Missed::Latest))
+        .await;
+    again.begin();
+    let report = again.report().await;
+    assert_eq!(
+        (report.tick(), report.outcome(), report.attempt()),
+        (tick(3), Outcome::Ok, 2)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_is_not_started_again_after_a_later_one() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let slow = || job(&starts, 1, 3).start_within(Duration::from_secs(600));
+    let first = fleet.member(0, slow()).await;
+    first.wake_at(3_000).await;
+    fleet.sleep_until(55_000).await;
+    first.crash().await;
+    let quick = starts.quick_job(MINUTE);
+    let mut other = fleet.member(0, quick).await;
+    fleet.sleep_until(69_000).await;
+    other.wake_at(69_000).await;
+    assert_eq!(other.outcome().await, Outcome::Ok);
+    let again = fleet.member(0, slow()).await;
+    assert!(again.runner.stand_by(tick(3)).await.is_err());
+    fleet.sleep_until(120_000).await;
+    assert_eq!(starts.list(), [3, 63].map(tick));
+}
