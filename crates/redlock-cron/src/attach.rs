@@ -49,6 +49,21 @@ pub(crate) async fn attach(
     Ok(id)
 }
 
+/// Whether each of the scheduler's channels has `places`.
+///
+/// It does not say how long they are, but all are of one length, and one of them is for the removal of
+/// notifications, of which there are none here: it is filled with removals of nothing.
+pub(crate) fn has_places(scheduler: &JobScheduler, places: usize) -> bool {
+    let channel = scheduler.context().notify_deleted_tx.clone();
+    let mut end = channel.subscribe();
+    for _ in 0..places {
+        if channel.send(Ok((Uuid::nil(), false, None))).is_err() {
+            return false;
+        }
+    }
+    end.try_recv().is_ok()
+}
+
 /// Whether the scheduler knows what to run.
 ///
 /// It answers an addition before that, through a channel of its own, and when it falls behind there it

@@ -2,6 +2,8 @@ use std::{error::Error, fmt};
 
 use tokio_cron_scheduler::JobSchedulerError;
 
+use crate::job::Plan;
+
 /// A scheduler that could not be built or started, or a job that could not be added.
 ///
 /// It names the field at fault and what would be right.
@@ -41,14 +43,22 @@ impl SetupError {
         Self::new(SetupErrorKind::Contradiction, field, message)
     }
 
-    pub(crate) fn never_fires(pattern: &str) -> Self {
-        let message = format!("{pattern:?} matches no instant to come; it must match at least one");
+    pub(crate) fn never_fires(plan: &Plan) -> Self {
+        let message = format!("{plan} matches no instant to come; it must match at least one");
         Self::new(SetupErrorKind::NeverFires, "pattern", message)
     }
 
     pub(crate) fn duplicate() -> Self {
         let message = "the scheduler has a job of this name; each job needs one of its own";
         Self::new(SetupErrorKind::Duplicate, "name", message)
+    }
+
+    pub(crate) fn channels(jobs: usize) -> Self {
+        let message = format!(
+            "its channels have less than {jobs} places, one for each job; make it with \
+             JobScheduler::new_with_channel_size, and eight for each job"
+        );
+        Self::new(SetupErrorKind::Misuse, "scheduler", message)
     }
 
     pub(crate) fn closed() -> Self {

@@ -1,13 +1,12 @@
 //! A number that stands for a job's configuration, so that replicas which differ notice.
 
-use chrono_tz::{IANA_TZDB_VERSION, Tz};
 use sha2::{Digest, Sha256};
 
-use crate::job::Settings;
+use crate::job::{Plan, Settings};
 
 /// The same on all replicas that are configured alike and know the same zones.
-pub(crate) fn fingerprint(pattern: &str, zone: Tz, settings: &Settings) -> u64 {
-    let described = format!("{pattern}\n{zone} {IANA_TZDB_VERSION}\n{settings:?}");
+pub(crate) fn fingerprint(plan: &Plan, settings: &Settings) -> u64 {
+    let described = format!("{plan}\n{settings:?}");
     let hash = Sha256::digest(described.as_bytes());
     hash.iter()
         .take(8)
@@ -17,6 +16,7 @@ pub(crate) fn fingerprint(pattern: &str, zone: Tz, settings: &Settings) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chrono_tz::Tz;
     use std::{collections::HashSet, time::Duration};
 
     #[test]
@@ -39,11 +39,16 @@ mod tests {
         ];
         let mut seen = HashSet::new();
         for settings in &settings {
+            let mut plans = vec![Plan::Every(Duration::from_secs(5))];
             for pattern in ["0 0 2 * * *", "0 0 3 * * *"] {
                 for zone in [Tz::UTC, Tz::Europe__Berlin] {
-                    assert!(seen.insert(fingerprint(pattern, zone, settings)));
-                    assert!(!seen.insert(fingerprint(pattern, zone, settings)));
+                    let (pattern, zone) = (pattern.into(), zone.into());
+                    plans.push(Plan::Cron { pattern, zone });
                 }
+            }
+            for plan in &plans {
+                assert!(seen.insert(fingerprint(plan, settings)));
+                assert!(!seen.insert(fingerprint(plan, settings)));
             }
         }
     }

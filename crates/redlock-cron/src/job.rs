@@ -1,8 +1,10 @@
-use std::{error::Error, time::Duration};
+use std::{error::Error, fmt, time::Duration};
+
+use chrono_tz::IANA_TZDB_VERSION;
 
 use futures_util::{FutureExt, future::BoxFuture};
 
-use crate::{Delivery, Missed, OnLost, Overlap, Run, Zone};
+use crate::{Delivery, Missed, OnLost, Overlap, Run, SetupError, Zone, schedule::Schedule};
 
 /// The error that a job's own error becomes.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -30,10 +32,37 @@ pub(crate) type Work = Box<dyn Fn(Run) -> BoxFuture<'static, Result<(), BoxError
 #[must_use = "a job does nothing until it is added to a scheduler"]
 pub struct SingletonJob {
     pub(crate) name: String,
-    pub(crate) pattern: String,
-    pub(crate) zone: Zone,
+    pub(crate) plan: Plan,
     pub(crate) settings: Settings,
     pub(crate) work: Work,
+}
+
+/// When a job is due, as it was given.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    Cron { pattern: String, zone: Zone },
+    Every(Duration),
+}
+
+impl Plan {
+    pub(crate) fn schedule(&self) -> Result<Schedule, SetupError> {
+        match self {
+            Self::Cron { pattern, zone } => Schedule::parse(pattern, zone.look_up()?),
+            Self::Every(interval) => Schedule::every(*interval),
+        }
+    }
+}
+
+/// The pattern and the zone with the version of its data, or the interval.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cron { pattern, zone } => {
+                write!(f, "{pattern:?} in {zone} of {IANA_TZDB_VERSION}")
+            }
+            Self::Every(interval) => write!(f, "every {interval:?}"),
+        }
+    }
 }
 
 /// What is set of a job, as it was given.
@@ -75,15 +104,29 @@ impl SingletonJob {
         F: Future<Output = Result<(), E>> + Send + 'static,
         E: Into<BoxError>,
     {
+        let (pattern, zone) = (pattern.into(), zone.into());
+        Self::new(name.into(), Plan::Cron { pattern, zone }, boxed(work))
+    }
+
+    /// A job that is due at every multiple of `interval` since the Unix epoch, whenever it was added.
+    ///
+    /// * `name` and `work` are as for [`cron`](Self::cron).
+    /// * `interval` is whole seconds, up to 365 days.
+    pub fn every<F, W, E>(name: impl Into<String>, interval: Duration, work: W) -> Self
+    where
+        W: Fn(Run) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        Self::new(name.into(), Plan::Every(interval), boxed(work))
+    }
+
+    fn new(name: String, plan: Plan, work: Work) -> Self {
         Self {
-            name: name.into(),
-            pattern: pattern.into(),
-            zone: zone.into(),
+            name,
+            plan,
             settings: Settings::default(),
-            work: Box::new(move |run| {
-                let done = work(run);
-                async move { done.await.map_err(Into::into) }.boxed()
-            }),
+            work,
         }
     }
 
@@ -176,12 +219,23 @@ impl SingletonJob {
     }
 }
 
-impl std::fmt::Debug for SingletonJob {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+fn boxed<F, W, E>(work: W) -> Work
+where
+    W: Fn(Run) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: Into<BoxError>,
+{
+    Box::new(move |run| {
+        let done = work(run);
+        async move { done.await.map_err(Into::into) }.boxed()
+    })
+}
+
+impl fmt::Debug for SingletonJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SingletonJob")
             .field("name", &self.name)
-            .field("pattern", &self.pattern)
-            .field("zone", &self.zone)
+            .field("plan", &self.plan)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }

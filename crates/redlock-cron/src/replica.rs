@@ -13,7 +13,6 @@ use crate::{
     journal::Journal,
     observer::Observer,
     runner::JobRunner,
-    schedule::Schedule,
     tasks::Tasks,
     terms::Terms,
 };
@@ -56,13 +55,12 @@ impl Replica {
     /// The job, checked, from now on.
     pub(crate) fn job(self: &Arc<Self>, job: SingletonJob) -> Result<Arc<JobRunner>, SetupError> {
         let id = JobId::new(self.namespace.clone(), &job.name)?;
-        let zone = job.zone.look_up()?;
-        let schedule = Schedule::parse(&job.pattern, zone)?;
+        let schedule = job.plan.schedule()?;
         let now = self.clock.now();
         if schedule.next_after(now).is_none() {
-            return Err(SetupError::never_fires(&job.pattern));
+            return Err(SetupError::never_fires(&job.plan));
         }
-        let fingerprint = fingerprint(&job.pattern, zone, &job.settings);
+        let fingerprint = fingerprint(&job.plan, &job.settings);
         let terms = Terms::new(&job.settings, &schedule, fingerprint, &self.claims.redlock)?;
         let progress = Mutex::new(Progress::from(now));
         let replica = Arc::clone(self);

@@ -5,8 +5,10 @@ use tokio::sync::Mutex;
 use tokio_cron_scheduler::JobScheduler;
 
 use crate::{
-    SetupError, ShutdownReport, SingletonJob, SingletonSchedulerBuilder, attach::attach,
-    replica::Replica, runner::JobRunner,
+    SetupError, ShutdownReport, SingletonJob, SingletonSchedulerBuilder,
+    attach::{attach, has_places},
+    replica::Replica,
+    runner::JobRunner,
 };
 
 /// Runs cron jobs so that each tick is started on one replica.
@@ -32,6 +34,36 @@ pub struct SingletonScheduler {
 struct Jobs {
     by_name: HashMap<String, Arc<JobRunner>>,
     started: bool,
+    /// So many places the scheduler's channels have at least.
+    places: usize,
+    warned: bool,
+}
+
+impl Jobs {
+    /// Refuses another job if not all of them can be woken up in one second.
+    fn check_places(&mut self, scheduler: &JobScheduler) -> Result<(), SetupError> {
+        let mut has_places = |places: usize| {
+            let places = places.next_power_of_two();
+            let has = places <= self.places || has_places(scheduler, places);
+            if has {
+                self.places = self.places.max(places);
+            }
+            has
+        };
+        let jobs = self.by_name.len() + 1;
+        if !has_places(jobs) {
+            return Err(SetupError::channels(jobs));
+        }
+        if !self.warned && !has_places(8 * jobs) {
+            self.warned = true;
+            tracing::warn!(
+                jobs,
+                "tokio-cron-scheduler's channels have less than eight places for each job: ticks may be a second \
+                 late; make it with JobScheduler::new_with_channel_size"
+            );
+        }
+        Ok(())
+    }
 }
 
 impl SingletonScheduler {
@@ -81,6 +113,7 @@ impl SingletonScheduler {
         if jobs.by_name.contains_key(&name) {
             return Err(SetupError::duplicate());
         }
+        jobs.check_places(&self.scheduler)?;
         attach(&self.scheduler, &runner)
             .await
             .map_err(|error| SetupError::scheduler("it did not take the job", error))?;

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use chrono_tz::Tz;
 
 use crate::SetupError;
@@ -34,6 +36,15 @@ impl Zone {
                 let right = "it must be the IANA name of a zone, such as `Europe/Berlin` or `UTC`";
                 SetupError::misuse("zone", format!("{name:?} is not a known zone; {right}"))
             }),
+        }
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Given::Zone(zone) => f.write_str(zone.name()),
+            Given::Name(name) => f.write_str(name),
         }
     }
 }

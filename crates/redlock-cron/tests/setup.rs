@@ -187,6 +187,34 @@ async fn a_name_is_taken_once_and_a_refused_job_does_not_take_it() {
 }
 
 #[tokio::test]
+async fn more_jobs_than_the_channels_have_places_are_refused() {
+    let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
+    let small = JobScheduler::new_with_channel_size(8).await.unwrap();
+    let jobs = SingletonScheduler::builder(redlock, small)
+        .namespace("tests")
+        .build()
+        .unwrap();
+    for index in 0..8 {
+        let job = job(&format!("job-{index}"), DAILY, "UTC");
+        jobs.add(job).await.unwrap();
+    }
+    let error = jobs.add(job("more", DAILY, "UTC")).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.field()),
+        (SetupErrorKind::Misuse, "scheduler")
+    );
+    assert!(error.to_string().contains("less than 9 places"), "{error}");
+}
+
+#[tokio::test]
+async fn an_interval_that_is_not_whole_seconds_is_refused() {
+    let half = Duration::from_millis(500);
+    let work = |_: Run| async { Ok::<_, Infallible>(()) };
+    let error = refused(SingletonJob::every("a", half, work)).await;
+    assert_eq!(error.field(), "interval");
+}
+
+#[tokio::test]
 async fn a_scheduler_starts_once_and_not_after_its_shutdown() {
     let jobs = scheduler("tests", Duration::from_secs(30)).await.unwrap();
     jobs.start().await.unwrap();

@@ -139,6 +139,75 @@ const TABLE: &[Row] = &[
             "04-04T15:15:00Z",
         ],
     ),
+    // Lord Howe's gap of half an hour, for a pattern that repeats.
+    (
+        "0 */15 2 * * *",
+        Tz::Australia__Lord_Howe,
+        "2026-10-03T04:00:00Z",
+        &["10-03T15:30:00Z", "10-03T15:45:00Z"],
+    ),
+    (
+        "0 0 9 * * *",
+        Tz::Australia__Lord_Howe,
+        "2026-10-03T04:00:00Z",
+        &["10-03T22:00:00Z"],
+    ),
+    // New York at nine, on both days of a change.
+    (
+        "0 0 9 * * *",
+        Tz::America__New_York,
+        "2026-03-07T20:00:00Z",
+        &["03-08T13:00:00Z"],
+    ),
+    (
+        "0 0 9 * * *",
+        Tz::America__New_York,
+        "2026-10-31T20:00:00Z",
+        &["11-01T14:00:00Z"],
+    ),
+    // Sao Paulo changed at midnight, for the last time in this season: forward on 4 November 2018 at 00:00
+    // (03:00 UTC), back on 17 February 2019 at 00:00 (02:00 UTC) to 23:00 of the day before.
+    (
+        "0 0 0 * * *",
+        Tz::America__Sao_Paulo,
+        "2018-11-03T12:00:00Z",
+        &["11-04T03:00:00Z"],
+    ),
+    (
+        "0 30 0 * * *",
+        Tz::America__Sao_Paulo,
+        "2018-11-03T12:00:00Z",
+        &["11-04T03:00:00Z"],
+    ),
+    (
+        "0 */30 0-1 * * *",
+        Tz::America__Sao_Paulo,
+        "2018-11-03T12:00:00Z",
+        &["11-04T03:00:00Z", "11-04T03:30:00Z"],
+    ),
+    (
+        "0 30 23 * * *",
+        Tz::America__Sao_Paulo,
+        "2019-02-16T12:00:00Z",
+        &["02-17T01:30:00Z"],
+    ),
+    (
+        "0 0 0 * * *",
+        Tz::America__Sao_Paulo,
+        "2019-02-16T12:00:00Z",
+        &["02-17T03:00:00Z"],
+    ),
+    (
+        "0 */30 23 * * *",
+        Tz::America__Sao_Paulo,
+        "2019-02-16T12:00:00Z",
+        &[
+            "02-17T01:00:00Z",
+            "02-17T01:30:00Z",
+            "02-17T02:00:00Z",
+            "02-17T02:30:00Z",
+        ],
+    ),
     // Kolkata never changes and is half an hour off.
     (
         "0 0 9 * * *",
@@ -166,7 +235,7 @@ fn ticks_around_a_change_are_those_of_the_table() {
             .collect();
         let expected: Vec<DateTime<Utc>> = expected
             .iter()
-            .map(|tick| format!("2026-{tick}").parse().unwrap())
+            .map(|tick| format!("{}-{tick}", from.format("%Y")).parse().unwrap())
             .collect();
         assert_eq!(ticks, expected, "{pattern:?} in {zone}");
     }

@@ -17,13 +17,20 @@ use croner::{
 
 use crate::SetupError;
 
-/// A cron pattern in a zone.
+/// A cron pattern in a zone, or an interval.
 ///
 /// Replicas that are given the same pattern, zone and zone data compute the same ticks.
 #[derive(Clone, Debug)]
-pub(crate) struct Schedule {
-    cron: Cron,
-    zone: Tz,
+pub(crate) enum Schedule {
+    Cron {
+        cron: Box<Cron>,
+        zone: Tz,
+    },
+    /// The multiples of so many seconds since the Unix epoch.
+    Every(
+        // invariant: 1 to LONGEST_INTERVAL
+        i64,
+    ),
 }
 
 impl Schedule {
@@ -43,25 +50,48 @@ impl Schedule {
                 format!("{pattern:?} is not valid ({error}); {right}"),
             )
         })?;
-        Ok(Self { cron, zone })
+        let cron = Box::new(cron);
+        Ok(Self::Cron { cron, zone })
+    }
+
+    pub(crate) fn every(interval: Duration) -> Result<Self, SetupError> {
+        let seconds = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX);
+        if interval.subsec_nanos() == 0 && (1..=LONGEST_INTERVAL).contains(&seconds) {
+            return Ok(Self::Every(seconds));
+        }
+        let right = format!("it must be whole seconds, 1 to {LONGEST_INTERVAL}");
+        let message = format!("{interval:?} is not valid; {right}");
+        Err(SetupError::misuse("interval", message))
     }
 
     /// The first tick after `time`.
     pub(crate) fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let next = self
-            .cron
-            .find_next_occurrence(&self.local(time), false)
-            .ok()?;
-        Some(next.with_timezone(&Utc))
+        match self {
+            Self::Cron { cron, zone } => {
+                let next = cron.find_next_occurrence(&local(time, *zone), false).ok()?;
+                Some(next.with_timezone(&Utc))
+            }
+            Self::Every(interval) => {
+                let earlier = time.timestamp().div_euclid(*interval);
+                DateTime::from_timestamp((earlier + 1).checked_mul(*interval)?, 0)
+            }
+        }
     }
 
     /// The newest tick at or before `time`.
     pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let latest = self
-            .cron
-            .find_previous_occurrence(&self.local(time), true)
-            .ok()?;
-        Some(latest.with_timezone(&Utc))
+        match self {
+            Self::Cron { cron, zone } => {
+                let latest = cron
+                    .find_previous_occurrence(&local(time, *zone), true)
+                    .ok()?;
+                Some(latest.with_timezone(&Utc))
+            }
+            Self::Every(interval) => {
+                let earlier = time.timestamp().div_euclid(*interval);
+                DateTime::from_timestamp(earlier * *interval, 0)
+            }
+        }
     }
 
     /// The newest tick before `time`, which is a whole second.
@@ -79,12 +109,15 @@ impl Schedule {
         let gaps = ticks.windows(2).map(|pair| pair[1] - pair[0]);
         gaps.min()?.to_std().ok()
     }
-
-    /// Whole seconds, so that the fraction of a second at which somebody asks is not part of a tick.
-    fn local(&self, time: DateTime<Utc>) -> DateTime<Tz> {
-        time.trunc_subsecs(0).with_timezone(&self.zone)
-    }
 }
+
+/// Whole seconds, so that the fraction of a second at which somebody asks is not part of a tick.
+fn local(time: DateTime<Utc>, zone: Tz) -> DateTime<Tz> {
+    time.trunc_subsecs(0).with_timezone(&zone)
+}
+
+/// A year.
+const LONGEST_INTERVAL: i64 = 365 * 24 * 60 * 60;
 
 /// A winter day on which no clock changes.
 const SAMPLED_FROM: DateTime<Utc> = DateTime::from_timestamp(1_767_225_600, 0).expect("in range");
@@ -136,6 +169,28 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn intervals_are_counted_from_the_epoch_and_not_from_a_start() {
+        let schedule = Schedule::every(Duration::from_secs(420)).unwrap();
+        let tick = DateTime::from_timestamp(4_300_000 * 420, 0).unwrap();
+        for (asked, latest, next) in [(-1, -420, 0), (0, 0, 420), (419_999, 0, 420)] {
+            let at = |seconds| Some(tick + TimeDelta::seconds(seconds));
+            let asked = tick + TimeDelta::milliseconds(asked);
+            assert_eq!(schedule.latest_at(asked), at(latest), "{asked}");
+            assert_eq!(schedule.next_after(asked), at(next), "{asked}");
+        }
+        assert_eq!(schedule.shortest_gap(), Some(Duration::from_secs(420)));
+    }
+
+    #[test]
+    fn intervals_are_whole_seconds() {
+        for bad in [0, 500, 1_500, 366 * 86_400_000] {
+            let error = Schedule::every(Duration::from_millis(bad)).unwrap_err();
+            assert_eq!(error.field(), "interval", "{bad}");
+        }
+        assert!(Schedule::every(Duration::MAX).is_err());
     }
 
     #[test]
