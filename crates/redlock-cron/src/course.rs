@@ -24,7 +24,7 @@ impl JobRunner {
     pub(crate) async fn tick(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
         match self.unless_draining(self.decide(tick, trigger)).await {
             Ok(start) => self.start_all(start).await,
-            Err(refusal) => self.refused(tick, trigger, refusal),
+            Err(refusal) => drop(self.refused(tick, trigger, refusal)),
         }
     }
 
@@ -49,7 +49,7 @@ impl JobRunner {
                     self.compare(claim.last());
                     self.tell_missed(claim.last(), tick);
                     return Ok(Start {
-                        claim,
+                        claim: self.unless_paused(claim).await?,
                         tick,
                         trigger,
                         attempt: 1,
@@ -122,7 +122,7 @@ impl JobRunner {
     /// Asks the run that goes on to end, for `tick`.
     ///
     /// It is a claim of its own, so that the nodes remember it, and of all replicas that ask for a tick one is enough.
-    async fn cancel_others(&self, tick: DateTime<Utc>) {
+    pub(crate) async fn cancel_others(&self, tick: DateTime<Utc>) {
         let ask = Ask {
             lock: self.id.cancel_key(),
             ..self.ask(self.id.cancel_key(), tick, SHORT_WAIT)
@@ -156,7 +156,9 @@ impl JobRunner {
     pub(crate) async fn start_all(&self, mut start: Start) {
         loop {
             let (tick, attempt) = (start.tick, start.attempt);
-            if self.start(start).await != Outcome::Lost || attempt >= self.terms.max_attempts {
+            if self.start(start).await.outcome != Outcome::Lost
+                || attempt >= self.terms.max_attempts
+            {
                 return;
             }
             match self.unless_draining(self.stand_by(tick)).await {
@@ -168,13 +170,12 @@ impl JobRunner {
     }
 
     /// Runs what was claimed, unless a shutdown has begun, and reports.
-    async fn start(&self, start: Start) -> Outcome {
+    pub(crate) async fn start(&self, start: Start) -> TickReport {
         let (tick, trigger, attempt) = (start.tick, start.trigger, start.attempt);
         let tasks = &self.replica.tasks;
         let Some(in_flight) = tasks.start(self.id.name(), tick) else {
             self.finish(start.claim, "draining", Duration::ZERO).await;
-            self.refused(tick, trigger, Refusal::draining());
-            return Outcome::Draining;
+            return self.refused(tick, trigger, Refusal::draining());
         };
         let late = lag(tick, self.replica.clock.now());
         let started = Instant::now();
@@ -184,7 +185,7 @@ impl JobRunner {
             _ => drop(in_flight),
         }
         let took = started.elapsed();
-        self.report(&TickReport {
+        let report = self.report(TickReport {
             job: Arc::clone(self.id.name()),
             tick,
             trigger,
@@ -195,7 +196,7 @@ impl JobRunner {
             detail,
         });
         self.finish(start.claim, outcome.as_str(), took).await;
-        outcome
+        report
     }
 
     /// Records what came of a claim, and lets it go.
@@ -209,10 +210,15 @@ impl JobRunner {
         }
     }
 
-    pub(crate) fn refused(&self, tick: DateTime<Utc>, trigger: Trigger, refusal: Refusal) {
+    pub(crate) fn refused(
+        &self,
+        tick: DateTime<Utc>,
+        trigger: Trigger,
+        refusal: Refusal,
+    ) -> TickReport {
         let claimed = |run: RunRecord| format!("claimed by {}", run.replica);
         let detail = refusal.detail.or_else(|| refusal.run.map(claimed));
-        self.report(&TickReport {
+        self.report(TickReport {
             job: Arc::clone(self.id.name()),
             tick,
             trigger,
@@ -221,11 +227,13 @@ impl JobRunner {
             lag: lag(tick, self.replica.clock.now()),
             took: None,
             detail,
-        });
+        })
     }
 
-    fn report(&self, report: &TickReport) {
-        self.replica.observer.tell(report);
+    fn report(&self, report: TickReport) -> TickReport {
+        self.replica.observer.tell(&report);
+        self.journal.note(&report);
+        report
     }
 }
 

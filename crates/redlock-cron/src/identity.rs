@@ -68,6 +68,16 @@ impl JobId {
         ResourceKey::new(TICK, format_args!("{self}@{}", tick.timestamp_millis())).expect(BOUNDED)
     }
 
+    /// The key of the runs that somebody asked for.
+    pub(crate) fn manual_key(&self) -> ResourceKey {
+        ResourceKey::new(MANUAL, self).expect(BOUNDED)
+    }
+
+    /// The key of the moments at which the job was paused and resumed.
+    pub(crate) fn pause_key(&self) -> ResourceKey {
+        ResourceKey::new(PAUSE, self).expect(BOUNDED)
+    }
+
     /// The key of the ticks for which runs before them must end.
     pub(crate) fn cancel_key(&self) -> ResourceKey {
         ResourceKey::new(CANCEL, self).expect(BOUNDED)
@@ -96,6 +106,8 @@ fn check(field: &'static str, name: &str, longest: usize) -> Result<(), SetupErr
 const JOB: &str = "redlock-cron-job";
 const ATTEMPT: &str = "redlock-cron-attempt";
 const TICK: &str = "redlock-cron-tick";
+const MANUAL: &str = "redlock-cron-manual";
+const PAUSE: &str = "redlock-cron-pause";
 const CANCEL: &str = "redlock-cron-cancel";
 
 const LONGEST_NAMESPACE: usize = 64;
@@ -121,7 +133,12 @@ mod tests {
         for namespace in namespaces {
             for name in names {
                 let id = id(namespace, name);
-                for key in [id.job_key(), id.cancel_key()] {
+                for key in [
+                    id.job_key(),
+                    id.manual_key(),
+                    id.pause_key(),
+                    id.cancel_key(),
+                ] {
                     assert!(keys.insert(key), "{id}");
                 }
                 assert!(keys.insert(id.attempt_key(2)), "{id}");

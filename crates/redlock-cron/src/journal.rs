@@ -1,11 +1,13 @@
 //! What one replica has seen of a job.
 
 use std::{
-    collections::HashSet,
+    collections::{HashSet, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use redlock_core::RunRecord;
+
+use crate::{Outcome, TickReport};
 
 /// What this process has seen since the job was added.
 #[derive(Debug, Default)]
@@ -15,6 +17,8 @@ pub(crate) struct Journal(Mutex<Seen>);
 struct Seen {
     /// Other configurations of the job, and who has them.
     others: HashSet<(u64, String)>,
+    /// The last ticks that were not started though nobody else had, the newest first.
+    skipped: VecDeque<TickReport>,
 }
 
 impl Journal {
@@ -29,9 +33,23 @@ impl Journal {
     }
 
     /// How many replicas with other configurations were seen.
-    #[cfg(test)]
     pub(crate) fn others(&self) -> usize {
         self.seen().others.len()
+    }
+
+    /// Remembers a tick that was skipped.
+    pub(crate) fn note(&self, report: &TickReport) {
+        let outcome = report.outcome();
+        if outcome.was_started() || matches!(outcome, Outcome::NotWinner | Outcome::Draining) {
+            return;
+        }
+        let mut seen = self.seen();
+        seen.skipped.push_front(report.clone());
+        seen.skipped.truncate(MOST_SKIPPED);
+    }
+
+    pub(crate) fn skipped(&self) -> Vec<TickReport> {
+        self.seen().skipped.iter().cloned().collect()
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -42,3 +60,4 @@ impl Journal {
 
 /// A fleet that is deployed anew every hour should not fill the memory.
 const MOST_OTHERS: usize = 1_000;
+const MOST_SKIPPED: usize = 20;

@@ -6,6 +6,8 @@ mod builder;
 mod catch_up;
 mod claim;
 mod clock;
+mod control;
+mod control_error;
 mod course;
 mod due;
 mod error;
@@ -23,6 +25,7 @@ mod runner;
 mod schedule;
 mod scheduler;
 mod stand_by;
+mod status;
 mod tasks;
 mod terms;
 #[cfg(test)]
@@ -31,12 +34,14 @@ mod zone;
 
 pub use self::{
     builder::SingletonSchedulerBuilder,
+    control_error::{ControlError, ControlErrorKind},
     error::{SetupError, SetupErrorKind},
     job::{BoxError, SingletonJob},
     policy::{Delivery, Missed, OnLost, Overlap, Trigger},
     report::{Outcome, ShutdownReport, TickReport, UnfinishedRun},
     run::Run,
     scheduler::SingletonScheduler,
+    status::{JobStatus, PastRun},
     zone::Zone,
 };
 

@@ -49,7 +49,9 @@ fn log(report: &TickReport) {
     match report.outcome {
         Outcome::Ok => event!(info),
         // What losing replicas and shutdowns are expected to say.
-        Outcome::NotWinner | Outcome::Overlapping | Outcome::Draining => event!(debug),
+        Outcome::NotWinner | Outcome::Overlapping | Outcome::Paused | Outcome::Draining => {
+            event!(debug);
+        }
         Outcome::TooEarly
         | Outcome::TooLate
         | Outcome::Missed

@@ -81,4 +81,6 @@ pub enum Trigger {
     CatchUp,
     /// An earlier run of its tick had not ended by itself.
     Retry,
+    /// Somebody asked for it.
+    Manual,
 }

@@ -52,6 +52,8 @@ pub enum Outcome {
     TooEarly,
     /// By the nodes' clocks it was older than `start_within` when this replica came to it.
     TooLate,
+    /// The job is paused; see [`SingletonScheduler::pause`](crate::SingletonScheduler::pause).
+    Paused,
     /// Nobody had started it when this replica claimed a later one.
     ///
     /// One replica says so; after a long time without a run, of the newest hundred.
@@ -140,6 +142,7 @@ impl Outcome {
             Self::NotWinner => "not_winner",
             Self::Overlapping => "overlapping",
             Self::TooEarly => "too_early",
+            Self::Paused => "paused",
             Self::Missed => "missed",
             Self::Unconfirmed => "unconfirmed",
             Self::TooLate => "too_late",

@@ -1,11 +1,12 @@
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use redlock_core::Redlock;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio_cron_scheduler::JobScheduler;
 
 use crate::{
-    SetupError, ShutdownReport, SingletonJob, SingletonSchedulerBuilder,
+    ControlError, JobStatus, SetupError, ShutdownReport, SingletonJob, SingletonSchedulerBuilder,
+    TickReport,
     attach::{attach, has_places},
     replica::Replica,
     runner::JobRunner,
@@ -149,6 +150,79 @@ impl SingletonScheduler {
 
     fn begin(&self, runner: &Arc<JobRunner>) {
         self.replica.tasks.spawn(Arc::clone(runner).begin());
+    }
+
+    /// Keeps all replicas from starting the job, until it is [resumed](Self::resume).
+    ///
+    /// Ticks that come meanwhile are claimed and recorded as `paused`, so that nobody makes up for them.
+    /// A run that goes on is not touched, and [`trigger_now`](Self::trigger_now) works all the same.
+    ///
+    /// # Errors
+    ///
+    /// There is no such job here, or no majority of the nodes has confirmed it.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the job may be paused or not.
+    pub async fn pause(&self, name: &str) -> Result<(), ControlError> {
+        self.runner(name).await?.set_paused(true).await
+    }
+
+    /// Lets all replicas start the job again, from the next tick on.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause).
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the job may be resumed or not.
+    pub async fn resume(&self, name: &str) -> Result<(), ControlError> {
+        self.runner(name).await?.set_paused(false).await
+    }
+
+    /// Runs the job now on this replica, and says what became of it when the run has ended.
+    ///
+    /// The run is under the job's lock, and meets runs that go on as its [overlap policy](crate::Overlap) says.
+    /// It uses up no tick, and is not started again if it is cut short.
+    ///
+    /// # Errors
+    ///
+    /// There is no such job here.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once it was polled, the run goes on if this is dropped.
+    pub async fn trigger_now(&self, name: &str) -> Result<TickReport, ControlError> {
+        let runner = self.runner(name).await?;
+        let (tell, told) = oneshot::channel();
+        self.replica.tasks.spawn(async move {
+            let report = runner.trigger().await;
+            // Whoever asked may have gone.
+            let _ = tell.send(report);
+        });
+        told.await.map_err(|_| {
+            ControlError::unconfirmed(name, "the runtime was shut down in the run".into())
+        })
+    }
+
+    /// What the nodes remember of the job, and what this replica has seen of it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such job here.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn status(&self, name: &str) -> Result<JobStatus, ControlError> {
+        Ok(self.runner(name).await?.status().await)
+    }
+
+    async fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
+        let jobs = self.jobs.lock().await;
+        let runner = jobs.by_name.get(name).map(Arc::clone);
+        runner.ok_or_else(|| ControlError::unknown(name))
     }
 
     /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.

@@ -67,7 +67,7 @@ impl JobRunner {
                         return Err(refusal);
                     }
                     return Ok(Start {
-                        claim,
+                        claim: self.unless_paused(claim).await?,
                         tick,
                         trigger: Trigger::Retry,
                         attempt: attempt + 1,

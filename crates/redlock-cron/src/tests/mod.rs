@@ -3,6 +3,7 @@
 mod attach;
 mod attempts;
 mod claims;
+mod control;
 mod missed;
 mod outcomes;
 mod policies;

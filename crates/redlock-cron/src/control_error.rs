@@ -1,0 +1,55 @@
+use std::{error::Error, fmt};
+
+/// Why a job could not be paused, resumed, triggered or looked at.
+#[derive(Clone, Debug)]
+pub struct ControlError {
+    kind: ControlErrorKind,
+    job: String,
+    message: String,
+}
+
+/// Who must act.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ControlErrorKind {
+    /// The caller: this scheduler has no such job.
+    UnknownJob,
+    /// The operator: no majority of the nodes has confirmed it.
+    ///
+    /// It may have been done or not; doing it again is safe.
+    Unconfirmed,
+}
+
+impl ControlError {
+    pub(crate) fn unknown(job: &str) -> Self {
+        let message = "this scheduler has no such job".into();
+        Self::new(ControlErrorKind::UnknownJob, job, message)
+    }
+
+    pub(crate) fn unconfirmed(job: &str, message: String) -> Self {
+        Self::new(ControlErrorKind::Unconfirmed, job, message)
+    }
+
+    fn new(kind: ControlErrorKind, job: &str, message: String) -> Self {
+        let job = job.to_owned();
+        Self { kind, job, message }
+    }
+
+    /// Why.
+    pub fn kind(&self) -> ControlErrorKind {
+        self.kind
+    }
+
+    /// The job.
+    pub fn job(&self) -> &str {
+        &self.job
+    }
+}
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job {:?}: {}", self.job, self.message)
+    }
+}
+
+impl Error for ControlError {}

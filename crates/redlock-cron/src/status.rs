@@ -1,0 +1,199 @@
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use redlock_core::{FencingToken, NodeReport, RunRecord, RunState, Tick};
+
+use crate::{TickReport, claim::to_instant, runner::JobRunner};
+
+/// What the nodes remember of a job, and what this replica has seen of it.
+///
+/// What comes from the nodes is what a majority says; it is missing if too few answered, and then
+/// [`nodes`](Self::nodes) tells why.
+#[derive(Clone, Debug)]
+pub struct JobStatus {
+    is_known: bool,
+    watermark: Option<DateTime<Utc>>,
+    free_in: Option<Duration>,
+    paused: Option<bool>,
+    runs: Vec<PastRun>,
+    next_tick: Option<DateTime<Utc>>,
+    skipped: Vec<TickReport>,
+    others: usize,
+    nodes: Vec<NodeReport>,
+}
+
+/// A run as the nodes remember it.
+#[derive(Clone, Debug)]
+pub struct PastRun {
+    record: RunRecord,
+    attempt: u32,
+    is_manual: bool,
+}
+
+impl JobStatus {
+    /// Whether enough nodes answered to say anything.
+    pub fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// The newest tick that was claimed; no tick up to it can be claimed any more.
+    pub fn watermark(&self) -> Option<DateTime<Utc>> {
+        self.watermark
+    }
+
+    /// The last runs, the newest first: up to ten of ticks, ten of each further attempt, and ten that somebody asked
+    /// for.
+    ///
+    /// Ticks that were claimed and not started, because the job was paused for instance, are among them.
+    pub fn runs(&self) -> &[PastRun] {
+        &self.runs
+    }
+
+    /// The newest of them.
+    pub fn last_run(&self) -> Option<&PastRun> {
+        self.runs.first()
+    }
+
+    /// The newest that returned `Ok`.
+    pub fn last_success(&self) -> Option<&PastRun> {
+        self.runs.iter().find(|run| run.outcome() == Some("ok"))
+    }
+
+    /// The run that goes on.
+    ///
+    /// Of jobs whose runs may [overlap](crate::Overlap::Allow), the newest that nobody has ended.
+    pub fn running(&self) -> Option<&PastRun> {
+        let newest = self.last_run().filter(|run| run.outcome().is_none());
+        newest.filter(|_| self.free_in != Some(Duration::ZERO))
+    }
+
+    /// After how long at most a majority lets the job's lock go if it is not renewed; zero if nobody has it, and
+    /// `None` if that is not known.
+    pub fn free_in(&self) -> Option<Duration> {
+        self.free_in
+    }
+
+    /// Whether the job is paused.
+    pub fn is_paused(&self) -> Option<bool> {
+        self.paused
+    }
+
+    /// The next tick, by this replica's clock and its zone data.
+    pub fn next_tick(&self) -> Option<DateTime<Utc>> {
+        self.next_tick
+    }
+
+    /// The last ticks that were skipped, too early, too late, missed or without a majority on this replica, and why;
+    /// the newest first, up to twenty.
+    pub fn skipped(&self) -> &[TickReport] {
+        &self.skipped
+    }
+
+    /// How many replicas with another schedule or other policies this one has seen since the job was added.
+    ///
+    /// After a deployment that changes the job, it counts those that ran it before.
+    pub fn disagreeing(&self) -> usize {
+        self.others
+    }
+
+    /// What each node had to do with the answer.
+    pub fn nodes(&self) -> &[NodeReport] {
+        &self.nodes
+    }
+}
+
+impl PastRun {
+    /// The tick, or the moment at which somebody asked for it.
+    pub fn tick(&self) -> DateTime<Utc> {
+        to_instant(self.record.tick)
+    }
+
+    /// Which run of the tick it was: 1 is the first.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Whether somebody had asked for it.
+    pub fn is_manual(&self) -> bool {
+        self.is_manual
+    }
+
+    /// On which replica it was.
+    pub fn replica(&self) -> &str {
+        self.record.replica.as_str()
+    }
+
+    /// Its fencing token.
+    pub fn fencing_token(&self) -> FencingToken {
+        self.record.token
+    }
+
+    /// When it was claimed, by its replica's clock.
+    pub fn claimed_at(&self) -> DateTime<Utc> {
+        Tick::from_millis(self.record.claimed_at).map_or(DateTime::<Utc>::MAX_UTC, to_instant)
+    }
+
+    /// How it ended, as [`Outcome::as_str`](crate::Outcome::as_str) says it, or `dropped` or `unstarted`; `None` if
+    /// nobody has said so yet.
+    pub fn outcome(&self) -> Option<&str> {
+        match &self.record.state {
+            RunState::Ended { outcome, .. } => Some(outcome.as_str()),
+            _ => None,
+        }
+    }
+
+    /// How long it took, if it has ended.
+    pub fn took(&self) -> Option<Duration> {
+        match &self.record.state {
+            RunState::Ended { took, .. } => Some(*took),
+            _ => None,
+        }
+    }
+}
+
+impl JobRunner {
+    pub(crate) async fn status(&self) -> JobStatus {
+        let claims = &self.replica.claims;
+        // A job's key is always valid, and then this is no error.
+        let first = claims.redlock.job_status(self.id.job_key()).await.ok();
+        let nodes = first.as_ref().map(|status| status.reports().to_vec());
+        let first = first.and_then(|status| status.state().cloned());
+        let mut runs = Vec::new();
+        let mut add = |records: Vec<RunRecord>, attempt, is_manual| {
+            runs.extend(records.into_iter().map(|record| PastRun {
+                record,
+                attempt,
+                is_manual,
+            }));
+        };
+        for attempt in 2..=self.terms.max_attempts {
+            if let Some(state) = claims.read(self.id.attempt_key(attempt)).await {
+                add(state.runs, attempt, false);
+            }
+        }
+        if let Some(state) = claims.read(self.id.manual_key()).await {
+            add(state.runs, 1, true);
+        }
+        let is_known = first.is_some();
+        let (watermark, free_in) = match first {
+            Some(state) => {
+                add(state.runs, 1, false);
+                (state.watermark, state.free_in)
+            }
+            None => (None, None),
+        };
+        let shared_lock = self.terms.overlap != crate::Overlap::Allow;
+        runs.sort_by_key(|run| std::cmp::Reverse((run.record.claimed_at, run.record.token)));
+        JobStatus {
+            is_known,
+            watermark: watermark.map(to_instant),
+            free_in: free_in.filter(|_| shared_lock),
+            paused: self.is_paused().await,
+            runs,
+            next_tick: self.schedule.next_after(self.now()),
+            skipped: self.journal.skipped(),
+            others: self.journal.others(),
+            nodes: nodes.unwrap_or_default(),
+        }
+    }
+}

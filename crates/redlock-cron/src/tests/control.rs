@@ -1,0 +1,208 @@
+use super::*;
+use crate::{ControlErrorKind, Delivery, Missed, Overlap, Trigger};
+
+const MINUTE: &str = "5 * * * * *";
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_holds_on_all_replicas_and_an_end_of_it_too_whatever_their_clocks() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut fast = fleet.member(30_000, starts.quick_job(MINUTE)).await;
+    let mut slow = fleet.member(-20_000, starts.quick_job(MINUTE)).await;
+    fast.runner.set_paused(true).await.unwrap();
+    slow.wake_at(3_000).await;
+    assert_eq!(slow.outcome().await, Outcome::Paused);
+    fast.wake_at(63_000).await;
+    assert_eq!(fast.outcome().await, Outcome::Paused);
+    assert_eq!(slow.runner.is_paused().await, Some(true));
+    slow.runner.set_paused(false).await.unwrap();
+    assert_eq!(fast.runner.is_paused().await, Some(false));
+    fast.wake_at(123_000).await;
+    assert_eq!(fast.outcome().await, Outcome::Ok);
+    // Once more, and again, by the one whose clock is behind.
+    slow.runner.set_paused(true).await.unwrap();
+    slow.runner.set_paused(true).await.unwrap();
+    assert_eq!(fast.runner.is_paused().await, Some(true));
+    assert_eq!(starts.list(), [tick(123)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_of_a_pause_are_not_made_up_for() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.quick_job(MINUTE).missed(Missed::All { max: 9 });
+        job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+    };
+    let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.begin();
+    second.begin();
+    first.runner.set_paused(true).await.unwrap();
+    for index in 0..3 {
+        first.wake_at(3_000 + 60_000 * index).await;
+        second.wake_at(3_100 + 60_000 * index).await;
+    }
+    fleet.sleep_until(170_000).await;
+    assert_eq!(first.ticks(Outcome::Paused), [3, 63, 123].map(tick));
+    first.runner.set_paused(false).await.unwrap();
+    first.wake_at(183_000).await;
+    fleet.sleep_until(185_000).await;
+    assert_eq!(starts.list(), [tick(183)]);
+    assert!(first.ticks(Outcome::Missed).is_empty());
+    assert_eq!(second.ticks(Outcome::NotWinner).len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_no_majority_confirms_is_an_error() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet.member(0, starts.quick_job(MINUTE)).await;
+    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+    let error = member.runner.set_paused(true).await.unwrap_err();
+    assert_eq!(error.kind(), ControlErrorKind::Unconfirmed);
+    assert!(error.to_string().contains("no_quorum"), "{error}");
+    assert_eq!(member.runner.is_paused().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_uses_up_no_tick_and_excludes_others() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        starts.job(MINUTE, |run: Run| async move {
+            let manual = run.trigger() == Trigger::Manual;
+            let seconds = if manual { 30 } else { 1 };
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok(())
+        })
+    };
+    let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    fleet.sleep_until(2_000).await;
+    let triggered = Arc::clone(&first.runner).trigger();
+    let meanwhile = async {
+        second.wake_at(3_000).await;
+        // The tick is not used up by that, and neither by the run that it finds.
+        assert_eq!(second.outcome().await, Outcome::Overlapping);
+        let again = Arc::clone(&second.runner).trigger().await;
+        assert_eq!(again.outcome(), Outcome::Overlapping);
+    };
+    let (report, ()) = tokio::join!(triggered, meanwhile);
+    assert_eq!(
+        (report.outcome(), report.trigger()),
+        (Outcome::Ok, Trigger::Manual)
+    );
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    first.wake_at(33_000).await;
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    assert_eq!(starts.list(), [2, 3].map(tick));
+    let status = second.runner.status().await;
+    let runs: Vec<_> = status
+        .runs()
+        .iter()
+        .map(|run| (run.tick(), run.is_manual()))
+        .collect();
+    assert!(
+        runs.contains(&(tick(2), true)) && runs.contains(&(tick(3), false)),
+        "{runs:?}"
+    );
+    let token = |manual| {
+        let run = status.runs().iter().find(|run| run.is_manual() == manual);
+        run.unwrap().fencing_token()
+    };
+    assert!(token(false) > token(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_starts_though_the_job_is_paused_and_as_often_as_that() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    // Its clock stands behind the other's.
+    let slow = fleet.member(-20_000, starts.quick_job(MINUTE)).await;
+    let fast = fleet.member(20_000, starts.quick_job(MINUTE)).await;
+    fast.runner.set_paused(true).await.unwrap();
+    for member in [&fast, &slow, &slow, &fast] {
+        let report = Arc::clone(&member.runner).trigger().await;
+        assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
+    }
+    assert_eq!(starts.list().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_cancels_another_if_ticks_do() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            if run.trigger() == Trigger::Schedule {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        });
+        job.overlap(Overlap::CancelOther)
+    };
+    let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.wake_at(3_000).await;
+    fleet.sleep_until(10_000).await;
+    let report = Arc::clone(&second.runner).trigger().await;
+    assert_eq!(report.outcome(), Outcome::Ok);
+    assert_eq!(first.outcome().await, Outcome::Cancelled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_triggered_in_a_shutdown() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet.member(0, starts.quick_job(MINUTE)).await;
+    member.runner.replica.tasks.drain();
+    let report = Arc::clone(&member.runner).trigger().await;
+    assert_eq!(report.outcome(), Outcome::Draining);
+    assert!(starts.list().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_says_what_the_nodes_remember_and_what_this_replica_saw() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        starts.job(MINUTE, |run: Run| async move {
+            tokio::time::sleep(Duration::from_secs(70)).await;
+            match run.tick() == tick(3) {
+                true => Ok(()),
+                false => Err("no ledger".into()),
+            }
+        })
+    };
+    let (first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    let empty = second.runner.status().await;
+    assert!(empty.is_known() && empty.last_run().is_none() && empty.running().is_none());
+    assert_eq!((empty.watermark(), empty.is_paused()), (None, Some(false)));
+    assert_eq!(empty.next_tick(), Some(tick(3)));
+    assert_eq!(empty.free_in(), Some(Duration::ZERO));
+
+    first.wake_at(3_000).await;
+    second.wake_at(63_000).await;
+    fleet.sleep_until(65_000).await;
+    let status = second.runner.status().await;
+    let running = status.running().expect("it goes on");
+    assert_eq!(running.tick(), tick(3));
+    assert_eq!(running.replica(), first.runner.replica.claims.replica);
+    assert!(status.free_in().unwrap() > Duration::from_secs(1));
+    let [skipped] = status.skipped() else {
+        panic!("{status:?}")
+    };
+    assert_eq!(
+        (skipped.tick(), skipped.outcome()),
+        (tick(63), Outcome::Overlapping)
+    );
+    assert_eq!(status.next_tick(), Some(tick(123)));
+
+    first.wake_at(123_000).await;
+    fleet.sleep_until(200_000).await;
+    let status = second.runner.status().await;
+    assert_eq!(status.watermark(), Some(tick(123)));
+    assert!(status.running().is_none());
+    let last = status.last_run().unwrap();
+    assert_eq!((last.tick(), last.outcome()), (tick(123), Some("failed")));
+    assert_eq!(last.took(), Some(Duration::from_secs(70)));
+    assert_eq!(status.last_success().unwrap().tick(), tick(3));
+    assert_eq!(status.nodes().len(), 3);
+    assert_eq!(status.disagreeing(), 0);
+
+    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+    let status = second.runner.status().await;
+    assert!(!status.is_known() && status.runs().is_empty());
+    assert_eq!((status.watermark(), status.is_paused()), (None, None));
+    assert_eq!(status.nodes().len(), 3);
+}
