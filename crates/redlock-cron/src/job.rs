@@ -1,8 +1,15 @@
-use std::{error::Error, fmt, time::Duration};
+use std::{
+    error::Error,
+    fmt,
+    future::poll_fn,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use chrono_tz::IANA_TZDB_VERSION;
 
 use futures_util::{FutureExt, future::BoxFuture};
+use tower_service::Service;
 
 use crate::{Delivery, Missed, OnLost, Overlap, Run, SetupError, Zone, schedule::Schedule};
 
@@ -121,6 +128,36 @@ impl SingletonJob {
         Self::new(name.into(), Plan::Every(interval), boxed(work))
     }
 
+    /// A job as [`cron`](Self::cron), whose runs are calls of a [`tower`](tower_service) service.
+    ///
+    /// So layers for time limits, retries or tracing can be put around it; the run goes on, and its lease is held,
+    /// until the call's future ends.
+    /// Each run gets a clone; what the service answers is dropped.
+    pub fn cron_service<S>(
+        name: impl Into<String>,
+        pattern: impl Into<String>,
+        zone: impl Into<Zone>,
+        service: S,
+    ) -> Self
+    where
+        S: Service<Run> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+    {
+        let (pattern, zone) = (pattern.into(), zone.into());
+        Self::new(name.into(), Plan::Cron { pattern, zone }, calls(service))
+    }
+
+    /// A job as [`every`](Self::every), whose runs are calls of a service; see [`cron_service`](Self::cron_service).
+    pub fn every_service<S>(name: impl Into<String>, interval: Duration, service: S) -> Self
+    where
+        S: Service<Run> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+    {
+        Self::new(name.into(), Plan::Every(interval), calls(service))
+    }
+
     fn new(name: String, plan: Plan, work: Work) -> Self {
         Self {
             name,
@@ -228,6 +265,29 @@ where
     Box::new(move |run| {
         let done = work(run);
         async move { done.await.map_err(Into::into) }.boxed()
+    })
+}
+
+fn calls<S>(service: S) -> Work
+where
+    S: Service<Run> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+{
+    // A service need not be shared between threads.
+    let service = Mutex::new(service);
+    Box::new(move |run| {
+        let mut service = service
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        async move {
+            poll_fn(|cx| service.poll_ready(cx))
+                .await
+                .map_err(Into::into)?;
+            service.call(run).await.map(drop).map_err(Into::into)
+        }
+        .boxed()
     })
 }
 
