@@ -169,7 +169,7 @@ impl SingletonJob {
 
     /// How long after a tick, by the nodes' clocks, it may still be started: a second to 365 days.
     ///
-    /// Default: half of the shortest time between two ticks, but at least a second and at most a minute.
+    /// Default: half of the shortest time between two ticks, but at least 5 s and at most a minute.
     pub fn start_within(mut self, limit: Duration) -> Self {
         self.settings.start_within = Some(limit);
         self

@@ -122,10 +122,11 @@ fn max_attempts(settings: &Settings) -> Result<u32, SetupError> {
     Err(SetupError::contradiction("delivery", message))
 }
 
-/// Half of the time between two ticks, so that a tick does not wait for the next one, and a minute at most.
+/// Half of the time between two ticks, so that a tick does not wait for the next one, but a minute at most, and no less
+/// than a busy machine needs.
 fn default_start_within(shortest_gap: Option<Duration>) -> Duration {
     let half = shortest_gap.map_or(LONGEST_DEFAULT, |gap| gap / 2);
-    half.clamp(SHORTEST_START_WITHIN, LONGEST_DEFAULT)
+    half.clamp(SHORTEST_DEFAULT, LONGEST_DEFAULT)
 }
 
 fn check(
@@ -156,6 +157,7 @@ const LONGEST_EARLY: Duration = Duration::from_secs(60);
 /// tokio-cron-scheduler looks at its jobs every half second, so a shorter limit would refuse ticks
 /// that are not late at all.
 const SHORTEST_START_WITHIN: Duration = Duration::from_secs(1);
+const SHORTEST_DEFAULT: Duration = Duration::from_secs(5);
 const LONGEST_DEFAULT: Duration = Duration::from_secs(60);
 const CATCH_UP_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest window that nodes know.
@@ -166,9 +168,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tick_waits_for_half_of_the_time_to_the_next_and_a_minute_at_most() {
+    fn a_tick_waits_for_half_of_the_time_to_the_next_within_bounds() {
         let seconds = Duration::from_secs;
-        for (gap, expected) in [(1, 1), (5, 2), (60, 30), (86_400, 60)] {
+        for (gap, expected) in [(1, 5), (5, 5), (60, 30), (86_400, 60)] {
             let default = default_start_within(Some(seconds(gap)));
             assert_eq!(default.as_secs(), expected, "{gap}");
         }

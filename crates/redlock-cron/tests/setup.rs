@@ -135,6 +135,7 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
 #[tokio::test]
 async fn settings_that_exclude_each_other_are_refused() {
     let short = job("a", "*/5 * * * * *", "UTC").overlap(Overlap::CancelOther);
+    let short = short.start_within(Duration::from_secs(3));
     let twice = || {
         let twice = Delivery::AtLeastOnce { max_attempts: 2 };
         job("a", DAILY, "UTC").delivery(twice)
