@@ -42,8 +42,8 @@ pub(crate) struct Ask {
 pub(crate) struct Refusal {
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
-    /// In how much time it is not too early any more.
-    pub(crate) opens_in: Option<Duration>,
+    /// By how much it was too early or too late.
+    pub(crate) off_by: Option<Duration>,
     /// The run that was claimed instead.
     pub(crate) run: Option<RunRecord>,
 }
@@ -84,7 +84,7 @@ impl Refusal {
         Self {
             outcome,
             detail: None,
-            opens_in: None,
+            off_by: None,
             run: None,
         }
     }
@@ -107,16 +107,19 @@ impl Refusal {
                 ..Self::bare(Outcome::NotWinner)
             },
             ClaimOutcome::TooEarly { by } => Self {
-                opens_in: Some(by),
+                off_by: Some(by),
                 ..Self::new(
                     Outcome::TooEarly,
                     format!("by the nodes' clocks, it may be started in {by:?}"),
                 )
             },
-            ClaimOutcome::TooLate { by } => Self::new(
-                Outcome::TooLate,
-                format!("by the nodes' clocks, it was too late {by:?} ago"),
-            ),
+            ClaimOutcome::TooLate { by } => Self {
+                off_by: Some(by),
+                ..Self::new(
+                    Outcome::TooLate,
+                    format!("by the nodes' clocks, it was too late {by:?} ago"),
+                )
+            },
             ClaimOutcome::Unconfirmed { reports } => {
                 Self::new(Outcome::Unconfirmed, lines(&reports))
             }

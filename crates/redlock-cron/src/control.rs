@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::{
     ControlError, Outcome, Overlap, TickReport, Trigger,
-    claim::{Ask, Refusal, to_instant},
+    claim::{Ask, Claims, Refusal, to_instant},
     course::SHORT_WAIT,
     execution::Start,
     runner::JobRunner,
@@ -100,36 +100,53 @@ impl JobRunner {
         })
     }
 
-    /// A claim of a moment, for which clocks may differ a lot: nobody else comes to the same one.
+    /// A claim of a moment.
     fn moment(&self, job: ResourceKey, now: DateTime<Utc>, wait: Duration) -> Ask {
         Ask {
-            early: FAST,
-            start_within: SLOW,
+            early: EARLY,
+            start_within: LATE,
             ..self.ask(job, now, wait)
         }
     }
 
-    /// Claims the present moment, or the first after the newest that was claimed.
+    /// Claims the present moment by the nodes' clocks, or the first after the newest that was claimed.
     async fn claim_now(
         &self,
         ask: impl Fn(DateTime<Utc>) -> Ask,
     ) -> Result<(Claim, DateTime<Utc>), Refusal> {
         let mut now = self.now().trunc_subsecs(3);
-        let mut attempt = 1;
-        loop {
-            match self.replica.claims.claim(ask(now)).await {
+        let mut newest = None;
+        for _ in 0..MOMENT_ATTEMPTS {
+            let refusal = match self.claims().claim(ask(now)).await {
                 Ok(claim) => return Ok((claim, now)),
-                Err(refusal)
-                    if refusal.outcome == Outcome::NotWinner && attempt < MOMENT_ATTEMPTS =>
-                {
-                    let newest = refusal.run.map_or(now, |run| to_instant(run.tick));
-                    now = newest.max(now) + TimeDelta::milliseconds(1);
+                Err(refusal) => refusal,
+            };
+            match refusal.off_by {
+                Some(ahead) if refusal.outcome == Outcome::TooEarly => match newest {
+                    None => now -= whole(ahead),
+                    // Somebody was quick.
+                    Some(_) => sleep(ahead).await,
+                },
+                Some(behind) => now += whole(behind),
+                None if refusal.outcome == Outcome::NotWinner => {
+                    let last = refusal.run.map_or(now, |run| to_instant(run.tick)).max(now);
+                    newest = Some(last);
+                    now = last + TimeDelta::milliseconds(1);
                 }
-                Err(refusal) => return Err(refusal),
+                None => return Err(refusal),
             }
-            attempt += 1;
         }
+        Err(Refusal::new(Outcome::Refused, "others were in the way"))
     }
+
+    fn claims(&self) -> &Claims {
+        &self.replica.claims
+    }
+}
+
+/// So much on a clock, but no more than makes a difference.
+fn whole(by: Duration) -> TimeDelta {
+    TimeDelta::from_std(by).unwrap_or(TimeDelta::zero())
 }
 
 /// Whether it was claimed, and nothing came of it.
@@ -150,8 +167,9 @@ const PAUSE_LOOKS: u32 = 3;
 /// How often others may be in the way.
 const MOMENT_ATTEMPTS: u32 = 10;
 
-/// By how much a clock may be ahead of the nodes', and behind.
+/// In which window around a moment the nodes' clocks must be.
 ///
 /// The same on all replicas, for it is `early` and `start_within` of these claims.
-const FAST: Duration = Duration::from_secs(60);
-const SLOW: Duration = Duration::from_secs(24 * 60 * 60);
+/// It is short because nodes that lost their data refuse what could have been claimed before.
+const EARLY: Duration = Duration::from_secs(2);
+const LATE: Duration = Duration::from_secs(60);

@@ -59,7 +59,7 @@ impl JobRunner {
             };
             self.compare(refusal.run.as_ref());
             let again = match refusal.outcome {
-                Outcome::TooEarly => refusal.opens_in.filter(|left| *left <= LONGEST_AHEAD),
+                Outcome::TooEarly => refusal.off_by.filter(|left| *left <= LONGEST_AHEAD),
                 Outcome::NoQuorum if self.is_worth_waiting_for(tick) => Some(PATIENCE),
                 // What was missed has been waiting already.
                 Outcome::Overlapping

@@ -51,6 +51,44 @@ async fn ticks_of_a_pause_are_not_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_is_paused_and_triggered_by_replicas_whose_clocks_are_off_by_hours() {
+    for skew in [-7_200_000, 7_200_000] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let member = fleet.member(skew, starts.quick_job(MINUTE)).await;
+        for paused in [true, false, true] {
+            member.runner.set_paused(paused).await.unwrap();
+            assert_eq!(member.runner.is_paused().await, Some(paused));
+        }
+        for _ in 0..2 {
+            let report = Arc::clone(&member.runner).trigger().await;
+            assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
+        }
+        // By the nodes' clocks.
+        let now = tick(0) + TimeDelta::from_std(fleet.origin.elapsed()).unwrap();
+        assert!(
+            starts
+                .list()
+                .iter()
+                .all(|run| (*run - now).abs() < TimeDelta::seconds(61))
+        );
+    }
+}
+
+/// Nodes that have just been set up may have forgotten what was before, for all they know.
+#[tokio::test(start_paused = true)]
+async fn a_job_can_be_paused_as_soon_as_nodes_vote_that_have_lost_their_data() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet.member(0, starts.quick_job(MINUTE)).await;
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    let mut tried = 0;
+    while member.runner.set_paused(true).await.is_err() {
+        tried += 1;
+        assert!(fleet.origin.elapsed() < Duration::from_secs(50));
+    }
+    assert!(tried > 0, "they were in quarantine");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_that_no_majority_confirms_is_an_error() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let member = fleet.member(0, starts.quick_job(MINUTE)).await;
