@@ -43,6 +43,7 @@ impl JobRunner {
     /// Whether the tick is to be started here.
     async fn decide(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Start, Refusal> {
         sleep(random_up_to(self.terms.spread)).await;
+        let mut told = false;
         loop {
             let refusal = match self.claim(tick, trigger).await {
                 Ok(claim) => {
@@ -58,24 +59,37 @@ impl JobRunner {
                 Err(refusal) => refusal,
             };
             self.compare(refusal.run.as_ref());
-            let again = match refusal.outcome {
-                Outcome::TooEarly => refusal.off_by.filter(|left| *left <= LONGEST_AHEAD),
-                Outcome::NoQuorum if self.is_worth_waiting_for(tick) => Some(PATIENCE),
-                // What was missed has been waiting already.
-                Outcome::Overlapping
-                    if trigger == Trigger::CatchUp && self.is_worth_waiting_for(tick) =>
-                {
-                    Some(SHORT_WAIT)
+            match self.again_in(tick, trigger, &refusal) {
+                Some(pause) => {
+                    if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
+                        let (job, detail) = (&**self.id.name(), refusal.detail.as_deref());
+                        tracing::warn!(job, %tick, detail, "no quorum; the claim is tried again");
+                    }
+                    sleep(pause).await;
                 }
-                _ => None,
-            };
-            match again {
-                Some(pause) => sleep(pause).await,
                 None if refusal.outcome == Outcome::NotWinner && self.terms.max_attempts > 1 => {
                     return self.stand_by(tick).await;
                 }
                 None => return Err(refusal),
             }
+        }
+    }
+
+    /// In how much time a tick that was refused is worth another try.
+    fn again_in(
+        &self,
+        tick: DateTime<Utc>,
+        trigger: Trigger,
+        refusal: &Refusal,
+    ) -> Option<Duration> {
+        match refusal.outcome {
+            Outcome::TooEarly => refusal.off_by.filter(|left| *left <= LONGEST_AHEAD),
+            Outcome::NoQuorum => self.is_worth_waiting_for(tick).then_some(PATIENCE),
+            // What was missed has been waiting already.
+            Outcome::Overlapping if trigger == Trigger::CatchUp => {
+                self.is_worth_waiting_for(tick).then_some(SHORT_WAIT)
+            }
+            _ => None,
         }
     }
 
