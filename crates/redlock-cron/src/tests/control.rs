@@ -244,3 +244,39 @@ async fn the_status_says_what_the_nodes_remember_and_what_this_replica_saw() {
     assert_eq!((status.watermark(), status.is_paused()), (None, None));
     assert_eq!(status.nodes().len(), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet.member(0, starts.quick_job(MINUTE)).await;
+    fleet.sleep_until(3_000).await;
+    let runner = &member.runner;
+    let ask = runner.ask(runner.id.job_key(), tick(3), Duration::from_secs(1));
+    let claim = runner.replica.claims.claim(ask).await.unwrap();
+    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+    let refusal = runner.unless_paused(claim).await.unwrap_err();
+    assert_eq!(refusal.outcome, Outcome::NoQuorum);
+    assert!(refusal.detail.unwrap().contains("paused"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_was_not_confirmed_is_none() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet.member(0, starts.quick_job(MINUTE)).await;
+    fleet.sleep_until(3_000).await;
+    let runner = &member.runner;
+    for (paused, expected) in [(false, false), (true, true)] {
+        runner.set_paused(paused).await.unwrap();
+        fleet.sleep_until(if paused { 5_000 } else { 4_000 }).await;
+        let key = runner.id.pause_key();
+        let ask = crate::claim::Ask {
+            lock: key.clone(),
+            // What a pause has, and the end of one.
+            fingerprint: if paused { 2 } else { 1 },
+            ..runner.ask(key, runner.now(), Duration::from_secs(1))
+        };
+        let claim = runner.replica.claims.claim(ask).await.unwrap();
+        runner.finish(claim, "unstarted", Duration::ZERO).await;
+        assert_eq!(runner.is_paused().await, Some(expected));
+    }
+}
