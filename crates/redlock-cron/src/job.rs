@@ -175,12 +175,14 @@ impl SingletonJob {
         self
     }
 
-    /// By how much the nodes' clocks may be before a tick when it is started: 10 ms to a minute.
+    /// By how much the nodes' clocks may be before a tick when it is started: from 10 ms to half of
+    /// the client's [`max_ttl`](redlock_core::Redlock::max_ttl), and a minute at most.
     ///
-    /// Default: 2 s.
+    /// Default: 2 s, or half of `max_ttl` if that is less.
     /// A replica whose clock is ahead starts ticks so much too early at most; what it must allow for is how far the
     /// clocks of the nodes are from each other.
-    /// It must be the same on all replicas.
+    /// It should be the same on all replicas: by how much they differ in it, so much less may the nodes' clocks be set
+    /// back.
     pub fn early(mut self, limit: Duration) -> Self {
         self.settings.early = Some(limit);
         self

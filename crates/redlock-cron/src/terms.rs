@@ -35,8 +35,9 @@ impl Terms {
         fingerprint: u64,
         redlock: &Redlock,
     ) -> Result<Self, SetupError> {
-        let early = settings.early.unwrap_or(EARLY);
-        check("early", early, SHORTEST_EARLY..=LONGEST_EARLY)?;
+        let longest_early = LONGEST_EARLY.min(redlock.max_ttl() / 2);
+        let early = settings.early.unwrap_or_else(|| EARLY.min(longest_early));
+        check("early", early, SHORTEST_EARLY..=longest_early)?;
         let start_within = match settings.start_within {
             Some(limit) => limit,
             None => default_start_within(schedule.shortest_gap()),
@@ -152,6 +153,7 @@ const SHORTEST_RUNTIME: Duration = Duration::from_millis(1);
 
 const EARLY: Duration = Duration::from_secs(2);
 const SHORTEST_EARLY: Duration = Duration::from_millis(10);
+/// Nodes that lost data are quarantined for longer than `max_ttl`, which makes up for replicas that disagree on this.
 const LONGEST_EARLY: Duration = Duration::from_secs(60);
 
 /// tokio-cron-scheduler looks at its jobs every half second, so a shorter limit would refuse ticks

@@ -79,7 +79,7 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
         (
             job("a", DAILY, berlin).early(minute * 2),
             "early",
-            "between 10ms and 60s",
+            "between 10ms and 15s",
         ),
         (
             job("a", DAILY, berlin).ttl(second / 100),
