@@ -197,7 +197,7 @@ impl UnfinishedRun {
         self.tick
     }
 
-    /// Whether it was dropped; if not, it blocks its thread and goes on.
+    /// Whether it was dropped, or ended when it was told to stop; if not, it blocks its thread and goes on.
     pub fn was_dropped(&self) -> bool {
         self.dropped
     }

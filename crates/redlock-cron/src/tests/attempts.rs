@@ -219,3 +219,23 @@ async fn a_tick_is_not_started_again_after_a_later_one() {
     fleet.sleep_until(120_000).await;
     assert_eq!(starts.list(), [3, 63].map(tick));
 }
+
+/// Of a process that is killed or hangs, nothing is heard any more.
+#[tokio::test(start_paused = true)]
+async fn a_run_of_which_nothing_is_heard_is_started_again_when_its_lock_is_free_and_not_before() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let silent = starts.job(MINUTE, |_| std::future::pending());
+    let silent = silent.on_lost(crate::OnLost::Signal);
+    let silent = fleet
+        .member(0, silent.start_within(Duration::from_secs(50)))
+        .await;
+    let mut other = fleet.member(0, job(&starts, 1, 3)).await;
+    silent.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    fleet.sleep_until(23_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+    fleet.nodes.iter().for_each(MemoryNode::drop_locks);
+    let report = other.report().await;
+    assert_eq!((report.outcome(), report.attempt()), (Outcome::Ok, 2));
+    assert!(fleet.origin.elapsed() < Duration::from_secs(28));
+}

@@ -118,3 +118,27 @@ async fn a_run_that_cannot_be_dropped_does_not_hold_the_shutdown_up_for_ever() {
     };
     assert!(!run.was_dropped());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_told_that_the_grace_is_over_and_may_end_by_itself() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = starts.job(EVERY_FIVE_SECONDS, |run: Run| async move {
+        run.stopping().await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Ok(())
+    });
+    let mut member = fleet.member(0, job).await;
+    member.wake_at(3_000).await;
+    fleet.sleep_until(4_000).await;
+    let tasks = &member.runner.replica.tasks;
+    let report = tasks.shut_down(Duration::from_secs(2)).await;
+    assert_eq!(report.unfinished().len(), 1);
+    let ended = fleet.origin.elapsed().as_secs_f64();
+    assert!((6.5..6.6).contains(&ended), "{ended}");
+    let report = member.report().await;
+    assert_eq!(report.outcome(), Outcome::Aborted);
+    assert!(
+        report.detail().unwrap().contains("told to stop: ok"),
+        "{report:?}"
+    );
+}
