@@ -239,3 +239,32 @@ async fn a_run_of_which_nothing_is_heard_is_started_again_when_its_lock_is_free_
     assert_eq!((report.outcome(), report.attempt()), (Outcome::Ok, 2));
     assert!(fleet.origin.elapsed() < Duration::from_secs(28));
 }
+
+/// Whether a tick may be started again is looked at before its lock is waited for, so it must be looked at again.
+#[tokio::test(start_paused = true)]
+async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
+    let mut later_first = 0;
+    for _ in 0..30 {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let patient = |endless| job(&starts, endless, 3).start_within(Duration::from_secs(100));
+        let first = fleet.member(0, patient(1)).await;
+        let second = fleet.member(0, patient(0)).await;
+        let waits = starts.quick_job(MINUTE).overlap(crate::Overlap::Wait);
+        let third = fleet.member(0, waits).await;
+        first.wake_at(3_000).await;
+        second.wake_at(3_100).await;
+        fleet.sleep_until(60_500).await;
+        let _ = first.runner.replica.tasks.shut_down(Duration::ZERO).await;
+        // In the way of both, for as long as it takes until both wait.
+        let client = fleet.client().await;
+        let guard = client.acquire(first.runner.id.job_key()).await.unwrap();
+        third.wake_at(63_000).await;
+        fleet.sleep_until(67_900).await;
+        drop(guard);
+        fleet.sleep_until(75_000).await;
+        let starts = starts.list();
+        assert_ne!(starts, [3, 63, 3].map(tick));
+        later_first += usize::from(starts == [3, 63].map(tick));
+    }
+    assert!(later_first > 0);
+}
