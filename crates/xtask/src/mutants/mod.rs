@@ -8,6 +8,7 @@ mod claims;
 mod edit;
 mod examples;
 mod hand_over;
+mod jobs;
 mod model;
 mod mutant;
 mod protocol;
@@ -22,6 +23,7 @@ use self::{
     claims::CLAIMS,
     examples::EXAMPLES,
     hand_over::HAND_OVER,
+    jobs::JOBS,
     model::{MODEL, Mutation},
     mutant::Mutant,
     protocol::PROTOCOL,
@@ -33,9 +35,10 @@ use self::{
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 6] = [
+const GROUPS: [(&str, &[Mutant]); 7] = [
     ("protocol", PROTOCOL),
     ("claims", CLAIMS),
+    ("jobs", JOBS),
     ("hand-over", HAND_OVER),
     ("script", SCRIPT),
     ("servers", SERVERS),

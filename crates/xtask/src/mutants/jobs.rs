@@ -1,0 +1,174 @@
+//! Mistakes in the job adapter: its policies, its attempts, its pauses.
+
+use super::mutant::{Catch, Mutant};
+
+const BACKLOG: &str = "crates/redlock-cron/src/backlog.rs";
+const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
+const CONTROL: &str = "crates/redlock-cron/src/control.rs";
+const COURSE: &str = "crates/redlock-cron/src/course.rs";
+const EXECUTION: &str = "crates/redlock-cron/src/execution.rs";
+const STAND_BY: &str = "crates/redlock-cron/src/stand_by.rs";
+
+pub(super) const JOBS: &[Mutant] = &[
+    job(
+        "overlap-does-not-wait",
+        COURSE,
+        "Overlap::Wait => claims.claim(ask(left)).await",
+        "Overlap::Wait => claims.claim(ask(SHORT_WAIT)).await",
+        "policies",
+    ),
+    job(
+        "overlap-not-cancelled",
+        COURSE,
+        "                    self.cancel_others(tick).await;\n",
+        "",
+        "cancels_others",
+    ),
+    job(
+        "overlapping-runs-share-a-lock",
+        COURSE,
+        "Overlap::Allow => self.id.tick_key(tick)",
+        "Overlap::Allow => self.id.job_key()",
+        "may_overlap",
+    ),
+    job(
+        "run-cancels-itself",
+        EXECUTION,
+        "asked.watermark > tick",
+        "asked.watermark >= tick",
+        "cancels_others",
+    ),
+    job(
+        "run-dropped-without-a-word",
+        EXECUTION,
+        "        told.stop(outcome);\n",
+        "",
+        "told_to_stop",
+    ),
+    job(
+        "run-dropped-without-grace",
+        EXECUTION,
+        "        sleep(STOP_GRACE).await;\n        outcome\n",
+        "        outcome\n",
+        "told_to_stop",
+    ),
+    job(
+        "shutdown-drops-without-a-word",
+        EXECUTION,
+        "            () = self.replica.tasks.stopping() => Outcome::Aborted,\n",
+        "",
+        "grace_is_over",
+    ),
+    job(
+        "missed-ticks-untold",
+        COURSE,
+        "                    self.tell_missed(claim.last(), tick);\n",
+        "",
+        "tells_which_were_missed",
+    ),
+    job(
+        "missed-ticks-too-late",
+        COURSE,
+        "            start_within: self.terms.window,\n",
+        "",
+        "missed",
+    ),
+    job(
+        "missed-while-a-run-went-on",
+        CATCH_UP,
+        "TimeDelta::from_std(*took)",
+        "TimeDelta::from_std(*took / 100)",
+        "were_not_missed",
+    ),
+    job(
+        "missed-without-a-majority",
+        CATCH_UP,
+        "Missed::All { .. } => in_time",
+        "Missed::All { .. } => in_time && false",
+        "without_a_majority",
+    ),
+    job(
+        "backlog-opened-at-once",
+        BACKLOG,
+        "            working: true,\n        }))",
+        "            working: false,\n        }))",
+        "missed_ticks_run_before",
+    ),
+    job(
+        "attempt-after-a-later-tick",
+        STAND_BY,
+        "if first.watermark != to_tick(tick) {",
+        "if first.watermark < to_tick(tick) {",
+        "attempts",
+    ),
+    job(
+        "attempt-not-looked-at-again",
+        STAND_BY,
+        "if let Standing::Over(refusal) = self.standing(tick, attempt).await {",
+        "if let (true, Standing::Over(refusal)) = (false, self.standing(tick, attempt).await) {",
+        "later_tick_that_gets_the_lock_first",
+    ),
+    job(
+        "attempts-without-end",
+        STAND_BY,
+        "Standing::CutShort if attempt == self.terms.max_attempts",
+        "Standing::CutShort if attempt > self.terms.max_attempts",
+        "no_more_runs",
+    ),
+    job(
+        "attempt-after-a-failure",
+        STAND_BY,
+        "RunState::Ended { outcome, .. } if is_cut_short(outcome.as_str())",
+        "RunState::Ended { outcome, .. } if is_cut_short(outcome.as_str()) || !outcome.as_str().is_empty()",
+        "ended_by_itself",
+    ),
+    job(
+        "attempt-of-a-run-that-is-silent",
+        STAND_BY,
+        "_ if first.free_in == Some(Duration::ZERO) => Standing::CutShort",
+        "_ if first.free_in == Some(Duration::MAX) => Standing::CutShort",
+        "nothing_is_heard",
+    ),
+    job(
+        "pause-not-looked-at",
+        COURSE,
+        "claim: self.unless_paused(claim).await?,",
+        "claim,",
+        "a_pause_holds",
+    ),
+    job(
+        "pause-by-the-replicas-clock",
+        CONTROL,
+        "Some(behind) => now += whole(behind),",
+        "Some(_) => return Err(refusal),",
+        "off_by_hours",
+    ),
+    job(
+        "trigger-uses-up-ticks",
+        CONTROL,
+        "self.moment(self.id.manual_key(), now, wait)",
+        "self.moment(self.id.job_key(), now, wait)",
+        "uses_up_no_tick",
+    ),
+];
+
+/// A mistake that a test of the adapter notices.
+const fn job(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    filter: &'static str,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Test {
+            package: "redlock-cron",
+            target: "--lib",
+            filter,
+        },
+    }
+}
