@@ -91,7 +91,7 @@ impl SingletonScheduler {
 
     /// Adds a job, before or after the start.
     ///
-    /// Its first tick is the first after now.
+    /// Its first tick is the first after now, unless it makes up for [missed](SingletonJob::missed) ones.
     ///
     /// # Errors
     ///
