@@ -4,9 +4,10 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use redlock_core::{MemoryNode, Redlock};
+use chrono::{DateTime, Utc};
+use redlock_core::{ClaimOptions, MemoryNode, Redlock, Tick, Word};
 use redlock_cron::{
-    ControlErrorKind, Outcome, Run, SingletonJob, SingletonScheduler,
+    ControlErrorKind, Missed, Outcome, Run, SingletonJob, SingletonScheduler,
     tokio_cron_scheduler::JobScheduler,
 };
 use tokio::sync::mpsc::unbounded_channel;
@@ -56,6 +57,49 @@ async fn a_job_is_paused_resumed_triggered_and_looked_at_by_its_name() {
         assert_eq!(error.kind(), ControlErrorKind::UnknownJob);
         assert_eq!(error.job(), "other");
     }
+}
+
+/// A day's tick was missed: the one before it was claimed, and nothing since.
+#[tokio::test]
+async fn a_scheduler_makes_up_for_missed_ticks_of_jobs_added_before_its_start_and_after() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
+    let redlock = Redlock::builder().nodes(nodes.iter().cloned());
+    let redlock = redlock.build().await.unwrap();
+    let days = Utc::now().timestamp() / 86_400;
+    let midnight = |day: i64| DateTime::from_timestamp(day * 86_400, 0).unwrap();
+    let (tell, mut told) = unbounded_channel();
+    let jobs = replica(&nodes, "a").await;
+    for name in ["before", "after"] {
+        let key = format!("redlock-cron-job:tests/{name}");
+        let millis = midnight(days - 1).timestamp_millis().unsigned_abs();
+        let options = ClaimOptions::new("b").start_within(3 * DAY);
+        let claim = redlock.claim(key, Tick::from_millis(millis).unwrap(), options);
+        let claim = claim.await.unwrap().won().unwrap();
+        claim
+            .finish(Word::new("ok").unwrap(), Duration::ZERO)
+            .await
+            .unwrap();
+        if name == "after" {
+            jobs.start().await.unwrap();
+        }
+        let tell = tell.clone();
+        let job = SingletonJob::every(name, DAY, move |run: Run| {
+            tell.send((run.name().to_owned(), run.tick())).unwrap();
+            async { Ok::<_, Infallible>(()) }
+        });
+        let job = job.missed(Missed::Latest).catch_up_window(2 * DAY);
+        jobs.add(job).await.unwrap();
+    }
+    let mut ran = vec![told.recv().await.unwrap(), told.recv().await.unwrap()];
+    ran.sort_unstable();
+    let names: Vec<_> = ran.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["after", "before"]);
+    // Midnight may have passed meanwhile.
+    assert!(
+        ran.iter().all(|(_, tick)| *tick >= midnight(days)),
+        "{ran:?}"
+    );
 }
 
 #[tokio::test]

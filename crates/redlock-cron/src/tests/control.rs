@@ -135,10 +135,7 @@ async fn a_run_that_was_asked_for_uses_up_no_tick_and_excludes_others() {
         .iter()
         .map(|run| (run.tick(), run.is_manual()))
         .collect();
-    assert!(
-        runs.contains(&(tick(2), true)) && runs.contains(&(tick(3), false)),
-        "{runs:?}"
-    );
+    assert_eq!(runs, [(tick(3), false), (tick(2), true)]);
     let token = |manual| {
         let run = status.runs().iter().find(|run| run.is_manual() == manual);
         run.unwrap().fencing_token()
