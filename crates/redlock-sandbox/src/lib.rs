@@ -19,6 +19,7 @@
 //! ```
 //!
 //! [`ServerOptions::own_clock`] gives a server a wall clock that a test can step and stop.
+//! [`ProcessClock`] does the same for any other program.
 //!
 //! # What stops a server
 //!
@@ -39,6 +40,7 @@ mod launch;
 mod options;
 mod port;
 mod process;
+mod process_clock;
 mod resp;
 mod server;
 mod set;
@@ -51,6 +53,7 @@ pub use crate::{
     error::{StartError, StartErrorKind},
     options::{Persistence, ServerOptions},
     process::Process,
+    process_clock::ProcessClock,
     resp::Value,
     server::Server,
     set::ServerSet,

@@ -14,7 +14,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use redlock_sandbox::{Server, ServerBinary, ServerOptions, ServerSet, StartErrorKind};
+use redlock_sandbox::{
+    ProcessClock, Server, ServerBinary, ServerOptions, ServerSet, StartErrorKind,
+};
 
 use crate::clocked::{
     HOUR, MICROSECOND, MILLISECOND, NOON, binary, clock, exists, instant, left, set, since_epoch,
@@ -315,4 +317,19 @@ fn info(server: &Server, name: &str) -> String {
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap().to_owned()
+}
+
+#[test]
+fn any_program_can_be_given_a_clock() {
+    let clock = ProcessClock::create().unwrap();
+    clock.set(NOON).unwrap();
+    let date = || {
+        let mut command = Command::new("date");
+        clock.give_to(command.arg("+%s"));
+        let output = command.output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(date(), NOON.as_secs().to_string());
+    clock.advance(HOUR).unwrap();
+    assert_eq!(date(), (NOON + HOUR).as_secs().to_string());
 }
