@@ -11,7 +11,9 @@
 mod client;
 mod clock;
 mod event;
+mod fleet;
 mod history;
+mod job_log;
 mod logs;
 mod nodes;
 mod patience;
@@ -25,7 +27,9 @@ pub use self::{
     client::{Connect, builder, client, voting},
     clock::now,
     event::{Event, HistoryWriter, Moment},
+    fleet::Fleet,
     history::{History, Hold, Overlap},
+    job_log::{JobEvent, JobLog, JobMoment, JobRun},
     logs::Logs,
     nodes::Nodes,
     patience::{eventually, polled, within},
@@ -33,5 +37,5 @@ pub use self::{
     proxy::{Proxies, Proxy},
     random::Random,
     relay::Relay,
-    work::{HoldWork, Load, LoadSummary, Serve, Work, work},
+    work::{HoldWork, Job, Jobs, Load, LoadSummary, MissedTicks, Serve, Work, work},
 };

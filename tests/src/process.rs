@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_sandbox::Process;
+use redlock_sandbox::{Process, ProcessClock};
 use serde::de::DeserializeOwned;
 
 use crate::{Work, eventually};
@@ -20,9 +20,21 @@ impl ClientProcess {
     ///
     /// If it cannot be started.
     pub fn start(program: &str, work: &Work) -> Self {
+        Self::start_at(program, work, None)
+    }
+
+    /// The same, with a wall clock of its own.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub fn start_at(program: &str, work: &Work, clock: Option<&ProcessClock>) -> Self {
         let work = serde_json::to_string(work).expect("work is plain data");
         let mut command = Process::command(program);
         command.arg(work).stdout(Stdio::piped());
+        if let Some(clock) = clock {
+            clock.give_to(&mut command);
+        }
         Self(Process::spawn(command).expect("the client program can be started"))
     }
 
@@ -73,6 +85,11 @@ impl ClientProcess {
     /// Lets it go on.
     pub fn thaw(&self) {
         self.0.thaw().expect("the client process runs");
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        self.0.terminate().expect("the client process runs");
     }
 
     /// Kills it.

@@ -1,6 +1,7 @@
 //! What a client process does.
 
 mod hold;
+mod jobs;
 mod load;
 mod serve;
 
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     hold::HoldWork,
+    jobs::{Job, Jobs, MissedTicks},
     load::{Load, LoadSummary},
     serve::Serve,
 };
@@ -21,6 +23,8 @@ pub enum Work {
     Hold(HoldWork),
     /// Serve requests, one per resource at a time.
     Serve(Serve),
+    /// Run jobs, as one of several replicas.
+    Jobs(Jobs),
 }
 
 /// Does it; returns what there is to report, as JSON.
@@ -32,6 +36,7 @@ pub async fn work(work: Work) -> String {
     let report = match work {
         Work::Load(load) => serde_json::to_string(&load.run().await),
         Work::Hold(hold) => serde_json::to_string(&hold.run().await),
+        Work::Jobs(jobs) => serde_json::to_string(&jobs.run().await),
         Work::Serve(serve) => serde_json::to_string(&serve.run().await.map_err(|e| e.to_string())),
     };
     report.expect("a report is plain data")

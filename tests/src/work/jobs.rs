@@ -1,0 +1,128 @@
+use std::{convert::Infallible, path::PathBuf, sync::Arc, time::Duration};
+
+use redlock_cron::{
+    Missed, Run, SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler,
+};
+use serde::{Deserialize, Serialize};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
+
+use crate::{Connect, JobMoment, job_log::JobLogWriter};
+
+/// Runs jobs as one of several replicas, until it is asked to end; reports how many runs had not finished then.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Jobs {
+    /// The file for what it did.
+    pub log: PathBuf,
+    /// The nodes, and the time to live.
+    pub connect: Connect,
+    /// The replica's name.
+    pub replica: String,
+    /// Its jobs.
+    pub jobs: Vec<Job>,
+    /// How long runs may go on when it is asked to end.
+    pub grace: Duration,
+}
+
+/// A job, or several of which only the names differ.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Job {
+    /// Its name, which is followed by a number if there are several.
+    pub name: String,
+    /// How many there are.
+    pub count: usize,
+    /// It is due at each multiple of so much since the epoch.
+    pub every: Duration,
+    /// How long a run takes.
+    pub work: Duration,
+    /// The longest random time before it is claimed.
+    pub spread: Duration,
+    /// What becomes of ticks that nobody started.
+    pub missed: MissedTicks,
+}
+
+/// As [`Missed`].
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub enum MissedTicks {
+    /// They are passed over.
+    Skip,
+    /// The newest is started.
+    Latest,
+    /// All are started.
+    All,
+}
+
+impl Job {
+    /// One job, with nothing else said.
+    pub fn new(name: &str, every: Duration, work: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            count: 1,
+            every,
+            work,
+            spread: Duration::ZERO,
+            missed: MissedTicks::Skip,
+        }
+    }
+
+    fn describe(&self, name: String, log: Arc<JobLogWriter>) -> SingletonJob {
+        let time = self.work;
+        let work = move |run: Run| {
+            let log = Arc::clone(&log);
+            async move {
+                let began = JobMoment::Began {
+                    token: run.fencing_token().get(),
+                    trigger: format!("{:?}", run.trigger()),
+                };
+                log.write(run.name(), run.tick(), began);
+                sleep(time).await;
+                log.write(run.name(), run.tick(), JobMoment::Finished);
+                Ok::<_, Infallible>(())
+            }
+        };
+        let missed = match self.missed {
+            MissedTicks::Skip => Missed::Skip,
+            MissedTicks::Latest => Missed::Latest,
+            MissedTicks::All => Missed::All { max: 20 },
+        };
+        SingletonJob::every(name, self.every, work)
+            .spread(self.spread)
+            .missed(missed)
+    }
+}
+
+impl Jobs {
+    pub(super) async fn run(self) -> usize {
+        let log = Arc::new(JobLogWriter::open(&self.log, self.replica.clone()));
+        let jobs: usize = self.jobs.iter().map(|job| job.count).sum();
+        let wakes = JobScheduler::new_with_channel_size(8 * jobs.max(8)).await;
+        let reports = Arc::clone(&log);
+        let scheduler =
+            SingletonScheduler::builder(self.connect.client().await, wakes.expect("it is made"))
+                .namespace("tests")
+                .replica(self.replica)
+                .on_outcome(move |report| {
+                    let outcome = report.outcome().to_string();
+                    reports.write(report.job(), report.tick(), JobMoment::Became { outcome });
+                })
+                .build()
+                .expect("its settings are valid");
+        for job in &self.jobs {
+            for number in 0..job.count {
+                let name = match job.count {
+                    1 => job.name.clone(),
+                    _ => format!("{}-{number}", job.name),
+                };
+                let job = job.describe(name, Arc::clone(&log));
+                scheduler.add(job).await.expect("the job is valid");
+            }
+        }
+        let mut end = signal(SignalKind::terminate()).expect("there are signals");
+        scheduler.start().await.expect("it starts");
+        log.ready();
+        end.recv().await;
+        scheduler.shutdown(self.grace).await.unfinished().len()
+    }
+}
