@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, SystemTime},
 };
 
@@ -11,7 +11,8 @@ use redlock_tests::{Connect, Fleet, Job, JobLog, JobMoment, Nodes, now};
 
 const REPLICA: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const JOBS: usize = 1_000;
-const INTERVAL: Duration = Duration::from_secs(15);
+const EVERY: i64 = 15;
+const INTERVAL: Duration = Duration::from_secs(EVERY.unsigned_abs());
 
 /// When the runs of each tick began.
 fn beginnings(log: &JobLog) -> BTreeMap<i64, Vec<Duration>> {
@@ -22,6 +23,42 @@ fn beginnings(log: &JobLog) -> BTreeMap<i64, Vec<Duration>> {
         }
     }
     beginnings
+}
+
+/// The ticks that all jobs have run.
+fn whole(log: &JobLog) -> Vec<i64> {
+    let beginnings = beginnings(log).into_iter();
+    let whole = beginnings.filter(|(_, at)| at.len() == JOBS);
+    whole.map(|(tick, _)| tick).collect()
+}
+
+/// Checks that each job ran at each tick from one instant to a tick, or that a replica says why not.
+fn assert_none_lost(log: &JobLog, oldest: i64, newest: i64) {
+    let mut told = BTreeSet::new();
+    let mut jobs = BTreeSet::new();
+    for event in log.events() {
+        let is_told = match &event.moment {
+            JobMoment::Began { .. } => true,
+            JobMoment::Became { outcome } => outcome != "not_winner",
+            _ => false,
+        };
+        if is_told {
+            jobs.insert(event.job.clone());
+            told.insert((event.job, event.tick));
+        }
+    }
+    assert_eq!(jobs.len(), JOBS);
+    for tick in (oldest..=newest).filter(|second| second % EVERY == 0) {
+        let lost = jobs
+            .iter()
+            .filter(|job| !told.contains(&((*job).clone(), tick)));
+        let lost: Vec<_> = lost.collect();
+        assert!(lost.is_empty(), "{tick}: {lost:?}");
+    }
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).expect("it is not that far")
 }
 
 /// From the first run's beginning to the last one's, of each tick that all jobs have run.
@@ -45,7 +82,8 @@ async fn all_of_a_thousand_jobs_that_are_due_in_one_second_run_once_and_together
     for name in names {
         fleet.start(name, Duration::from_secs(10));
     }
-    fleet.ready(&names).await;
+    let walls = fleet.ready(&names).await;
+    let ready = walls[0] + millis(now());
     let redlock = connect.client().await;
     let mut seen = Vec::new();
     // What else the machine does makes a tick worse and never better.
@@ -55,10 +93,15 @@ async fn all_of_a_thousand_jobs_that_are_due_in_one_second_run_once_and_together
         seen.push((span, bare(&redlock, seen.len()).await));
     }
     redlock.close().await;
+    let newest = whole(&fleet.log).into_iter().max().expect("it was seen");
     fleet.stop_all().await;
     let runs = fleet.log.assert_once();
+    let oldest = ready / 1_000 + 1;
+    assert_none_lost(&fleet.log, oldest, newest);
+    let of_ticks = beginnings(&fleet.log).into_iter();
+    let of_ticks: Vec<_> = of_ticks.map(|(tick, at)| (tick, at.len())).collect();
     println!(
-        "{JOBS} jobs began within, and one client claimed as many in: {seen:?}; {runs} runs in all"
+        "{JOBS} jobs began within, and one client claimed as many in: {seen:?}; {runs} runs in all, of which by tick: {of_ticks:?}, all replicas from {oldest} on"
     );
     assert!(
         seen.iter().any(|(span, bare)| is_together(*span, *bare)),
