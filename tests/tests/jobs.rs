@@ -235,12 +235,12 @@ async fn a_rolling_restart_misses_nothing_and_what_a_restart_of_all_missed_is_fo
         fleet.start(name, SOON);
     }
     fleet.ready(&["a1", "b1"]).await;
-    more(&fleet, "all", 1).await;
+    each_ran(&fleet, &policies).await;
     for (old, new) in [("a1", "a2"), ("b1", "b2")] {
         assert_eq!(fleet.stop(old).await, 0);
         fleet.start(new, SOON);
         fleet.ready(&[new]).await;
-        more(&fleet, "all", 1).await;
+        each_ran(&fleet, &policies).await;
     }
     fleet.stop_all().await;
     let all_ran = |log: &JobLog, name: &str| {
@@ -293,6 +293,20 @@ async fn a_rolling_restart_misses_nothing_and_what_a_restart_of_all_missed_is_fo
     }
 }
 
+/// Waits until all jobs have run one later tick: a replica that is asked to end while it claims one loses it.
+async fn each_ran(fleet: &Fleet, policies: &[(&str, MissedTicks)]) {
+    let last = |log: &JobLog| {
+        let last = |(name, _): &(&str, _)| log.runs(name).iter().map(|run| run.tick).max();
+        policies.iter().map(last).collect::<Vec<_>>()
+    };
+    let before = last(&fleet.log).into_iter().max().flatten();
+    let each = |log: &JobLog| {
+        let last = last(log);
+        (last[0] > before && last.iter().all(|tick| *tick == last[0])).then_some(())
+    };
+    fleet.until("each job has run the same tick", each).await;
+}
+
 /// Starts all replicas again right after the third tick for which none was up; returns the last tick of each job before
 /// that, and the third.
 async fn restart_after_three_ticks(
@@ -314,7 +328,7 @@ async fn restart_after_three_ticks(
         if until(newest * 1_000 + 3_800) > Duration::ZERO {
             return (last, newest);
         }
-        more(fleet, "all", 1).await;
+        each_ran(fleet, policies).await;
         fleet.stop_all().await;
         assert!(attempt < 6, "replicas do not start within seconds");
     }
