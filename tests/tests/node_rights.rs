@@ -27,7 +27,10 @@ fn user(nodes: &Nodes, node: usize, name: &str, namespace: &str, rights: &[&str]
 
 /// A client of one node, in a namespace of its own.
 fn lone(url: &str, namespace: &str) -> RedlockBuilder {
-    builder([url], TTL).max_ttl(TTL).namespace(namespace)
+    builder([url], TTL)
+        .max_ttl(TTL)
+        .node_timeout(TTL / 2)
+        .namespace(namespace)
 }
 
 /// All that a client does to a node: connect, wait until it votes, acquire, be refused, extend and release.
@@ -98,7 +101,9 @@ async fn a_node_whose_user_lacks_a_right_costs_its_vote_only() {
         user(&nodes, 1, "all", "redlock", &rights()),
         user(&nodes, 2, "lacking", "redlock", &lacking),
     ];
-    let redlock = builder(urls, TTL).build().await.unwrap();
+    // Each acquire needs both of the others, on a machine that may be busy.
+    let redlock = builder(urls, TTL).node_timeout(TTL / 2).build().await;
+    let redlock = redlock.unwrap();
     let reports = redlock.dangerous_bless().await;
     for _ in 0..20 {
         let guard = redlock.try_acquire("a").await.unwrap();
