@@ -54,6 +54,12 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
     assert!(counters.expired >= counters.seeds / 4);
 }
 
+/// A node that is opened and asked to extend in one call confirms the lease, and the checker must know.
+#[test]
+fn a_node_that_is_opened_in_a_call_confirms_in_the_same_call() {
+    assert_nothing_went_wrong(&campaign(Plan::Default, 20_019_499, 1));
+}
+
 #[test]
 fn clocks_that_are_set_break_nothing_but_exclusion() {
     let outcome = campaign(Plan::ClockSteps, 0, 100);

@@ -117,10 +117,12 @@ impl World {
                 (None, vec![Err(reason); call.requests.len()])
             }
         };
-        let votes = is_vote(standing.as_ref());
+        let mut votes = is_vote(standing.as_ref());
         for ((tag, reply), request) in call.tags.iter().zip(replies).zip(call.requests) {
             match reply {
                 Ok(reply) => {
+                    // A node that is told to vote does from there on, in the same call already.
+                    votes |= opens(&request) && reply == Reply::Done;
                     heard.extend(tag.hear(&request, &reply, votes));
                     told.push((tag.round, Ok(reply)));
                 }
@@ -332,6 +334,11 @@ impl Tag {
             missing: *reply == Reply::Missing,
         })
     }
+}
+
+/// Whether a node is told to vote.
+fn opens(request: &Request) -> bool {
+    matches!(request, Request::Node(NodeVerb::Open { .. }))
 }
 
 /// Whether what a node grants is a vote, by where it stands.
