@@ -233,17 +233,18 @@ impl LeaseState {
     /// This is told in the order in which the node answered, whenever its rounds are decided: of two
     /// rounds, the older may be decided later, and what the node said in it is old by then.
     pub fn on_extension_outcome(&mut self, node: usize, outcome: Outcome) {
-        if !self.is_live() {
-            return;
-        }
+        let is_live = self.is_live();
         let Some(key) = self.keys.get_mut(node) else {
             return;
         };
         match (outcome, *key) {
             (_, Presence::Healing) => {}
+            // Also of a lease that is lost: a node may come back with a key that it had lost.
             (outcome, _) if outcome.holds() => *key = Presence::Yes,
             // Where nobody knows what became of the acquire, it may take the key after this answer.
-            (Outcome::Refused { .. } | Outcome::Missing, Presence::Yes) => *key = Presence::No,
+            (Outcome::Refused { .. } | Outcome::Missing, Presence::Yes) if is_live => {
+                *key = Presence::No;
+            }
             _ => {}
         }
     }
@@ -273,15 +274,14 @@ impl LeaseState {
     /// Empty if it was released before.
     pub fn release(&mut self) -> Vec<GiveBack> {
         self.renewal = Renewal::Over;
-        let nodes = self.keys.iter().enumerate();
-        let give_back = nodes.filter(|(_, key)| **key != Presence::No);
+        // What a node says from now on is for the release to settle.
+        let nodes = std::mem::take(&mut self.keys).into_iter().enumerate();
+        let give_back = nodes.filter(|(_, key)| *key != Presence::No);
         let give_back = give_back.map(|(node, key)| GiveBack {
             node,
-            bury: *key == Presence::Unknown,
+            bury: key == Presence::Unknown,
         });
-        let give_back = give_back.collect();
-        self.keys.fill(Presence::No);
-        give_back
+        give_back.collect()
     }
 
     fn loss_at_deadline(&self) -> Loss {
@@ -478,6 +478,19 @@ mod tests {
         lease.on_late_outcome(2, GRANTED);
         lease.on_extension_outcome(2, Outcome::Missing);
         assert_eq!(released(&mut lease), [(0, false), (1, false)]);
+    }
+
+    /// A node that lost the key can come back with it, from old data, and say so when the lease is lost already.
+    #[test]
+    fn a_node_that_has_the_key_after_the_loss_is_released() {
+        let mut lease = lease(1_000, true);
+        lease.on_extension_outcome(2, Outcome::Missing);
+        assert!(lease.on_timer(ms(978)).is_some());
+        assert!(!lease.is_live());
+        lease.on_extension_outcome(2, GRANTED);
+        assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
+        lease.on_extension_outcome(2, GRANTED);
+        assert_eq!(released(&mut lease), [], "it was released");
     }
 
     #[test]

@@ -60,6 +60,13 @@ fn a_node_that_is_opened_in_a_call_confirms_in_the_same_call() {
     assert_nothing_went_wrong(&campaign(Plan::Default, 20_019_499, 1));
 }
 
+/// A node comes back with a key that it had lost, and is asked to extend it, just before the lease is let go: its
+/// client cannot know, and the node does not vote for as long as the key can last.
+#[test]
+fn a_key_that_comes_back_with_old_data_is_not_its_clients_to_release() {
+    assert_nothing_went_wrong(&campaign(Plan::Default, 20_189_715, 1));
+}
+
 #[test]
 fn clocks_that_are_set_break_nothing_but_exclusion() {
     let outcome = campaign(Plan::ClockSteps, 0, 100);

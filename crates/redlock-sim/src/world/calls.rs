@@ -332,6 +332,7 @@ impl Tag {
             round: self.round,
             confirmed: votes && *reply == Reply::Done,
             missing: *reply == Reply::Missing,
+            is_there: *reply == Reply::Done,
         })
     }
 }

@@ -38,6 +38,7 @@ pub(super) struct Heard {
     pub(super) round: u64,
     pub(super) confirmed: bool,
     pub(super) missing: bool,
+    pub(super) is_there: bool,
 }
 
 impl World {
@@ -102,6 +103,9 @@ impl World {
                 for heard in heard {
                     let owner = self.owners.get_mut(heard.owner);
                     owner.heard(heard.round, node, heard.confirmed, heard.missing);
+                    if heard.is_there && owner.over.is_none() {
+                        self.servers[node].shadow.be_known(heard.owner);
+                    }
                 }
                 let sent = process.now(sent).clock;
                 if twice {

@@ -17,7 +17,7 @@ pub(super) struct Kept {
     /// The number of its owner.
     pub(super) owner: u32,
     name: OwnerId,
-    /// It was gone, and came back with old data.
+    /// It was gone, and came back with old data, and its client does not know.
     pub(super) is_old: bool,
     /// The last millisecond in which it is there.
     until: u64,
@@ -44,6 +44,14 @@ impl Shadow {
     pub(super) fn grow_old(&mut self) {
         for kept in self.keys.iter_mut().flatten() {
             kept.is_old = true;
+        }
+    }
+
+    /// The client of an owner knows that its key is here.
+    pub(super) fn be_known(&mut self, owner: u32) {
+        let mut kept = self.keys.iter_mut().flatten();
+        if let Some(kept) = kept.find(|kept| kept.owner == owner) {
+            kept.is_old = false;
         }
     }
 
@@ -93,11 +101,12 @@ impl Shadow {
             }
             Verb::Acquire { ttl, .. } | Verb::Heal { ttl, .. } | Verb::Extend { ttl, .. } => ttl,
         };
+        let is_extended = matches!(asked.verb, Verb::Extend { .. });
         let until = now + micros(ttl) / 1_000;
         self.keys[asked.key] = Some(Kept {
             owner: asked.owner,
             name: asked.name,
-            is_old: false,
+            is_old: is_extended && kept.is_some_and(|kept| kept.is_old),
             until,
         });
         Ok(Some(until))
