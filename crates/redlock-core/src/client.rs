@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use redlock_proto::Acquire;
@@ -244,6 +244,38 @@ impl Redlock {
     /// Dropping it has no effect.
     pub async fn node_reports(&self) -> Vec<NodeReport> {
         NodeReport::of_all(&self.client.names, self.client.engine.standing().await)
+    }
+
+    /// What the nodes' wall clocks show now: the one in the middle, of a majority that agrees within a second.
+    ///
+    /// `None` if no majority does, or so many have not been reached.
+    /// It is what their last answers said and the time since then, so that no node is asked; it is known to about a
+    /// round trip, and to 2 % of that time.
+    /// The nodes judge [ticks](Self::claim) by their clocks, so this says how far off a machine's own is.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// redlock.acquire("invoice:2026-11").await?.release().await?;
+    /// let theirs = redlock.node_time().await.ok_or("their clocks disagree")?;
+    /// let ahead = SystemTime::now().duration_since(theirs).unwrap_or_default();
+    /// assert!(ahead < Duration::from_secs(1), "synchronise this machine's clock");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn node_time(&self) -> Option<SystemTime> {
+        let time = self.client.engine.node_time().await?;
+        SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(time.as_micros()))
     }
 
     /// Lets every node vote at once that is only quarantined, and says where each node stands then.

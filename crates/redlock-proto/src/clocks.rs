@@ -74,22 +74,51 @@ impl Clocks {
         let Some(own) = self.samples.get(node).copied().flatten() else {
             return false;
         };
+        let start = self.agreement(now);
+        start.is_some_and(|start| is_within(start, own.ahead(now)))
+    }
+
+    /// What the clock in the middle of those that agree shows now, if a majority does.
+    ///
+    /// Each is known to about half the time that its last answer was on its way.
+    pub fn time(&self, now: Instant) -> Option<NodeTime> {
+        let start = self.agreement(now)?;
+        let known = self.samples.iter().flatten();
+        let known = known.map(|sample| sample.ahead(now));
+        let agreeing = known.filter(|range| is_within(start, *range));
+        let mut ahead: Vec<i128> = agreeing
+            .map(|(least, most)| i128::midpoint(least, most))
+            .collect();
+        ahead.sort_unstable();
+        let middle = ahead.get(ahead.len() / 2)?;
+        let time = now.since_origin().as_micros().cast_signed() + middle;
+        u64::try_from(time).ok().map(NodeTime::from_micros)
+    }
+
+    /// Where the tolerance begins within which the largest group of clocks lies, if that is a majority.
+    fn agreement(&self, now: Instant) -> Option<i128> {
         let known = self.samples.iter().flatten();
         let ranges: Vec<(i128, i128)> = known.map(|sample| sample.ahead(now)).collect();
-        let tolerance = Self::TOLERANCE.as_micros().cast_signed();
         // The largest group has its window begin where somebody's range ends: moving it later from there
         // loses that member, and moving it earlier gains none that begins later.
-        let within =
-            |start: i128, (least, most): (i128, i128)| least <= start + tolerance && most >= start;
-        let size = |start| ranges.iter().filter(|range| within(start, **range)).count();
+        let size = |start| {
+            ranges
+                .iter()
+                .filter(|range| is_within(start, **range))
+                .count()
+        };
         // Of groups of one size, the one whose clocks are behind: its nodes keep keys for longest.
         let starts = ranges.iter().map(|(_, most)| *most);
         starts
             .max_by_key(|start| (size(*start), -start))
-            .is_some_and(|start| {
-                size(start) >= self.quorum.majority() && within(start, own.ahead(now))
-            })
+            .filter(|start| size(*start) >= self.quorum.majority())
     }
+}
+
+/// Whether a clock that is ahead of ours by this can be among those that agree.
+fn is_within(start: i128, (least, most): (i128, i128)) -> bool {
+    let tolerance = Clocks::TOLERANCE.as_micros().cast_signed();
+    least <= start + tolerance && most >= start
 }
 
 /// Two clocks drift apart by a part of this at most, since an answer was seen.
@@ -138,6 +167,22 @@ mod tests {
         assert_eq!(agreeing(&[0, HOUR, 2 * HOUR]), [false; 3]);
         assert_eq!(agreeing(&[0, HOUR]), [false; 2]);
         assert_eq!(agreeing(&[HOUR]), [true]);
+    }
+
+    #[test]
+    fn the_time_is_that_of_the_clock_in_the_middle_of_those_that_agree() {
+        let time = |ahead: &[i64]| {
+            let clocks = clocks(ahead);
+            let time = clocks.time(at(5))?;
+            Some(i64::try_from(time.as_millis()).unwrap() - 10 * HOUR - 5)
+        };
+        assert_eq!(time(&[0, 300, -20]), Some(0));
+        assert_eq!(time(&[7, HOUR, 9, -HOUR, 8]), Some(8));
+        assert_eq!(time(&[0, HOUR, 2 * HOUR]), None);
+        assert_eq!(Clocks::new(Quorum::of(NonZeroUsize::MIN)).time(at(5)), None);
+        // It goes on with ours.
+        let later = clocks(&[0; 3]).time(at(1_000)).unwrap();
+        assert_eq!(later.as_millis(), 36_001_000);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Facts, Instant, MarkState, Quarantine, Quorum, Standing, Unfit, clocks::Clocks};
+use crate::{
+    Facts, Instant, MarkState, NodeTime, Quarantine, Quorum, Standing, Unfit, clocks::Clocks,
+};
 
 /// Which nodes vote: what is known of each, from its last answer.
 #[derive(Clone, Debug)]
@@ -123,6 +125,11 @@ impl Electorate {
         let run = &rest.first()?.facts.as_ref()?.run;
         let is_same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run == *run);
         before.iter().position(is_same)
+    }
+
+    /// What the nodes' wall clocks show, if a majority's agree.
+    pub fn time(&self, now: Instant) -> Option<NodeTime> {
+        self.clocks.time(now)
     }
 
     /// Whether what the node grants in its last answer is a vote.

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Acquire, JobState, NodeAnswer, NodeKey, NotClaimed, RunRecord, Word};
+use redlock_proto::{
+    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, Word,
+};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Holding;
@@ -65,6 +67,9 @@ pub(super) enum Command {
     },
     Standing {
         answer: oneshot::Sender<Vec<NodeAnswer>>,
+    },
+    NodeTime {
+        answer: oneshot::Sender<Option<NodeTime>>,
     },
     Close {
         answer: oneshot::Sender<()>,
@@ -200,6 +205,13 @@ impl EngineHandle {
     pub(crate) async fn standing(&self) -> Vec<NodeAnswer> {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Standing { answer });
+        answered.await.unwrap_or_default()
+    }
+
+    /// What the nodes' wall clocks show.
+    pub(crate) async fn node_time(&self) -> Option<NodeTime> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::NodeTime { answer });
         answered.await.unwrap_or_default()
     }
 

@@ -187,6 +187,7 @@ impl Driver {
             }
             // Whoever asked may have stopped waiting.
             Command::Standing { answer } => drop(answer.send(self.client.standing(now))),
+            Command::NodeTime { answer } => drop(answer.send(self.client.node_time(now))),
             Command::Close { answer } => self.close(Some(answer)),
         }
         self.follow();

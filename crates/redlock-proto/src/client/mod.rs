@@ -30,8 +30,8 @@ use self::{
     watch::Watch,
 };
 use crate::{
-    Electorate, Failure, Instant, Loss, MarkState, NodeAnswer, Outcome, OwnerId, Quorum, Reply,
-    Request, RetryPolicy, RunRecord, Shard, Space, Standing, TokenBlock,
+    Electorate, Failure, Instant, Loss, MarkState, NodeAnswer, NodeTime, Outcome, OwnerId, Quorum,
+    Reply, Request, RetryPolicy, RunRecord, Shard, Space, Standing, TokenBlock,
 };
 
 /// Everything a client decides, without anything it does.
@@ -392,6 +392,11 @@ impl<E: Entropy> Client<E> {
             (Link::Up, Err(reason)) => NodeAnswer::NotAVote { reason },
         };
         (0..self.config.quorum.nodes()).map(stands).collect()
+    }
+
+    /// What the nodes' wall clocks show, as far as their last answers tell, if a majority's agree.
+    pub fn node_time(&self, now: Now) -> Option<NodeTime> {
+        self.electorate.time(now.clock)
     }
 
     /// How many requests wait for their outcome; for those who look for leaks.
