@@ -8,11 +8,12 @@ use redlock_core::{
     AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, NodeAnswer, Redlock, Tick, Wait, Word,
 };
 use redlock_sandbox::ServerOptions;
-use redlock_tests::{Connect, Nodes, voting, within};
+use redlock_tests::{Connect, Nodes, Proxies, now, voting, within};
 
 /// Of all clients here; masters that forgot do not vote for as long.
 const MAX_TTL: Duration = Duration::from_millis(1_000);
 const SOON: Duration = Duration::from_secs(20);
+const ROUND_TRIP: Duration = Duration::from_millis(40);
 const HOUR: u64 = 3_600_000;
 
 /// The milliseconds since the epoch, as masters without a clock of their own have them too.
@@ -45,6 +46,28 @@ async fn connect(nodes: &Nodes, vouches: bool) -> Redlock {
 async fn finish(claim: Claim) {
     let ok = Word::new("ok").unwrap();
     claim.finish(ok, Duration::ZERO).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_takes_two_round_trips() {
+    let nodes = Nodes::start(3);
+    let proxies = Proxies::start(nodes.iter().map(|node| node.address())).await;
+    let connect = Connect::to(proxies.urls(), MAX_TTL);
+    let redlock = connect.client().await;
+    for proxy in &proxies.0 {
+        proxy.delay_replies(ROUND_TRIP);
+    }
+    let (began, mut claims) = (millis(), Vec::new());
+    for number in 0..10 {
+        let asked = now();
+        let claim = redlock.claim("job", tick(began + number), options()).await;
+        claims.push((now() - asked).div_duration_f64(ROUND_TRIP));
+        finish(claim.unwrap().won().unwrap()).await;
+    }
+    println!("in round trips: {claims:.2?}");
+    // What else the machine does makes it longer and never shorter.
+    let best = claims.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!((2.0..2.5).contains(&best), "{claims:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

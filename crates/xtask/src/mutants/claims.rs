@@ -7,6 +7,7 @@ use super::{
 
 const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
 const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
+const DRIVEN: &str = "crates/redlock-core/src/client/jobs.rs";
 const JOBS: &str = "crates/redlock-proto/src/store/jobs.rs";
 
 pub(super) const CLAIMS: &[Mutant] = &[
@@ -119,6 +120,13 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "floor.filter(|_| fresh || in_time)",
         "--test claim",
         "only_when_its_clock_is_right",
+    ),
+    masters(
+        "claim-looks-before-it-asks",
+        DRIVEN,
+        "        let request = AcquireRequest { key, acquire };\n        Ok(match",
+        "        let (job, lock) = (claim.job.clone(), acquire.key.clone());\n        let _ = client.engine.read_job(job, lock).await;\n        let request = AcquireRequest { key, acquire };\n        Ok(match",
+        "two_round_trips",
     ),
     masters(
         "masters-told-to-vote-with-a-wrong-clock",
