@@ -6,15 +6,16 @@
 //! The nodes judge by their own clocks whether it is time, and a majority of them remembers the tick before its run
 //! begins.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{
     AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, JobState, NodeReport,
     Redlock, ResourceKey, RunRecord, Tick, Wait,
 };
+use tokio::time::Instant;
 
-use crate::Outcome;
+use crate::{Outcome, clock::Clock};
 
 /// Claims ticks for the jobs of one replica.
 pub(crate) struct Claims {
@@ -22,6 +23,7 @@ pub(crate) struct Claims {
     /// What to call this replica on the nodes.
     // invariant: a word of the protocol's
     pub(crate) replica: String,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// What is asked for.
@@ -37,6 +39,22 @@ pub(crate) struct Ask {
     pub(crate) fingerprint: u64,
 }
 
+/// A tick that may be started here.
+#[derive(Debug)]
+pub(crate) struct Won {
+    pub(crate) claim: Claim,
+    pub(crate) measured: Measured,
+}
+
+/// What was measured when a claim was decided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    /// How long it took.
+    pub(crate) took: Duration,
+    /// By how much this replica's clock was ahead of the nodes'.
+    pub(crate) ahead: Option<TimeDelta>,
+}
+
 /// Why a tick is not started here.
 #[derive(Debug)]
 pub(crate) struct Refusal {
@@ -46,19 +64,37 @@ pub(crate) struct Refusal {
     pub(crate) off_by: Option<Duration>,
     /// The run that was claimed instead.
     pub(crate) run: Option<RunRecord>,
+    /// If nodes were asked.
+    pub(crate) measured: Option<Measured>,
 }
 
 impl Claims {
     /// # Cancel safety
     ///
     /// Dropping the future gives the lock back; nobody may be able to claim the tick any more.
-    pub(crate) async fn claim(&self, ask: Ask) -> Result<Claim, Refusal> {
+    pub(crate) async fn claim(&self, ask: Ask) -> Result<Won, Refusal> {
         let Some(tick) = to_tick(ask.tick) else {
             return Err(Refusal::new(
                 Outcome::Refused,
                 "the tick is beyond the range of ticks",
             ));
         };
+        let asked = Instant::now();
+        let decided = self.ask(tick, ask).await;
+        let measured = Measured {
+            took: asked.elapsed(),
+            ahead: self.ahead().await,
+        };
+        match decided {
+            Ok(claim) => Ok(Won { claim, measured }),
+            Err(refusal) => Err(Refusal {
+                measured: Some(measured),
+                ..refusal
+            }),
+        }
+    }
+
+    async fn ask(&self, tick: Tick, ask: Ask) -> Result<Claim, Refusal> {
         let options = ClaimOptions::new(&*self.replica)
             .lock(ask.lock)
             .early(ask.early)
@@ -71,6 +107,12 @@ impl Claims {
             ClaimOutcome::Won(claim) => Ok(*claim),
             other => Err(Refusal::of(other)),
         }
+    }
+
+    /// By how much this replica's clock is ahead of the nodes', if a majority of theirs agree.
+    pub(crate) async fn ahead(&self) -> Option<TimeDelta> {
+        let theirs = self.redlock.node_time().await?;
+        Some(self.clock.now() - DateTime::<Utc>::from(theirs))
     }
 
     /// What a majority of the nodes remembers of a job; `None` if too few answered.
@@ -86,6 +128,7 @@ impl Refusal {
             detail: None,
             off_by: None,
             run: None,
+            measured: None,
         }
     }
 

@@ -6,12 +6,12 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use redlock_core::{Claim, ResourceKey, RunRecord, RunState};
+use redlock_core::{ResourceKey, RunRecord, RunState};
 use tokio::time::sleep;
 
 use crate::{
     ControlError, Outcome, Overlap, TickReport, Trigger,
-    claim::{Ask, Claims, Refusal, to_instant},
+    claim::{Ask, Claims, Refusal, Won, to_instant},
     course::SHORT_WAIT,
     execution::Start,
     runner::JobRunner,
@@ -31,8 +31,8 @@ impl JobRunner {
             ..self.moment(key.clone(), now, CONFIRMED_WITHIN)
         };
         match self.claim_now(ask).await {
-            Ok((claim, _)) => {
-                self.finish(claim, word, Duration::ZERO).await;
+            Ok((won, _)) => {
+                self.finish(won.claim, word, Duration::ZERO).await;
                 Ok(())
             }
             Err(refusal) => {
@@ -51,22 +51,28 @@ impl JobRunner {
     }
 
     /// Keeps a claim that a pause forbids to start.
-    pub(crate) async fn unless_paused(&self, claim: Claim) -> Result<Claim, Refusal> {
+    pub(crate) async fn unless_paused(&self, won: Won) -> Result<Won, Refusal> {
         for _ in 0..PAUSE_LOOKS {
             match self.is_paused().await {
-                Some(false) => return Ok(claim),
+                Some(false) => return Ok(won),
                 Some(true) => {
                     let word = Outcome::Paused.as_str();
-                    self.finish(claim, word, Duration::ZERO).await;
-                    return Err(Refusal::bare(Outcome::Paused));
+                    self.finish(won.claim, word, Duration::ZERO).await;
+                    return Err(Refusal {
+                        measured: Some(won.measured),
+                        ..Refusal::bare(Outcome::Paused)
+                    });
                 }
                 None => sleep(SHORT_WAIT).await,
             }
         }
-        self.finish(claim, RunRecord::UNSTARTED, Duration::ZERO)
+        self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
             .await;
         let why = "too few nodes said whether the job is paused";
-        Err(Refusal::new(Outcome::NoQuorum, why))
+        Err(Refusal {
+            measured: Some(won.measured),
+            ..Refusal::new(Outcome::NoQuorum, why)
+        })
     }
 
     /// Runs the job now, paused or not.
@@ -91,9 +97,9 @@ impl JobRunner {
                 decided => decided,
             },
         };
-        let (claim, tick) = claimed?;
+        let (won, tick) = claimed?;
         Ok(Start {
-            claim,
+            won,
             tick,
             trigger: Trigger::Manual,
             attempt: 1,
@@ -113,12 +119,12 @@ impl JobRunner {
     async fn claim_now(
         &self,
         ask: impl Fn(DateTime<Utc>) -> Ask,
-    ) -> Result<(Claim, DateTime<Utc>), Refusal> {
+    ) -> Result<(Won, DateTime<Utc>), Refusal> {
         let mut now = self.now().trunc_subsecs(3);
         let mut newest = None;
         for _ in 0..MOMENT_ATTEMPTS {
             let refusal = match self.claims().claim(ask(now)).await {
-                Ok(claim) => return Ok((claim, now)),
+                Ok(won) => return Ok((won, now)),
                 Err(refusal) => refusal,
             };
             match refusal.off_by {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     Outcome, Overlap, TickReport, Trigger,
     catch_up::PATIENCE,
-    claim::{Ask, Refusal},
+    claim::{Ask, Refusal, Won},
     clock::lag,
     execution::{Ended, Start},
     runner::JobRunner,
@@ -46,11 +46,11 @@ impl JobRunner {
         let mut told = false;
         loop {
             let refusal = match self.claim(tick, trigger).await {
-                Ok(claim) => {
-                    self.compare(claim.last());
-                    self.tell_missed(claim.last(), tick);
+                Ok(won) => {
+                    self.compare(won.claim.last());
+                    self.tell_missed(won.claim.last(), tick);
                     return Ok(Start {
-                        claim: self.unless_paused(claim).await?,
+                        won: self.unless_paused(won).await?,
                         tick,
                         trigger,
                         attempt: 1,
@@ -93,7 +93,7 @@ impl JobRunner {
         }
     }
 
-    async fn claim(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Claim, Refusal> {
+    async fn claim(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Won, Refusal> {
         let claims = &self.replica.claims;
         let ask = |wait| Ask {
             start_within: self.terms.window,
@@ -142,7 +142,7 @@ impl JobRunner {
             ..self.ask(self.id.cancel_key(), tick, SHORT_WAIT)
         };
         match self.replica.claims.claim(ask).await {
-            Ok(claim) => self.finish(claim, "asked", Duration::ZERO).await,
+            Ok(won) => self.finish(won.claim, "asked", Duration::ZERO).await,
             Err(refusal) if refusal.outcome == Outcome::NotWinner => {}
             Err(refusal) => {
                 let (outcome, detail) = (refusal.outcome, refusal.detail.as_deref());
@@ -186,9 +186,11 @@ impl JobRunner {
     /// Runs what was claimed, unless a shutdown has begun, and reports.
     pub(crate) async fn start(&self, start: Start) -> TickReport {
         let (tick, trigger, attempt) = (start.tick, start.trigger, start.attempt);
+        let measured = start.won.measured;
         let tasks = &self.replica.tasks;
         let Some(in_flight) = tasks.start(self.id.name(), tick) else {
-            self.finish(start.claim, "draining", Duration::ZERO).await;
+            self.finish(start.won.claim, "draining", Duration::ZERO)
+                .await;
             return self.refused(tick, trigger, Refusal::draining());
         };
         let late = lag(tick, self.replica.clock.now());
@@ -207,9 +209,10 @@ impl JobRunner {
             outcome,
             lag: late,
             took: Some(took),
+            measured: Some(measured),
             detail,
         });
-        self.finish(start.claim, outcome.as_str(), took).await;
+        self.finish(start.won.claim, outcome.as_str(), took).await;
         report
     }
 
@@ -240,6 +243,7 @@ impl JobRunner {
             outcome: refusal.outcome,
             lag: lag(tick, self.replica.clock.now()),
             took: None,
+            measured: refusal.measured,
             detail,
         })
     }

@@ -15,13 +15,15 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
 
 use crate::{
-    BoxError, OnLost, Outcome, Overlap, Run, Trigger, claim::to_tick, runner::JobRunner,
+    BoxError, OnLost, Outcome, Overlap, Run, Trigger,
+    claim::{Won, to_tick},
+    runner::JobRunner,
     tasks::STOP_GRACE,
 };
 
 /// A run that may start.
 pub(crate) struct Start {
-    pub(crate) claim: Claim,
+    pub(crate) won: Won,
     pub(crate) tick: DateTime<Utc>,
     pub(crate) trigger: Trigger,
     pub(crate) attempt: u32,
@@ -52,7 +54,7 @@ impl JobRunner {
             trigger: start.trigger,
             attempt: start.attempt,
             lag,
-            lease: start.claim.lease().clone(),
+            lease: start.won.claim.lease().clone(),
             stop: told.stop.clone(),
         };
         // Called inside the future, so that a panic of the call itself is caught as well.
@@ -61,7 +63,7 @@ impl JobRunner {
             select! {
                 biased;
                 () = self.replica.tasks.dropping() => Ended::by(Outcome::Aborted),
-                reason = self.lost(&start.claim, &told) => {
+                reason = self.lost(&start.won.claim, &told) => {
                     Ended::new(Outcome::Lost, format!("its lease is over: {reason}"))
                 }
                 outcome = self.stopped(tick, &told) => Ended::by(outcome),

@@ -41,6 +41,8 @@ fn log(report: &TickReport) {
                 outcome = report.outcome.as_str(),
                 lag_ms = millis(report.lag),
                 took_ms = report.took.map(millis),
+                claim_ms = report.claim_took().map(millis),
+                clock_offset_ms = report.clock_offset().map(|ahead| ahead.num_milliseconds()),
                 detail = report.detail(),
                 "tick"
             )

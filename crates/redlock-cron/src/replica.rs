@@ -45,7 +45,11 @@ impl Replica {
         }
         Ok(Arc::new(Self {
             namespace,
-            claims: Claims { redlock, replica },
+            claims: Claims {
+                redlock,
+                replica,
+                clock: Arc::clone(&clock),
+            },
             tasks: Arc::default(),
             observer,
             clock,

@@ -1,8 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::Trigger;
+use crate::{Trigger, claim::Measured};
 
 /// What became of a tick on this replica.
 ///
@@ -17,6 +17,7 @@ pub struct TickReport {
     pub(crate) outcome: Outcome,
     pub(crate) lag: Duration,
     pub(crate) took: Option<Duration>,
+    pub(crate) measured: Option<Measured>,
     pub(crate) detail: Option<String>,
 }
 
@@ -106,6 +107,19 @@ impl TickReport {
     /// How long the run took, if it was started here.
     pub fn took(&self) -> Option<Duration> {
         self.took
+    }
+
+    /// How long the claim took that decided it, with its wait for a run that went on; `None` if no node was asked.
+    pub fn claim_took(&self) -> Option<Duration> {
+        self.measured.map(|measured| measured.took)
+    }
+
+    /// By how much this replica's clock was ahead of the nodes' when that was decided, and negative if it was behind.
+    ///
+    /// It is compared with the clock in the middle of a majority that agree, and known to about a round trip.
+    /// `None` if no node was asked, or no majority agreed.
+    pub fn clock_offset(&self) -> Option<TimeDelta> {
+        self.measured?.ahead
     }
 
     /// More about it for a person: the job's error, the message of the panic, what each node said.

@@ -59,15 +59,15 @@ impl JobRunner {
                 ..self.ask(self.attempt_key(attempt + 1), tick, SHORT_WAIT)
             };
             match self.replica.claims.claim(ask).await {
-                Ok(claim) => {
+                Ok(won) => {
                     // Nobody else can claim a tick now.
                     if let Standing::Over(refusal) = self.standing(tick, attempt).await {
-                        self.finish(claim, RunRecord::UNSTARTED, Duration::ZERO)
+                        self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
                             .await;
                         return Err(refusal);
                     }
                     return Ok(Start {
-                        claim: self.unless_paused(claim).await?,
+                        won: self.unless_paused(won).await?,
                         tick,
                         trigger: Trigger::Retry,
                         attempt: attempt + 1,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{FencingToken, NodeReport, RunRecord, RunState, Tick};
 
 use crate::{TickReport, claim::to_instant, runner::JobRunner};
@@ -19,6 +19,7 @@ pub struct JobStatus {
     next_tick: Option<DateTime<Utc>>,
     skipped: Vec<TickReport>,
     others: usize,
+    clock_offset: Option<TimeDelta>,
     nodes: Vec<NodeReport>,
 }
 
@@ -94,6 +95,12 @@ impl JobStatus {
     /// After a deployment that changes the job, it counts those that ran it before.
     pub fn disagreeing(&self) -> usize {
         self.others
+    }
+
+    /// By how much this replica's clock is ahead of the nodes', and negative if it is behind; `None` if no majority of
+    /// theirs agree.
+    pub fn clock_offset(&self) -> Option<TimeDelta> {
+        self.clock_offset
     }
 
     /// What each node had to do with the answer.
@@ -193,6 +200,7 @@ impl JobRunner {
             next_tick: self.schedule.next_after(self.now()),
             skipped: self.journal.skipped(),
             others: self.journal.others(),
+            clock_offset: claims.ahead().await,
             nodes: nodes.unwrap_or_default(),
         }
     }

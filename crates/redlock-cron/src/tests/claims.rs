@@ -8,6 +8,7 @@ async fn claims(fleet: &Fleet) -> Claims {
     Claims {
         redlock: fleet.client().await,
         replica: "pod-7".into(),
+        clock: Arc::new(fleet.clock(0)),
     }
 }
 

@@ -272,8 +272,8 @@ async fn a_pause_that_was_not_confirmed_is_none() {
             fingerprint: if paused { 2 } else { 1 },
             ..runner.ask(key, runner.now(), Duration::from_secs(1))
         };
-        let claim = runner.replica.claims.claim(ask).await.unwrap();
-        runner.finish(claim, "unstarted", Duration::ZERO).await;
+        let won = runner.replica.claims.claim(ask).await.unwrap();
+        runner.finish(won.claim, "unstarted", Duration::ZERO).await;
         assert_eq!(runner.is_paused().await, Some(expected));
     }
 }

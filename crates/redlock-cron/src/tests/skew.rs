@@ -102,6 +102,37 @@ async fn a_clock_that_is_a_little_ahead_waits_for_the_nodes_clocks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_report_and_a_status_say_how_far_off_the_clock_is_and_how_long_the_claim_took() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let every_minute = "5 * * * * *";
+    for (minute, skew) in (0..).zip([0, 700, -1_300, 3_600_000]) {
+        let mut member = fleet.member(skew, starts.quick_job(every_minute)).await;
+        member.wake_at(skew + 3_000 + 60_000 * minute).await;
+        let report = member.report().await;
+        let status = member.runner.status().await;
+        for offset in [report.clock_offset(), status.clock_offset()] {
+            let off_by = offset.unwrap().num_milliseconds() - skew;
+            assert!(off_by.abs() <= 2, "{skew}: {report:?}");
+        }
+        assert!(report.claim_took().unwrap() < Duration::from_millis(100));
+    }
+    // A second in which a run of another replica goes on, and no node in another.
+    let long = || starts.job(every_minute, |_| std::future::pending());
+    let (first, mut second) = (fleet.member(0, long()).await, fleet.member(0, long()).await);
+    first.wake_at(243_000).await;
+    second.wake_at(303_000).await;
+    let report = second.report().await;
+    assert_eq!(report.outcome(), Outcome::Overlapping);
+    let took = report.claim_took().unwrap().as_millis();
+    assert!((1_000..1_200).contains(&took), "{report:?}");
+    second.runner.replica.tasks.drain();
+    second.wake_at(363_000).await;
+    let report = second.report().await;
+    assert_eq!(report.outcome(), Outcome::Draining);
+    assert_eq!((report.claim_took(), report.clock_offset()), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tick_that_nobody_claimed_in_time_is_too_late_by_the_nodes_clocks() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut slow = fleet.member(-31_000, starts.quick_job("5 * * * * *")).await;

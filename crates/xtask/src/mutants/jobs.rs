@@ -5,6 +5,7 @@ use super::mutant::{Catch, Mutant};
 const BACKLOG: &str = "crates/redlock-cron/src/backlog.rs";
 const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
 const CONTROL: &str = "crates/redlock-cron/src/control.rs";
+const CLAIM: &str = "crates/redlock-cron/src/claim.rs";
 const COURSE: &str = "crates/redlock-cron/src/course.rs";
 const EXECUTION: &str = "crates/redlock-cron/src/execution.rs";
 const STAND_BY: &str = "crates/redlock-cron/src/stand_by.rs";
@@ -132,8 +133,8 @@ pub(super) const JOBS: &[Mutant] = &[
     job(
         "pause-not-looked-at",
         COURSE,
-        "claim: self.unless_paused(claim).await?,",
-        "claim,",
+        "won: self.unless_paused(won).await?,",
+        "won,",
         "a_pause_holds",
     ),
     job(
@@ -149,6 +150,20 @@ pub(super) const JOBS: &[Mutant] = &[
         "self.moment(self.id.manual_key(), now, wait)",
         "self.moment(self.id.job_key(), now, wait)",
         "uses_up_no_tick",
+    ),
+    job(
+        "clock-offset-the-wrong-way",
+        CLAIM,
+        "Some(self.clock.now() - DateTime::<Utc>::from(theirs))",
+        "Some(DateTime::<Utc>::from(theirs) - self.clock.now())",
+        "how_far_off",
+    ),
+    job(
+        "claim-time-without-the-wait",
+        CLAIM,
+        "        let decided = self.ask(tick, ask).await;\n",
+        "        let decided = self.ask(tick, ask).await;\n        let asked = Instant::now();\n",
+        "how_far_off",
     ),
 ];
 
