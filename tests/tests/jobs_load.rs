@@ -57,6 +57,30 @@ fn assert_none_lost(log: &JobLog, oldest: i64, newest: i64) {
     }
 }
 
+/// What replicas said instead of starting jobs, and how often, by tick; of ticks that began elsewhere, nothing.
+fn why_not(log: &JobLog) -> BTreeMap<i64, BTreeMap<String, usize>> {
+    let mut began = BTreeSet::new();
+    let mut told = BTreeMap::<_, BTreeSet<_>>::new();
+    for event in log.events() {
+        match event.moment {
+            JobMoment::Began { .. } => drop(began.insert((event.job, event.tick))),
+            JobMoment::Became { outcome } => {
+                let of_job = told.entry((event.job, event.tick)).or_default();
+                of_job.insert(format!("{outcome} on {}", event.replica));
+            }
+            _ => {}
+        }
+    }
+    let mut why = BTreeMap::<_, BTreeMap<_, _>>::new();
+    for ((job, tick), told) in told {
+        if !began.contains(&(job, tick)) {
+            let told = told.into_iter().collect::<Vec<_>>().join(", ");
+            *why.entry(tick).or_default().entry(told).or_insert(0) += 1;
+        }
+    }
+    why
+}
+
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).expect("it is not that far")
 }
@@ -98,6 +122,9 @@ async fn all_of_a_thousand_jobs_that_are_due_in_one_second_run_once_and_together
     let runs = fleet.log.assert_once();
     let oldest = ready / 1_000 + 1;
     assert_none_lost(&fleet.log, oldest, newest);
+    for (tick, told) in why_not(&fleet.log) {
+        println!("{tick} was not started because: {told:?}");
+    }
     let of_ticks = beginnings(&fleet.log).into_iter();
     let of_ticks: Vec<_> = of_ticks.map(|(tick, at)| (tick, at.len())).collect();
     println!(

@@ -95,14 +95,18 @@ impl JobRunner {
 
     /// Whether it makes sense to try again to claim a tick for which there was no majority.
     pub(crate) fn is_worth_waiting_for(&self, tick: DateTime<Utc>) -> bool {
-        let now = self.now();
-        let in_time = lag(tick, now) < self.terms.window;
+        let in_time = lag(tick, self.now()) < self.terms.window;
         match self.terms.missed {
-            Missed::Skip => false,
             // The newer one stands for it.
-            Missed::Latest => in_time && self.schedule.latest_at(now).is_none_or(|due| due <= tick),
+            Missed::Skip | Missed::Latest => in_time && self.is_newest(tick),
             Missed::All { .. } => in_time,
         }
+    }
+
+    /// Whether no later tick is due.
+    pub(crate) fn is_newest(&self, tick: DateTime<Utc>) -> bool {
+        let due = self.schedule.latest_at(self.now());
+        due.is_none_or(|due| due <= tick)
     }
 
     /// Tells of the ticks between the run before a claim and the claim's own.

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use crate::{
     ControlError, Outcome, Overlap, TickReport, Trigger,
     claim::{Ask, Claims, Refusal, Won, to_instant},
+    clock::lag,
     course::SHORT_WAIT,
     execution::Start,
     runner::JobRunner,
@@ -52,7 +53,8 @@ impl JobRunner {
 
     /// Keeps a claim that a pause forbids to start.
     pub(crate) async fn unless_paused(&self, won: Won) -> Result<Won, Refusal> {
-        for _ in 0..PAUSE_LOOKS {
+        let tick = to_instant(won.claim.tick());
+        for look in 1.. {
             match self.is_paused().await {
                 Some(false) => return Ok(won),
                 Some(true) => {
@@ -63,8 +65,13 @@ impl JobRunner {
                         ..Refusal::bare(Outcome::Paused)
                     });
                 }
-                None => sleep(SHORT_WAIT).await,
+                None => {}
             }
+            let is_late = look >= PAUSE_LOOKS && lag(tick, self.now()) > self.terms.window;
+            if is_late || !won.claim.lease().is_held() {
+                break;
+            }
+            sleep(SHORT_WAIT).await;
         }
         self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
             .await;
@@ -167,7 +174,7 @@ const RESUMED: u64 = 2;
 /// How long to wait for others that pause or resume the job at the same time.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
 
-/// How often a majority is asked whether the job is paused, before a run is given up.
+/// How often a majority is asked whether the job is paused, at the least, before a run is given up.
 const PAUSE_LOOKS: u32 = 3;
 
 /// How often others may be in the way.

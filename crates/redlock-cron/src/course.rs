@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use redlock_core::{Claim, ResourceKey, RunRecord, Word};
+use redlock_core::{Claim, ResourceKey, RunRecord, RunState, Word};
 use tokio::{
     select,
     time::{Instant, sleep},
@@ -59,7 +59,7 @@ impl JobRunner {
                 Err(refusal) => refusal,
             };
             self.compare(refusal.run.as_ref());
-            match self.again_in(tick, trigger, &refusal) {
+            match self.again_in(tick, trigger, &refusal).await {
                 Some(pause) => {
                     if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
                         let (job, detail) = (&**self.id.name(), refusal.detail.as_deref());
@@ -76,7 +76,7 @@ impl JobRunner {
     }
 
     /// In how much time a tick that was refused is worth another try.
-    fn again_in(
+    async fn again_in(
         &self,
         tick: DateTime<Utc>,
         trigger: Trigger,
@@ -84,13 +84,35 @@ impl JobRunner {
     ) -> Option<Duration> {
         match refusal.outcome {
             Outcome::TooEarly => refusal.off_by.filter(|left| *left <= LONGEST_AHEAD),
-            Outcome::NoQuorum => self.is_worth_waiting_for(tick).then_some(PATIENCE),
+            Outcome::NoQuorum if !self.is_worth_waiting_for(tick) => None,
+            // It may still start as one that is on time.
+            Outcome::NoQuorum if self.is_fresh(tick) => Some(a_short_while()),
+            Outcome::NoQuorum => Some(PATIENCE),
             // What was missed has been waiting already.
             Outcome::Overlapping if trigger == Trigger::CatchUp => {
                 self.is_worth_waiting_for(tick).then_some(SHORT_WAIT)
             }
+            // On a busy machine, replicas that all ask for the tick may be in each other's way for as long.
+            Outcome::Overlapping if self.is_fresh(tick) && self.is_newest(tick) => {
+                let goes_on = self.terms.overlap != Overlap::Allow && self.is_running().await;
+                (!goes_on).then(a_short_while)
+            }
             _ => None,
         }
+    }
+
+    /// Whether the nodes remember a run of the job that nobody has ended.
+    async fn is_running(&self) -> bool {
+        let attempts = (2..=self.terms.max_attempts).map(|attempt| self.id.attempt_key(attempt));
+        let keys = [self.id.job_key(), self.id.manual_key()];
+        for key in keys.into_iter().chain(attempts) {
+            let newest = self.replica.claims.read(key).await;
+            let newest = newest.and_then(|state| state.runs.into_iter().next());
+            if newest.is_some_and(|run| run.state == RunState::Claimed) {
+                return true;
+            }
+        }
+        false
     }
 
     async fn claim(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Won, Refusal> {
@@ -253,6 +275,11 @@ impl JobRunner {
         self.journal.note(&report);
         report
     }
+}
+
+/// How long to wait before a claim is tried again, where each replica should come back at another moment.
+fn a_short_while() -> Duration {
+    SHORT_WAIT / 4 + random_up_to(SHORT_WAIT / 2)
 }
 
 /// A random time, in whole milliseconds.

@@ -254,6 +254,19 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     let refusal = runner.unless_paused(claim).await.unwrap_err();
     assert_eq!(refusal.outcome, Outcome::NoQuorum);
     assert!(refusal.detail.unwrap().contains("paused"));
+
+    // Nobody else can claim the tick now, so that a majority is waited for as long as it may start.
+    fleet.nodes[..2].iter().for_each(MemoryNode::start);
+    fleet.sleep_until(60_000).await;
+    let ask = runner.ask(runner.id.job_key(), tick(63), Duration::from_secs(5));
+    let won = runner.replica.claims.claim(ask).await.unwrap();
+    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+    let starter = async {
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        fleet.nodes[..2].iter().for_each(MemoryNode::start);
+    };
+    let (kept, ()) = tokio::join!(runner.unless_paused(won), starter);
+    assert!(kept.unwrap().claim.lease().is_held());
 }
 
 #[tokio::test(start_paused = true)]

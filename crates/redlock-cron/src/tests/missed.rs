@@ -202,11 +202,48 @@ async fn ticks_without_a_majority_start_when_there_is_one_again() {
         for index in 0..3 {
             member.wake_at(3_000 + 60_000 * index).await;
         }
-        fleet.sleep_until(140_000).await;
-        fleet.nodes[..2].iter().for_each(MemoryNode::start);
         fleet.sleep_until(160_000).await;
+        fleet.nodes[..2].iter().for_each(MemoryNode::start);
+        fleet.sleep_until(175_000).await;
         let expected: Vec<_> = expected.into_iter().map(tick).collect();
         assert_eq!(starts.list(), expected, "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_starts_whatever_the_policy_if_a_majority_comes_back_within_start_within() {
+    for (policy, expected) in [
+        (Missed::Skip, vec![123]),
+        (Missed::Latest, vec![123]),
+        (Missed::All { max: 9 }, vec![3, 63, 123]),
+    ] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || starts.quick_job(MINUTE).missed(policy);
+        let mut members = Vec::new();
+        for _ in 0..2 {
+            members.push(fleet.member(0, job()).await);
+        }
+        members.iter().for_each(Member::begin);
+        fleet.sleep_until(1_000).await;
+        fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+        for index in 0..3 {
+            for member in &members {
+                member.wake_at(3_000 + 60_000 * index).await;
+            }
+        }
+        fleet.sleep_until(140_000).await;
+        fleet.nodes[..2].iter().for_each(MemoryNode::start);
+        fleet.sleep_until(152_000).await;
+        let expected: Vec<_> = expected.into_iter().map(tick).collect();
+        assert_eq!(starts.list(), expected, "{policy:?}");
+        for member in &mut members {
+            let told = match policy {
+                Missed::All { .. } => vec![],
+                // A newer one stood for the first, and for the second.
+                _ => [3, 63].map(tick).to_vec(),
+            };
+            assert_eq!(member.ticks(Outcome::NoQuorum), told, "{policy:?}");
+        }
     }
 }
 

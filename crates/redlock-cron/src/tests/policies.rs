@@ -38,6 +38,43 @@ async fn a_tick_that_may_wait_starts_when_the_run_before_it_ends_elsewhere() {
     assert_eq!(most.load(Ordering::SeqCst), 1);
 }
 
+/// Replicas may be in each other's way for longer than a second on a machine that is busy.
+#[tokio::test(start_paused = true)]
+async fn a_tick_is_skipped_for_a_run_and_not_for_replicas_that_want_it_too() {
+    for overlap in [Overlap::Skip, Overlap::Allow] {
+        let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
+        let job = || long_job(&starts, MINUTE, 70, &most).overlap(overlap);
+        let mut member = fleet.member(0, job()).await;
+        // The lock of the job, or of the tick.
+        let due = tick(3);
+        let key = match overlap {
+            Overlap::Allow => member.runner.id.tick_key(due),
+            _ => member.runner.id.job_key(),
+        };
+        let other = fleet.client().await.acquire(key).await.unwrap();
+        member.wake_at(3_000).await;
+        fleet.sleep_until(7_000).await;
+        assert!(starts.list().is_empty());
+        drop(other);
+        fleet.sleep_until(10_000).await;
+        assert_eq!(starts.list(), [due], "{overlap:?}");
+        let mut second = fleet.member(0, job()).await;
+        second.wake_at(63_000).await;
+        match overlap {
+            Overlap::Skip => {
+                let report = second.report().await;
+                assert_eq!(report.outcome(), Outcome::Overlapping);
+                assert!(report.lag() < Duration::from_secs(2), "{report:?}");
+            }
+            _ => {
+                fleet.sleep_until(64_000).await;
+                assert_eq!(starts.list(), [3, 63].map(tick));
+            }
+        }
+        assert_eq!(member.outcome().await, Outcome::Ok);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_tick_waits_no_longer_than_it_may_start() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
