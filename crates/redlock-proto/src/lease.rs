@@ -296,7 +296,8 @@ impl LeaseState {
         Some(LeaseAction::Lost(loss))
     }
 
-    fn pause_after_failure(&self) -> Duration {
+    /// How long to wait after a round that has not come to a majority.
+    pub(crate) fn pause_after_failure(&self) -> Duration {
         (self.timing.ttl() / 20).clamp(Duration::from_millis(5), Duration::from_millis(500))
     }
 }

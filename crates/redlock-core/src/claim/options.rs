@@ -82,6 +82,9 @@ impl ClaimOptions {
 
     /// How long to wait for a run that goes on, for a majority, and for the tick's window to open: 1 s by default, a
     /// day at most.
+    ///
+    /// A tick that a majority has granted in this time may take longer to be confirmed, for as long as the lease lasts:
+    /// it is lost otherwise.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = wait.duration();
         self

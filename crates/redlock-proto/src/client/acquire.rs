@@ -52,9 +52,23 @@ enum Phase {
     },
     /// A majority has granted, and the token is being written back.
     Settling,
+    /// A majority has granted a claim, and will be asked again to remember it.
+    Unconfirmed {
+        timer: TimerKey,
+    },
     Pausing {
         timer: TimerKey,
     },
+}
+
+impl Acquisition {
+    /// Nodes are being asked again.
+    pub(super) fn settling(self) -> Self {
+        Self {
+            phase: Phase::Settling,
+            ..self
+        }
+    }
 }
 
 impl<E: Entropy> Client<E> {
@@ -91,7 +105,10 @@ impl<E: Entropy> Client<E> {
     fn stop(&mut self, id: u64, acquisition: &Acquisition, now: Now) {
         match acquisition.phase {
             Phase::Pausing { timer } => self.timers.cancel(timer),
-            Phase::Settling => {
+            Phase::Settling | Phase::Unconfirmed { .. } => {
+                if let Phase::Unconfirmed { timer } = acquisition.phase {
+                    self.timers.cancel(timer);
+                }
                 self.was_not_started(id, now);
                 self.release(id, None, now);
             }
@@ -112,17 +129,28 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// The delay after a failed attempt is over.
-    pub(super) fn start_attempt(&mut self, id: u64, now: Now) {
-        if let Some(acquisition) = self.acquisitions.remove(&id) {
-            let Acquisition {
-                request,
-                claim,
-                attempts,
-                ..
-            } = acquisition;
-            self.attempt(id, request, claim, attempts + 1, now);
+    /// The delay is over after a failed attempt, or a commit that too few have confirmed.
+    pub(super) fn try_again(&mut self, id: u64, now: Now) {
+        let Some(acquisition) = self.acquisitions.remove(&id) else {
+            return;
+        };
+        if let Phase::Unconfirmed { .. } = acquisition.phase {
+            return self.commit_again(id, acquisition, now);
         }
+        let Acquisition {
+            request,
+            claim,
+            attempts,
+            ..
+        } = acquisition;
+        self.attempt(id, request, claim, attempts + 1, now);
+    }
+
+    /// A claim is to be tried again, from where it is, at this moment.
+    pub(super) fn confirm_at(&mut self, id: u64, mut acquisition: Acquisition, at: Instant) {
+        let timer = self.timers.set(at, Timer::Retry(id));
+        acquisition.phase = Phase::Unconfirmed { timer };
+        self.acquisitions.insert(id, acquisition);
     }
 
     /// An attempt was decided.

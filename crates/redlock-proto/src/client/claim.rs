@@ -68,8 +68,8 @@ pub(super) struct Claiming {
     late: Vec<Duration>,
     /// The nodes whose votes have won it.
     pub(super) voters: Vec<usize>,
-    /// How often they were asked to remember it.
-    pub(super) commits: u32,
+    /// Up to when they are asked to remember it.
+    pub(super) commit_until: Instant,
 }
 
 /// What follows from what nodes said of the tick.
@@ -89,7 +89,7 @@ impl Claiming {
             early: Vec::new(),
             late: Vec::new(),
             voters: Vec::new(),
-            commits: 0,
+            commit_until: Instant::ORIGIN,
         }
     }
 
@@ -160,7 +160,8 @@ impl<E: Entropy> Client<E> {
     ///
     /// The wait is for a lock that another holds, for a majority of nodes, and for the tick's window to open if it
     /// does in that time.
-    /// Once nodes were asked to remember the claim there is no other attempt.
+    /// Once nodes were asked to remember the claim there is no other attempt; they are asked again, with pauses, for as
+    /// long as the lease lasts that they have granted, which may be longer than the wait.
     pub fn claim(&mut self, id: u64, mut request: Acquire, claim: Claim, now: Now) {
         if self.closing {
             return self.acquire(id, request, now);

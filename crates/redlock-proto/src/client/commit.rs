@@ -9,8 +9,8 @@ use super::{
     round::RoundKind,
 };
 use crate::{
-    ExtensionVerdict, JobEntry, JobVerb, NodeKey, Request, RunRecord, RunState, Shard, TokenBlock,
-    Votes, Word,
+    ExtensionVerdict, Instant, JobEntry, JobVerb, LeaseState, NodeAnswer, NodeKey, Request,
+    RunRecord, RunState, Shard, TokenBlock, Votes, Word,
 };
 
 /// The run that goes on under a lease.
@@ -97,6 +97,7 @@ impl<E: Entropy> Client<E> {
         };
         let last = claiming.last.clone();
         if let Some(held) = self.leases.get_mut(&id) {
+            claiming.commit_until = held.state.deadline();
             held.claimed = Some(Claimed { job, run, last });
         }
         self.ask_to_remember(id, now);
@@ -107,11 +108,10 @@ impl<E: Entropy> Client<E> {
     /// Only those count whose vote counted: they have kept the lock for it ever since, so that what they say of the
     /// watermark is still true.
     fn ask_to_remember(&mut self, id: u64, now: Now) {
-        let acquisition = self.acquisitions.get_mut(&id);
-        let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_mut()) else {
+        let acquisition = self.acquisitions.get(&id);
+        let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_ref()) else {
             return;
         };
-        claiming.commits += 1;
         let voters = claiming.voters.clone();
         let Some(held) = self.leases.get(&id) else {
             return;
@@ -139,8 +139,8 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// Too few nodes have confirmed that they remember a claim: they are asked again while the lease lasts, and
-    /// else it is given up for good, because some may.
+    /// Too few nodes have confirmed that they remember a claim: they are asked again while the lease lasts that they
+    /// have granted, and else it is given up for good, because some may.
     pub(super) fn not_committed(
         &mut self,
         id: u64,
@@ -149,14 +149,33 @@ impl<E: Entropy> Client<E> {
         round: u64,
         now: Now,
     ) {
-        let commits = acquisition.claim.as_ref().map_or(0, |claim| claim.commits);
-        let usable = |state: &crate::LeaseState| state.is_live() && state.may_hand_out(now.clock);
-        let is_usable = self.leases.get(&id).is_some_and(|held| usable(&held.state));
-        if verdict == ExtensionVerdict::Failed && is_usable && commits < COMMITS {
-            self.acquisitions.insert(id, acquisition);
-            return self.ask_to_remember(id, now);
+        let claim = acquisition.claim.as_ref();
+        let until = claim.map_or(Instant::ORIGIN, |claim| claim.commit_until);
+        if verdict == ExtensionVerdict::Failed
+            && let Some(held) = self.leases.get(&id)
+            && held.state.is_live()
+        {
+            let at = now.clock + held.state.pause_after_failure();
+            if at < until && held.state.may_hand_out(at) {
+                return self.confirm_at(id, acquisition, at);
+            }
         }
         let answers = self.answers(round, now);
+        self.unconfirmed(id, answers, now);
+    }
+
+    /// The pause after a commit that too few have confirmed is over.
+    pub(super) fn commit_again(&mut self, id: u64, acquisition: Acquisition, now: Now) {
+        let usable = |state: &LeaseState| state.is_live() && state.may_hand_out(now.clock);
+        if self.leases.get(&id).is_some_and(|held| usable(&held.state)) {
+            self.acquisitions.insert(id, acquisition.settling());
+            self.ask_to_remember(id, now);
+        } else {
+            self.unconfirmed(id, Vec::new(), now);
+        }
+    }
+
+    fn unconfirmed(&mut self, id: u64, answers: Vec<NodeAnswer>, now: Now) {
         self.was_not_started(id, now);
         self.release(id, None, now);
         let why = NotClaimed::Unconfirmed;
@@ -164,6 +183,3 @@ impl<E: Entropy> Client<E> {
             .push_back(Effect::NotClaimed { id, why, answers });
     }
 }
-
-/// How often nodes are asked to remember a claim.
-const COMMITS: u32 = 3;

@@ -325,7 +325,7 @@ impl<E: Entropy> Client<E> {
         while let Some(timer) = self.timers.pop_due(now.clock) {
             match timer {
                 Timer::RoundLimit(id) => self.on_round_limit(id, now),
-                Timer::Retry(id) => self.start_attempt(id, now),
+                Timer::Retry(id) => self.try_again(id, now),
                 Timer::Lease(id) => self.on_lease_timer(id, now),
                 Timer::Watch(node) => self.on_watch(node, now),
             }

@@ -9,6 +9,9 @@ use redlock_proto::{Effect, JobVerb, NotClaimed, Request, RunRecord, RunState, W
 
 use crate::bench::{Bench, EARLY, MS, START_WITHIN, TTL};
 
+/// How long a commit pauses, in milliseconds.
+const PAUSE: u64 = TTL.as_millis() as u64 / 20;
+
 /// The only thing that came of a claim.
 fn came_of(effects: &[Effect]) -> &Effect {
     let decides = |effect: &&Effect| {
@@ -228,6 +231,9 @@ fn a_commit_that_is_not_heard_of_is_asked_for_again_while_the_lease_lasts() {
     // Those who have granted it remember it, and nobody says so.
     bench.run_unheard(0);
     bench.time_out(0);
+    assert!(bench.sent(0).is_empty(), "not without a pause");
+    assert!(bench.seen(0).is_empty(), "nor is it given up");
+    bench.run_until(0, bench.ms() + PAUSE);
     bench.answer_all(0);
     let effects = bench.seen(0);
     assert!(won(&effects), "{effects:?}");
@@ -241,12 +247,16 @@ fn a_tick_that_too_few_remember_is_not_started_and_that_is_recorded() {
     bench.claim(0, 0);
     bench.answer_all_once(0);
     bench.answer(0, 0);
-    for _ in 0..3 {
+    let mut effects = Vec::new();
+    while effects.is_empty() {
+        assert!(bench.ms() < 1_000, "the lease is over");
         bench.drop_sent(0, 1);
         bench.drop_sent(0, 2);
-        bench.time_out(0);
+        bench.run_until(0, bench.ms() + 1);
+        effects = bench.seen(0);
     }
-    assert_eq!(refused(&bench.seen(0)), NotClaimed::Unconfirmed);
+    assert!(bench.ms() > 600, "it lasts so long: {}", bench.ms());
+    assert_eq!(refused(&effects), NotClaimed::Unconfirmed);
     bench.answer_all(0);
     assert_eq!(bench.locks(), [0, 0, 0]);
     let run = RunRecord::of(&bench.nodes[0].runs(&Bench::job())[0]).unwrap();
@@ -273,6 +283,20 @@ fn a_claim_that_nobody_waits_for_any_more_leaves_no_lock() {
         bench.answer_all(1);
         assert_eq!(won(&bench.seen(1)), answers < 2, "after {answers}");
     }
+}
+
+#[test]
+fn a_commit_that_nobody_waits_for_any_more_is_not_asked_for_again() {
+    let mut bench = Bench::new(3);
+    bench.claim(0, 0);
+    bench.answer_all_once(0);
+    bench.run_unheard(0);
+    bench.time_out(0);
+    bench.abandon(0);
+    bench.answer_all(0);
+    assert_eq!(bench.locks(), [0, 0, 0]);
+    bench.run_until(0, bench.ms() + 2 * PAUSE);
+    assert!(bench.sent(0).is_empty() && bench.seen(0).is_empty());
 }
 
 #[test]

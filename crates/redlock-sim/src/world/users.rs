@@ -119,9 +119,10 @@ impl World {
         } else {
             process.client.acquire(id, acquire, now);
         }
-        // The last attempt begins when the wait ends, and its token may have to be written back.
-        let rounds = if self.setup.jobs.is_some() { 4 } else { 2 };
-        let due = until + self.answer_due(rounds) - self.now;
+        // The last attempt begins when the wait ends, and its token may have to be written back, or its tick to be
+        // remembered, for which nodes are asked while the lease lasts.
+        let confirming = if self.setup.jobs.is_some() { ttl } else { 0 };
+        let due = until + confirming + self.answer_due(2) - self.now;
         self.observe(&Event::Waits {
             waiter,
             client,

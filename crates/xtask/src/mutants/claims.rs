@@ -72,8 +72,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ticks(
         "unconfirmed-claim-started",
         COMMIT,
-        "        if verdict == ExtensionVerdict::Failed && is_usable && commits < COMMITS {\n",
-        "        if is_usable && commits == COMMITS {\n            return self.hand_out(id);\n        }\n        if verdict == ExtensionVerdict::Failed && is_usable && commits < COMMITS {\n",
+        "        let answers = self.answers(round, now);\n        self.unconfirmed(id, answers, now);\n",
+        "        let answers = self.answers(round, now);\n        if verdict == ExtensionVerdict::Failed {\n            return self.hand_out(id);\n        }\n        self.unconfirmed(id, answers, now);\n",
     ),
     ticks(
         "buried-owner-claims",
@@ -101,7 +101,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "passed-is-not-final",
         CLAIM,
         "        claiming.passed().is_some()\n",
-        "        claiming.passed().is_some() && claiming.commits > 0\n",
+        "        claiming.passed().is_some() && claiming.commit_until > now.clock\n",
         "--test claim",
         "ends_the_claim_at_once",
     ),
@@ -145,10 +145,18 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "commit-asked-for-once",
         COMMIT,
-        "const COMMITS: u32 = 3;",
-        "const COMMITS: u32 = 1;",
+        "if at < until && held.state.may_hand_out(at) {",
+        "if at > until && held.state.may_hand_out(at) {",
         "--test claim",
         "asked_for_again",
+    ),
+    unit(
+        "commit-goes-on-for-nobody",
+        "crates/redlock-proto/src/client/acquire.rs",
+        "                    self.timers.cancel(timer);\n                }\n                self.was_not_started",
+        "                    let _ = timer;\n                    return;\n                }\n                self.was_not_started",
+        "--test claim",
+        "nobody_waits_for_any_more",
     ),
     unit(
         "unstarted-not-recorded",
