@@ -43,7 +43,7 @@ impl JobRunner {
     /// Whether the tick is to be started here.
     async fn decide(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Start, Refusal> {
         sleep(random_up_to(self.terms.spread)).await;
-        let mut told = false;
+        let (mut tries, mut told) = (0, false);
         loop {
             let refusal = match self.claim(tick, trigger).await {
                 Ok(won) => {
@@ -59,13 +59,14 @@ impl JobRunner {
                 Err(refusal) => refusal,
             };
             self.compare(refusal.run.as_ref());
-            match self.again_in(tick, trigger, &refusal).await {
+            match self.again_in(tick, trigger, &refusal, tries).await {
                 Some(pause) => {
                     if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
                         let (job, detail) = (&**self.id.name(), refusal.detail.as_deref());
                         tracing::warn!(job, %tick, detail, "no quorum; the claim is tried again");
                     }
                     sleep(pause).await;
+                    tries += 1;
                 }
                 None if refusal.outcome == Outcome::NotWinner && self.terms.max_attempts > 1 => {
                     return self.stand_by(tick).await;
@@ -81,12 +82,13 @@ impl JobRunner {
         tick: DateTime<Utc>,
         trigger: Trigger,
         refusal: &Refusal,
+        tries: u32,
     ) -> Option<Duration> {
         match refusal.outcome {
             Outcome::TooEarly => refusal.off_by.filter(|left| *left <= LONGEST_AHEAD),
             Outcome::NoQuorum if !self.is_worth_waiting_for(tick) => None,
             // It may still start as one that is on time.
-            Outcome::NoQuorum if self.is_fresh(tick) => Some(a_short_while()),
+            Outcome::NoQuorum if self.is_fresh(tick) => Some(a_while(tries)),
             Outcome::NoQuorum => Some(PATIENCE),
             // What was missed has been waiting already.
             Outcome::Overlapping if trigger == Trigger::CatchUp => {
@@ -95,7 +97,7 @@ impl JobRunner {
             // On a busy machine, replicas that all ask for the tick may be in each other's way for as long.
             Outcome::Overlapping if self.is_fresh(tick) && self.is_newest(tick) => {
                 let goes_on = self.terms.overlap != Overlap::Allow && self.is_running().await;
-                (!goes_on).then(a_short_while)
+                (!goes_on).then(|| a_while(tries))
             }
             _ => None,
         }
@@ -277,9 +279,11 @@ impl JobRunner {
     }
 }
 
-/// How long to wait before a claim is tried again, where each replica should come back at another moment.
-fn a_short_while() -> Duration {
-    SHORT_WAIT / 4 + random_up_to(SHORT_WAIT / 2)
+/// How long to wait before a claim is tried again that was tried again so often: from a quarter of a second on, and twice
+/// as long each time, so that replicas which all ask for many ticks at once let nodes come to rest.
+fn a_while(tries: u32) -> Duration {
+    let least = SHORT_WAIT / 4 * (1 << tries.min(4));
+    least + random_up_to(least)
 }
 
 /// A random time, in whole milliseconds.

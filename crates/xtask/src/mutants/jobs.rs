@@ -154,8 +154,8 @@ pub(super) const JOBS: &[Mutant] = &[
     job(
         "contention-taken-for-a-run",
         COURSE,
-        "(!goes_on).then(a_short_while)",
-        "(!goes_on && trigger == Trigger::CatchUp).then(a_short_while)",
+        "(!goes_on).then(|| a_while(tries))",
+        "(!goes_on && trigger == Trigger::CatchUp).then(|| a_while(tries))",
         "for_replicas_that_want_it_too",
     ),
     job(
