@@ -26,6 +26,7 @@ mod schedule;
 mod scheduler;
 mod stand_by;
 mod status;
+mod status_text;
 mod tasks;
 mod terms;
 #[cfg(test)]

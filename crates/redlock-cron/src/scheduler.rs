@@ -206,7 +206,19 @@ impl SingletonScheduler {
         })
     }
 
-    /// What the nodes remember of the job, and what this replica has seen of it.
+    /// The names of the jobs that were added, in order.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn jobs(&self) -> Vec<String> {
+        let jobs = self.jobs.lock().await;
+        let mut names: Vec<_> = jobs.by_name.keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// What the nodes remember of the job, and what this replica has seen of it; printed, it is a page for an operator.
     ///
     /// # Errors
     ///

@@ -59,6 +59,66 @@ async fn a_job_is_paused_resumed_triggered_and_looked_at_by_its_name() {
     }
 }
 
+#[tokio::test]
+async fn a_status_is_a_page_that_says_how_things_stand() {
+    let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
+    let jobs = replica(&nodes, "pod-7").await;
+    let (go_on, waits) = tokio::sync::watch::channel(false);
+    let job = yearly(move |_| {
+        let mut waits = waits.clone();
+        async move {
+            waits
+                .wait_for(|end| *end)
+                .await
+                .map(drop)
+                .map_err(|_| unreachable!())
+        }
+    });
+    jobs.add(job).await.unwrap();
+    assert_eq!(jobs.jobs().await, ["job"]);
+    let page = async || jobs.status("job").await.unwrap().to_string();
+    let idle = page().await;
+    for line in [
+        "idle\n",
+        "next tick",
+        "none is remembered",
+        "this clock",
+        "node memory:1: reachable\n",
+    ] {
+        assert!(idle.contains(line), "{idle}");
+    }
+    let run = jobs.trigger_now("job");
+    let seen = async {
+        let mut seen = page().await;
+        while !seen.starts_with("running on pod-7, its lease ends in ") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            seen = page().await;
+        }
+        go_on.send_replace(true);
+        seen
+    };
+    let limit = Duration::from_secs(20);
+    let (run, running) = timeout(limit, async { tokio::join!(run, seen) })
+        .await
+        .unwrap();
+    assert_eq!(run.unwrap().outcome(), Outcome::Ok);
+    assert!(
+        running.contains("on pod-7, by hand: no end is known"),
+        "{running}"
+    );
+    jobs.pause("job").await.unwrap();
+    let paused = page().await;
+    assert!(paused.starts_with("paused"), "{paused}");
+    assert!(paused.contains("last success  2"), "{paused}");
+    nodes[..2].iter().for_each(MemoryNode::stop);
+    let unknown = page().await;
+    assert!(
+        unknown.starts_with("unknown: too few nodes answered\n"),
+        "{unknown}"
+    );
+    assert_eq!(unknown.matches("\n  node ").count(), 3, "{unknown}");
+}
+
 /// A day's tick was missed: the one before it was claimed, and nothing since.
 #[tokio::test]
 async fn a_scheduler_makes_up_for_missed_ticks_of_jobs_added_before_its_start_and_after() {

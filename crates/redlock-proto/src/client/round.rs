@@ -168,6 +168,7 @@ impl Round {
             | Reply::Facts(_)
             | Reply::Greatest(_)
             | Reply::Runs { .. } => match vote() {
+                Ok(()) if matches!(reply, Reply::Runs { .. }) => NodeAnswer::Reachable,
                 Ok(()) => NodeAnswer::Granted,
                 Err(reason) => {
                     let ready_in = reason.ready_in();

@@ -62,7 +62,7 @@ fn too_few_nodes_say_nothing() {
     bench.time_out(1);
     let (state, answers) = read(&mut bench);
     assert_eq!(state, None);
-    assert_eq!(answers[2], NodeAnswer::Granted);
+    assert_eq!(answers[2], NodeAnswer::Reachable);
 }
 
 #[test]

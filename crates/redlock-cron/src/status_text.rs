@@ -1,0 +1,86 @@
+//! A job's status in words, for whoever is awake at night.
+
+use std::{fmt, time::Duration};
+
+use chrono::SecondsFormat;
+
+use crate::{JobStatus, PastRun};
+
+/// Some lines, of which the first says how things stand now; without a line break at the end.
+///
+/// The words are for people and may change.
+impl fmt::Display for JobStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.is_known(), self.running()) {
+            (false, _) => f.write_str("unknown: too few nodes answered")?,
+            (true, Some(run)) => write!(f, "running on {}", run.replica())?,
+            (true, None) if self.is_paused() == Some(true) => f.write_str("paused")?,
+            (true, None) if self.free_in().is_some_and(|left| !left.is_zero()) => {
+                f.write_str("locked, though no run is known")?;
+            }
+            (true, None) => f.write_str("idle")?,
+        }
+        if let Some(left) = self.free_in().filter(|left| !left.is_zero()) {
+            write!(f, ", its lease ends in {} unless renewed", rounded(left))?;
+        }
+        if self.is_paused() == Some(true) && self.running().is_some() {
+            f.write_str(", and paused from its end on")?;
+        }
+        if let Some(next) = self.next_tick() {
+            let next = next.to_rfc3339_opts(SecondsFormat::Secs, true);
+            write!(f, "\n  next tick     {next}")?;
+        }
+        match self.last_run() {
+            Some(run) => write!(f, "\n  last run      {run}")?,
+            None if self.is_known() => f.write_str("\n  last run      none is remembered")?,
+            None => {}
+        }
+        if let Some(run) = self.last_success() {
+            write!(f, "\n  last success  {run}")?;
+        }
+        for skipped in self.skipped() {
+            let tick = skipped.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
+            write!(f, "\n  skipped here  {tick}: {}", skipped.outcome())?;
+            if let Some(why) = skipped.detail() {
+                write!(f, ", {}", why.replace('\n', "; "))?;
+            }
+        }
+        if self.disagreeing() > 0 {
+            let others = self.disagreeing();
+            write!(
+                f,
+                "\n  configured otherwise on {others} replica(s) that ran it"
+            )?;
+        }
+        if let Some(offset) = self.clock_offset() {
+            let ms = offset.num_milliseconds();
+            write!(f, "\n  this clock    {ms:+} ms from the nodes'")?;
+        }
+        let mut nodes = self.nodes().iter();
+        nodes.try_for_each(|node| write!(f, "\n  node {node}"))
+    }
+}
+
+/// One line: the tick, where it ran, and how it ended.
+impl fmt::Display for PastRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tick = self.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
+        write!(f, "{tick} on {}", self.replica())?;
+        if self.attempt() > 1 {
+            write!(f, ", attempt {}", self.attempt())?;
+        }
+        if self.is_manual() {
+            f.write_str(", by hand")?;
+        }
+        match (self.outcome(), self.took()) {
+            (Some(outcome), Some(took)) => write!(f, ": {outcome} after {}", rounded(took)),
+            _ => f.write_str(": no end is known"),
+        }
+    }
+}
+
+/// To the millisecond.
+fn rounded(time: Duration) -> String {
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    format!("{:?}", Duration::from_millis(millis))
+}
