@@ -33,8 +33,10 @@ pub struct Job {
     pub name: String,
     /// How many there are.
     pub count: usize,
-    /// It is due at each multiple of so much since the epoch.
+    /// It is due at each multiple of so much since the epoch, unless it has a pattern.
     pub every: Duration,
+    /// The cron pattern by which it is due, and its zone.
+    pub pattern: Option<(String, String)>,
     /// How long a run takes.
     pub work: Duration,
     /// The longest random time before it is claimed.
@@ -61,9 +63,18 @@ impl Job {
             name: name.to_owned(),
             count: 1,
             every,
+            pattern: None,
             work,
             spread: Duration::ZERO,
             missed: MissedTicks::Skip,
+        }
+    }
+
+    /// The same, by a cron pattern in a zone.
+    pub fn cron(name: &str, pattern: &str, zone: &str, work: Duration) -> Self {
+        Self {
+            pattern: Some((pattern.to_owned(), zone.to_owned())),
+            ..Self::new(name, Duration::ZERO, work)
         }
     }
 
@@ -87,9 +98,11 @@ impl Job {
             MissedTicks::Latest => Missed::Latest,
             MissedTicks::All => Missed::All { max: 20 },
         };
-        SingletonJob::every(name, self.every, work)
-            .spread(self.spread)
-            .missed(missed)
+        let job = match &self.pattern {
+            Some((pattern, zone)) => SingletonJob::cron(name, pattern, zone.as_str(), work),
+            None => SingletonJob::every(name, self.every, work),
+        };
+        job.spread(self.spread).missed(missed)
     }
 }
 
