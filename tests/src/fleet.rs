@@ -71,6 +71,11 @@ impl Fleet {
         })
     }
 
+    /// The wall clocks of the replicas that were started with one of their own.
+    pub fn clocks(&self) -> &[ProcessClock] {
+        &self.clocks
+    }
+
     /// Its process.
     ///
     /// # Panics

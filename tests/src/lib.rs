@@ -21,6 +21,7 @@ mod process;
 mod proxy;
 mod random;
 mod relay;
+mod time_machine;
 mod work;
 
 pub use self::{
@@ -37,5 +38,6 @@ pub use self::{
     proxy::{Proxies, Proxy},
     random::Random,
     relay::Relay,
+    time_machine::TimeMachine,
     work::{HoldWork, Job, Jobs, Load, LoadSummary, MissedTicks, Serve, Work, work},
 };
