@@ -81,18 +81,30 @@ async fn has_code(scheduler: &JobScheduler, id: Uuid) -> bool {
 }
 
 async fn wake(scheduler: &JobScheduler, id: Uuid, runner: &Weak<JobRunner>) {
-    let next = runner.upgrade().and_then(|runner| {
+    let woken = runner.upgrade().map(|runner| {
         let wake = runner.now();
         runner.wake(wake);
-        // From the wake-up on, not from now: a tick that came up in the meantime must not be skipped.
-        runner.next_after(wake)
+        wake
     });
     for _ in 0..REARM_ATTEMPTS {
+        // From the wake-up on, not from now: a tick that came up in the meantime must not be skipped.
+        // Unless the clock was set back in the meantime.
+        let next = runner
+            .upgrade()
+            .zip(woken)
+            .and_then(|(runner, wake)| runner.next_after(wake.min(runner.now())));
         if set_next(scheduler, id, next, Unless::Unwritten).await {
             return;
         }
         tokio::time::sleep(REARM_PAUSE).await;
     }
+}
+
+/// Does what a wake-up does, because the clock was set back: what was stored may be due in years.
+pub(crate) async fn wake_anew(scheduler: &JobScheduler, id: Uuid, runner: &Arc<JobRunner>) {
+    let now = runner.now();
+    runner.wake(now);
+    set_next(scheduler, id, runner.next_after(now), Unless::Never).await;
 }
 
 /// When the next tick must not be set.

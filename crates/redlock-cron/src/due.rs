@@ -1,14 +1,18 @@
 //! Which tick a wake-up is about.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::schedule::Schedule;
+use crate::{clock::lag, schedule::Schedule};
 
 /// How far this replica has come with the ticks of a job.
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// Ticks up to this instant are dealt with.
     until: DateTime<Utc>,
+    /// What the clock showed at the last wake-up, after which the next one was looked for.
+    woken: DateTime<Utc>,
 }
 
 /// What a wake-up has to deal with.
@@ -23,7 +27,15 @@ pub(crate) struct Due {
 impl Progress {
     /// Ticks at or before `now` are not this replica's business.
     pub(crate) fn from(now: DateTime<Utc>) -> Self {
-        Self { until: now }
+        Self {
+            until: now,
+            woken: now,
+        }
+    }
+
+    /// By how much the clock was set back since the last wake-up, as far as can be told when it shows `now`.
+    pub(crate) fn set_back_by(&self, now: DateTime<Utc>) -> Duration {
+        lag(now, self.woken)
     }
 
     /// What is due at `wake`, once: what was returned is dealt with.
@@ -31,6 +43,7 @@ impl Progress {
     /// Wake-ups may come late, in bursts, or without a tick; only the newest tick is worth claiming,
     /// because the job would otherwise run for each second of a pause.
     pub(crate) fn due(&mut self, schedule: &Schedule, wake: DateTime<Utc>) -> Option<Due> {
+        self.woken = wake;
         if self.until - wake > LONGEST_STEP_BACK {
             // Waiting until the clock comes by again could silence the job for years.
             self.until = wake;

@@ -6,6 +6,7 @@ mod builder;
 mod catch_up;
 mod claim;
 mod clock;
+mod clock_watch;
 mod control;
 mod control_error;
 mod course;

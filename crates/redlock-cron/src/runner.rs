@@ -1,4 +1,7 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -25,10 +28,7 @@ pub(crate) struct JobRunner {
 impl JobRunner {
     /// Deals with a wake-up at `wake`; what it starts goes on in a task.
     pub(crate) fn wake(self: &Arc<Self>, wake: DateTime<Utc>) {
-        // Nothing panics while the lock is held.
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = progress.due(&self.schedule, wake);
-        drop(progress);
+        let due = self.progress().due(&self.schedule, wake);
         let Some(due) = due else { return };
         let (this, tasks) = (Arc::clone(self), &self.replica.tasks);
         match self.terms.missed {
@@ -45,6 +45,17 @@ impl JobRunner {
             // Of those that were passed over, whoever claims this one knows if another replica had them.
             _ => tasks.spawn(this.tick(due.tick, Trigger::Schedule)),
         }
+    }
+
+    /// By how much the clock was set back since the last wake-up.
+    pub(crate) fn set_back_by(&self) -> Duration {
+        let now = self.now();
+        self.progress().set_back_by(now)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        // Nothing panics while the lock is held.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the tick is to be skipped because a run goes on here.

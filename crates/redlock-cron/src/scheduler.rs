@@ -3,11 +3,13 @@ use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 use redlock_core::Redlock;
 use tokio::sync::{Mutex, oneshot};
 use tokio_cron_scheduler::JobScheduler;
+use uuid::Uuid;
 
 use crate::{
     ControlError, JobStatus, SetupError, ShutdownReport, SingletonJob, SingletonSchedulerBuilder,
     TickReport,
-    attach::{attach, has_places},
+    attach::{attach, has_places, wake_anew},
+    clock_watch::watch,
     replica::Replica,
     runner::JobRunner,
 };
@@ -28,19 +30,40 @@ pub struct SingletonScheduler {
     ///
     /// Locked while one is being added: tokio-cron-scheduler's own queue of additions ends for good
     /// when it overflows.
-    jobs: Mutex<Jobs>,
+    jobs: Arc<Mutex<Jobs>>,
 }
 
 #[derive(Default)]
-struct Jobs {
-    by_name: HashMap<String, Arc<JobRunner>>,
+pub(crate) struct Jobs {
+    by_name: HashMap<String, Attached>,
     started: bool,
     /// So many places the scheduler's channels have at least.
     places: usize,
     warned: bool,
 }
 
+/// A job, and what tokio-cron-scheduler knows it by.
+struct Attached {
+    runner: Arc<JobRunner>,
+    id: Uuid,
+}
+
 impl Jobs {
+    /// Has the jobs woken up anew that were woken up when the clock showed more.
+    pub(crate) async fn look_at_clock(&self, scheduler: &JobScheduler) {
+        let mut set_back = Duration::ZERO;
+        for Attached { runner, id } in self.by_name.values() {
+            let by = runner.set_back_by();
+            if by > Duration::ZERO {
+                set_back = set_back.max(by);
+                wake_anew(scheduler, *id, runner).await;
+            }
+        }
+        if set_back >= Duration::from_secs(1) {
+            tracing::warn!(by = ?set_back, "the clock was set back");
+        }
+    }
+
     /// Refuses another job if not all of them can be woken up in one second.
     fn check_places(&mut self, scheduler: &JobScheduler) -> Result<(), SetupError> {
         let mut has_places = |places: usize| {
@@ -85,7 +108,7 @@ impl SingletonScheduler {
         Self {
             scheduler,
             replica,
-            jobs: Mutex::default(),
+            jobs: Arc::default(),
         }
     }
 
@@ -115,13 +138,13 @@ impl SingletonScheduler {
             return Err(SetupError::duplicate());
         }
         jobs.check_places(&self.scheduler)?;
-        attach(&self.scheduler, &runner)
+        let id = attach(&self.scheduler, &runner)
             .await
             .map_err(|error| SetupError::scheduler("it did not take the job", error))?;
         if jobs.started {
             self.begin(&runner);
         }
-        jobs.by_name.insert(name, runner);
+        jobs.by_name.insert(name, Attached { runner, id });
         Ok(())
     }
 
@@ -142,9 +165,12 @@ impl SingletonScheduler {
             .await
             .map_err(|error| SetupError::scheduler("it did not start", error))?;
         jobs.started = true;
-        for runner in jobs.by_name.values() {
-            self.begin(runner);
+        for job in jobs.by_name.values() {
+            self.begin(&job.runner);
         }
+        let (replica, jobs) = (Arc::clone(&self.replica), Arc::downgrade(&self.jobs));
+        let watch = watch(self.scheduler.clone(), replica, jobs);
+        self.replica.tasks.spawn(watch);
         Ok(())
     }
 
@@ -233,8 +259,9 @@ impl SingletonScheduler {
 
     async fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
         let jobs = self.jobs.lock().await;
-        let runner = jobs.by_name.get(name).map(Arc::clone);
-        runner.ok_or_else(|| ControlError::unknown(name))
+        let job = jobs.by_name.get(name);
+        job.map(|job| Arc::clone(&job.runner))
+            .ok_or_else(|| ControlError::unknown(name))
     }
 
     /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.

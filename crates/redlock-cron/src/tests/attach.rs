@@ -1,5 +1,7 @@
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
 use super::*;
-use crate::attach::attach;
+use crate::{SingletonScheduler, attach::attach, schedule::Schedule};
 use chrono::SubsecRound;
 use tokio_cron_scheduler::{
     JobScheduler, SimpleJobCode, SimpleMetadataStore, SimpleNotificationCode,
@@ -20,10 +22,24 @@ async fn runner(pattern: &str, zone: Tz) -> Arc<JobRunner> {
     job(&replica(Observer::new(None)).await, "job", pattern, zone)
 }
 
+/// The machine's clock, and so many seconds.
+#[derive(Clone, Default)]
+struct WrongClock(Arc<AtomicI64>);
+
+impl Clock for WrongClock {
+    fn now(&self) -> DateTime<Utc> {
+        RealClock.now() + TimeDelta::seconds(self.0.load(Relaxed))
+    }
+}
+
 async fn replica(observer: Observer) -> Arc<Replica> {
+    replica_at(observer, RealClock).await
+}
+
+async fn replica_at(observer: Observer, clock: impl Clock + 'static) -> Arc<Replica> {
     let redlock = Redlock::builder().in_memory_nodes(1);
     let redlock = redlock.build().await.unwrap();
-    Replica::new(redlock, "tests", None, observer, Arc::new(RealClock)).unwrap()
+    Replica::new(redlock, "tests", None, observer, Arc::new(clock)).unwrap()
 }
 
 fn job(replica: &Arc<Replica>, name: &str, pattern: &str, zone: Tz) -> Arc<JobRunner> {
@@ -81,6 +97,38 @@ async fn the_next_tick_is_ours_after_the_addition_and_after_each_wake_up() {
         wait_for(&scheduler, *id, *next).await;
     }
     scheduler.clone().shutdown().await.unwrap();
+}
+
+/// The scheduler compares the clock with an instant that it was given, which may be years off then.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_tick_is_ours_after_the_clock_is_set_back() {
+    let scheduler = JobScheduler::new_with_channel_size(64).await.unwrap();
+    let clock = WrongClock::default();
+    clock.0.store(400 * 24 * 60 * 60, Relaxed);
+    let replica = replica_at(Observer::new(None), clock.clone()).await;
+    let jobs = SingletonScheduler::new(scheduler.clone(), replica);
+    for name in ["added before the start", "added after it"] {
+        let work = |_| async { Ok::<_, BoxError>(()) };
+        let job = SingletonJob::cron(name, "0 0 9 15 1 *", Tz::Europe__Berlin, work);
+        jobs.add(job).await.unwrap();
+        jobs.start().await.unwrap_or_default();
+    }
+    let next_ticks = || async {
+        let context = scheduler.context();
+        let mut store = context.metadata_storage.write().await;
+        let mut next = store.list_next_ticks().await.unwrap();
+        next.drain(..).map(|job| job.next_tick).collect::<Vec<_>>()
+    };
+    let schedule = Schedule::parse("0 0 9 15 1 *", Tz::Europe__Berlin).unwrap();
+    let next_after = |now| {
+        let next: DateTime<Utc> = schedule.next_after(now).unwrap();
+        vec![u64::try_from(next.timestamp()).unwrap(); 2]
+    };
+    assert_eq!(next_ticks().await, next_after(clock.now()));
+    clock.0.store(0, Relaxed);
+    let right = next_after(clock.now());
+    wait_until(|| async { next_ticks().await == right }).await;
+    assert!(jobs.shutdown(Duration::ZERO).await.unfinished().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

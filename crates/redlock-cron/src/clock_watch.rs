@@ -1,0 +1,31 @@
+//! What becomes of wake-ups when the wall clock is set back.
+//!
+//! tokio-cron-scheduler stores the instant at which a job is to be woken up, and compares the clock with it.
+//! So a clock that was years ahead, and is set right, would silence each job for years: it was told to wake up after
+//! the tick that came last by the wrong clock.
+//! A step forwards needs no care: what is due then is found at the next look, half a second later at most.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use tokio::{select, sync::Mutex, time::sleep};
+use tokio_cron_scheduler::JobScheduler;
+
+use crate::{replica::Replica, scheduler::Jobs};
+
+/// Looks at the clock every second, until nothing may be started any more.
+pub(crate) async fn watch(scheduler: JobScheduler, replica: Arc<Replica>, jobs: Weak<Mutex<Jobs>>) {
+    loop {
+        select! {
+            () = replica.tasks.draining() => return,
+            () = sleep(EVERY) => {}
+        }
+        let Some(jobs) = jobs.upgrade() else { return };
+        jobs.lock().await.look_at_clock(&scheduler).await;
+    }
+}
+
+/// So late is a tick at most that comes right after a step back.
+const EVERY: Duration = Duration::from_secs(1);
