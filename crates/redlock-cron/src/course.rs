@@ -300,4 +300,4 @@ fn random_up_to(longest: Duration) -> Duration {
 pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
 
 /// A replica whose clock is ahead by no more than this waits for the nodes' clocks.
-const LONGEST_AHEAD: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_AHEAD: Duration = Duration::from_secs(60);

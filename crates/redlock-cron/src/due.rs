@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
-use crate::{clock::lag, schedule::Schedule};
+use crate::{clock::lag, course::LONGEST_AHEAD, schedule::Schedule};
 
 /// How far this replica has come with the ticks of a job.
 #[derive(Debug)]
@@ -44,8 +44,9 @@ impl Progress {
     /// because the job would otherwise run for each second of a pause.
     pub(crate) fn due(&mut self, schedule: &Schedule, wake: DateTime<Utc>) -> Option<Due> {
         self.woken = wake;
-        if self.until - wake > LONGEST_STEP_BACK {
-            // Waiting until the clock comes by again could silence the job for years.
+        // Of a clock that was ahead by less, the nodes were waited for.
+        if lag(wake, self.until) > LONGEST_AHEAD {
+            // It was wrong, nothing was started by it, and it could silence the job for years.
             self.until = wake;
             return None;
         }
@@ -64,10 +65,6 @@ impl Progress {
         Some(Due { tick, passed_over })
     }
 }
-
-/// A clock that is set back by no more than this lives through ticks again that are dealt with; one
-/// that is set back further was wrong before.
-const LONGEST_STEP_BACK: TimeDelta = TimeDelta::hours(1);
 
 /// After a pause of hours, a job of every second has passed over thousands.
 const MOST_PASSED_OVER: usize = 100;
@@ -130,6 +127,14 @@ mod tests {
         assert_eq!(due(&mut progress, 990), None);
         assert_eq!(due(&mut progress, 1_000), None);
         assert_eq!(due(&mut progress, 1_010), Some((at(1_010), 0)));
+    }
+
+    #[test]
+    fn a_clock_that_was_minutes_ahead_does_not_use_up_what_the_nodes_refused() {
+        let mut progress = Progress::from(at(5));
+        assert!(due(&mut progress, 1_860).is_some());
+        assert_eq!(due(&mut progress, 65), None);
+        assert_eq!(due(&mut progress, 70), Some((at(70), 0)));
     }
 
     #[test]
