@@ -5,6 +5,7 @@
 //! without it.
 
 mod claims;
+mod clocks;
 mod edit;
 mod examples;
 mod hand_over;
@@ -21,6 +22,7 @@ use std::collections::BTreeSet;
 
 use self::{
     claims::CLAIMS,
+    clocks::CLOCKS,
     examples::EXAMPLES,
     hand_over::HAND_OVER,
     jobs::JOBS,
@@ -35,10 +37,11 @@ use self::{
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 7] = [
+const GROUPS: [(&str, &[Mutant]); 8] = [
     ("protocol", PROTOCOL),
     ("claims", CLAIMS),
     ("jobs", JOBS),
+    ("clocks", CLOCKS),
     ("hand-over", HAND_OVER),
     ("script", SCRIPT),
     ("servers", SERVERS),
