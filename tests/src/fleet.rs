@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, fmt::Debug, time::Duration};
 
+use redlock_cron::SingletonScheduler;
 use redlock_sandbox::ProcessClock;
 use tokio::time::sleep;
 
-use crate::{ClientProcess, Connect, Job, JobLog, JobMoment, Jobs, Work, now};
+use crate::{ClientProcess, Connect, Job, JobLog, JobMoment, JobRun, Jobs, Work, now};
 
 /// Replicas, which end with this value, and what they did.
 #[derive(Debug)]
@@ -62,13 +63,26 @@ impl Fleet {
     }
 
     fn work(&self, name: &str, grace: Duration) -> Work {
-        Work::Jobs(Jobs {
+        Work::Jobs(self.jobs_of(name, grace))
+    }
+
+    fn jobs_of(&self, name: &str, grace: Duration) -> Jobs {
+        Jobs {
             log: self.log.file(name),
             connect: self.connect.clone(),
             replica: name.to_owned(),
             jobs: self.jobs.clone(),
             grace,
-        })
+        }
+    }
+
+    /// A scheduler of this process with the same jobs, which is not started.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    pub async fn scheduler(&self, name: &str) -> SingletonScheduler {
+        self.jobs_of(name, Duration::ZERO).scheduler().await.0
     }
 
     /// The wall clocks of the replicas that were started with one of their own.
@@ -127,6 +141,17 @@ impl Fleet {
             }
             sleep(POLL).await;
         }
+    }
+
+    /// Waits for a run that begins from now on, on some replica.
+    ///
+    /// # Panics
+    ///
+    /// As [`until`](Self::until).
+    pub async fn next_run(&self, job: &str, wanted: impl Fn(&JobRun) -> bool) -> JobRun {
+        let so_far = self.log.runs(job).len();
+        let next = |log: &JobLog| log.runs(job).into_iter().skip(so_far).find(&wanted);
+        self.until("a run begins", next).await
     }
 
     /// Kills a replica.

@@ -42,11 +42,28 @@ pub enum JobMoment {
     Began {
         /// Its fencing token.
         token: u64,
+        /// Which run of the tick it is.
+        attempt: u32,
         /// Why.
         trigger: String,
     },
+    /// A run was told to stop.
+    Told {
+        /// Its fencing token.
+        token: u64,
+    },
     /// A run came to its end by itself.
-    Finished,
+    Finished {
+        /// Its fencing token.
+        token: u64,
+    },
+    /// A run was dropped before its end.
+    Dropped {
+        /// Its fencing token.
+        token: u64,
+        /// Until when it had worked.
+        worked: Duration,
+    },
     /// What became of a tick.
     Became {
         /// As [`Outcome`](redlock_cron::Outcome) says it.
@@ -92,17 +109,25 @@ impl JobLogWriter {
     }
 }
 
-/// A run of a tick.
+/// A run of a tick; moments are as [`now`] counts.
 #[derive(Clone, Debug)]
 pub struct JobRun {
     /// The tick, in seconds since the epoch.
     pub tick: i64,
+    /// Which run of the tick it is.
+    pub attempt: u32,
     /// Where it ran.
     pub replica: String,
-    /// When it began, as [`now`] counts.
+    /// When it began.
     pub began: Duration,
+    /// When it was told to stop, if it was.
+    pub told: Option<Duration>,
     /// When it came to its end, if it did by itself.
     pub finished: Option<Duration>,
+    /// When it was dropped, if it was.
+    pub dropped: Option<Duration>,
+    /// Until when it worked, if it is over and its process was not killed.
+    pub worked: Option<Duration>,
     /// Its fencing token.
     pub token: u64,
     /// Why it was started.
@@ -158,21 +183,51 @@ impl JobLog {
         let events = self.events();
         let of_job = || events.iter().filter(|event| event.job == job);
         let run = |event: &JobEvent| {
-            let JobMoment::Began { token, trigger } = &event.moment else {
+            let JobMoment::Began {
+                token,
+                attempt,
+                trigger,
+            } = &event.moment
+            else {
                 return None;
             };
-            let mut later = of_job().filter(|e| e.tick == event.tick && e.replica == event.replica);
-            let finished = later.find(|e| e.moment == JobMoment::Finished);
-            Some(JobRun {
+            let mut run = JobRun {
                 tick: event.tick,
+                attempt: *attempt,
                 replica: event.replica.clone(),
                 began: event.at,
-                finished: finished.map(|event| event.at),
+                told: None,
+                finished: None,
+                dropped: None,
+                worked: None,
                 token: *token,
                 trigger: trigger.clone(),
-            })
+            };
+            let of_tick = of_job().filter(|e| e.tick == event.tick && e.replica == event.replica);
+            of_tick.for_each(|event| run.note(event));
+            Some(run)
         };
         of_job().filter_map(run).collect()
+    }
+
+    /// What is known of a run by now.
+    ///
+    /// # Panics
+    ///
+    /// If it never began.
+    pub fn latest(&self, job: &str, run: &JobRun) -> JobRun {
+        let is_it = |seen: &JobRun| (seen.tick, seen.token) == (run.tick, run.token);
+        let runs = self.runs(job).into_iter();
+        runs.rev().find(is_it).expect("it began")
+    }
+
+    /// What its replica said has become of a run's tick, if it has.
+    pub fn outcome(&self, job: &str, run: &JobRun) -> Option<String> {
+        let mut outcomes = self.outcomes(job).into_iter();
+        let here = |(tick, replica, _): &(i64, String, String)| {
+            (*tick, replica.as_str()) == (run.tick, run.replica.as_str())
+        };
+        outcomes.find(here).map(|(_, _, outcome)| outcome)
     }
 
     /// What became of the ticks of a job, each with its replica.
@@ -187,29 +242,47 @@ impl JobLog {
         events.filter_map(outcome).collect()
     }
 
-    /// Checks that no tick of any job began twice, and that tokens grew from run to run; returns the number of runs.
+    /// Checks that no attempt of a tick of any job began twice, nor a run that was asked for; returns the number of
+    /// runs.
     ///
     /// # Panics
     ///
-    /// If one did, or they did not.
-    pub fn assert_once(&self) -> usize {
+    /// If one did.
+    pub fn assert_none_twice(&self) -> usize {
         let mut began = BTreeMap::<_, Vec<_>>::new();
+        for event in self.events() {
+            if let JobMoment::Began {
+                attempt, trigger, ..
+            } = event.moment
+            {
+                let is_manual = trigger == "Manual";
+                let run = (event.job, event.tick, attempt, is_manual);
+                began.entry(run).or_default().push(event.replica);
+            }
+        }
+        for (run, replicas) in &began {
+            assert_eq!(replicas.len(), 1, "{run:?} began on {replicas:?}");
+        }
+        began.len()
+    }
+
+    /// Checks the same, and that tokens grew from run to run; returns the number of runs.
+    ///
+    /// # Panics
+    ///
+    /// If a run began twice, or they did not.
+    pub fn assert_once(&self) -> usize {
         let mut newest = BTreeMap::new();
         for event in self.events() {
             if let JobMoment::Began { token, .. } = event.moment {
                 let before = newest.insert(event.job.clone(), token);
                 assert!(before < Some(token), "after token {before:?}: {event:?}");
-                let of_tick = began.entry((event.job, event.tick)).or_default();
-                of_tick.push(event.replica);
             }
         }
-        for (tick, replicas) in &began {
-            assert_eq!(replicas.len(), 1, "{tick:?} began on {replicas:?}");
-        }
-        began.len()
+        self.assert_none_twice()
     }
 
-    /// Checks that no run of the job began while another one, which came to its end, went on.
+    /// Checks that no run of the job began while another one worked, unless that one's process was killed.
     ///
     /// # Panics
     ///
@@ -217,12 +290,58 @@ impl JobLog {
     pub fn assert_apart(&self, job: &str) {
         let runs = self.runs(job);
         for run in &runs {
-            let Some(finished) = run.finished else {
+            let Some(worked) = run.worked else {
                 continue;
             };
-            let within = |other: &&JobRun| run.began < other.began && other.began < finished;
+            let within = |other: &&JobRun| run.began < other.began && other.began < worked;
             let other = runs.iter().find(within);
             assert!(other.is_none(), "{other:?} began in {run:?}");
+        }
+    }
+
+    /// The runs of a job and what else became of its ticks, in lines.
+    pub fn table(&self, job: &str) -> String {
+        let runs = self.runs(job);
+        let first = runs.first().map_or(Duration::ZERO, |run| run.began);
+        let of_run = |run: &JobRun| {
+            let after = |moment: Option<Duration>| moment.map(|at| at.saturating_sub(run.began));
+            format!(
+                "{job}: tick {}, attempt {} ({}) on {}, token {}: began at {:?}, told {:?}, finished {:?}, dropped {:?}: {}",
+                run.tick,
+                run.attempt,
+                run.trigger,
+                run.replica,
+                run.token,
+                run.began - first,
+                after(run.told),
+                after(run.finished),
+                after(run.dropped),
+                self.outcome(job, run).unwrap_or_default(),
+            )
+        };
+        let mut lines: Vec<_> = runs.iter().map(of_run).collect();
+        let mut others = BTreeMap::<_, usize>::new();
+        for (_, replica, outcome) in self.outcomes(job) {
+            *others.entry((replica, outcome)).or_default() += 1;
+        }
+        lines.push(format!("{job}: {others:?}"));
+        lines.join("\n")
+    }
+}
+
+impl JobRun {
+    fn note(&mut self, event: &JobEvent) {
+        match event.moment {
+            JobMoment::Told { token } if token == self.token => self.told = Some(event.at),
+            JobMoment::Finished { token } if token == self.token => {
+                self.finished = Some(event.at);
+                self.worked = Some(event.at);
+            }
+            JobMoment::Dropped { token, worked } if token == self.token => {
+                self.dropped = Some(event.at);
+                self.worked = Some(worked);
+            }
+            _ => {}
         }
     }
 }

@@ -39,5 +39,8 @@ pub use self::{
     random::Random,
     relay::Relay,
     time_machine::TimeMachine,
-    work::{HoldWork, Job, Jobs, Load, LoadSummary, MissedTicks, Serve, Work, work},
+    work::{
+        HoldWork, Job, Jobs, Load, LoadSummary, MissedTicks, OverlapPolicy, Policies, Serve, Work,
+        work,
+    },
 };

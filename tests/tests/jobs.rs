@@ -35,21 +35,6 @@ async fn more(fleet: &Fleet, job: &str, count: usize) {
     fleet.until("more ticks run", more).await;
 }
 
-/// Waits for a run that begins from now on, on some replica.
-async fn next_run(fleet: &Fleet, job: &str, wanted: impl Fn(&JobRun) -> bool) -> JobRun {
-    let so_far = fleet.log.runs(job).len();
-    let next = |log: &JobLog| log.runs(job).into_iter().skip(so_far).find(&wanted);
-    fleet.until("a run begins", next).await
-}
-
-fn outcome(log: &JobLog, job: &str, run: &JobRun) -> Option<String> {
-    let mut outcomes = log.outcomes(job).into_iter();
-    let here = |(tick, replica, _): &(i64, String, String)| {
-        (*tick, replica.as_str()) == (run.tick, run.replica.as_str())
-    };
-    outcomes.find(here).map(|(_, _, outcome)| outcome)
-}
-
 /// How often a replica reported an outcome.
 fn count(log: &JobLog, job: &str, replica: &str, outcome: &str) -> usize {
     let outcomes = log.outcomes(job).into_iter();
@@ -184,30 +169,31 @@ async fn a_replica_that_is_paused_killed_or_asked_to_end_in_a_run_leaves_the_nex
     fleet.start("hasty", Duration::ZERO);
     fleet.ready(&["a", "b", "hasty"]).await;
 
-    let paused = next_run(&fleet, "long", |_| true).await;
+    let paused = fleet.next_run("long", |_| true).await;
     fleet.replica(&paused.replica).freeze();
-    next_run(&fleet, "long", |run| run.replica != paused.replica).await;
+    fleet
+        .next_run("long", |run| run.replica != paused.replica)
+        .await;
     fleet.replica(&paused.replica).thaw();
-    let became = |log: &JobLog| outcome(log, "long", &paused);
+    let became = |log: &JobLog| log.outcome("long", &paused);
     let became = fleet.until("the paused run is reported", became).await;
     assert_eq!(became, "lost");
     let of_tick = |log: &JobLog, tick| log.runs("long").into_iter().find(|run| run.tick == tick);
     let seen = of_tick(&fleet.log, paused.tick).expect("it began");
     assert_eq!(seen.finished, None, "it went on without its lease");
 
-    let killed = next_run(&fleet, "long", |run| run.replica != "hasty").await;
+    let killed = fleet.next_run("long", |run| run.replica != "hasty").await;
     fleet.kill(&killed.replica);
-    next_run(&fleet, "long", |run| run.replica != killed.replica).await;
+    fleet
+        .next_run("long", |run| run.replica != killed.replica)
+        .await;
 
-    let cut = next_run(&fleet, "long", |run| run.replica == "hasty").await;
+    let cut = fleet.next_run("long", |run| run.replica == "hasty").await;
     assert_eq!(fleet.stop("hasty").await, 1, "its run was unfinished");
-    assert_eq!(
-        outcome(&fleet.log, "long", &cut).as_deref(),
-        Some("aborted")
-    );
-    let last = next_run(&fleet, "long", |_| true).await;
+    assert_eq!(fleet.log.outcome("long", &cut).as_deref(), Some("aborted"));
+    let last = fleet.next_run("long", |_| true).await;
     assert_eq!(fleet.stop(&last.replica).await, 0, "it was given the time");
-    assert_eq!(outcome(&fleet.log, "long", &last).as_deref(), Some("ok"));
+    assert_eq!(fleet.log.outcome("long", &last).as_deref(), Some("ok"));
     let seen = of_tick(&fleet.log, last.tick).expect("it began");
     assert!(seen.finished.is_some());
 

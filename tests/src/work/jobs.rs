@@ -4,11 +4,9 @@ use redlock_cron::{
     Missed, Run, SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler,
 };
 use serde::{Deserialize, Serialize};
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    time::sleep,
-};
+use tokio::signal::unix::{SignalKind, signal};
 
+use super::{policies::Policies, written_run::WrittenRun};
 use crate::{Connect, JobMoment, job_log::JobLogWriter};
 
 /// Runs jobs as one of several replicas, until it is asked to end; reports how many runs had not finished then.
@@ -43,6 +41,8 @@ pub struct Job {
     pub spread: Duration,
     /// What becomes of ticks that nobody started.
     pub missed: MissedTicks,
+    /// Its other policies.
+    pub policies: Policies,
 }
 
 /// As [`Missed`].
@@ -67,6 +67,7 @@ impl Job {
             work,
             spread: Duration::ZERO,
             missed: MissedTicks::Skip,
+            policies: Policies::default(),
         }
     }
 
@@ -79,17 +80,11 @@ impl Job {
     }
 
     fn describe(&self, name: String, log: Arc<JobLogWriter>) -> SingletonJob {
-        let time = self.work;
+        let (time, policies) = (self.work, self.policies);
         let work = move |run: Run| {
-            let log = Arc::clone(&log);
+            let run = WrittenRun::begin(Arc::clone(&log), run);
             async move {
-                let began = JobMoment::Began {
-                    token: run.fencing_token().get(),
-                    trigger: format!("{:?}", run.trigger()),
-                };
-                log.write(run.name(), run.tick(), began);
-                sleep(time).await;
-                log.write(run.name(), run.tick(), JobMoment::Finished);
+                run.work(time, policies.stops_in).await;
                 Ok::<_, Infallible>(())
             }
         };
@@ -102,12 +97,22 @@ impl Job {
             Some((pattern, zone)) => SingletonJob::cron(name, pattern, zone.as_str(), work),
             None => SingletonJob::every(name, self.every, work),
         };
-        job.spread(self.spread).missed(missed)
+        policies.apply(job.spread(self.spread).missed(missed))
     }
 }
 
 impl Jobs {
     pub(super) async fn run(self) -> usize {
+        let (scheduler, log) = self.scheduler().await;
+        let mut end = signal(SignalKind::terminate()).expect("there are signals");
+        scheduler.start().await.expect("it starts");
+        log.ready();
+        end.recv().await;
+        scheduler.shutdown(self.grace).await.unfinished().len()
+    }
+
+    /// With its jobs, but not started.
+    pub(crate) async fn scheduler(&self) -> (SingletonScheduler, Arc<JobLogWriter>) {
         let log = Arc::new(JobLogWriter::open(&self.log, self.replica.clone()));
         let jobs: usize = self.jobs.iter().map(|job| job.count).sum();
         let wakes = JobScheduler::new_with_channel_size(8 * jobs.max(8)).await;
@@ -115,7 +120,7 @@ impl Jobs {
         let scheduler =
             SingletonScheduler::builder(self.connect.client().await, wakes.expect("it is made"))
                 .namespace("tests")
-                .replica(self.replica)
+                .replica(&self.replica)
                 .on_outcome(move |report| {
                     let outcome = report.outcome().to_string();
                     reports.write(report.job(), report.tick(), JobMoment::Became { outcome });
@@ -132,10 +137,6 @@ impl Jobs {
                 scheduler.add(job).await.expect("the job is valid");
             }
         }
-        let mut end = signal(SignalKind::terminate()).expect("there are signals");
-        scheduler.start().await.expect("it starts");
-        log.ready();
-        end.recv().await;
-        scheduler.shutdown(self.grace).await.unfinished().len()
+        (scheduler, log)
     }
 }

@@ -3,7 +3,9 @@
 mod hold;
 mod jobs;
 mod load;
+mod policies;
 mod serve;
+mod written_run;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +13,7 @@ pub use self::{
     hold::HoldWork,
     jobs::{Job, Jobs, MissedTicks},
     load::{Load, LoadSummary},
+    policies::{OverlapPolicy, Policies},
     serve::Serve,
 };
 
