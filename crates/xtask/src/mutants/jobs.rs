@@ -63,7 +63,7 @@ pub(super) const JOBS: &[Mutant] = &[
     job(
         "missed-ticks-untold",
         COURSE,
-        "                    self.tell_missed(claim.last(), tick);\n",
+        "                    self.tell_missed(won.claim.last(), tick);\n",
         "",
         "tells_which_were_missed",
     ),

@@ -262,8 +262,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "wrong-clock-votes",
         file: "crates/redlock-proto/src/clocks.rs",
-        from: "size(start) >= self.quorum.majority() && within(start, own.ahead(now))",
-        to: "size(start) >= self.quorum.majority() && own.ahead(now).0 <= own.ahead(now).1",
+        from: "start.is_some_and(|start| is_within(start, own.ahead(now)))",
+        to: "start.is_some_and(|_| own.ahead(now).0 <= own.ahead(now).1)",
         catch: Catch::Test {
             package: "redlock-proto",
             target: "--lib",

@@ -198,8 +198,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "a-clock-agrees-with-itself",
         "crates/redlock-proto/src/clocks.rs",
-        "size(start) >= self.quorum.majority()",
-        "size(start) >= 1",
+        "size(*start) >= self.quorum.majority()",
+        "size(*start) >= 1",
         "--test node_clocks",
         "s14_clocks_of_which_no_majority",
     ),
