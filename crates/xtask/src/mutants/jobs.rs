@@ -9,6 +9,7 @@ const CLAIM: &str = "crates/redlock-cron/src/claim.rs";
 const COURSE: &str = "crates/redlock-cron/src/course.rs";
 const EXECUTION: &str = "crates/redlock-cron/src/execution.rs";
 const STAND_BY: &str = "crates/redlock-cron/src/stand_by.rs";
+const STATUS: &str = "crates/redlock-cron/src/status.rs";
 
 pub(super) const JOBS: &[Mutant] = &[
     job(
@@ -193,7 +194,60 @@ pub(super) const JOBS: &[Mutant] = &[
         "        let decided = self.ask(tick, ask).await;\n        let asked = Instant::now();\n",
         "how_far_off",
     ),
+    job(
+        "oldest-for-the-latest",
+        CATCH_UP,
+        "if let Some(newest) = missed.last() {",
+        "if let Some(newest) = missed.first() {",
+        "the_latest_missed_tick",
+    ),
+    job(
+        "unconfirmed-pause-counts",
+        CONTROL,
+        "find(|run| !is_unstarted(run))",
+        "find(|run| !is_unstarted(run) || run.fingerprint > 0)",
+        "not_confirmed",
+    ),
+    job(
+        "status-in-the-order-of-keys",
+        STATUS,
+        "runs.sort_by_key(|run| std::cmp::Reverse((run.record.claimed_at, run.record.token)));",
+        "",
+        "uses_up_no_tick",
+    ),
+    job(
+        "status-with-the-oldest-first",
+        STATUS,
+        "std::cmp::Reverse((run.record.claimed_at, run.record.token))",
+        "(run.record.claimed_at, run.record.token)",
+        "uses_up_no_tick",
+    ),
+    scheduler(
+        "start-looks-for-nothing-missed",
+        "        for runner in jobs.by_name.values() {\n            self.begin(runner);\n        }\n",
+        "",
+    ),
+    scheduler(
+        "late-job-looks-for-nothing-missed",
+        "if jobs.started {",
+        "if jobs.started && jobs.warned {",
+    ),
 ];
+
+/// A mistake about what a start makes up for.
+const fn scheduler(name: &'static str, from: &'static str, to: &'static str) -> Mutant {
+    Mutant {
+        name,
+        file: "crates/redlock-cron/src/scheduler.rs",
+        from,
+        to,
+        catch: Catch::Test {
+            package: "redlock-cron",
+            target: "--test control",
+            filter: "makes_up_for_missed_ticks",
+        },
+    }
+}
 
 /// A mistake that a test of the adapter notices.
 const fn job(
