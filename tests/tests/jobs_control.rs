@@ -214,7 +214,7 @@ async fn assert_told(
 /// Which masters have said what they remember.
 fn answering(status: &JobStatus) -> Vec<bool> {
     let reports = status.nodes().iter();
-    let answers = reports.map(|report| report.answer == NodeAnswer::Granted);
+    let answers = reports.map(|report| report.answer == NodeAnswer::Reachable);
     answers.collect()
 }
 

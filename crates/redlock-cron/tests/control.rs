@@ -83,7 +83,7 @@ async fn a_status_is_a_page_that_says_how_things_stand() {
         "next tick",
         "none is remembered",
         "this clock",
-        "node memory:1: reachable\n",
+        ": reachable\n",
     ] {
         assert!(idle.contains(line), "{idle}");
     }

@@ -224,7 +224,7 @@ pub(super) const JOBS: &[Mutant] = &[
     ),
     scheduler(
         "start-looks-for-nothing-missed",
-        "        for runner in jobs.by_name.values() {\n            self.begin(runner);\n        }\n",
+        "        for job in jobs.by_name.values() {\n            self.begin(&job.runner);\n        }\n",
         "",
     ),
     scheduler(
