@@ -1,4 +1,4 @@
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use redlock_core::Redlock;
 use tokio_cron_scheduler::JobScheduler;
@@ -20,6 +20,7 @@ pub struct SingletonSchedulerBuilder {
     namespace: String,
     replica: Option<String>,
     hook: Option<OutcomeHook>,
+    agreed_within: Option<Duration>,
 }
 
 impl SingletonSchedulerBuilder {
@@ -30,6 +31,7 @@ impl SingletonSchedulerBuilder {
             namespace: String::new(),
             replica: None,
             hook: None,
+            agreed_within: None,
         }
     }
 
@@ -63,6 +65,21 @@ impl SingletonSchedulerBuilder {
         self
     }
 
+    /// Refuses to add a job that was run under another schedule or other policies within so much time, as far as the
+    /// nodes remember its last runs; off by default.
+    ///
+    /// It is how a service notices at its start that another one uses its namespace, or that it is configured
+    /// otherwise than its replicas.
+    /// Without it, replicas that disagree warn, and [`JobStatus::disagreeing`](crate::JobStatus::disagreeing) counts
+    /// them.
+    /// With it, a deployment that changes a job must stop all replicas for so long first, so leave it off where they
+    /// are replaced one by one.
+    /// If too few nodes answer to tell, the job is added with a warning.
+    pub fn refuse_disagreement(mut self, within: Duration) -> Self {
+        self.agreed_within = Some(within);
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
@@ -78,7 +95,12 @@ impl SingletonSchedulerBuilder {
             observer,
             Arc::new(SystemClock),
         )?;
-        Ok(SingletonScheduler::new(self.scheduler, replica))
+        let agreed_within = self.agreed_within;
+        Ok(SingletonScheduler::new(
+            self.scheduler,
+            replica,
+            agreed_within,
+        ))
     }
 }
 

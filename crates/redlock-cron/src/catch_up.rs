@@ -10,7 +10,7 @@ use redlock_core::{RunRecord, RunState};
 use tokio::time::sleep;
 
 use crate::{
-    Missed, Outcome, Trigger,
+    Missed, Outcome, SetupError, Trigger,
     claim::{Refusal, to_instant},
     clock::lag,
     runner::JobRunner,
@@ -86,6 +86,23 @@ impl JobRunner {
             false => Trigger::CatchUp,
         };
         self.tick(tick, trigger).await;
+    }
+
+    /// Refuses a job that was run under another configuration, so long ago at the most.
+    pub(crate) async fn check_agreement(&self, within: Duration) -> Result<(), SetupError> {
+        let Some(state) = self.replica.claims.read(self.id.job_key()).await else {
+            let job = &**self.id.name();
+            tracing::warn!(job, "too few nodes said whether other replicas agree on it");
+            return Ok(());
+        };
+        let is_other = |run: &&RunRecord| {
+            let age = lag(to_instant(run.tick), self.now());
+            run.fingerprint != self.terms.fingerprint && age <= within
+        };
+        match state.runs.iter().find(is_other) {
+            Some(run) => Err(SetupError::disagreement(run, within)),
+            None => Ok(()),
+        }
     }
 
     /// Whether the tick may be started as one that was not missed.

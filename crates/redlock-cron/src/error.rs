@@ -1,8 +1,9 @@
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, time::Duration};
 
+use redlock_core::RunRecord;
 use tokio_cron_scheduler::JobSchedulerError;
 
-use crate::job::Plan;
+use crate::{claim::to_instant, job::Plan};
 
 /// A scheduler that could not be built or started, or a job that could not be added.
 ///
@@ -28,6 +29,9 @@ pub enum SetupErrorKind {
     NeverFires,
     /// The scheduler has a job of that name already: names must differ.
     Duplicate,
+    /// Another replica ran the job under another schedule or other policies; see
+    /// [`refuse_disagreement`](crate::SingletonSchedulerBuilder::refuse_disagreement).
+    Disagreement,
     /// The scheduler was shut down: build another.
     Closed,
     /// tokio-cron-scheduler refused; its error is the source.
@@ -51,6 +55,17 @@ impl SetupError {
     pub(crate) fn duplicate() -> Self {
         let message = "the scheduler has a job of this name; each job needs one of its own";
         Self::new(SetupErrorKind::Duplicate, "name", message)
+    }
+
+    pub(crate) fn disagreement(run: &RunRecord, within: Duration) -> Self {
+        let message = format!(
+            "{} ran the tick of {} under another schedule or other policies; services must not \
+             share a namespace, and replicas must agree: give each service its own, or stop all \
+             replicas of the other configuration for {within:?}",
+            run.replica,
+            to_instant(run.tick)
+        );
+        Self::new(SetupErrorKind::Disagreement, "namespace", message)
     }
 
     pub(crate) fn channels(jobs: usize) -> Self {

@@ -31,6 +31,8 @@ pub struct SingletonScheduler {
     /// Locked while one is being added: tokio-cron-scheduler's own queue of additions ends for good
     /// when it overflows.
     jobs: Arc<Mutex<Jobs>>,
+    /// Within what time nobody may have run a job that is configured otherwise here.
+    agreed_within: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -104,10 +106,15 @@ impl SingletonScheduler {
         SingletonSchedulerBuilder::new(redlock, scheduler)
     }
 
-    pub(crate) fn new(scheduler: JobScheduler, replica: Arc<Replica>) -> Self {
+    pub(crate) fn new(
+        scheduler: JobScheduler,
+        replica: Arc<Replica>,
+        agreed_within: Option<Duration>,
+    ) -> Self {
         Self {
             scheduler,
             replica,
+            agreed_within,
             jobs: Arc::default(),
         }
     }
@@ -119,7 +126,8 @@ impl SingletonScheduler {
     /// # Errors
     ///
     /// The job is not valid, can never be due, or has a name that is taken; the scheduler was shut
-    /// down; or tokio-cron-scheduler refused it.
+    /// down; replicas [disagree](SingletonSchedulerBuilder::refuse_disagreement) on it; or
+    /// tokio-cron-scheduler refused it.
     ///
     /// # Cancel safety
     ///
@@ -138,6 +146,9 @@ impl SingletonScheduler {
             return Err(SetupError::duplicate());
         }
         jobs.check_places(&self.scheduler)?;
+        if let Some(within) = self.agreed_within {
+            runner.check_agreement(within).await?;
+        }
         let id = attach(&self.scheduler, &runner)
             .await
             .map_err(|error| SetupError::scheduler("it did not take the job", error))?;

@@ -7,7 +7,7 @@ use std::{convert::Infallible, time::Duration};
 use chrono::{DateTime, Utc};
 use redlock_core::{ClaimOptions, MemoryNode, Redlock, Tick, Word};
 use redlock_cron::{
-    ControlErrorKind, Missed, Outcome, Run, SingletonJob, SingletonScheduler,
+    ControlErrorKind, Missed, Outcome, Run, SetupErrorKind, SingletonJob, SingletonScheduler,
     tokio_cron_scheduler::JobScheduler,
 };
 use tokio::{sync::mpsc::unbounded_channel, time::timeout};
@@ -57,6 +57,67 @@ async fn a_job_is_paused_resumed_triggered_and_looked_at_by_its_name() {
         assert_eq!(error.kind(), ControlErrorKind::UnknownJob);
         assert_eq!(error.job(), "other");
     }
+}
+
+#[tokio::test]
+async fn a_job_of_another_configuration_is_refused_where_that_was_asked_for() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
+    let jobs = async |name: &str, within: Option<Duration>| {
+        let redlock = Redlock::builder().nodes(nodes.iter().cloned());
+        let redlock = redlock.build().await.unwrap();
+        let wakes = JobScheduler::new_with_channel_size(64).await.unwrap();
+        let builder = SingletonScheduler::builder(redlock, wakes).replica(name);
+        let builder = builder.namespace("shared");
+        match within {
+            Some(within) => builder.refuse_disagreement(within),
+            None => builder,
+        }
+        .build()
+        .unwrap()
+    };
+    let job = |every: u64| {
+        let every = Duration::from_secs(every);
+        SingletonJob::every("cleanup", every, |_| async { Ok::<_, Infallible>(()) })
+    };
+    let first = jobs("billing-1", Some(DAY)).await;
+    let (tell, mut told) = unbounded_channel();
+    let tells = SingletonJob::every("cleanup", Duration::from_secs(1), move |_| {
+        tell.send(()).unwrap();
+        async { Ok::<_, Infallible>(()) }
+    });
+    first.add(tells).await.unwrap();
+    first.start().await.unwrap();
+    timeout(Duration::from_secs(30), told.recv())
+        .await
+        .unwrap()
+        .unwrap();
+    jobs("billing-2", Some(DAY))
+        .await
+        .add(job(1))
+        .await
+        .unwrap();
+    let error = jobs("stock-1", Some(DAY))
+        .await
+        .add(job(60))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), SetupErrorKind::Disagreement, "{error}");
+    assert_eq!((error.field(), error.job()), ("namespace", Some("cleanup")));
+    assert!(
+        error.to_string().contains("billing-1 ran the tick of "),
+        "{error}"
+    );
+    jobs("stock-1", None).await.add(job(60)).await.unwrap();
+    // Nobody else has run it lately.
+    assert!(first.shutdown(Duration::from_secs(10)).await.is_clean());
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    let lately = Some(Duration::from_secs(1));
+    jobs("stock-1", lately).await.add(job(60)).await.unwrap();
+    let unsure = jobs("stock-1", Some(DAY)).await;
+    nodes[..2].iter().for_each(MemoryNode::stop);
+    // Nobody can tell.
+    unsure.add(job(60)).await.unwrap();
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ async fn the_next_tick_is_ours_after_the_clock_is_set_back() {
     let clock = WrongClock::default();
     clock.0.store(400 * 24 * 60 * 60, Relaxed);
     let replica = replica_at(Observer::new(None), clock.clone()).await;
-    let jobs = SingletonScheduler::new(scheduler.clone(), replica);
+    let jobs = SingletonScheduler::new(scheduler.clone(), replica, None);
     for name in ["added before the start", "added after it"] {
         let work = |_| async { Ok::<_, BoxError>(()) };
         let job = SingletonJob::cron(name, "0 0 9 15 1 *", Tz::Europe__Berlin, work);

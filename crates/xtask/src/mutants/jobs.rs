@@ -180,6 +180,12 @@ pub(super) const JOBS: &[Mutant] = &[
         "if look > 0 || is_late {",
         "can_tell_whether",
     ),
+    scheduler(
+        "disagreement-not-refused",
+        "if let Some(within) = self.agreed_within {",
+        "if let Some(within) = self.agreed_within.filter(|_| jobs.started) {",
+        "of_another_configuration",
+    ),
     job(
         "clock-offset-the-wrong-way",
         CLAIM,
@@ -226,16 +232,23 @@ pub(super) const JOBS: &[Mutant] = &[
         "start-looks-for-nothing-missed",
         "        for job in jobs.by_name.values() {\n            self.begin(&job.runner);\n        }\n",
         "",
+        "makes_up_for_missed_ticks",
     ),
     scheduler(
         "late-job-looks-for-nothing-missed",
         "if jobs.started {",
         "if jobs.started && jobs.warned {",
+        "makes_up_for_missed_ticks",
     ),
 ];
 
 /// A mistake about what a start makes up for.
-const fn scheduler(name: &'static str, from: &'static str, to: &'static str) -> Mutant {
+const fn scheduler(
+    name: &'static str,
+    from: &'static str,
+    to: &'static str,
+    filter: &'static str,
+) -> Mutant {
     Mutant {
         name,
         file: "crates/redlock-cron/src/scheduler.rs",
@@ -244,7 +257,7 @@ const fn scheduler(name: &'static str, from: &'static str, to: &'static str) -> 
         catch: Catch::Test {
             package: "redlock-cron",
             target: "--test control",
-            filter: "makes_up_for_missed_ticks",
+            filter,
         },
     }
 }
