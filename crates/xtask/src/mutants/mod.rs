@@ -8,6 +8,7 @@ mod claims;
 mod clocks;
 mod edit;
 mod examples;
+mod fleet;
 mod hand_over;
 mod jobs;
 mod model;
@@ -24,6 +25,7 @@ use self::{
     claims::CLAIMS,
     clocks::CLOCKS,
     examples::EXAMPLES,
+    fleet::FLEET,
     hand_over::HAND_OVER,
     jobs::JOBS,
     model::{MODEL, Mutation},
@@ -37,11 +39,12 @@ use self::{
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 8] = [
+const GROUPS: [(&str, &[Mutant]); 9] = [
     ("protocol", PROTOCOL),
     ("claims", CLAIMS),
     ("jobs", JOBS),
     ("clocks", CLOCKS),
+    ("fleet", FLEET),
     ("hand-over", HAND_OVER),
     ("script", SCRIPT),
     ("servers", SERVERS),

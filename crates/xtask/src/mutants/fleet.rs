@@ -1,0 +1,302 @@
+//! Mistakes in the job adapter, and in what it stands on, that show on replicas in processes of their own.
+
+use super::mutant::{Catch, Mutant};
+
+const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
+const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
+const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
+const CONTROL: &str = "crates/redlock-cron/src/control.rs";
+const COURSE: &str = "crates/redlock-cron/src/course.rs";
+const EXECUTION: &str = "crates/redlock-cron/src/execution.rs";
+const RUNNER: &str = "crates/redlock-cron/src/runner.rs";
+const SCHEDULER: &str = "crates/redlock-cron/src/scheduler.rs";
+const STAND_BY: &str = "crates/redlock-cron/src/stand_by.rs";
+const STATUS: &str = "crates/redlock-cron/src/status.rs";
+const TASKS: &str = "crates/redlock-cron/src/tasks.rs";
+
+const JOBS: &str = "--test jobs";
+const ATTEMPTS: &str = "--test jobs_attempts";
+const OVERLAP: &str = "--test jobs_overlap";
+const HANDLED: &str = "--test jobs_control";
+const LOST_LEASE: &str = "--test jobs_lost_lease";
+
+pub(super) const FLEET: &[Mutant] = &[
+    fleet(
+        "tick-decided-by-the-replicas-clock",
+        CLAIM,
+        "                window: *window,\n",
+        "                window: { let _ = window; Window::new(Window::LONGEST, Window::LONGEST) },\n",
+        JOBS,
+        "skewed_clocks",
+    ),
+    fleet(
+        "watermark-not-committed",
+        COMMIT,
+        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.ask_to_remember(id, now);",
+        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.acquisitions.remove(&id);\n        self.hand_out(id);",
+        JOBS,
+        "skewed_clocks",
+    ),
+    fleet(
+        "tick-named-after-the-wake-up",
+        RUNNER,
+        "_ => tasks.spawn(this.tick(due.tick, Trigger::Schedule)),",
+        "_ => tasks.spawn(this.tick(wake, Trigger::Schedule)),",
+        JOBS,
+        "skewed_clocks",
+    ),
+    fleet(
+        "ticks-run-without-the-jobs-lock",
+        COURSE,
+        "            _ => self.id.job_key(),\n        };\n        Ask {",
+        "            _ => self.id.tick_key(tick),\n        };\n        Ask {",
+        JOBS,
+        "skewed_clocks",
+    ),
+    fleet(
+        "tick-started-by-one-master",
+        "crates/redlock-proto/src/quorum.rs",
+        "self.nodes.get() / 2 + 1",
+        "self.nodes.get() / 2",
+        JOBS,
+        "a_majority_stops_all",
+    ),
+    fleet(
+        "no-majority-is-not-told",
+        "crates/redlock-cron/src/claim.rs",
+        "            AcquireErrorKind::NoQuorum\n            | AcquireErrorKind::Quarantined",
+        "            AcquireErrorKind::Quarantined",
+        JOBS,
+        "a_majority_stops_all",
+    ),
+    fleet(
+        "run-not-dropped-on-loss",
+        EXECUTION,
+        "            OnLost::Abort => reason,\n",
+        "            OnLost::Abort => std::future::pending().await,\n",
+        JOBS,
+        "leaves_the_next_tick",
+    ),
+    fleet(
+        "drain-not-waited-for",
+        TASKS,
+        "if timeout(grace, self.tracker.wait()).await.is_err() {",
+        "if timeout(grace / 1_000, self.tracker.wait()).await.is_err() {",
+        JOBS,
+        "leaves_the_next_tick",
+    ),
+    fleet(
+        "unfinished-run-untold",
+        COURSE,
+        "            Outcome::Aborted => in_flight.dropped(),\n",
+        "",
+        JOBS,
+        "leaves_the_next_tick",
+    ),
+    fleet(
+        "missed-not-told",
+        COURSE,
+        "                    self.tell_missed(won.claim.last(), tick);\n",
+        "",
+        JOBS,
+        "a_rolling_restart",
+    ),
+    fleet(
+        "oldest-for-the-latest",
+        CATCH_UP,
+        "if let Some(newest) = missed.last() {",
+        "if let Some(newest) = missed.first() {",
+        JOBS,
+        "a_rolling_restart",
+    ),
+    fleet(
+        "start-looks-for-nothing-missed",
+        SCHEDULER,
+        "            self.begin(&job.runner);\n",
+        "            let _ = job.runner.backlog.open();\n",
+        JOBS,
+        "a_rolling_restart",
+    ),
+    fleet(
+        "attempts-without-end",
+        STAND_BY,
+        "Standing::CutShort if attempt == self.terms.max_attempts",
+        "Standing::CutShort if attempt > self.terms.max_attempts",
+        ATTEMPTS,
+        "is_killed",
+    ),
+    fleet(
+        "attempt-claimed-by-all",
+        COMMIT,
+        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.ask_to_remember(id, now);",
+        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.acquisitions.remove(&id);\n        self.hand_out(id);",
+        ATTEMPTS,
+        "is_killed",
+    ),
+    fleet(
+        "silence-is-no-end",
+        STAND_BY,
+        "_ if first.free_in == Some(Duration::ZERO) => Standing::CutShort",
+        "_ if first.free_in == Some(Duration::MAX) => Standing::CutShort",
+        ATTEMPTS,
+        "is_killed",
+    ),
+    fleet(
+        "run-beside-its-next-attempt",
+        EXECUTION,
+        "            OnLost::Abort => reason,\n",
+        "            OnLost::Abort => std::future::pending().await,\n",
+        ATTEMPTS,
+        "paused_beyond_its_lease",
+    ),
+    fleet(
+        "shutdown-cuts-nothing-short",
+        STAND_BY,
+        "        Outcome::Aborted.as_str(),\n",
+        "",
+        ATTEMPTS,
+        "a_shutdown_cuts_short",
+    ),
+    fleet(
+        "shutdown-keeps-the-lease",
+        COURSE,
+        "        self.finish(start.won.claim, outcome.as_str(), took).await;\n        report\n",
+        "        if outcome != Outcome::Aborted {\n            self.finish(start.won.claim, outcome.as_str(), took).await;\n        } else {\n            drop(Box::leak(Box::new(start.won)));\n        }\n        report\n",
+        ATTEMPTS,
+        "a_shutdown_cuts_short",
+    ),
+    fleet(
+        "overlap-not-cancelled",
+        COURSE,
+        "                    self.cancel_others(tick).await;\n",
+        "",
+        OVERLAP,
+        "cancels_others",
+    ),
+    fleet(
+        "run-dropped-without-a-word",
+        EXECUTION,
+        "        told.stop(outcome);\n        sleep(STOP_GRACE).await;\n",
+        "",
+        OVERLAP,
+        "cancels_others",
+    ),
+    fleet(
+        "overlap-does-not-wait",
+        COURSE,
+        "Overlap::Wait => claims.claim(ask(left)).await",
+        "Overlap::Wait => claims.claim(ask(SHORT_WAIT)).await",
+        OVERLAP,
+        "that_waits",
+    ),
+    fleet(
+        "overlapping-runs-share-a-lock",
+        COURSE,
+        "Overlap::Allow => self.id.tick_key(tick)",
+        "Overlap::Allow => self.id.job_key()",
+        OVERLAP,
+        "side_by_side",
+    ),
+    fleet(
+        "run-without-end",
+        EXECUTION,
+        "                Some(limit) => sleep(limit).await,\n",
+        "                Some(limit) => sleep(limit * 100).await,\n",
+        OVERLAP,
+        "takes_too_long",
+    ),
+    fleet(
+        "pause-not-looked-at",
+        COURSE,
+        "won: self.unless_paused(won).await?,",
+        "won,",
+        HANDLED,
+        "a_pause_keeps",
+    ),
+    fleet(
+        "end-of-a-pause-forgotten",
+        CONTROL,
+        "Some(last.is_some_and(|last| last.fingerprint == PAUSED))",
+        "Some(last.is_some() && state.runs.iter().any(|run| run.fingerprint == PAUSED))",
+        HANDLED,
+        "a_pause_keeps",
+    ),
+    fleet(
+        "asked-for-beside-a-run",
+        CONTROL,
+        "let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);",
+        "let ask = |wait| move |now| Ask {\n            lock: self.id.manual_key(),\n            ..self.moment(self.id.manual_key(), now, wait)\n        };",
+        HANDLED,
+        "asks_for",
+    ),
+    fleet(
+        "asked-for-with-the-next-tick",
+        CONTROL,
+        "let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);",
+        "let ask = |wait| {\n            move |now| {\n                let tick = self.schedule.next_after(now).unwrap_or(now);\n                Ask {\n                    early: crate::course::SHORT_WAIT * 10,\n                    ..self.moment(self.id.job_key(), tick, wait)\n                }\n            }\n        };",
+        HANDLED,
+        "asks_for",
+    ),
+    fleet(
+        "holder-untold",
+        STATUS,
+        "newest.filter(|_| self.free_in != Some(Duration::ZERO))",
+        "newest.filter(|_| self.free_in == Some(Duration::ZERO))",
+        HANDLED,
+        "who_has_the_job",
+    ),
+    fleet(
+        "status-of-all-masters-or-none",
+        "crates/redlock-proto/src/client/status.rs",
+        "reading.state(self.config.quorum.majority())",
+        "reading.state(self.config.quorum.nodes())",
+        HANDLED,
+        "who_has_the_job",
+    ),
+    fleet(
+        "skipped-tick-forgotten",
+        "crates/redlock-cron/src/journal.rs",
+        "        seen.skipped.push_front(report.clone());\n",
+        "",
+        HANDLED,
+        "who_has_the_job",
+    ),
+    fleet(
+        "lost-lease-untold",
+        EXECUTION,
+        "                told.stop(Outcome::Lost);\n",
+        "",
+        LOST_LEASE,
+        "told_before",
+    ),
+    fleet(
+        "lost-lease-told-late",
+        EXECUTION,
+        "                told.stop(Outcome::Lost);\n",
+        "                sleep(STOP_GRACE).await;\n                told.stop(Outcome::Lost);\n",
+        LOST_LEASE,
+        "told_before",
+    ),
+];
+
+/// A mistake that a test with separate replicas notices.
+const fn fleet(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    target: &'static str,
+    filter: &'static str,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Test {
+            package: "redlock-tests",
+            target,
+            filter,
+        },
+    }
+}
