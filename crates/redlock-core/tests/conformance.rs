@@ -248,7 +248,7 @@ async fn bless(session: &mut dyn Session) {
     let open = NodeVerb::Open {
         floor: 0,
         since,
-        bless: true,
+        horizon: None,
     };
     assert_eq!(ask(session, Request::Node(open)).await, Reply::Done);
     let answer = session.call(&space(), &[]).await.expect("answered");

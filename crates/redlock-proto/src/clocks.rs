@@ -17,6 +17,7 @@ pub struct Clocks {
 /// What one answer told.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
+    time: NodeTime,
     received: Instant,
     /// The least and the most by which the node's clock was ahead of ours, in microseconds.
     ahead: (i128, i128),
@@ -50,10 +51,14 @@ impl Clocks {
     pub fn note(&mut self, node: usize, time: NodeTime, sent: Instant, received: Instant) {
         // At some moment of ours between these two, it showed this.
         let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
-        let time = i128::from(time.as_micros());
-        let ahead = (time - micros(received), time - micros(sent));
+        let shown = i128::from(time.as_micros());
+        let ahead = (shown - micros(received), shown - micros(sent));
         if let Some(sample) = self.samples.get_mut(node) {
-            *sample = Some(Sample { received, ahead });
+            *sample = Some(Sample {
+                time,
+                received,
+                ahead,
+            });
         }
     }
 
@@ -62,6 +67,11 @@ impl Clocks {
         if let Some(sample) = self.samples.get_mut(node) {
             *sample = None;
         }
+    }
+
+    /// What a node's clock showed in its last answer.
+    pub fn time(&self, node: usize) -> Option<NodeTime> {
+        Some(self.samples.get(node)?.as_ref()?.time)
     }
 
     /// Whether the clocks of a majority are known, so that it can be told which agree.

@@ -114,6 +114,12 @@ impl Electorate {
         }
     }
 
+    /// What the node's clock showed in its last answer, if it agrees with those of a majority.
+    pub(crate) fn right_time(&self, node: usize, now: Instant) -> Option<NodeTime> {
+        self.clocks.agrees(node, now).then_some(())?;
+        self.clocks.time(node)
+    }
+
     /// Whether the node votes in its namespace, as far as its mark goes.
     pub fn state(&self, node: usize) -> Option<&MarkState> {
         self.nodes.get(node)?.state.as_ref()

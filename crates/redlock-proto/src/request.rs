@@ -91,8 +91,12 @@ pub enum NodeVerb {
         /// Only in the quarantine that began at this moment, by the node's clock: since then it has forgotten
         /// nothing.
         since: NodeTime,
-        /// Before the quarantine has ended, because an operator vouches that no lease was forgotten.
-        bless: bool,
+        /// What its clock showed when it agreed with a majority's, after the quarantine had ended: up to then it may
+        /// have forgotten ticks.
+        ///
+        /// Not what its clock shows when it is told: that may be wrong by then.
+        /// `None` before the quarantine has ended, because an operator vouches that nothing was forgotten.
+        horizon: Option<NodeTime>,
     },
 }
 

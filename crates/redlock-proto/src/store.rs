@@ -138,7 +138,7 @@ impl Store {
                     Request::Lock { verb, key, owner } => {
                         self.lock(space, *verb, key, *owner, time)
                     }
-                    Request::Node(verb) => self.node(space, verb, state.as_ref(), time),
+                    Request::Node(verb) => self.node(space, verb, state.as_ref()),
                     Request::Job { verb, job } => self.job(space, verb, job, time),
                 }
             })
@@ -347,7 +347,6 @@ impl Store {
         space: &Space,
         verb: &NodeVerb,
         state: Option<&MarkState>,
-        time: NodeTime,
     ) -> Result<Reply, Arc<str>> {
         Ok(match verb {
             NodeVerb::Tick => Reply::Done,
@@ -363,11 +362,13 @@ impl Store {
             NodeVerb::Open {
                 floor,
                 since,
-                bless,
+                horizon,
             } => {
                 let opens = match state {
                     Some(MarkState::Aged { since: began }) => began == since,
-                    Some(MarkState::Quarantined { since: began, .. }) => *bless && began == since,
+                    Some(MarkState::Quarantined { since: began, .. }) => {
+                        horizon.is_none() && began == since
+                    }
                     _ => false,
                 };
                 if !opens {
@@ -376,8 +377,8 @@ impl Store {
                 check_range(*floor)?;
                 let counters = self.fences.entry(space.fence().clone()).or_default();
                 counters.floor = counters.floor.max(*floor);
-                if !bless {
-                    self.remember_since(space, time);
+                if let Some(horizon) = horizon {
+                    self.remember_since(space, *horizon);
                 }
                 if let Some(mark) = self.marks.get_mut(space.mark()) {
                     mark.quarantine = None;
@@ -454,8 +455,6 @@ mod tests {
     use crate::{NodeVerb, Shard};
 
     const TTL: Duration = Duration::from_secs(10);
-    const OPEN: bool = false;
-    const BLESS: bool = true;
 
     fn space() -> Space {
         Space::new("{test}", Quarantine::new(2 * TTL, 0.01))
@@ -506,12 +505,25 @@ mod tests {
         standing.expect("an empty call looks").state
     }
 
-    fn open(store: &mut Store, since: NodeTime, bless: bool, time: NodeTime) -> Reply {
+    fn open(store: &mut Store, since: NodeTime, time: NodeTime) -> Reply {
+        told(store, since, Some(time), time)
+    }
+
+    fn bless(store: &mut Store, since: NodeTime, time: NodeTime) -> Reply {
+        told(store, since, None, time)
+    }
+
+    fn told(
+        store: &mut Store,
+        since: NodeTime,
+        horizon: Option<NodeTime>,
+        time: NodeTime,
+    ) -> Reply {
         let floor = 1_000;
         let open = NodeVerb::Open {
             floor,
             since,
-            bless,
+            horizon,
         };
         ask(store, Request::Node(open), time)
     }
@@ -627,8 +639,8 @@ mod tests {
         let aged = age(&mut store, 1_000 + length - 1, 1_000 + length + 400);
         assert_eq!(aged, MarkState::Aged { since });
         let time = at(1_000 + length + 400);
-        assert_eq!(open(&mut store, at(999), OPEN, time), Reply::Missing);
-        assert_eq!(open(&mut store, since, OPEN, time), Reply::Done);
+        assert_eq!(open(&mut store, at(999), time), Reply::Missing);
+        assert_eq!(open(&mut store, since, time), Reply::Done);
         assert_eq!(state(&mut store, time), MarkState::Voting);
         let taken = ask(&mut store, request(acquire(5), 1), time);
         assert_eq!(taken, Reply::Taken { counter: 1_001 });
@@ -678,8 +690,8 @@ mod tests {
     fn an_operator_may_vouch_for_a_node() {
         let mut store = Store::new("run".into());
         state(&mut store, at(7));
-        assert_eq!(open(&mut store, at(7), OPEN, at(8)), Reply::Missing);
-        assert_eq!(open(&mut store, at(7), BLESS, at(8)), Reply::Done);
+        assert_eq!(open(&mut store, at(7), at(8)), Reply::Missing);
+        assert_eq!(bless(&mut store, at(7), at(8)), Reply::Done);
         assert_eq!(state(&mut store, at(9)), MarkState::Voting);
     }
 

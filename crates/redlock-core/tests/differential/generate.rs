@@ -95,7 +95,7 @@ fn vouch(space: usize, steps: &mut Vec<Step>) {
     let open = Ask::Open {
         floor: Number::Is(0),
         since: Since::Told { offset: 0 },
-        bless: true,
+        horizon: None,
     };
     for asks in [vec![], vec![open]] {
         steps.push(Step::Call { space, asks });
@@ -122,7 +122,7 @@ fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
     let open = Ask::Open {
         floor: number(random),
         since: Since::Told { offset: 0 },
-        bless: false,
+        horizon: Some(horizon(random)),
     };
     let asks = vec![open];
     steps.push(Step::Call { space, asks });
@@ -153,8 +153,8 @@ fn many_runs(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
             shard: 0,
             offset: 1,
         },
-        tick: When::Watermark { offset: 1 },
-        text: "claimed",
+        tick: When::Watermark { offset },
+        text,
     };
     let asks = vec![Ask::Release { key: job, owner }, acquire];
     steps.push(Step::Call { space, asks });
@@ -162,6 +162,9 @@ fn many_runs(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
         let asks = vec![commit];
         steps.push(Step::Call { space, asks });
     }
+    // The same run, and another of the same tick and token.
+    let asks = vec![commit(0, "claimed"), commit(0, "another")];
+    steps.push(Step::Call { space, asks });
     steps.push(Step::Look);
 }
 
@@ -243,7 +246,10 @@ impl Few {
             _ => Ask::Open {
                 floor: self.number(random),
                 since: since(random),
-                bless: random.percent(50),
+                horizon: match random.percent(50) {
+                    true => Some(horizon(random)),
+                    false => None,
+                },
             },
         }
     }
@@ -345,6 +351,11 @@ fn when(random: &mut Random) -> When {
         4..6 => When::Since { offset },
         _ => When::Now { offset },
     }
+}
+
+/// Mostly what the clock shows; in milliseconds after that.
+fn horizon(random: &mut Random) -> i64 {
+    random.pick(&[0, 0, 0, 0, -1, 1, -1_000, 50_000])
 }
 
 fn since(random: &mut Random) -> Since {

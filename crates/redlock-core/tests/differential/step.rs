@@ -107,7 +107,8 @@ pub(crate) enum Ask {
     Open {
         floor: Number,
         since: Since,
-        bless: bool,
+        /// So many milliseconds after or before what the clock shows; none if it blesses.
+        horizon: Option<i64>,
     },
 }
 

@@ -226,12 +226,13 @@ impl<'a> World<'a> {
             Ask::Open {
                 floor,
                 since,
-                bless,
+                horizon,
             } => {
+                let horizon = horizon.map(|offset| self.now.saturating_add_signed(1_000 * offset));
                 return Request::Node(NodeVerb::Open {
                     floor: self.number(space, floor),
                     since: self.since(space, since),
-                    bless,
+                    horizon: horizon.map(NodeTime::from_micros),
                 });
             }
         };

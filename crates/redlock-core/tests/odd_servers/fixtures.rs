@@ -131,7 +131,7 @@ pub(crate) fn open(since: NodeTime, floor: u64) -> Request {
     Request::Node(NodeVerb::Open {
         floor,
         since,
-        bless: true,
+        horizon: None,
     })
 }
 

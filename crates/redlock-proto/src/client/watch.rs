@@ -207,10 +207,9 @@ impl<E: Entropy> Client<E> {
             true => survey.floor_of_those_up(),
             false => survey.floor(),
         };
-        let vote = self.electorate.vote(node, now.clock);
-        // What its clock shows when it is told to vote says which ticks it may have forgotten.
-        let in_time = !matches!(vote, Err(NotAVote::Clock | NotAVote::Alone));
-        let Some(floor) = floor.filter(|_| fresh && in_time) else {
+        // What a right clock shows says which ticks it may have forgotten, whatever else keeps it from voting.
+        let horizon = self.electorate.right_time(node, now.clock);
+        let (Some(floor), Some(horizon), true) = (floor, horizon, fresh) else {
             return self.survey_over(node, now);
         };
         let floor = match floor {
@@ -227,7 +226,7 @@ impl<E: Entropy> Client<E> {
         let verb = NodeVerb::Open {
             floor,
             since,
-            bless: false,
+            horizon: Some(horizon),
         };
         self.send(node, round, Request::Node(verb));
     }
@@ -253,7 +252,7 @@ impl<E: Entropy> Client<E> {
             let verb = NodeVerb::Open {
                 floor,
                 since,
-                bless: true,
+                horizon: None,
             };
             self.send(node, round, Request::Node(verb));
         }

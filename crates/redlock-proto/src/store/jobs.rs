@@ -13,7 +13,7 @@ impl Store {
         self.jobs.get(job).map_or(&[], Vec::as_slice)
     }
 
-    /// Since when it remembers which ticks were claimed, if it ever forgot: in whole milliseconds.
+    /// From what its clock showed on it remembers which ticks were claimed, if it ever forgot: in whole milliseconds.
     pub fn horizon(&self, space: &Space) -> Option<NodeTime> {
         let horizon = self.horizons.get(space.horizon())?;
         Some(NodeTime::from_micros(1_000 * horizon))
@@ -144,10 +144,10 @@ impl Store {
             .then_some(NoClaim::Forgot)
     }
 
-    /// What was claimed up to now may be forgotten.
-    pub(super) fn remember_since(&mut self, space: &Space, time: NodeTime) {
+    /// What was claimed up to then may be forgotten.
+    pub(super) fn remember_since(&mut self, space: &Space, then: NodeTime) {
         let horizon = self.horizons.entry(space.horizon().clone()).or_default();
-        *horizon = time.as_millis().max(*horizon);
+        *horizon = then.as_millis().max(*horizon);
     }
 
     fn is_owner(&self, lock: &NodeKey, owner: OwnerId) -> bool {
@@ -325,19 +325,20 @@ mod tests {
     fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
         let mut store = voting();
         store.flush();
-        let open = |since, bless| {
+        let open = |since, horizon| {
             Request::Node(NodeVerb::Open {
                 floor: 1,
                 since,
-                bless,
+                horizon,
             })
         };
         let length = 2 * u64::try_from(space().quarantine().length().as_millis()).unwrap();
         for ms in (0..length).step_by(100) {
             store.call(&space(), &[], at(1_000 + ms));
         }
-        let now = at(1_000 + length);
-        let opened = store.call(&space(), &[open(at(1_000), false)], now);
+        let seen = at(1_000 + length);
+        // Its clock is wrong when it hears of it.
+        let opened = store.call(&space(), &[open(at(1_000), Some(seen))], at(900));
         assert_eq!(opened.replies, [Ok(Reply::Done)]);
         // What was claimed when the quarantine began is as unknown as what was due meanwhile.
         let window = Window::new(Duration::from_millis(100), Window::LONGEST);
@@ -374,7 +375,7 @@ mod tests {
 
         let mut blessed = Store::new("run".into());
         blessed.call(&space(), &[], at(1_000));
-        blessed.call(&space(), &[open(at(1_000), true)], at(1_000));
+        blessed.call(&space(), &[open(at(1_000), None)], at(1_000));
         let vouched = ask(&mut blessed, claim(1, 1_000), at(1_000));
         assert!(matches!(vouched, Reply::Claimed { .. }), "{vouched:?}");
     }

@@ -287,8 +287,14 @@ impl Bench {
 
     /// A node's quarantine goes by.
     pub(crate) fn sit_out(&mut self, node: usize) {
+        self.sit_out_but(node, |_| false);
+    }
+
+    /// A node's quarantine goes by, but for requests that do not arrive; returns those.
+    pub(crate) fn sit_out_but(&mut self, node: usize, lost: fn(&Sent) -> bool) -> Vec<Sent> {
         let quarantine = *self.space.quarantine();
         let step = quarantine.step().as_millis() as u64 / 2;
+        let mut kept = Vec::new();
         for _ in 0..quarantine.length().as_millis() as u64 / step + 3 {
             self.run(node, &[]);
             self.pass(step);
@@ -297,14 +303,33 @@ impl Bench {
                 let now = self.now();
                 self.peers[peer].client.on_timer(now);
                 self.gather(peer);
-                self.answer_all(peer);
+                loop {
+                    let sent = &mut self.peers[peer].sent;
+                    kept.extend(sent.extract_if(.., |sent| lost(sent)));
+                    let Some((node, ..)) = sent.first() else {
+                        break;
+                    };
+                    let node = *node;
+                    self.answer(peer, node);
+                }
             }
         }
+        kept
     }
 
-    /// A node's clock is set right.
-    pub(crate) fn set_right(&mut self, node: usize) {
-        self.ahead[node] = 0;
+    /// A node's clock is set to so many milliseconds before or after the right time.
+    pub(crate) fn set_clock(&mut self, node: usize, ahead: i64) {
+        self.ahead[node] = ahead;
+    }
+
+    /// A client connects to a node anew, and the node does not say what it is.
+    pub(crate) fn reconnect_unexamined(&mut self, peer: usize, node: usize) {
+        let (time, now) = (self.time(node), self.now());
+        let answer = self.nodes[node].call(&self.space, &[], time);
+        let client = &mut self.peers[peer].client;
+        client.on_disconnected(node, "cut".into());
+        client.on_connected(node, answer, now.clock, now);
+        self.gather(peer);
     }
 
     /// Since how many milliseconds after the beginning a node remembers ticks, if it forgot.

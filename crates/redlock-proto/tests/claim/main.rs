@@ -1,6 +1,7 @@
 //! Claims of ticks: two clients' state machines over the models of three nodes, one event at a time.
 
 mod bench;
+mod horizon;
 mod reading;
 
 use std::time::Duration;
@@ -187,7 +188,7 @@ fn a_node_is_told_to_vote_only_when_its_clock_is_right() {
     bench.sit_out(2);
     let since = |bench: &Bench| bench.horizon(2);
     assert_eq!(since(&bench), None, "its clock is an hour behind");
-    bench.set_right(2);
+    bench.set_clock(2, 0);
     bench.sit_out(2);
     assert!(since(&bench).is_some_and(|since| since > bench.ms() / 2));
 }

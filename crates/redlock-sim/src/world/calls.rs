@@ -296,12 +296,12 @@ impl World {
 
     /// Whether a node was told to vote, and does.
     fn was_opened(&mut self, node: usize, verb: NodeVerb, reply: &Reply) -> bool {
-        let (NodeVerb::Open { bless, floor, .. }, Reply::Done) = (verb, reply) else {
+        let (NodeVerb::Open { horizon, floor, .. }, Reply::Done) = (verb, reply) else {
             return false;
         };
-        match bless {
-            true => self.counters.blessings += 1,
-            false => self.counters.seedings += 1,
+        match horizon {
+            None => self.counters.blessings += 1,
+            Some(_) => self.counters.seedings += 1,
         }
         self.trace.line(self.now, || {
             format!("node {node} votes from now on, from {floor}")

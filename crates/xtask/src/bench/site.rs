@@ -106,7 +106,7 @@ impl Site {
         let open = Request::Node(NodeVerb::Open {
             floor: 0,
             since,
-            bless: true,
+            horizon: None,
         });
         let answer: Answer = self
             .call(&[open])

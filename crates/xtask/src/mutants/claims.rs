@@ -60,8 +60,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ticks(
         "no-horizon",
         "crates/redlock-proto/src/store.rs",
-        "                if !bless {\n",
-        "                if !bless && self.vouched {\n",
+        "if let Some(horizon) = horizon {\n                    self.remember",
+        "if let Some(horizon) = horizon.filter(|_| self.vouched) {\n                    self.remember",
     ),
     ticks(
         "horizon-without-early",
@@ -115,9 +115,9 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "told-to-vote-with-a-wrong-clock",
-        "crates/redlock-proto/src/client/watch.rs",
-        "floor.filter(|_| fresh && in_time)",
-        "floor.filter(|_| fresh || in_time)",
+        "crates/redlock-proto/src/electorate.rs",
+        "        self.clocks.agrees(node, now).then_some(())?;\n",
+        "        let _ = now;\n",
         "--test claim",
         "only_when_its_clock_is_right",
     ),
@@ -130,9 +130,9 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     masters(
         "masters-told-to-vote-with-a-wrong-clock",
-        "crates/redlock-proto/src/client/watch.rs",
-        "floor.filter(|_| fresh && in_time)",
-        "floor.filter(|_| fresh || in_time)",
+        "crates/redlock-proto/src/electorate.rs",
+        "        self.clocks.agrees(node, now).then_some(())?;\n",
+        "        let _ = now;\n",
         "with_a_wrong_clock",
     ),
     masters(
@@ -269,9 +269,9 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "local at = found and string.sub(found, 1, #run) == run and 1",
     ),
     alike(
-        "script-horizon-of-the-quarantine",
-        "string.format('%016.0f', math.floor(micros / 1000))",
-        "string.format('%016.0f', math.floor(since / 1000))",
+        "script-horizon-of-the-telling",
+        "    local horizon = ARGV[op + 3]\n",
+        "    local horizon = ARGV[op + 3] ~= '' and string.format('%016.0f', math.floor(micros / 1000)) or ''\n",
     ),
     alike(
         "script-no-horizon",
@@ -309,6 +309,19 @@ const fn masters(
 ) -> Mutant {
     Mutant {
         name,
+const HEARS_A_NODE_VERB: &str =
+    "                    Request::Node(verb) => self.node(space, verb, state.as_ref()),\n";
+
+/// The horizon is what the node's clock shows when it is told to vote.
+const TAKES_ITS_OWN_TIME: &str = "                    Request::Node(verb) => {
+                        let mut verb = *verb;
+                        if let NodeVerb::Open { horizon: Some(horizon), .. } = &mut verb {
+                            *horizon = time;
+                        }
+                        self.node(space, &verb, state.as_ref())
+                    }
+";
+
         file,
         from,
         to,

@@ -142,7 +142,7 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     alike(
         "open-before-the-end",
-        "(state == 0 and ARGV[op + 3] == '1')",
+        "(state == 0 and blesses)",
         "state == 0",
     ),
     alike(

@@ -16,7 +16,7 @@
 --   write_back, heal   owner, time to live, counter
 --   extend, bury       owner, time to live
 --   release            owner
---   open               floor, beginning of the quarantine, 1 if it blesses
+--   open               floor, beginning of the quarantine, horizon; no horizon if it blesses
 --   claim              owner, time to live, the token proposed, the tick, how early and how late it may be
 --   commit             owner, time to live, token, tick, text
 --   record             tick, token, text
@@ -308,14 +308,14 @@ while ARGV[op] do
     end
     op, next_key = op + 1, next_key + 2
   elseif verb == 'open' then
-    blesses, note_at = ARGV[op + 3] == '1', place
+    local horizon = ARGV[op + 3]
+    blesses, note_at = horizon == '', place
     if refused then
       reply = refused
     elseif string.format('%.0f', since) ~= ARGV[op + 2] then
       reply = -2
-    elseif state == 2 or (state == 0 and ARGV[op + 3] == '1') then
+    elseif state == 2 or (state == 0 and blesses) then
       counter_at, counter = 1, ARGV[op + 1]
-      local horizon = string.format('%016.0f', math.floor(micros / 1000))
       if found and not string.find(found, DIGITS) then
         reply = BLURRED
       elseif not blesses and not (found and found >= horizon) then

@@ -163,12 +163,13 @@ fn operation(cmd: &mut Cmd, request: &Request) {
         Request::Node(NodeVerb::Open {
             floor,
             since,
-            bless,
+            horizon,
         }) => {
+            let horizon = horizon.map(|horizon| digits(horizon.as_millis()));
             cmd.arg("open")
                 .arg(digits(*floor))
                 .arg(since.as_micros())
-                .arg(u8::from(*bless));
+                .arg(horizon.unwrap_or_default());
         }
     }
 }
