@@ -143,7 +143,7 @@ fn many_runs(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
         proposal: number(random),
         block: 1,
     };
-    let commit = Ask::Commit {
+    let commit = |offset, text| Ask::Commit {
         job,
         key: job,
         owner,
@@ -159,7 +159,7 @@ fn many_runs(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
     let asks = vec![Ask::Release { key: job, owner }, acquire];
     steps.push(Step::Call { space, asks });
     for _ in 0..12 {
-        let asks = vec![commit];
+        let asks = vec![commit(1, "claimed")];
         steps.push(Step::Call { space, asks });
     }
     // The same run, and another of the same tick and token.

@@ -82,7 +82,7 @@ impl Store {
                     let newer = self
                         .runs(job)
                         .first()
-                        .filter(|last| last.tick >= entry.tick && !last.is_same_run(entry));
+                        .filter(|last| last.tick >= entry.tick && *last != entry);
                     if let Some(newer) = newer {
                         return Ok(Reply::NoClaim(NoClaim::Passed(newer.clone())));
                     }
@@ -270,7 +270,10 @@ mod tests {
         ask(&mut store, claim(1, 1_000), at(1_000));
         ask(&mut store, commit(1, entry(1_000, 5)), at(1_000));
         let passed = refused(NoClaim::Passed(entry(1_000, 5)));
-        for older in [entry(999, 6), entry(1_000, 6)] {
+        // Under another lock, another run of the tick may have the same token.
+        let mut namesake = entry(1_000, 5);
+        namesake.text = "another".into();
+        for older in [entry(999, 6), entry(1_000, 6), namesake] {
             assert_eq!(ask(&mut store, commit(1, older), at(1_000)), passed);
         }
         assert_eq!(store.runs(&"job".into()), [entry(1_000, 5)]);

@@ -92,8 +92,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "watermark-goes-back",
         JOBS,
-        "last.tick >= entry.tick && !last.is_same_run(entry)",
-        "last.tick > Tick::MAX && !last.is_same_run(entry)",
+        "last.tick >= entry.tick && *last != entry",
+        "last.tick > Tick::MAX && *last != entry",
         "--lib",
         "never_goes_back",
     ),
@@ -120,6 +120,30 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "        let _ = now;\n",
         "--test claim",
         "only_when_its_clock_is_right",
+    ),
+    unit(
+        "told-to-vote-while-unexamined",
+        "crates/redlock-proto/src/electorate.rs",
+        "self.clocks.agrees(node, now).then_some(())?;",
+        "(self.clocks.agrees(node, now) || self.vote(node, now) == Err(NotAVote::Unexamined)).then_some(())?;",
+        "--test claim",
+        "has_not_said_what_it_is",
+    ),
+    unit(
+        "horizon-of-the-telling",
+        "crates/redlock-proto/src/store.rs",
+        HEARS_A_NODE_VERB,
+        TAKES_ITS_OWN_TIME,
+        "--test claim",
+        "brings_no_tick_back",
+    ),
+    unit(
+        "commit-of-a-namesake",
+        JOBS,
+        "last.tick >= entry.tick && *last != entry",
+        "last.tick >= entry.tick && !last.is_same_run(entry)",
+        "--lib",
+        "never_goes_back",
     ),
     masters(
         "claim-looks-before-it-asks",
@@ -245,8 +269,13 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     alike(
         "script-commit-of-anothers-tick",
-        "elseif string.sub(last, 1, #run) ~= run then",
+        "elseif last ~= run .. ARGV[op + 5] then",
         "elseif watermark > tick then",
+    ),
+    alike(
+        "script-commit-of-a-namesake",
+        "elseif last ~= run .. ARGV[op + 5] then",
+        "elseif string.sub(last, 1, #run) ~= run then",
     ),
     alike(
         "script-runs-unbounded",
@@ -280,6 +309,19 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
 ];
 
+const HEARS_A_NODE_VERB: &str =
+    "                    Request::Node(verb) => self.node(space, verb, state.as_ref()),\n";
+
+/// The horizon is what the node's clock shows when it is told to vote.
+const TAKES_ITS_OWN_TIME: &str = "                    Request::Node(verb) => {
+                        let mut verb = *verb;
+                        if let NodeVerb::Open { horizon: Some(horizon), .. } = &mut verb {
+                            *horizon = time;
+                        }
+                        self.node(space, &verb, state.as_ref())
+                    }
+";
+
 /// A mistake that the simulation of jobs notices.
 const fn ticks(
     name: &'static str,
@@ -309,19 +351,6 @@ const fn masters(
 ) -> Mutant {
     Mutant {
         name,
-const HEARS_A_NODE_VERB: &str =
-    "                    Request::Node(verb) => self.node(space, verb, state.as_ref()),\n";
-
-/// The horizon is what the node's clock shows when it is told to vote.
-const TAKES_ITS_OWN_TIME: &str = "                    Request::Node(verb) => {
-                        let mut verb = *verb;
-                        if let NodeVerb::Open { horizon: Some(horizon), .. } = &mut verb {
-                            *horizon = time;
-                        }
-                        self.node(space, &verb, state.as_ref())
-                    }
-";
-
         file,
         from,
         to,
