@@ -47,6 +47,14 @@ counters! {
     ticks_early: "ticks too early",
     /// Claims that came too late.
     ticks_late: "ticks too late",
+    /// Worlds in which a tick was started twice.
+    ticks_again: "worlds with ticks started twice",
+    /// Reports of what nodes remember of a job.
+    statuses: "statuses read",
+    /// Clocks of replicas that were set.
+    wall_steps: "clocks of replicas set",
+    /// Times that a node's clock was far behind.
+    strays: "clocks far behind for a while",
     /// Rounds in which nodes were asked to remember a tick.
     ticks_committed: "rounds of commit",
     /// Claims that too few nodes confirmed to remember.

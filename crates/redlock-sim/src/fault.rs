@@ -49,6 +49,20 @@ pub(crate) enum Fault {
     },
     /// A node's clock is set.
     Step { node: usize, by: i64 },
+    /// A node's clock is far behind for a while.
+    Stray {
+        node: usize,
+        back: Micros,
+        length: Micros,
+    },
+    /// As soon as a node is told to vote, it stands still for a while, and its clock is far behind when it goes on.
+    Waver {
+        node: usize,
+        back: Micros,
+        length: Micros,
+    },
+    /// A client's wall clock is set.
+    StepWall { client: usize, by: i64 },
 }
 
 /// What is left of a node's data.
@@ -146,6 +160,9 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random) -> Vec<(Micros, Fault)> {
         },
     });
     steps(setup, random, first, &mut faults);
+    if setup.plan.sets_all_clocks() {
+        crate::clock_faults::draw(setup, random, first, &mut faults);
+    }
     outages(setup, random, first, &mut faults);
     isolations(setup, random, first, &mut faults);
     if setup.rolls {

@@ -1,7 +1,7 @@
 //! What happened, as plain data: whoever records it, a simulated world or a test with real servers, has it
 //! judged by the same [`Checker`](crate::Checker).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::Moment;
 
@@ -62,6 +62,43 @@ pub enum Event {
         job: usize,
         /// The tick.
         tick: u64,
+        /// The fencing token of the run.
+        token: u64,
+    },
+    /// Nodes are told what came of a run.
+    Recorded {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// The fencing token.
+        token: u64,
+        /// How the run ended.
+        outcome: Arc<str>,
+    },
+    /// Somebody who asked was told what nodes remember of a job.
+    StatusRead {
+        /// The job, whose lock is the key of the same number.
+        job: usize,
+        /// When it was asked for.
+        since: Moment,
+        /// The watermark of a majority then, 0 for none.
+        known: u64,
+        /// The watermark that was told of, 0 for none.
+        watermark: u64,
+        /// The runs that were told of: tick and token, and how each ended, if it did.
+        runs: Vec<(u64, u64, Option<Arc<str>>)>,
+        /// Whether the lock was said to be free.
+        is_free: bool,
+    },
+    /// A majority remembers a run at the end of a history, and not how it ended.
+    LeftOpen {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// The fencing token.
+        token: u64,
     },
     /// A tick was handed out: its run starts.
     Started {
@@ -69,6 +106,8 @@ pub enum Event {
         job: usize,
         /// The tick.
         tick: u64,
+        /// The fencing token.
+        token: u64,
         /// Whether the clocks of a majority of the nodes were in its window.
         timely: bool,
     },
@@ -88,6 +127,8 @@ pub enum Event {
     },
     /// Nothing goes wrong any more: what nodes remember from now on, they do not forget.
     Mended,
+    /// All that went wrong has mended, and nobody is killed any more.
+    Settled,
     /// Somebody who claimed a tick was told that it was claimed before, or a later one.
     Passed {
         /// The job.

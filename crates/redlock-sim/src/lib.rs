@@ -45,12 +45,17 @@
 //! | a tick is refused because of one that nobody has claimed | [`Violation::NeverClaimed`] |
 //! | a tick is not started, and nobody was told so | [`Violation::TickLost`] |
 //! | a tick is started, and forgotten though nodes keep their data | [`Violation::NotRemembered`] |
+//! | a tick is not won though nothing is in the way | [`Violation::Unreasoned`] |
+//! | a job's status is older than what a majority knew | [`Violation::StatusBehind`] |
+//! | a run is said to have ended as it did not | [`Violation::FalseRecord`] |
+//! | a job's lock is said to be free while it is held | [`Violation::FalselyFree`] |
 //! | so much happens that the world does not end | [`Violation::Endless`] |
 //! | a client or a node panics | [`Violation::Panics`] |
 
 mod campaign;
 mod checker;
 mod clock;
+mod clock_faults;
 mod counters;
 mod fault;
 mod history;

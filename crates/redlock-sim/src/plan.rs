@@ -1,5 +1,7 @@
 use std::{fmt, str::FromStr};
 
+use crate::Violation;
+
 /// Which assumptions of the protocol hold in a world, and so what is demanded of it.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -12,11 +14,25 @@ pub enum Plan {
     ClockSteps,
     /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
     Ticks,
+    /// As [`Ticks`](Self::Ticks), and all wall clocks are set, of nodes and of replicas, while nodes lose data: no
+    /// node's is set back by more than the assumption about ticks allows, and some are far behind for a while and
+    /// agree with nobody.
+    /// Leases may overlap and starts change places, and no tick may start twice.
+    TicksClocks,
+    /// As [`TicksClocks`](Self::TicksClocks), and the clocks of all nodes are set back by more than that while nodes
+    /// lose data: ticks may start twice, and nothing else may go wrong.
+    TicksBack,
 }
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 3] = [Self::Default, Self::ClockSteps, Self::Ticks];
+    pub const ALL: [Self; 5] = [
+        Self::Default,
+        Self::ClockSteps,
+        Self::Ticks,
+        Self::TicksClocks,
+        Self::TicksBack,
+    ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -24,6 +40,43 @@ impl Plan {
             Self::Default => "default",
             Self::ClockSteps => "clock-steps",
             Self::Ticks => "ticks",
+            Self::TicksClocks => "ticks-clocks",
+            Self::TicksBack => "ticks-back",
+        }
+    }
+
+    /// Whether what is locked are jobs.
+    pub(crate) const fn has_jobs(self) -> bool {
+        matches!(self, Self::Ticks | Self::TicksClocks | Self::TicksBack)
+    }
+
+    /// Whether nodes' clocks are set while they keep keys.
+    pub(crate) const fn sets_clocks(self) -> bool {
+        matches!(self, Self::ClockSteps | Self::TicksClocks | Self::TicksBack)
+    }
+
+    /// Whether the clocks of replicas are set too, and each clock as often as it may be.
+    pub(crate) const fn sets_all_clocks(self) -> bool {
+        matches!(self, Self::TicksClocks | Self::TicksBack)
+    }
+
+    /// Whether something may go wrong in it.
+    pub(crate) const fn excuses(self, violation: &Violation) -> bool {
+        match self {
+            Self::Default | Self::Ticks => false,
+            Self::ClockSteps => violation.needs_steady_clocks(),
+            // A quarantine bears two steps forward, and a tombstone none.
+            Self::TicksClocks => {
+                let of_steps = matches!(
+                    violation,
+                    Violation::EarlyVote { .. } | Violation::Resurrected { .. }
+                );
+                of_steps || violation.needs_steady_clocks()
+            }
+            Self::TicksBack => {
+                Self::TicksClocks.excuses(violation)
+                    || matches!(violation, Violation::StartedAgain { .. })
+            }
         }
     }
 }

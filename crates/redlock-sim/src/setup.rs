@@ -64,6 +64,8 @@ pub(crate) struct Jobs {
     pub(crate) period: u64,
     pub(crate) early: u64,
     pub(crate) start_within: u64,
+    /// By how much every other client thinks less of `early`.
+    pub(crate) less: u64,
     /// Whether the wall clock of one client is an hour ahead.
     pub(crate) stray: bool,
 }
@@ -131,7 +133,7 @@ impl Setup {
             true => random.pick(&[300 * MS, 500 * MS]),
             false => random.pick(&[300 * MS, 500 * MS, 1_000 * MS, 2_000 * MS]),
         };
-        let trust = plan != Plan::ClockSteps && !forgets && random.chance(80);
+        let trust = !plan.sets_clocks() && !forgets && random.chance(80);
         let mut quarantine = Quarantine::new(Duration::from_micros(max_ttl), RATE_ERROR);
         if trust {
             quarantine = quarantine.trusting_persistence();
@@ -196,8 +198,12 @@ impl Setup {
             jobs: None,
             job_keys: Vec::new(),
         };
-        if plan == Plan::Ticks {
+        if plan.has_jobs() {
             setup.draw_jobs(random);
+            if plan == Plan::TicksBack {
+                // Clocks that were set back need as long to come to the same ticks again.
+                setup.horizon += 4 * SECOND;
+            }
         }
         setup
     }
@@ -211,6 +217,10 @@ impl Setup {
             early: random.pick(&[400, 1_000]),
             start_within: random.pick(&[900, 2_000, 60_000]),
             stray: random.chance(200),
+            less: match self.plan.sets_all_clocks() {
+                true => random.pick(&[0, 0, self.max_ttl / MS / 2]),
+                false => 0,
+            },
         });
         let jobs = JOBS.iter().take(self.keys.len());
         self.job_keys = jobs.map(|job| (*job).into()).collect();
@@ -224,14 +234,24 @@ impl Setup {
         }
     }
 
+    /// By how much the clock of a node may be set back in all: no tick that it may have forgotten seems later than
+    /// its horizon then.
+    pub(crate) fn set_back(&self) -> Micros {
+        let less = self.jobs.map_or(0, |jobs| jobs.less * MS);
+        micros(self.space.quarantine().length()).saturating_sub(less)
+    }
+
     /// What its history is judged by.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             max_ttl: Duration::from_micros(self.max_ttl),
             // Half of the shortest delay, by a clock that may be fast.
             pause: SHORTEST_DELAY.mul_f64(0.5 - RATE_ERROR),
-            skew: Duration::from_micros(self.skew + self.ahead(0)),
-            clocks_step: self.plan == Plan::ClockSteps,
+            skew: Duration::from_micros(match self.plan.sets_all_clocks() {
+                true => u64::MAX / 2,
+                false => self.skew + self.ahead(0),
+            }),
+            clocks_step: self.plan.sets_clocks(),
         }
     }
 
@@ -284,7 +304,8 @@ impl Storm {
             kills: up_to(&[0, 0, 1, 2]),
             steps: match plan {
                 Plan::ClockSteps => 1 + up_to(&[1, 3, 6]),
-                Plan::Default | Plan::Ticks => 0,
+                // They are drawn where they are put in order.
+                Plan::Default | Plan::Ticks | Plan::TicksClocks | Plan::TicksBack => 0,
             },
         }
     }

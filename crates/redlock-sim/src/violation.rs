@@ -1,4 +1,4 @@
-use std::fmt;
+mod display;
 
 use crate::Moment;
 
@@ -92,6 +92,36 @@ pub enum Violation {
     },
     /// A tick was started, and no majority remembers it though no node has lost data since.
     NotRemembered {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
+    /// Somebody who asked for a job's status was told of an older watermark than a majority had had before.
+    StatusBehind {
+        /// The job.
+        job: usize,
+        /// The watermark that was told of, 0 for none.
+        watermark: u64,
+        /// The one that a majority had.
+        known: u64,
+    },
+    /// Nodes were told, or said, that a run ended in a way in which it did not.
+    FalseRecord {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+    },
+    /// Somebody who asked for a job's status was told that its lock is free, and it was held all the time.
+    FalselyFree {
+        /// The job.
+        job: usize,
+        /// The lease.
+        lease: u64,
+    },
+    /// A tick was not won although nothing was in the way.
+    Unreasoned {
         /// The job.
         job: usize,
         /// The tick.
@@ -213,6 +243,10 @@ impl Violation {
             Self::NeverClaimed { .. } => "NeverClaimed",
             Self::TickLost { .. } => "TickLost",
             Self::NotRemembered { .. } => "NotRemembered",
+            Self::StatusBehind { .. } => "StatusBehind",
+            Self::FalseRecord { .. } => "FalseRecord",
+            Self::FalselyFree { .. } => "FalselyFree",
+            Self::Unreasoned { .. } => "Unreasoned",
             Self::StaleExtension { .. } => "StaleExtension",
             Self::Revived { .. } => "Revived",
             Self::Unbacked { .. } => "Unbacked",
@@ -236,121 +270,11 @@ impl Violation {
     pub const fn needs_steady_clocks(&self) -> bool {
         matches!(
             self,
-            Self::Overlap { .. } | Self::StaleExtension { .. } | Self::NoRest { .. }
+            Self::Overlap { .. }
+                | Self::StaleExtension { .. }
+                | Self::NoRest { .. }
+                | Self::StartedAfter { .. }
+                | Self::FalselyFree { .. }
         )
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Overlap {
-                key,
-                earlier,
-                later,
-                until,
-            } => write!(
-                f,
-                "two holders of key {key}: lease {later} while lease {earlier} is valid until {until}"
-            ),
-            Self::Stillborn { lease, until } => {
-                write!(f, "lease {lease} was handed out, and had ended at {until}")
-            }
-            Self::LateLoss { lease, until } => write!(
-                f,
-                "the holder of lease {lease} was not told that it ended at {until}"
-            ),
-            Self::NoRest {
-                key,
-                earlier,
-                later,
-                until,
-            } => write!(
-                f,
-                "key {key} had to rest after lease {earlier} until {until}, and lease {later} was handed out"
-            ),
-            Self::TokenOrder {
-                key,
-                lease,
-                token,
-                greatest,
-            } => write!(
-                f,
-                "token {token} of lease {lease} on key {key} is not greater than {greatest}, an earlier lease's"
-            ),
-            Self::StartedAgain { job, tick } => {
-                write!(f, "tick {tick} of job {job} was started twice")
-            }
-            Self::StartedAfter { job, tick, after } => {
-                write!(f, "tick {tick} of job {job} was started after tick {after}")
-            }
-            Self::Untimely { job, tick } => write!(
-                f,
-                "tick {tick} of job {job} was started, and too few nodes' clocks were in its window"
-            ),
-            Self::NeverClaimed { job, watermark } => write!(
-                f,
-                "somebody was told that tick {watermark} of job {job} was claimed, and nobody has"
-            ),
-            Self::TickLost { job, tick } => write!(
-                f,
-                "nodes were asked to remember tick {tick} of job {job}, and nobody was told what became of it"
-            ),
-            Self::NotRemembered { job, tick } => write!(
-                f,
-                "tick {tick} of job {job} was started, and no majority remembers it"
-            ),
-            Self::StaleExtension { key, lease, newer } => write!(
-                f,
-                "lease {lease} on key {key} was extended after lease {newer} had been handed out"
-            ),
-            Self::Revived { lease, until } => {
-                write!(f, "lease {lease} was extended, and had ended at {until}")
-            }
-            Self::Unbacked {
-                lease,
-                until,
-                promised,
-            } => write!(
-                f,
-                "lease {lease} is believed in until {until}, and a majority keeps its key until {promised} only"
-            ),
-            Self::Unanswered { waiter, due } => {
-                write!(f, "waiter {waiter} had to be answered by {due}")
-            }
-            Self::EarlyVote { node, forgot } => write!(
-                f,
-                "node {node} votes, though it lost data at {forgot} and leases from before may be valid"
-            ),
-            Self::UnconfirmedHeal { node } => write!(
-                f,
-                "node {node} was given a key again without a majority that confirmed the lease"
-            ),
-            Self::ForeignKey { node, key, what } => write!(f, "key {key} on node {node}: {what}"),
-            Self::Resurrected { node, key } => write!(
-                f,
-                "node {node} took key {key} for an owner that had been told to be gone"
-            ),
-            Self::Forgotten { node, key } => write!(
-                f,
-                "a client gave key {key} up and did not tell node {node}, which has it or may take it"
-            ),
-            Self::KeyLeft { node, key, due } => write!(
-                f,
-                "node {node} has key {key} of an owner that gave it up, and it was due to be gone at {due}"
-            ),
-            Self::Starved { key, due } => {
-                write!(f, "nobody acquired key {key}, as somebody had to by {due}")
-            }
-            Self::Leak { client, requests } => write!(
-                f,
-                "client {client} was closed and does not come to rest; it believes {requests} requests to be under way"
-            ),
-            Self::Spins { waiter } => {
-                write!(f, "waiter {waiter} is served by attempts without a pause")
-            }
-            Self::Endless => f.write_str("so much happens that the world does not end"),
-            Self::Panics => f.write_str("a panic"),
-        }
     }
 }

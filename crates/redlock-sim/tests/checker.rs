@@ -417,11 +417,40 @@ fn what_others_find_is_kept() {
     assert_eq!(checker.finish(ms(4)), [(ms(3), Violation::Panics)]);
 }
 
-const COMMITS: fn(u64) -> Event = |tick| Event::Commits { job: 0, tick };
+const COMMITS: fn(u64) -> Event = |tick| Event::Commits {
+    job: 0,
+    tick,
+    token: 7,
+};
 
 fn started(job: usize, tick: u64) -> Event {
-    let timely = true;
-    Event::Started { job, tick, timely }
+    Event::Started {
+        job,
+        tick,
+        token: 7,
+        timely: true,
+    }
+}
+
+fn recorded(outcome: &str) -> Event {
+    Event::Recorded {
+        job: 0,
+        tick: 10,
+        token: 7,
+        outcome: outcome.into(),
+    }
+}
+
+/// Somebody who asked at 5 ms is told of tick 10 and how its run ended, where a majority knew `known`.
+fn status(known: u64, outcome: Option<&str>, is_free: bool) -> Event {
+    Event::StatusRead {
+        job: 0,
+        since: ms(5),
+        known,
+        watermark: 10,
+        runs: vec![(10, 7, outcome.map(Into::into))],
+        is_free,
+    }
 }
 
 fn passed(tick: u64, watermark: u64) -> Event {
@@ -458,6 +487,7 @@ fn a_tick_that_is_started_at_the_wrong_time_is_found() {
     let untimely = Event::Started {
         job: 0,
         tick: 10,
+        token: 7,
         timely: false,
     };
     assert_eq!(names(&[(1, untimely)]), ["Untimely"]);
@@ -493,4 +523,77 @@ fn a_tick_that_is_forgotten_by_nodes_that_forget_nothing_is_found() {
     };
     assert_eq!(names(&history(9)), ["NotRemembered"]);
     assert_eq!(names(&history(10)), NOTHING);
+}
+
+#[test]
+fn a_status_that_nobody_could_have_been_told_is_found() {
+    let told = |event| names(&[(1, COMMITS(10)), (1, started(0, 10)), (9, event)]);
+    assert_eq!(told(status(10, None, true)), NOTHING);
+    assert_eq!(told(status(11, None, true)), ["StatusBehind"]);
+    assert_eq!(told(status(10, Some("ok"), true)), ["FalseRecord"]);
+    let ended = [
+        (1, COMMITS(10)),
+        (1, started(0, 10)),
+        (2, recorded("ok")),
+        (9, status(10, Some("ok"), true)),
+    ];
+    assert_eq!(names(&ended), NOTHING);
+    let nobody = names(&[(9, status(0, None, true))]);
+    assert_eq!(nobody, ["NeverClaimed", "NeverClaimed"]);
+}
+
+#[test]
+fn a_lock_that_is_said_to_be_free_while_it_is_held_is_found() {
+    let told = |since, until, is_free| {
+        names(&[
+            (1, COMMITS(10)),
+            (since, acquired(1, 7, until)),
+            (since, started(0, 10)),
+            (9, status(10, None, is_free)),
+        ])
+    };
+    assert_eq!(told(4, 90, true), ["FalselyFree"]);
+    assert_eq!(told(4, 90, false), NOTHING);
+    assert_eq!(
+        told(6, 90, true),
+        NOTHING,
+        "it was free when it was asked for"
+    );
+    assert_eq!(told(4, 8, true), NOTHING, "it has ended since");
+}
+
+#[test]
+fn a_record_of_what_did_not_happen_is_found() {
+    let history = |outcome, starts: bool| {
+        let mut history = vec![
+            (1, COMMITS(10)),
+            (2, Event::NotStarted { job: 0, tick: 10 }),
+        ];
+        history.extend(starts.then(|| (2, started(0, 10))));
+        history.push((3, recorded(outcome)));
+        history
+    };
+    assert_eq!(names(&history("ok", true)), NOTHING);
+    assert_eq!(names(&history("unstarted", false)), NOTHING);
+    assert_eq!(names(&history("ok", false)), ["FalseRecord"]);
+    assert_eq!(names(&history("unstarted", true)), ["FalseRecord"]);
+}
+
+#[test]
+fn a_run_that_is_left_open_where_nothing_goes_wrong_is_found() {
+    let (job, tick, token) = (0, 10, 7);
+    let open = Event::LeftOpen { job, tick, token };
+    let history = [(1, COMMITS(10)), (2, started(0, 10)), (9, open.clone())];
+    assert_eq!(
+        names(&history),
+        NOTHING,
+        "its claimant may have been killed"
+    );
+    let history = [
+        (1, Event::Settled),
+        (1, COMMITS(10)),
+        (2, started(0, 10)),
+        (9, open),
+    ];
+    assert_eq!(names(&history), ["TickLost"]);
 }

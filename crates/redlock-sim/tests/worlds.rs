@@ -27,7 +27,8 @@ fn assert_all_at_work(counters: &Counters, but: &[&str]) {
 }
 
 /// What is at work only where ticks are claimed.
-const OF_TICKS: [&str; 7] = [
+const OF_TICKS: [&str; 8] = [
+    "statuses read",
     "ticks started",
     "ticks that had passed",
     "ticks too early",
@@ -36,7 +37,13 @@ const OF_TICKS: [&str; 7] = [
     "claims that were not confirmed",
     "ticks that a node may have forgotten",
 ];
-const OF_CLOCKS: [&str; 2] = ["clocks set", "overlaps owing to clocks set"];
+const OF_CLOCKS: [&str; 5] = [
+    "clocks set",
+    "overlaps owing to clocks set",
+    "clocks of replicas set",
+    "clocks far behind for a while",
+    "worlds with ticks started twice",
+];
 
 #[test]
 fn nothing_goes_wrong_while_everything_is_at_work() {
@@ -88,6 +95,35 @@ fn no_tick_starts_twice_while_everything_is_at_work() {
     assert!(counters.ticks_forgotten >= counters.seeds);
     assert!(counters.ticks_unconfirmed >= counters.seeds / 10);
     assert!(counters.faults() >= 10 * counters.seeds);
+}
+
+/// All wall clocks are set all the time, and nodes lose data: that costs order and exclusion, and no tick starts twice.
+#[test]
+fn no_tick_starts_twice_while_clocks_are_set() {
+    let outcome = campaign(Plan::TicksClocks, 0, 200);
+    assert_nothing_went_wrong(&outcome);
+    let counters = outcome.counters;
+    let never = [
+        "leases handed over",
+        "write-backs",
+        "worlds with ticks started twice",
+    ];
+    assert_all_at_work(&counters, &never);
+    assert!(counters.ticks_started >= 10 * counters.seeds);
+    assert!(counters.ticks_forgotten >= 10 * counters.seeds);
+    assert!(counters.statuses >= 10 * counters.seeds);
+    assert!(counters.steps >= counters.seeds);
+    assert!(counters.wall_steps >= counters.seeds);
+    assert!(counters.strays >= counters.seeds / 2);
+    assert!(counters.crashes_lost >= counters.seeds);
+}
+
+/// The world notices when the assumption about ticks is broken, and nothing else depends on that.
+#[test]
+fn clocks_that_are_all_set_back_while_nodes_lose_data_let_ticks_start_twice() {
+    let outcome = campaign(Plan::TicksBack, 0, 100);
+    assert_nothing_went_wrong(&outcome);
+    assert!(outcome.counters.ticks_again >= outcome.counters.seeds / 20);
 }
 
 #[test]

@@ -1,6 +1,12 @@
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use crate::Violation;
+use redlock_proto::RunRecord;
+
+use super::{Checker, Lease};
+use crate::{Event, Moment, Violation};
 
 /// What a checker knows of a job.
 #[derive(Debug, Default)]
@@ -9,16 +15,133 @@ pub(super) struct Job {
     started: BTreeSet<u64>,
     /// The ticks that nodes were asked to remember.
     committed: BTreeSet<u64>,
+    /// The runs that nodes were asked to remember, by tick and token.
+    runs: BTreeMap<(u64, u64), Run>,
     /// The ticks of which somebody knows that their own claim did not win them.
     not_started: BTreeSet<u64>,
     /// The newest tick that was started when nodes forget nothing any more.
     durable: Option<u64>,
 }
 
+/// What came of a run.
+#[derive(Debug, Default)]
+struct Run {
+    is_started: bool,
+    /// Nothing went wrong any more when it was claimed.
+    is_settled: bool,
+    /// How it ended, as nodes were told.
+    outcomes: Vec<Arc<str>>,
+}
+
+impl Run {
+    /// Whether it was told of both that it was not started, and that it was.
+    fn is_false(&self) -> bool {
+        let was_not = |outcome: &Arc<str>| **outcome == *RunRecord::UNSTARTED;
+        match self.is_started {
+            true => self.outcomes.iter().any(was_not),
+            false => !self.outcomes.iter().all(was_not),
+        }
+    }
+}
+
+impl Checker {
+    /// Something happened to a job.
+    pub(super) fn observe_job(&mut self, at: Moment, event: &Event) {
+        let (is_mended, is_settled) = (self.is_mended, self.is_settled);
+        let jobs = &mut self.jobs;
+        let found = match *event {
+            Event::Commits { job, tick, token } => {
+                jobs.entry(job).or_default().commit(tick, token, is_settled);
+                None
+            }
+            Event::Recorded {
+                job,
+                tick,
+                token,
+                ref outcome,
+            } => jobs
+                .entry(job)
+                .or_default()
+                .record(job, (tick, token), outcome),
+            Event::LeftOpen { job, tick, token } => {
+                jobs.entry(job).or_default().leave_open(job, tick, token)
+            }
+            Event::Started {
+                job,
+                tick,
+                token,
+                timely,
+            } => {
+                let found = jobs
+                    .entry(job)
+                    .or_default()
+                    .start(job, (tick, token), is_mended);
+                let untimely = (!timely).then_some(Violation::Untimely { job, tick });
+                untimely
+                    .into_iter()
+                    .for_each(|untimely| self.report(at, untimely));
+                found
+            }
+            Event::Passed {
+                job,
+                tick,
+                watermark,
+            } => jobs.entry(job).or_default().pass(job, tick, watermark),
+            Event::NotStarted { job, tick } => {
+                jobs.entry(job).or_default().refuse(tick);
+                None
+            }
+            Event::Remembered { job, watermark } => {
+                jobs.entry(job).or_default().remember(job, watermark)
+            }
+            Event::StatusRead { .. } => return self.read_status(at, event),
+            _ => None,
+        };
+        if let Some(violation) = found {
+            self.report(at, violation);
+        }
+    }
+
+    /// Somebody was told what nodes remember of a job.
+    fn read_status(&mut self, at: Moment, event: &Event) {
+        let Event::StatusRead {
+            job,
+            since,
+            known,
+            watermark,
+            ref runs,
+            is_free,
+        } = *event
+        else {
+            return;
+        };
+        let state = self.jobs.entry(job).or_default();
+        let of_watermark = state.tell_watermark(job, watermark, known);
+        let of_runs = runs.iter().filter_map(|(tick, token, outcome)| {
+            state.tell_run(job, (*tick, *token), outcome.as_ref())
+        });
+        let mut found: Vec<Violation> = of_watermark.into_iter().chain(of_runs).collect();
+        let is_held = |lease: &Lease| {
+            let is_believed = !lease.is_over && !lease.is_parked;
+            lease.key == job && is_believed && lease.since < since && lease.until > at
+        };
+        let mut leases = self.leases.iter();
+        if is_free && let Some((lease, _)) = leases.find(|(_, lease)| is_held(lease)) {
+            let lease = *lease;
+            found.push(Violation::FalselyFree { job, lease });
+        }
+        for violation in found {
+            self.report(at, violation);
+        }
+    }
+}
+
 impl Job {
-    /// Nodes are asked to remember a tick.
-    pub(super) fn commit(&mut self, tick: u64) {
+    /// Nodes are asked to remember a run.
+    pub(super) fn commit(&mut self, tick: u64, token: u64, is_settled: bool) {
         self.committed.insert(tick);
+        let run = self.runs.entry((tick, token)).or_default();
+        run.is_settled = is_settled;
     }
 
     /// Somebody knows that their own claim of a tick did not win it.
@@ -33,6 +156,12 @@ impl Job {
         Some(Violation::TickLost { job, tick })
     }
 
+    /// A majority remembers a run at the end, and nobody told it what came of it.
+    pub(super) fn leave_open(&self, job: usize, tick: u64, token: u64) -> Option<Violation> {
+        let run = self.runs.get(&(tick, token))?;
+        run.is_settled.then_some(Violation::TickLost { job, tick })
+    }
+
     /// A majority remembers so much, and no more.
     pub(super) fn remember(&self, job: usize, watermark: u64) -> Option<Violation> {
         let tick = self.durable.filter(|tick| *tick > watermark)?;
@@ -40,10 +169,16 @@ impl Job {
     }
 
     /// A tick is started.
-    pub(super) fn start(&mut self, job: usize, tick: u64, is_durable: bool) -> Option<Violation> {
+    pub(super) fn start(
+        &mut self,
+        job: usize,
+        (tick, token): (u64, u64),
+        is_durable: bool,
+    ) -> Option<Violation> {
         if is_durable {
             self.durable = self.durable.max(Some(tick));
         }
+        self.runs.entry((tick, token)).or_default().is_started = true;
         let newest = self.started.last().copied();
         if !self.started.insert(tick) {
             return Some(Violation::StartedAgain { job, tick });
@@ -52,9 +187,54 @@ impl Job {
         Some(Violation::StartedAfter { job, tick, after })
     }
 
+    /// Nodes are told what came of a run.
+    pub(super) fn record(
+        &mut self,
+        job: usize,
+        (tick, token): (u64, u64),
+        outcome: &Arc<str>,
+    ) -> Option<Violation> {
+        let run = self.runs.entry((tick, token)).or_default();
+        run.outcomes.push(Arc::clone(outcome));
+        run.is_false()
+            .then_some(Violation::FalseRecord { job, tick })
+    }
+
     /// Somebody is told that a tick, or a later one, was claimed before.
     pub(super) fn pass(&self, job: usize, tick: u64, watermark: u64) -> Option<Violation> {
         let is_known = watermark >= tick && self.committed.contains(&watermark);
         (!is_known).then_some(Violation::NeverClaimed { job, watermark })
+    }
+
+    /// Somebody is told of a watermark, where a majority knew one before.
+    pub(super) fn tell_watermark(
+        &self,
+        job: usize,
+        watermark: u64,
+        known: u64,
+    ) -> Option<Violation> {
+        if watermark > 0 && !self.committed.contains(&watermark) {
+            return Some(Violation::NeverClaimed { job, watermark });
+        }
+        (watermark < known).then_some(Violation::StatusBehind {
+            job,
+            watermark,
+            known,
+        })
+    }
+
+    /// Somebody is told of a run, and how it ended, if it did.
+    pub(super) fn tell_run(
+        &self,
+        job: usize,
+        (tick, token): (u64, u64),
+        outcome: Option<&Arc<str>>,
+    ) -> Option<Violation> {
+        let Some(run) = self.runs.get(&(tick, token)) else {
+            let watermark = tick;
+            return Some(Violation::NeverClaimed { job, watermark });
+        };
+        let outcome = outcome?;
+        (!run.outcomes.contains(outcome)).then_some(Violation::FalseRecord { job, tick })
     }
 }

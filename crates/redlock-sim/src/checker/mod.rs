@@ -44,6 +44,7 @@ pub struct Checker {
     forgot: BTreeMap<usize, Moment>,
     free: BTreeMap<usize, Moment>,
     is_mended: bool,
+    is_settled: bool,
     found: Vec<(Moment, Violation)>,
 }
 
@@ -74,6 +75,8 @@ pub struct Rules {
 struct Lease {
     key: usize,
     client: usize,
+    /// When it was handed out.
+    since: Moment,
     until: Moment,
     /// Nobody believes in it any more, and it was not released.
     is_over: bool,
@@ -121,6 +124,7 @@ impl Checker {
             forgot: BTreeMap::new(),
             free: BTreeMap::new(),
             is_mended: false,
+            is_settled: false,
             found: Vec::new(),
         }
     }
@@ -154,34 +158,16 @@ impl Checker {
                 until,
                 promised,
             } => self.extended(at, lease, until, promised),
-            Event::Commits { job, tick } => self.jobs.entry(job).or_default().commit(tick),
-            Event::Started { job, tick, timely } => {
-                let is_durable = self.is_mended;
-                let state = self.jobs.entry(job).or_default();
-                let found = state.start(job, tick, is_durable);
-                let untimely = (!timely).then_some(Violation::Untimely { job, tick });
-                for violation in found.into_iter().chain(untimely) {
-                    self.report(at, violation);
-                }
-            }
-            Event::Passed {
-                job,
-                tick,
-                watermark,
-            } => {
-                let found = self.jobs.entry(job).or_default();
-                if let Some(violation) = found.pass(job, tick, watermark) {
-                    self.report(at, violation);
-                }
-            }
-            Event::NotStarted { job, tick } => self.jobs.entry(job).or_default().refuse(tick),
+            Event::Commits { .. }
+            | Event::Recorded { .. }
+            | Event::StatusRead { .. }
+            | Event::LeftOpen { .. }
+            | Event::Started { .. }
+            | Event::NotStarted { .. }
+            | Event::Passed { .. }
+            | Event::Remembered { .. } => self.observe_job(at, event),
+            Event::Settled => self.is_settled = true,
             Event::Mended => self.is_mended = true,
-            Event::Remembered { job, watermark } => {
-                let found = self.jobs.entry(job).or_default();
-                if let Some(violation) = found.remember(job, watermark) {
-                    self.report(at, violation);
-                }
-            }
             Event::Ended { lease } => self.ended(at, lease, End::Alone),
             Event::Parked { lease } => self.ended(at, lease, End::Parked),
             Event::Released { lease } => self.ended(at, lease, End::Released),
@@ -328,6 +314,7 @@ impl Checker {
             Lease {
                 key,
                 client,
+                since: at,
                 until,
                 is_over: false,
                 is_parked: false,

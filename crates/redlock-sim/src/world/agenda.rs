@@ -35,12 +35,16 @@ pub(super) enum Due {
     Begin { client: usize, life: u32 },
     /// A node comes back.
     Restart { node: usize },
+    /// A node's clock is set right.
+    Right { node: usize },
     /// A fault, by its place in the list.
     Fault { index: usize },
     /// An operator blesses the nodes.
     Bless,
     /// Everything is repaired.
     Repair,
+    /// What was broken has mended.
+    Settle,
     /// Whether every key was acquired is looked at, and clients are closed.
     Close { last: bool },
     /// The world ends.
@@ -91,6 +95,8 @@ impl Due {
             Self::Close { .. } => (15, 0),
             Self::End => (16, 0),
             Self::News { link, .. } => (17, link),
+            Self::Settle => (18, 0),
+            Self::Right { node } => (19, node),
         };
         (of as u64) << 8 | kind
     }

@@ -201,6 +201,9 @@ impl World {
                         continue;
                     };
                     self.count_claim(&reply);
+                    if votes && matches!(reply, Reply::Taken { .. }) {
+                        self.owners.get_mut(owner).granted[node] = Some(time.as_millis());
+                    }
                     let key = self.owners.get(owner).key;
                     touched[key] = true;
                     let asked = Asked {

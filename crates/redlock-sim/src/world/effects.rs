@@ -3,14 +3,15 @@
 use std::{fmt, time::Duration};
 
 use redlock_proto::{
-    Effect, FailureKind, Loss, NodeKey, NodeVerb, NotAVote, Notice, OwnerId, Request, TokenBlock,
-    Verb,
+    Effect, FailureKind, JobVerb, Loss, NodeKey, NodeVerb, NotAVote, Notice, OwnerId, Request,
+    TokenBlock, Verb,
 };
 
 use super::{
     World,
     link::{Op, State as LinkState},
     process::{Holding, State},
+    status::has_reason,
     wire::failed,
 };
 use crate::{
@@ -64,8 +65,14 @@ impl World {
             } => {
                 self.on_acquired(client, id, deadline, tokens);
             }
-            Effect::NotAcquired { id, failure, .. } => {
+            Effect::NotAcquired {
+                id,
+                failure,
+                answers,
+            } => {
                 self.counters.not_acquired += 1;
+                let has_reason = has_reason(failure.as_ref(), &answers);
+                self.must_have_a_reason(client, id, has_reason);
                 self.trace.line(self.now, || {
                     let kind: Option<FailureKind> = failure.map(|failure| failure.kind);
                     format!("client {client} has not acquired {id}: {kind:?}")
@@ -97,11 +104,11 @@ impl World {
             Effect::Lost { lease, loss } => self.on_lost_lease(client, lease, loss),
             Effect::ExtensionOver { ask, .. }
             | Effect::ReleaseOver { ask, .. }
-            | Effect::Blessed { ask, .. }
-            | Effect::JobRead { ask, .. } => {
+            | Effect::Blessed { ask, .. } => {
                 let waiter = waiter_of(client, ask);
                 self.observe(&Event::Answered { waiter });
             }
+            Effect::JobRead { ask, state, .. } => self.on_job_read(client, ask, state),
             Effect::Notice(notice) => self.on_notice(client, &notice),
             Effect::Claimed {
                 id,
@@ -155,12 +162,18 @@ impl World {
                 }
             }
         }
-        if let Request::Job { verb, .. } = &request {
+        if let Request::Job { verb, job } = &request {
             self.processes[client].has_asked = true;
+            if let (JobVerb::Record { entry }, 0) = (verb, node) {
+                self.on_record(job, entry);
+            }
             number = self.on_send_job(client, round, verb);
         }
         // Whoever degrades a node says so first.
         let opens = matches!(request, Request::Node(NodeVerb::Open { .. }));
+        if opens {
+            self.is_told_to_vote(node);
+        }
         let degrades = &mut self.processes[client].degrades;
         let is_degraded = opens && degrades.take_if(|degraded| *degraded == node).is_some();
         let link = self.link(client, node);

@@ -66,12 +66,47 @@ impl World {
             Fault::Pause { client, length } => self.pause(client, length),
             Fault::Stumble { client, length } => self.processes[client].stumbles = Some(length),
             Fault::Kill { client, successor } => self.kill(client, successor),
+            Fault::Stray { node, back, length } => self.stray(node, back, length),
+            Fault::Waver { node, back, length } => {
+                self.servers[node].wavers = Some((back, length));
+            }
+            Fault::StepWall { client, by } => {
+                self.counters.wall_steps += 1;
+                self.processes[client].step_wall(by);
+            }
             Fault::Step { node, by } => {
                 self.counters.steps += 1;
                 self.servers[node].set_clock(by, self.now);
                 self.stepped[node] += by;
                 self.behind += by.min(0).unsigned_abs();
             }
+        }
+    }
+
+    /// A node's clock is far behind for a while, unless it is already.
+    fn stray(&mut self, node: usize, back: Micros, length: Micros) {
+        if self.servers[node].astray == 0 {
+            self.counters.strays += 1;
+            self.servers[node].astray = back;
+            self.servers[node].set_clock(-back.cast_signed(), self.now);
+            self.agenda.add(self.now + length, Due::Right { node });
+        }
+    }
+
+    /// A node's clock is set right that was far behind.
+    pub(super) fn on_right(&mut self, node: usize) {
+        let back = std::mem::take(&mut self.servers[node].astray);
+        self.servers[node].set_clock(back.cast_signed(), self.now);
+    }
+
+    /// A node is told to vote: perhaps it stands still just then, and its clock is wrong when it goes on.
+    pub(super) fn is_told_to_vote(&mut self, node: usize) {
+        if self.phase.is_faulty()
+            && let Some((back, length)) = self.servers[node].wavers.take()
+        {
+            let server = &mut self.servers[node];
+            server.frozen_until = server.frozen_until.max(self.now + length);
+            self.stray(node, back, length + 5 * MS);
         }
     }
 
@@ -214,6 +249,11 @@ impl World {
             .forgets
             .then(|| Clock::new(0, EPOCH.cast_signed()));
         self.processes[client].succeed(machine, wall);
+        if self.setup.plan.sets_all_clocks() && self.phase.repaired().is_some() {
+            // As those of the others were set, which all are what nodes' were.
+            let ahead = self.stepped[0];
+            self.processes[client].set_wall(ahead);
+        }
         self.begin_client(client);
         if self.phase.is_closing() {
             self.close(client);

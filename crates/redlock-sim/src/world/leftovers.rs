@@ -3,7 +3,7 @@
 use redlock_proto::{JobVerb, Request, Verb};
 
 use super::{World, link::Tag, owners::Owner, repair::SOON};
-use crate::{Event, Moment, Plan, Violation};
+use crate::{Event, Moment, Violation};
 
 impl World {
     /// A client has done all it wants to do for now: whatever it gave up meanwhile, it must have told every node
@@ -81,7 +81,7 @@ impl World {
     /// Whether a node was told to let an owner's key go and knows nothing of it any more: it lost its data, or its
     /// clock was set.
     fn has_forgotten(&self, node: usize, owner: &Owner) -> bool {
-        let clocks_step = self.setup.plan == Plan::ClockSteps;
+        let clocks_step = self.setup.plan.sets_clocks();
         match owner.told_in(node) {
             Some(life) => life != self.servers[node].life || clocks_step,
             None => false,

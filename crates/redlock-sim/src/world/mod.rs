@@ -8,7 +8,7 @@
 //! | `agenda` | what will happen, in order of time |
 //! | `link`, `wire`, `news` | connections: order, delays, holes, cuts, what is made again, and what clients are told |
 //! | `server`, `calls` | nodes, and what they do with calls |
-//! | `process`, `effects`, `users`, `ticks` | clients, what they want done, and who uses them |
+//! | `process`, `effects`, `users`, `ticks`, `status` | clients, what they want done, and who uses them |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
 //! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
 
@@ -24,11 +24,12 @@ mod process;
 mod repair;
 mod server;
 mod shadow;
+mod status;
 mod ticks;
 mod users;
 mod wire;
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use redlock_proto::{Client, ClientConfig};
 
@@ -108,6 +109,10 @@ struct World {
     phase: Phase,
     /// By how much each node's clock was set forward in all.
     stepped: Vec<i64>,
+    /// The ticks of each job that somebody has claimed lately.
+    recent: Vec<VecDeque<u64>>,
+    /// When what was broken had mended.
+    settled: Option<Micros>,
     /// By how much longer nodes may keep keys because a clock was set back.
     behind: Micros,
     checker: Checker,
@@ -150,6 +155,7 @@ impl World {
         });
         let processes = processes.collect();
         let stepped = vec![0; setup.nodes];
+        let recent = vec![VecDeque::new(); setup.job_keys.len()];
         let links = (0..setup.clients * setup.nodes).map(|_| Link::new());
         let links = links.collect();
         Self {
@@ -166,6 +172,8 @@ impl World {
             faults,
             phase: Phase::Faulty,
             stepped,
+            recent,
+            settled: None,
             behind: 0,
             next_lease: 1,
             next_waiter: 1,
@@ -243,9 +251,11 @@ impl World {
             Due::Wake { client, life } => self.on_wake(client, life),
             Due::Begin { client, life } => self.on_successor(client, life),
             Due::Restart { node } => self.on_restart(node),
+            Due::Right { node } => self.on_right(node),
             Due::Fault { index } => self.on_fault(index),
             Due::Bless => self.on_bless(),
             Due::Repair => self.on_repair(),
+            Due::Settle => self.on_settled(),
             Due::Close { last } => self.on_close(last),
             Due::End => {}
         }
@@ -314,21 +324,24 @@ impl World {
 
     /// Whether something was wrong that nothing excuses.
     fn must_stop(&self) -> bool {
-        let excuses = self.setup.plan == Plan::ClockSteps;
+        let plan = self.setup.plan;
         let found = self.checker.found().iter();
         found
             .rev()
             .take(4)
-            .any(|(_, violation)| !(excuses && violation.needs_steady_clocks()))
+            .any(|(_, violation)| !plan.excuses(violation))
     }
 
     fn report(mut self, seed: u64) -> Report {
         let mut violations = self.checker.finish(Moment::from_micros(self.now));
-        if self.setup.plan == Plan::ClockSteps {
-            let before = violations.len();
-            violations.retain(|(_, violation)| !violation.needs_steady_clocks());
-            self.counters.excused += u64::from(before > violations.len());
-        }
+        let plan = self.setup.plan;
+        let is_again = |(_, violation): &(Moment, Violation)| {
+            matches!(violation, Violation::StartedAgain { .. })
+        };
+        self.counters.ticks_again += u64::from(violations.iter().any(is_again));
+        let before = violations.len();
+        violations.retain(|(_, violation)| !plan.excuses(violation));
+        self.counters.excused += u64::from(before > violations.len());
         self.counters.seeds = 1;
         let (trace_hash, trace) = self.trace.into_parts();
         Report {

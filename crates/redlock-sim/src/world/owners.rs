@@ -35,6 +35,8 @@ pub(super) struct Owner {
     pub(super) stays: bool,
     /// Up to when each node keeps its key, in true time, by grants that are votes.
     pub(super) promised: [Micros; MOST_NODES],
+    /// What the clock of each node that votes showed, in milliseconds, when it granted a claim.
+    pub(super) granted: [Option<u64>; MOST_NODES],
     /// The nodes that its client told to let its key go.
     told: u8,
     /// Where it was told to let its key go: in which life of the node's data, and up to which millisecond of the
@@ -75,6 +77,7 @@ impl Owners {
             over: None,
             stays: false,
             promised: [0; MOST_NODES],
+            granted: [None; MOST_NODES],
             told: 0,
             gone: [None; MOST_NODES],
             rounds: Vec::new(),

@@ -31,6 +31,8 @@ pub(super) struct Process {
     pub(super) users: Vec<User>,
     /// The number of the next acquisition, and of whatever else it is asked for.
     pub(super) next_id: u64,
+    /// The statuses that it was asked for: what by, of which job, when, and up to which tick a majority knew then.
+    pub(super) asked: Vec<(u64, usize, Micros, u64)>,
     /// The number of the last round in which a token was written back.
     pub(super) last_write_back: u64,
     pub(super) is_closed: bool,
@@ -46,6 +48,8 @@ pub(super) struct Process {
     pub(super) has_asked: bool,
     clock: Clock,
     wall: Clock,
+    /// By how much the wall clock was set forward in all.
+    stepped: i64,
 }
 
 /// What the user of a key does.
@@ -62,6 +66,8 @@ pub(super) struct User {
     pub(super) owner: Option<u32>,
     /// The tick that it claims or has claimed, in milliseconds, if it is a job's.
     pub(super) tick: u64,
+    /// When it began to wait.
+    pub(super) since: Micros,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +108,7 @@ impl Process {
             is_limited: false,
             owner: None,
             tick: 0,
+            since: 0,
         };
         Self {
             client,
@@ -114,6 +121,7 @@ impl Process {
             timer_for: Instant::ORIGIN,
             users: vec![user; keys],
             next_id: 1,
+            asked: Vec::new(),
             last_write_back: u64::MAX,
             is_closed: false,
             given_up: Vec::new(),
@@ -123,13 +131,27 @@ impl Process {
             has_asked: false,
             clock,
             wall,
+            stepped: 0,
         }
+    }
+
+    /// Its wall clock is set.
+    pub(super) const fn step_wall(&mut self, by: i64) {
+        self.wall.step(by);
+        self.stepped += by;
+    }
+
+    /// Its wall clock is set to so much more than it would show had it never been set.
+    pub(super) const fn set_wall(&mut self, ahead: i64) {
+        self.step_wall(ahead - self.stepped);
     }
 
     /// Another process in its place, on the same machine, whose wall clock was set meanwhile.
     pub(super) fn succeed(&mut self, client: Client<Random>, wall: Option<Clock>) {
+        let stepped = if wall.is_some() { 0 } else { self.stepped };
         let wall = wall.unwrap_or(self.wall);
-        let next = Self::new(client, self.users.len(), self.clock, wall);
+        let mut next = Self::new(client, self.users.len(), self.clock, wall);
+        next.stepped = stepped;
         let stamps: Vec<u32> = self.users.iter().map(|user| user.stamp + 1).collect();
         let life = self.life + 1;
         *self = Self { life, ..next };

@@ -85,7 +85,14 @@ impl World {
             let due = Moment::from_micros(self.now + wait);
             self.observe(&Event::Free { key, due });
         }
-        let first = self.reconnected_by(self.now) + 4 * SOON;
+        let mut first = self.reconnected_by(self.now) + 4 * SOON;
+        if self.setup.jobs.is_some() {
+            let settled = self.now + self.repair_takes();
+            self.agenda.add(settled, Due::Settle);
+            if self.setup.plan.sets_all_clocks() {
+                first = first.max(settled + 6 * SOON);
+            }
+        }
         self.agenda.add(first, Due::Close { last: false });
         self.agenda
             .add(self.now + wait + 1, Due::Close { last: true });
@@ -102,6 +109,9 @@ impl World {
     }
 
     fn set_clocks_right(&mut self) {
+        if self.setup.plan.sets_all_clocks() {
+            return self.set_clocks_alike();
+        }
         for node in 0..self.setup.nodes {
             let by = self.stepped[node];
             if by != 0 {
@@ -110,6 +120,28 @@ impl World {
                 // It may keep its keys for longer by so much.
                 self.behind += by.max(0).cast_unsigned();
             }
+        }
+    }
+
+    /// No clock of a node is set back, so all are set to what the first of them shows, and those of clients too.
+    fn set_clocks_alike(&mut self) {
+        let first = self.stepped.iter().copied().max().unwrap_or(0).max(0);
+        for node in 0..self.setup.nodes {
+            self.on_right(node);
+            let by = first - self.stepped[node];
+            self.servers[node].set_clock(by, self.now);
+            self.stepped[node] = first;
+        }
+        for process in &mut self.processes {
+            process.set_wall(first);
+        }
+    }
+
+    /// What was broken has mended: from now on, whatever is not won has a reason.
+    pub(super) fn on_settled(&mut self) {
+        if !self.phase.is_closing() {
+            self.settled = Some(self.now);
+            self.observe(&Event::Settled);
         }
     }
 
@@ -153,6 +185,7 @@ impl World {
     /// Nobody has a key any more, and no client believes that anything is under way.
     pub(super) fn end(&mut self) {
         self.look_at_watermarks();
+        self.look_for_open_runs();
         for node in 0..self.setup.nodes {
             for key in 0..self.setup.keys.len() {
                 let server = &self.servers[node];

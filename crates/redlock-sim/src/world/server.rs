@@ -22,6 +22,10 @@ pub(super) struct Server {
     pub(super) life: u32,
     /// Whether it ever lost data.
     pub(super) has_lost: bool,
+    /// By how much its clock is behind for a while.
+    pub(super) astray: Micros,
+    /// By how much it will be, and for how long, once the node is told to vote.
+    pub(super) wavers: Option<(Micros, Micros)>,
     /// How often it crashed, which ends every connection.
     pub(super) crashes: u32,
     /// How often it was started.
@@ -45,6 +49,8 @@ impl Server {
             frozen_until: 0,
             life: 0,
             has_lost: false,
+            astray: 0,
+            wavers: None,
             crashes: 0,
             runs: 0,
             index,
@@ -64,6 +70,10 @@ impl Server {
         let time = self.time(now);
         self.store.expire(time);
         self.shadow.expire(time.as_millis());
+        if let Some((store, shadow)) = &mut self.copy {
+            store.expire(time);
+            shadow.expire(time.as_millis());
+        }
         self.clock.step(by);
     }
 

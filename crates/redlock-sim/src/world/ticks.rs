@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use redlock_proto::{
-    Acquire, Claim, JobVerb, NoClaim, NotClaimed, OwnerId, Reply, Tick, TokenBlock, Verb, Window,
-    Word,
+    Acquire, Claim, JobEntry, JobVerb, NoClaim, NodeKey, NotClaimed, OwnerId, Reply, RunRecord,
+    RunState, Tick, TokenBlock, Verb, Window, Word,
 };
 
 use super::{World, process::State};
 use crate::{
     Event,
-    setup::{Jobs, MS, Micros},
+    setup::{Jobs, MS},
 };
 
 impl World {
@@ -27,13 +27,18 @@ impl World {
             0 => newest + period,
             1 => newest - period * self.random.between(1, 4),
             2 => newest + self.random.below(2 * jobs.early),
+            // Somebody has claimed it, and perhaps everybody who could know has forgotten.
+            3..6 if self.setup.plan.sets_all_clocks() && !self.recent[key].is_empty() => {
+                let place = self.random.index(self.recent[key].len());
+                self.recent[key][place]
+            }
             _ => newest,
         };
         self.processes[client].users[key].tick = tick;
         let claim = Claim {
             job: self.setup.job_keys[key].clone(),
             tick: Tick::from_millis(tick).expect("it is this century"),
-            window: jobs.window(),
+            window: jobs.window(client),
             fingerprint: 7,
             replica: Word::new(REPLICAS[client % REPLICAS.len()]).expect("it is a word"),
         };
@@ -56,28 +61,32 @@ impl World {
         if let Some(job) = users.iter().position(|user| waits(user.state)) {
             let user = &self.processes[client].users[job];
             let (tick, owner) = (user.tick, user.owner);
-            let since = owner.map_or(0, |owner| self.owners.get(owner).started);
-            let timely = self.is_timely(tick, since);
+            let timely = owner.is_some_and(|owner| self.is_timely(client, tick, owner));
+            let token = tokens.first().get();
             self.counters.ticks_started += 1;
             self.trace.line(self.now, || {
                 format!("client {client} starts tick {tick} of job {job}")
             });
-            self.observe(&Event::Started { job, tick, timely });
+            self.observe(&Event::Started {
+                job,
+                tick,
+                token,
+                timely,
+            });
         }
         self.on_acquired(client, id, deadline, tokens);
     }
 
-    /// Whether the clocks of a majority were in the tick's window at some moment since `since`.
-    fn is_timely(&self, tick: u64, since: Micros) -> bool {
+    /// Whether the clocks of a majority were in the tick's window when their nodes granted it.
+    fn is_timely(&self, client: usize, tick: u64, owner: u32) -> bool {
         let Some(jobs) = self.setup.jobs else {
             return true;
         };
-        let is_timely = |server: &&super::Server| {
-            let shown = |at| server.clock.reading(at) / MS;
-            shown(self.now) + jobs.early >= tick && shown(since) <= tick + jobs.start_within
-        };
-        let timely = self.servers.iter().filter(is_timely).count();
-        timely >= self.setup.quorum.majority()
+        let early = jobs.early_of(client);
+        let is_timely =
+            |shown: &&u64| **shown + early >= tick && **shown <= tick + jobs.start_within;
+        let granted = self.owners.get(owner).granted.iter().flatten();
+        granted.filter(is_timely).count() >= self.setup.quorum.majority()
     }
 
     /// A tick was not won, and there is no use in another attempt.
@@ -103,7 +112,10 @@ impl World {
             }
             NotClaimed::TooEarly { .. } => self.counters.ticks_early += 1,
             NotClaimed::TooLate { .. } => self.counters.ticks_late += 1,
-            _ => self.counters.ticks_unconfirmed += 1,
+            _ => {
+                self.counters.ticks_unconfirmed += 1;
+                self.must_have_a_reason(client, id, false);
+            }
         }
         self.on_not_acquired(client, id);
     }
@@ -125,11 +137,34 @@ impl World {
                     self.counters.ticks_committed += 1;
                 }
                 let job = self.owners.get(number).key;
-                let tick = entry.tick.as_millis();
-                self.observe(&Event::Commits { job, tick });
+                let (tick, token) = (entry.tick.as_millis(), entry.token);
+                let recent = &mut self.recent[job];
+                if recent.back() != Some(&tick) {
+                    recent.push_back(tick);
+                    if recent.len() > MOST_RECENT {
+                        recent.pop_front();
+                    }
+                }
+                self.observe(&Event::Commits { job, tick, token });
                 Some(number)
             }
             JobVerb::Record { .. } | JobVerb::Read { .. } => None,
+        }
+    }
+
+    /// A client tells nodes what came of a run.
+    pub(super) fn on_record(&mut self, job: &NodeKey, entry: &JobEntry) {
+        let names = &self.setup.job_keys;
+        let Some(job) = names.iter().position(|name| name == job) else {
+            return;
+        };
+        if let Some(RunState::Ended { outcome, .. }) = RunRecord::of(entry).map(|run| run.state) {
+            self.observe(&Event::Recorded {
+                job,
+                tick: entry.tick.as_millis(),
+                token: entry.token,
+                outcome: outcome.as_str().into(),
+            });
         }
     }
 
@@ -144,14 +179,7 @@ impl World {
     /// How far a majority of the nodes remembers each job.
     pub(super) fn look_at_watermarks(&mut self) {
         for job in 0..self.setup.job_keys.len() {
-            let name = &self.setup.job_keys[job];
-            let newest = |server: &super::Server| {
-                let last = server.store.runs(name).first();
-                last.map_or(0, |run| run.tick.as_millis())
-            };
-            let mut watermarks: Vec<u64> = self.servers.iter().map(newest).collect();
-            watermarks.sort_unstable();
-            let watermark = watermarks[self.setup.nodes - self.setup.quorum.majority()];
+            let watermark = self.known(job);
             self.observe(&Event::Remembered { job, watermark });
         }
     }
@@ -165,9 +193,17 @@ impl World {
 }
 
 impl Jobs {
-    fn window(&self) -> Window {
+    fn window(&self, client: usize) -> Window {
         let ms = Duration::from_millis;
-        Window::new(ms(self.early), ms(self.start_within))
+        Window::new(ms(self.early_of(client)), ms(self.start_within))
+    }
+
+    /// What a client takes to be early enough.
+    const fn early_of(&self, client: usize) -> u64 {
+        match client % 2 {
+            0 => self.early,
+            _ => self.early.saturating_sub(self.less),
+        }
     }
 }
 
@@ -209,5 +245,8 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
         JobVerb::Record { .. } | JobVerb::Read { .. } => None,
     }
 }
+
+/// How many ticks of each job are kept in mind, to be claimed again.
+const MOST_RECENT: usize = 12;
 
 const REPLICAS: [&str; 5] = ["ada", "bob", "cyd", "dee", "eve"];

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Acquire, Timing};
+use redlock_proto::{Acquire, Timing, Word};
 
 use super::{World, agenda::Due, effects::waiter_of, process::State};
 use crate::{
@@ -21,7 +21,12 @@ impl World {
         }
         match user.state {
             State::Idle if process.is_closed => return,
-            State::Idle => self.ask_for(client, key),
+            State::Idle => {
+                if self.setup.jobs.is_some() && self.random.chance(150) {
+                    self.read_status(client, key);
+                }
+                self.ask_for(client, key);
+            }
             State::Waiting { id, waiter } => {
                 self.counters.abandoned += 1;
                 self.trace.line(self.now, || {
@@ -103,6 +108,7 @@ impl World {
         let id = process.next_id;
         process.next_id += 1;
         process.users[key].state = State::Waiting { id, waiter };
+        process.users[key].since = self.now;
         let now = process.now(self.now);
         let wait_until = now.clock + Duration::from_micros(wait);
         let until = process.when(wait_until);
@@ -281,7 +287,12 @@ impl World {
                 true => Some(self.ask(client, 1)),
                 false => None,
             };
+            let ends = self.setup.jobs.is_some() && self.random.chance(700);
             let process = &mut self.processes[client];
+            if ends {
+                let took = Duration::from_millis(1);
+                process.client.finish(holding.id, ended(), took, now);
+            }
             process.client.release(holding.id, ask, now);
         }
         self.give_up(client, key);
@@ -301,4 +312,9 @@ impl World {
         });
         ask
     }
+}
+
+/// How runs end, where somebody says how.
+fn ended() -> Word {
+    Word::new("ok").expect("it is a word")
 }

@@ -1,0 +1,125 @@
+//! What is remembered of jobs, as somebody is told who asks, and as it is.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use redlock_proto::{Failure, FailureKind, JobState, NodeAnswer, RunRecord, RunState};
+
+use super::{Server, World, effects::waiter_of, process::State};
+use crate::{Event, Moment, Violation};
+
+impl World {
+    /// A user asks its client what nodes remember of a job.
+    pub(super) fn read_status(&mut self, client: usize, job: usize) {
+        let ask = self.ask(client, 1);
+        let (at, known) = (self.now, self.known(job));
+        let process = &mut self.processes[client];
+        process.asked.push((ask, job, at, known));
+        let now = process.now(self.now);
+        let (name, lock) = (&self.setup.job_keys[job], &self.setup.keys[job]);
+        process.client.read_job(ask, name, lock, now);
+    }
+
+    /// A client says what nodes remember of a job.
+    pub(super) fn on_job_read(&mut self, client: usize, ask: u64, state: Option<JobState>) {
+        let waiter = waiter_of(client, ask);
+        self.observe(&Event::Answered { waiter });
+        let asked = &mut self.processes[client].asked;
+        let Some(place) = asked.iter().position(|(other, ..)| *other == ask) else {
+            return;
+        };
+        let (_, job, since, known) = asked.swap_remove(place);
+        let Some(state) = state else { return };
+        self.counters.statuses += 1;
+        self.trace.line(self.now, || {
+            format!("client {client} is told of job {job}: {state:?}")
+        });
+        let runs = state.runs.iter().map(|run| {
+            let outcome = match &run.state {
+                RunState::Ended { outcome, .. } => Some(outcome.as_str().into()),
+                _ => None,
+            };
+            (run.tick.as_millis(), run.token.get(), outcome)
+        });
+        self.observe(&Event::StatusRead {
+            job,
+            since: Moment::from_micros(since),
+            known,
+            watermark: state.watermark.map_or(0, |tick| tick.as_millis()),
+            runs: runs.collect(),
+            is_free: state.free_in == Some(Duration::ZERO),
+        });
+    }
+
+    /// Up to which tick a majority of the nodes remembers a job, and 0 if none does.
+    pub(super) fn known(&self, job: usize) -> u64 {
+        let name = &self.setup.job_keys[job];
+        let newest = |server: &Server| {
+            let last = server.store.runs(name).first();
+            last.map_or(0, |run| run.tick.as_millis())
+        };
+        let mut watermarks: Vec<u64> = self.servers.iter().map(newest).collect();
+        watermarks.sort_unstable();
+        watermarks[self.setup.nodes - self.setup.quorum.majority()]
+    }
+
+    /// Runs that a majority remembers, and not how they ended.
+    pub(super) fn look_for_open_runs(&mut self) {
+        for job in 0..self.setup.job_keys.len() {
+            let mut open: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+            let servers = self.servers.iter();
+            for entry in servers.flat_map(|server| server.store.runs(&self.setup.job_keys[job])) {
+                let state = RunRecord::of(entry).map(|run| run.state);
+                if state == Some(RunState::Claimed) {
+                    *open
+                        .entry((entry.tick.as_millis(), entry.token))
+                        .or_default() += 1;
+                }
+            }
+            for ((tick, token), nodes) in open {
+                if nodes >= self.setup.quorum.majority() {
+                    self.observe(&Event::LeftOpen { job, tick, token });
+                }
+            }
+        }
+    }
+
+    /// A client has not won what it waited for; where nothing goes wrong any more, something else was in the way.
+    pub(super) fn must_have_a_reason(&mut self, client: usize, id: u64, has_reason: bool) {
+        let Some(settled) = self
+            .settled
+            .filter(|_| !has_reason && !self.phase.is_closing())
+        else {
+            return;
+        };
+        let users = &self.processes[client].users;
+        let waits = |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
+        if let Some(job) = users.iter().position(|user| waits(user.state))
+            && users[job].since > settled
+            // Its lease may end before it begins.
+            && !users[job].is_limited
+        {
+            let tick = users[job].tick;
+            let at = Moment::from_micros(self.now);
+            self.checker.report(at, Violation::Unreasoned { job, tick });
+        }
+    }
+}
+
+/// Whether something kept a client from what it did not win, other than faults: it is closed, another has the lock,
+/// or a node refused the tick.
+pub(super) fn has_reason(failure: Option<&Failure>, answers: &[NodeAnswer]) -> bool {
+    failure.is_none_or(|failure| failure.kind == FailureKind::Contended)
+        || answers.iter().any(is_refusal)
+}
+
+/// Whether a node that is up and votes would not give a tick away.
+const fn is_refusal(answer: &NodeAnswer) -> bool {
+    matches!(
+        answer,
+        NodeAnswer::Held { .. }
+            | NodeAnswer::Forgot
+            | NodeAnswer::Passed { .. }
+            | NodeAnswer::TooEarly { .. }
+            | NodeAnswer::TooLate { .. }
+    )
+}
