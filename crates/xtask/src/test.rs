@@ -30,9 +30,14 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
 /// The simulation of the protocol and the exhaustive model, which are worth optimising for.
 fn searches() -> Result<(), Failed> {
     Step::cargo("simulation", SIMULATION).run()?;
+    Step::cargo("simulation of ticks", TICKS).run()?;
     Step::cargo("model", MODEL).run()
 }
 
 const SIMULATION: &str = "run --locked --release --package redlock-sim -- --seeds 20000";
+
+/// Claims of ticks while every clock is set.
+const TICKS: &str =
+    "run --locked --release --package redlock-sim -- --seeds 2000 --plan ticks-clocks";
 
 const MODEL: &str = "run --locked --release --package redlock-model -- --ci";
