@@ -282,7 +282,10 @@ impl Redlock {
     ///
     /// Whoever calls this vouches that none of the nodes has forgotten a lease that may still be valid: that
     /// they are new, or that no client of the namespace has run for the longest time to live.
-    /// If that is not so, two holders are possible, and ticks of jobs that were forgotten may start again.
+    /// If that is not so, two holders are possible.
+    /// Of jobs it vouches for more: that none of the nodes has forgotten a tick that may still be claimed, however
+    /// long ago it was started.
+    /// Ticks that were forgotten may start again; without a blessing, a node refuses all that it may have forgotten.
     /// It is for the first start of a set of nodes, and for tests.
     ///
     /// # Cancel safety

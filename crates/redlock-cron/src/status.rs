@@ -37,7 +37,8 @@ impl JobStatus {
         self.is_known
     }
 
-    /// The newest tick that was claimed; no tick up to it can be claimed any more.
+    /// The newest tick that was claimed, as far as the nodes know that have answered; if a majority knows it, no tick
+    /// up to it can be claimed any more.
     pub fn watermark(&self) -> Option<DateTime<Utc>> {
         self.watermark
     }

@@ -74,8 +74,8 @@ pub enum NoClaim {
     },
     /// The tick could have been claimed before the node forgot what was.
     ///
-    /// It remembers since when: the *horizon* is what its clock showed when it was told to vote again, and no
-    /// tick was claimed on it before its window opened.
+    /// It remembers since when: the *horizon* is what its clock showed when it agreed with a majority's after the
+    /// quarantine, and no tick was claimed on it before its window opened.
     Forgot,
 }
 

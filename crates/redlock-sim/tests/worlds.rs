@@ -100,7 +100,7 @@ fn no_tick_starts_twice_while_everything_is_at_work() {
 /// All wall clocks are set all the time, and nodes lose data: that costs order and exclusion, and no tick starts twice.
 #[test]
 fn no_tick_starts_twice_while_clocks_are_set() {
-    let outcome = campaign(Plan::TicksClocks, 0, 200);
+    let outcome = campaign(Plan::TicksClocks, 0, 120);
     assert_nothing_went_wrong(&outcome);
     let counters = outcome.counters;
     let never = [
@@ -121,7 +121,7 @@ fn no_tick_starts_twice_while_clocks_are_set() {
 /// The world notices when the assumption about ticks is broken, and nothing else depends on that.
 #[test]
 fn clocks_that_are_all_set_back_while_nodes_lose_data_let_ticks_start_twice() {
-    let outcome = campaign(Plan::TicksBack, 0, 100);
+    let outcome = campaign(Plan::TicksBack, 0, 60);
     assert_nothing_went_wrong(&outcome);
     assert!(outcome.counters.ticks_again >= outcome.counters.seeds / 20);
 }

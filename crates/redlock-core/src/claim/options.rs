@@ -57,8 +57,9 @@ impl ClaimOptions {
     /// By how much the nodes' clocks may be before the tick: 5 s by default, a year at most, in whole milliseconds.
     ///
     /// A replica whose clock is ahead by more than this, and that comes to ticks by it, claims nothing.
-    /// All replicas must agree on it: a node that lost its data refuses the ticks that could have been claimed
-    /// before it voted again, and takes the claimant's word for how early that was.
+    /// All replicas must agree on it, also from one version of a program to the next: a node that lost its data
+    /// refuses the ticks that could have been claimed before it voted again, and takes the claimant's word for how
+    /// early that was.
     /// So after a first start, or after the loss of a majority, nothing can be claimed for so long.
     pub fn early(mut self, early: Duration) -> Self {
         self.early = early;

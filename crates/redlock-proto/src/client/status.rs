@@ -9,7 +9,10 @@ use crate::{JobEntry, JobVerb, NodeKey, Reply, Request, RunRecord, RunState, Tic
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct JobState {
-    /// The newest tick that was claimed, on any node; no tick up to it can be claimed any more.
+    /// The newest tick that any of the nodes remembers which have answered.
+    ///
+    /// If a majority does, no tick up to it can be claimed any more; if fewer do, because its claim was not confirmed
+    /// and the tick not started, whoever does not hear of them may still claim one.
     pub watermark: Option<Tick>,
     /// The last runs, the newest first.
     ///
