@@ -91,7 +91,7 @@ impl Clocks {
     /// What the clock in the middle of those that agree shows now, if a majority does.
     ///
     /// Each is known to about half the time that its last answer was on its way.
-    pub fn time(&self, now: Instant) -> Option<NodeTime> {
+    pub fn middle(&self, now: Instant) -> Option<NodeTime> {
         let start = self.agreement(now)?;
         let known = self.samples.iter().flatten();
         let known = known.map(|sample| sample.ahead(now));
@@ -183,15 +183,18 @@ mod tests {
     fn the_time_is_that_of_the_clock_in_the_middle_of_those_that_agree() {
         let time = |ahead: &[i64]| {
             let clocks = clocks(ahead);
-            let time = clocks.time(at(5))?;
+            let time = clocks.middle(at(5))?;
             Some(i64::try_from(time.as_millis()).unwrap() - 10 * HOUR - 5)
         };
         assert_eq!(time(&[0, 300, -20]), Some(0));
         assert_eq!(time(&[7, HOUR, 9, -HOUR, 8]), Some(8));
         assert_eq!(time(&[0, HOUR, 2 * HOUR]), None);
-        assert_eq!(Clocks::new(Quorum::of(NonZeroUsize::MIN)).time(at(5)), None);
+        assert_eq!(
+            Clocks::new(Quorum::of(NonZeroUsize::MIN)).middle(at(5)),
+            None
+        );
         // It goes on with ours.
-        let later = clocks(&[0; 3]).time(at(1_000)).unwrap();
+        let later = clocks(&[0; 3]).middle(at(1_000)).unwrap();
         assert_eq!(later.as_millis(), 36_001_000);
     }
 

@@ -134,8 +134,8 @@ impl Electorate {
     }
 
     /// What the nodes' wall clocks show, if a majority's agree.
-    pub fn time(&self, now: Instant) -> Option<NodeTime> {
-        self.clocks.time(now)
+    pub fn common_time(&self, now: Instant) -> Option<NodeTime> {
+        self.clocks.middle(now)
     }
 
     /// Whether what the node grants in its last answer is a vote.

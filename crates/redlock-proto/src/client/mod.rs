@@ -396,7 +396,7 @@ impl<E: Entropy> Client<E> {
 
     /// What the nodes' wall clocks show, as far as their last answers tell, if a majority's agree.
     pub fn node_time(&self, now: Now) -> Option<NodeTime> {
-        self.electorate.time(now.clock)
+        self.electorate.common_time(now.clock)
     }
 
     /// How many requests wait for their outcome; for those who look for leaks.
