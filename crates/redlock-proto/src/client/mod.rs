@@ -3,10 +3,13 @@
 mod acquire;
 mod claim;
 mod commit;
+mod effect;
 mod hold;
+mod result;
 mod round;
 mod status;
 mod timers;
+mod tokens;
 mod watch;
 
 use std::{
@@ -19,6 +22,7 @@ use std::{
 pub use self::{
     acquire::Acquire,
     claim::{Claim, NotClaimed},
+    effect::{Effect, NotExtended, NotReleased, Notice},
     round::RequestError,
     status::JobState,
 };
@@ -30,8 +34,8 @@ use self::{
     watch::Watch,
 };
 use crate::{
-    Electorate, Failure, Instant, Loss, MarkState, NodeAnswer, NodeTime, Outcome, OwnerId, Quorum,
-    Reply, Request, RetryPolicy, RunRecord, Shard, Space, Standing, TokenBlock,
+    Electorate, Instant, NodeAnswer, NodeTime, OwnerId, Quorum, Reply, Request, RetryPolicy, Shard,
+    Space, Standing,
 };
 
 /// Everything a client decides, without anything it does.
@@ -111,166 +115,6 @@ pub trait Entropy {
 
 /// A number by which a driver recognises the answer to something it asked for.
 pub type Ask = u64;
-
-/// What a driver must do.
-#[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "a driver must handle every effect")]
-pub enum Effect {
-    /// Send a request to a node, and say what became of it under this number.
-    Send {
-        /// The node, from 0.
-        node: usize,
-        /// The number.
-        round: u64,
-        /// The request.
-        request: Request,
-        /// Which of the connections to the node it is meant for, by their number, from 1.
-        ///
-        /// Over any other it must be sent as [`Request::over_another_connection`] makes it: what it follows may
-        /// still be on its way.
-        connection: u64,
-    },
-    /// An acquisition has won a lease, which goes by the same number.
-    Acquired {
-        /// The acquisition, and from now on the lease.
-        id: u64,
-        /// Up to when it is valid.
-        deadline: Instant,
-        /// When it ends however often it is extended, if it does.
-        ends: Option<Instant>,
-        /// Its fencing tokens.
-        tokens: TokenBlock,
-    },
-    /// A claim has won its tick, which was started from now on, and the lease under which it runs, which goes by the
-    /// same number.
-    Claimed {
-        /// The claim, and from now on the lease.
-        id: u64,
-        /// Up to when the lease is valid.
-        deadline: Instant,
-        /// When it ends however often it is extended, if it does.
-        ends: Option<Instant>,
-        /// Its fencing token, and no other.
-        tokens: TokenBlock,
-        /// The newest run before it, as far as the nodes that voted remember.
-        last: Option<RunRecord>,
-    },
-    /// A claim has not won its tick, and there is no use in another.
-    NotClaimed {
-        /// The claim.
-        id: u64,
-        /// Why.
-        why: NotClaimed,
-        /// What each node said.
-        answers: Vec<NodeAnswer>,
-    },
-    /// What nodes remember of a job, as it was asked for.
-    JobRead {
-        /// Who asked.
-        ask: Ask,
-        /// What it comes to; `None` if too few nodes said.
-        state: Option<JobState>,
-        /// What each node said.
-        answers: Vec<NodeAnswer>,
-    },
-    /// An acquisition or a claim has failed for good.
-    NotAcquired {
-        /// The acquisition.
-        id: u64,
-        /// Why; `None` if the client is closed.
-        failure: Option<Failure>,
-        /// What each node said.
-        answers: Vec<NodeAnswer>,
-    },
-    /// A lease is valid for longer.
-    Extended {
-        /// The lease.
-        lease: u64,
-        /// Up to when.
-        deadline: Instant,
-    },
-    /// A lease can no longer be relied on.
-    Lost {
-        /// The lease.
-        lease: u64,
-        /// Why.
-        loss: Loss,
-    },
-    /// An extension that was asked for is over.
-    ExtensionOver {
-        /// Who asked.
-        ask: Ask,
-        /// Whether a majority confirmed it.
-        result: Result<(), NotExtended>,
-    },
-    /// A release that was asked for is over.
-    ReleaseOver {
-        /// Who asked.
-        ask: Ask,
-        /// Whether a majority confirmed it.
-        result: Result<(), NotReleased>,
-    },
-    /// The blessing that was asked for is over.
-    Blessed {
-        /// Who asked.
-        ask: Ask,
-        /// Where each node stands now.
-        answers: Vec<NodeAnswer>,
-    },
-    /// Something an operator should know.
-    Notice(Notice),
-}
-
-/// An extension that moved no deadline.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a driver must handle every part of it"
-)]
-pub struct NotExtended {
-    /// Whether the lease is lost; else it keeps its deadline.
-    pub lost: bool,
-    /// What each node said; empty if none was asked.
-    pub answers: Vec<NodeAnswer>,
-}
-
-/// A release that no majority confirmed in time.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a driver must handle every part of it"
-)]
-pub struct NotReleased {
-    /// Within which time the key ends on the nodes that did not confirm.
-    pub ends_within: Duration,
-    /// What each node said.
-    pub answers: Vec<NodeAnswer>,
-}
-
-/// Something an operator should know.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Notice {
-    /// A node's grants are votes from now on.
-    Votes {
-        /// The node.
-        node: usize,
-    },
-    /// A node's grants are no votes any more.
-    DoesNotVote {
-        /// The node.
-        node: usize,
-        /// Why.
-        reason: crate::NotAVote,
-    },
-    /// A majority lost its counters at once, so the order of tokens rested on the wall clock at this moment.
-    FencingDegraded {
-        /// The node whose counters were restored.
-        node: usize,
-    },
-    /// An extension was not confirmed by a majority; the lease keeps its deadline.
-    ExtensionFailed,
-}
 
 #[derive(Clone, Debug)]
 enum Link {
@@ -402,156 +246,6 @@ impl<E: Entropy> Client<E> {
     /// How many requests wait for their outcome; for those who look for leaks.
     pub fn open_requests(&self) -> usize {
         self.rounds.values().map(|round| round.open).sum()
-    }
-
-    fn on_result(&mut self, node: usize, id: u64, result: Result<Reply, RequestError>, now: Now) {
-        let Some(round) = self.rounds.get_mut(&id) else {
-            return;
-        };
-        let vote = || self.electorate.vote(node, now.clock);
-        // A node is asked once in a round; what is told twice is heard once.
-        let Some(outcome) = round.note(node, &result, vote) else {
-            return;
-        };
-        if let Err(error) = &result
-            && round.kind.looks_after(node)
-        {
-            let reason = Arc::clone(&error.reason);
-            self.electorate.on_trouble(node, reason);
-        }
-        if let Ok(reply) = &result {
-            self.note_counter(id, reply);
-        }
-        self.on_outcome(id, node, outcome, result.ok(), now);
-        if self.rounds.get(&id).is_some_and(|round| round.open == 0) {
-            self.decided(id);
-            self.rounds.remove(&id);
-        }
-    }
-
-    fn on_outcome(
-        &mut self,
-        id: u64,
-        node: usize,
-        outcome: Outcome,
-        reply: Option<Reply>,
-        now: Now,
-    ) {
-        let Some(round) = self.rounds.get_mut(&id) else {
-            return;
-        };
-        match &mut round.kind {
-            RoundKind::Attempt {
-                attempt,
-                acquisition,
-                ..
-            } => {
-                let acquisition = *acquisition;
-                let mut verdict = attempt.on_outcome(node, outcome, now.clock);
-                if let Some(reply) = &reply
-                    && self.note_claim(acquisition, node, reply, now)
-                {
-                    verdict = verdict.or_else(|| self.abandoned(id, now));
-                }
-                if let Some(verdict) = verdict {
-                    self.attempted(id, verdict, now);
-                }
-            }
-            RoundKind::Record => {}
-            RoundKind::Read { reading, .. } => {
-                let votes = self.electorate.vote(node, now.clock).is_ok();
-                reading.note(reply, votes);
-                if round.open == 0 {
-                    self.job_read(id, now);
-                }
-            }
-            RoundKind::Decided { lease } => {
-                if let Some(held) = lease.and_then(|lease| self.leases.get_mut(&lease)) {
-                    held.state.on_late_outcome(node, outcome);
-                }
-            }
-            RoundKind::WriteBack { extension, lease } => {
-                if let Some(held) = self.leases.get_mut(lease) {
-                    held.state.on_extension_outcome(node, outcome);
-                }
-                if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
-                    self.written_back(id, verdict, now);
-                }
-            }
-            RoundKind::Extension {
-                extension, lease, ..
-            } => {
-                let lease = *lease;
-                if let Some(held) = self.leases.get_mut(&lease) {
-                    held.state.on_extension_outcome(node, outcome);
-                }
-                if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
-                    self.extended(id, verdict, now);
-                } else if let Some(verdict) = extension.verdict() {
-                    self.heal(lease, node, verdict, outcome, now);
-                }
-            }
-            RoundKind::Heal { lease } => {
-                if let Some(held) = self.leases.get_mut(lease) {
-                    held.state.on_late_outcome(node, outcome);
-                }
-            }
-            RoundKind::Release { release, .. } => {
-                if let Some(verdict) = release.on_outcome(node, outcome) {
-                    self.released(id, verdict, now);
-                }
-            }
-            RoundKind::Watch => self.watched(node, reply),
-            RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. } => {
-                let voting = self.electorate.state(node) == Some(&MarkState::Voting);
-                match reply {
-                    Some(Reply::Greatest(counter)) => survey.on_reading(node, voting, counter),
-                    _ => survey.on_failure(node),
-                }
-                if survey.is_complete() || matches!(survey.floor(), Some(crate::Floor::Known(_))) {
-                    self.surveyed(id, now);
-                }
-            }
-            RoundKind::Open { .. } => self.opened(id, node, reply.as_ref(), now),
-        }
-    }
-
-    fn on_round_limit(&mut self, id: u64, now: Now) {
-        let Some(round) = self.rounds.get_mut(&id) else {
-            return;
-        };
-        round.limit = None;
-        match &mut round.kind {
-            RoundKind::Attempt { attempt, .. } => {
-                if let Some(verdict) = attempt.on_time_limit(now.clock) {
-                    self.attempted(id, verdict, now);
-                }
-            }
-            RoundKind::Decided { .. } | RoundKind::Heal { .. } => {}
-            RoundKind::WriteBack { extension, .. } => {
-                if let Some(verdict) = extension.on_time_limit(now.clock) {
-                    self.written_back(id, verdict, now);
-                }
-            }
-            RoundKind::Extension { extension, .. } => {
-                if let Some(verdict) = extension.on_time_limit(now.clock) {
-                    self.extended(id, verdict, now);
-                }
-            }
-            RoundKind::Release { release, .. } => {
-                if let Some(verdict) = release.on_time_limit() {
-                    self.released(id, verdict, now);
-                }
-                // Whatever is still owed to a node is its link's business.
-                self.rounds.remove(&id);
-            }
-            RoundKind::Survey { .. } | RoundKind::Bless { .. } => self.surveyed(id, now),
-            RoundKind::Open { .. } => self.opening_over(id, now),
-            RoundKind::Read { .. } => self.job_read(id, now),
-            RoundKind::Watch | RoundKind::Record => {
-                self.rounds.remove(&id);
-            }
-        }
     }
 
     /// Starts a round with its time limit; requests are added by [`send`](Self::send).

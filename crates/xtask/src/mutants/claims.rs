@@ -59,7 +59,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     ticks(
         "no-horizon",
-        "crates/redlock-proto/src/store.rs",
+        "crates/redlock-proto/src/store/mark.rs",
         "if let Some(horizon) = horizon {\n                    self.remember",
         "if let Some(horizon) = horizon.filter(|_| self.vouched) {\n                    self.remember",
     ),

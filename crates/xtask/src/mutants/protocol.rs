@@ -146,21 +146,21 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "flush-not-noticed",
-        file: "crates/redlock-proto/src/store.rs",
+        file: "crates/redlock-proto/src/store/mark.rs",
         from: "quarantine: (!self.vouched).then_some(begin),",
         to: "quarantine: None,",
         catch: SIMULATION,
     },
     Mutant {
         name: "restart-not-noticed",
-        file: "crates/redlock-proto/src/store.rs",
+        file: "crates/redlock-proto/src/store/mark.rs",
         from: "                mark.quarantine = Some(begin);\n                return",
         to: "                mark.quarantine = None;\n                return",
         catch: SIMULATION,
     },
     Mutant {
         name: "clock-step-ends-the-quarantine",
-        file: "crates/redlock-proto/src/store.rs",
+        file: "crates/redlock-proto/src/store/mark.rs",
         from: "aging.aged += now.saturating_sub(aging.last).min(step);",
         to: "aging.aged += now.saturating_sub(aging.last).max(step.min(0));",
         catch: Catch::Test {
@@ -171,7 +171,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "another-max-ttl-accepted",
-        file: "crates/redlock-proto/src/store.rs",
+        file: "crates/redlock-proto/src/store/mark.rs",
         from: "if *mark.policy != *policy {",
         to: "if mark.policy.is_empty() {",
         catch: Catch::Test {

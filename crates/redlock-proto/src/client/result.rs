@@ -1,0 +1,167 @@
+//! What becomes of a request, and of a round that has waited long enough: to each kind of round its own.
+
+use std::sync::Arc;
+
+use super::{
+    Client, Entropy, Now,
+    round::{RequestError, RoundKind},
+};
+use crate::{Floor, MarkState, Outcome, Reply};
+
+impl<E: Entropy> Client<E> {
+    pub(super) fn on_result(
+        &mut self,
+        node: usize,
+        id: u64,
+        result: Result<Reply, RequestError>,
+        now: Now,
+    ) {
+        let Some(round) = self.rounds.get_mut(&id) else {
+            return;
+        };
+        let vote = || self.electorate.vote(node, now.clock);
+        // A node is asked once in a round; what is told twice is heard once.
+        let Some(outcome) = round.note(node, &result, vote) else {
+            return;
+        };
+        if let Err(error) = &result
+            && round.kind.looks_after(node)
+        {
+            let reason = Arc::clone(&error.reason);
+            self.electorate.on_trouble(node, reason);
+        }
+        if let Ok(reply) = &result {
+            self.note_counter(id, reply);
+        }
+        self.on_outcome(id, node, outcome, result.ok(), now);
+        if self.rounds.get(&id).is_some_and(|round| round.open == 0) {
+            self.decided(id);
+            self.rounds.remove(&id);
+        }
+    }
+
+    pub(super) fn on_outcome(
+        &mut self,
+        id: u64,
+        node: usize,
+        outcome: Outcome,
+        reply: Option<Reply>,
+        now: Now,
+    ) {
+        let Some(round) = self.rounds.get_mut(&id) else {
+            return;
+        };
+        match &mut round.kind {
+            RoundKind::Attempt {
+                attempt,
+                acquisition,
+                ..
+            } => {
+                let acquisition = *acquisition;
+                let mut verdict = attempt.on_outcome(node, outcome, now.clock);
+                if let Some(reply) = &reply
+                    && self.note_claim(acquisition, node, reply, now)
+                {
+                    verdict = verdict.or_else(|| self.abandoned(id, now));
+                }
+                if let Some(verdict) = verdict {
+                    self.attempted(id, verdict, now);
+                }
+            }
+            RoundKind::Record => {}
+            RoundKind::Read { reading, .. } => {
+                let votes = self.electorate.vote(node, now.clock).is_ok();
+                reading.note(reply, votes);
+                if round.open == 0 {
+                    self.job_read(id, now);
+                }
+            }
+            RoundKind::Decided { lease } => {
+                if let Some(held) = lease.and_then(|lease| self.leases.get_mut(&lease)) {
+                    held.state.on_late_outcome(node, outcome);
+                }
+            }
+            RoundKind::WriteBack { extension, lease } => {
+                if let Some(held) = self.leases.get_mut(lease) {
+                    held.state.on_extension_outcome(node, outcome);
+                }
+                if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
+                    self.written_back(id, verdict, now);
+                }
+            }
+            RoundKind::Extension {
+                extension, lease, ..
+            } => {
+                let lease = *lease;
+                if let Some(held) = self.leases.get_mut(&lease) {
+                    held.state.on_extension_outcome(node, outcome);
+                }
+                if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
+                    self.extended(id, verdict, now);
+                } else if let Some(verdict) = extension.verdict() {
+                    self.heal(lease, node, verdict, outcome, now);
+                }
+            }
+            RoundKind::Heal { lease } => {
+                if let Some(held) = self.leases.get_mut(lease) {
+                    held.state.on_late_outcome(node, outcome);
+                }
+            }
+            RoundKind::Release { release, .. } => {
+                if let Some(verdict) = release.on_outcome(node, outcome) {
+                    self.released(id, verdict, now);
+                }
+            }
+            RoundKind::Watch => self.watched(node, reply),
+            RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. } => {
+                let voting = self.electorate.state(node) == Some(&MarkState::Voting);
+                match reply {
+                    Some(Reply::Greatest(counter)) => survey.on_reading(node, voting, counter),
+                    _ => survey.on_failure(node),
+                }
+                if survey.is_complete() || matches!(survey.floor(), Some(Floor::Known(_))) {
+                    self.surveyed(id, now);
+                }
+            }
+            RoundKind::Open { .. } => self.opened(id, node, reply.as_ref(), now),
+        }
+    }
+
+    pub(super) fn on_round_limit(&mut self, id: u64, now: Now) {
+        let Some(round) = self.rounds.get_mut(&id) else {
+            return;
+        };
+        round.limit = None;
+        match &mut round.kind {
+            RoundKind::Attempt { attempt, .. } => {
+                if let Some(verdict) = attempt.on_time_limit(now.clock) {
+                    self.attempted(id, verdict, now);
+                }
+            }
+            RoundKind::Decided { .. } | RoundKind::Heal { .. } => {}
+            RoundKind::WriteBack { extension, .. } => {
+                if let Some(verdict) = extension.on_time_limit(now.clock) {
+                    self.written_back(id, verdict, now);
+                }
+            }
+            RoundKind::Extension { extension, .. } => {
+                if let Some(verdict) = extension.on_time_limit(now.clock) {
+                    self.extended(id, verdict, now);
+                }
+            }
+            RoundKind::Release { release, .. } => {
+                if let Some(verdict) = release.on_time_limit() {
+                    self.released(id, verdict, now);
+                }
+                // Whatever is still owed to a node is its link's business.
+                self.rounds.remove(&id);
+            }
+            RoundKind::Survey { .. } | RoundKind::Bless { .. } => self.surveyed(id, now),
+            RoundKind::Open { .. } => self.opening_over(id, now),
+            RoundKind::Read { .. } => self.job_read(id, now),
+            RoundKind::Watch | RoundKind::Record => {
+                self.rounds.remove(&id);
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Where a node stands in a space: its mark, its quarantine, and its way back to voting.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Store, check_range, millis};
+use crate::{Facts, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, Space};
+
+/// What a node remembers of its own past.
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    pub(super) run: RunId,
+    policy: Arc<str>,
+    /// How long it has been looked at, and when last, while it does not vote.
+    pub(super) quarantine: Option<Aging>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aging {
+    pub(super) since: NodeTime,
+    aged: u64,
+    /// In milliseconds, as is `aged`.
+    last: u64,
+}
+
+impl Aging {
+    fn state(self, quarantine: &Quarantine) -> MarkState {
+        let since = self.since;
+        match millis(quarantine.length()).saturating_sub(self.aged) {
+            0 => MarkState::Aged { since },
+            left => MarkState::Quarantined {
+                ready_in: Duration::from_millis(left),
+                since,
+            },
+        }
+    }
+}
+
+impl Mark {
+    fn state(&self, quarantine: &Quarantine) -> MarkState {
+        self.quarantine
+            .map_or(MarkState::Voting, |aging| aging.state(quarantine))
+    }
+}
+
+impl Store {
+    /// Looks at the mark: where the node stands in this space.
+    pub(super) fn look(&mut self, space: &Space, time: NodeTime) -> MarkState {
+        let now = time.as_millis();
+        let quarantine = space.quarantine();
+        let policy = quarantine.to_wire();
+        let begin = Aging {
+            since: time,
+            aged: 0,
+            last: now,
+        };
+        let Some(mark) = self.marks.get_mut(space.mark()) else {
+            let mark = Mark {
+                run: self.run.clone(),
+                policy: policy.into(),
+                quarantine: (!self.vouched).then_some(begin),
+            };
+            let state = mark.state(quarantine);
+            self.marks.insert(space.mark().clone(), mark);
+            return state;
+        };
+        if *mark.policy != *policy {
+            return MarkState::Unlike {
+                theirs: Arc::clone(&mark.policy),
+            };
+        }
+        if mark.run != self.run {
+            mark.run = self.run.clone();
+            if !quarantine.trusts_persistence() {
+                mark.quarantine = Some(begin);
+                return mark.state(quarantine);
+            }
+        }
+        if let Some(aging) = &mut mark.quarantine {
+            let step = millis(quarantine.step());
+            aging.aged += now.saturating_sub(aging.last).min(step);
+            aging.last = now;
+        }
+        mark.state(quarantine)
+    }
+
+    pub(super) fn node(
+        &mut self,
+        space: &Space,
+        verb: &NodeVerb,
+        state: Option<&MarkState>,
+    ) -> Result<Reply, Arc<str>> {
+        Ok(match verb {
+            NodeVerb::Tick => Reply::Done,
+            NodeVerb::Inspect => Reply::Facts(Facts {
+                run: self.run.clone(),
+                version: Facts::OLDEST,
+                is_master: true,
+                is_cluster: false,
+                eviction: None,
+                appends: true,
+            }),
+            NodeVerb::Survey => Reply::Greatest(self.greatest(space)),
+            NodeVerb::Open {
+                floor,
+                since,
+                horizon,
+            } => {
+                let opens = match state {
+                    Some(MarkState::Aged { since: began }) => began == since,
+                    Some(MarkState::Quarantined { since: began, .. }) => {
+                        horizon.is_none() && began == since
+                    }
+                    _ => false,
+                };
+                if !opens {
+                    return Ok(Reply::Missing);
+                }
+                check_range(*floor)?;
+                let counters = self.fences.entry(space.fence().clone()).or_default();
+                counters.floor = counters.floor.max(*floor);
+                if let Some(horizon) = horizon {
+                    self.remember_since(space, *horizon);
+                }
+                if let Some(mark) = self.marks.get_mut(space.mark()) {
+                    mark.quarantine = None;
+                }
+                Reply::Done
+            }
+        })
+    }
+}

@@ -1,0 +1,287 @@
+use super::*;
+use crate::{NodeVerb, Quarantine, Shard};
+
+const TTL: Duration = Duration::from_secs(10);
+
+fn space() -> Space {
+    Space::new("{test}", Quarantine::new(2 * TTL, 0.01))
+}
+
+fn at(ms: u64) -> NodeTime {
+    NodeTime::from_micros(ms * 1_000)
+}
+
+fn owner(owner: u8) -> OwnerId {
+    OwnerId::from_random([owner; 16])
+}
+
+fn request(verb: Verb, by: u8) -> Request {
+    Request::Lock {
+        verb,
+        key: "key".into(),
+        owner: owner(by),
+    }
+}
+
+fn acquire(proposal: u64) -> Verb {
+    Verb::Acquire {
+        ttl: TTL,
+        shard: Shard::of(&"key".into()),
+        proposal,
+        block: 1,
+    }
+}
+
+const EXTEND: Verb = Verb::Extend {
+    ttl: TTL,
+    write_back: None,
+};
+const RELEASE: Verb = Verb::Release { ttl: TTL };
+
+fn ask(store: &mut Store, request: Request, time: NodeTime) -> Reply {
+    let mut answer = store.call(&space(), &[request], time);
+    answer.replies.remove(0).expect("the request is in range")
+}
+
+fn voting() -> Store {
+    Store::vouched_for("run".into())
+}
+
+fn state(store: &mut Store, time: NodeTime) -> MarkState {
+    let standing = store.call(&space(), &[], time).standing;
+    standing.expect("an empty call looks").state
+}
+
+fn open(store: &mut Store, since: NodeTime, time: NodeTime) -> Reply {
+    told(store, since, Some(time), time)
+}
+
+fn bless(store: &mut Store, since: NodeTime, time: NodeTime) -> Reply {
+    told(store, since, None, time)
+}
+
+fn told(store: &mut Store, since: NodeTime, horizon: Option<NodeTime>, time: NodeTime) -> Reply {
+    let floor = 1_000;
+    let open = NodeVerb::Open {
+        floor,
+        since,
+        horizon,
+    };
+    ask(store, Request::Node(open), time)
+}
+
+/// Looks every half step until `until`.
+fn age(store: &mut Store, from: u64, until: u64) -> MarkState {
+    let half = millis(space().quarantine().step()) / 2;
+    let mut last = state(store, at(from));
+    let mut time = from;
+    while time + half <= until {
+        time += half;
+        last = state(store, at(time));
+    }
+    last
+}
+
+#[test]
+fn a_key_is_one_owners_up_to_its_last_millisecond() {
+    let mut store = voting();
+    let taken = ask(&mut store, request(acquire(5), 1), at(0));
+    assert_eq!(taken, Reply::Taken { counter: 5 });
+    let held = |ms| Reply::Held {
+        remaining: Some(Duration::from_millis(ms)),
+        counter: 5,
+    };
+    assert_eq!(
+        ask(&mut store, request(acquire(1), 2), at(3_000)),
+        held(7_000)
+    );
+    assert_eq!(ask(&mut store, request(acquire(1), 2), at(10_000)), held(1));
+    let taken = ask(&mut store, request(acquire(1), 2), at(10_001));
+    assert_eq!(taken, Reply::Taken { counter: 6 });
+}
+
+#[test]
+fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
+    let mut store = voting();
+    let named = ["named", "unnamed", "unnamed too"].map(NodeKey::from);
+    for key in &named {
+        let take = Request::Lock {
+            verb: acquire(1),
+            key: key.clone(),
+            owner: owner(1),
+        };
+        ask(&mut store, take, at(0));
+    }
+    let there = |store: &Store| named.each_ref().map(|k| store.holder(k, at(5)).is_some());
+    let release = Request::Lock {
+        verb: RELEASE,
+        key: "named".into(),
+        owner: owner(2),
+    };
+    ask(&mut store, release, at(10_001));
+    assert_eq!(there(&store), [false, true, true]);
+    store.expire(at(10_001));
+    assert_eq!(there(&store), [false, false, false]);
+}
+
+#[test]
+fn s04_extending_a_missing_key_does_not_create_it() {
+    let mut store = voting();
+    assert_eq!(ask(&mut store, request(EXTEND, 1), at(0)), Reply::Missing);
+    assert_eq!(store.locks(at(0)), 0);
+}
+
+#[test]
+fn s21_a_key_is_not_touched_for_another_owner() {
+    let mut store = voting();
+    ask(&mut store, request(acquire(5), 1), at(0));
+    let heal = Verb::Heal {
+        ttl: 5 * TTL,
+        shard: Shard::of(&"key".into()),
+        counter: 99,
+    };
+    for verb in [RELEASE, EXTEND, heal, Verb::Bury { ttl: TTL }] {
+        let held = Reply::Held {
+            remaining: Some(Duration::from_secs(8)),
+            counter: 0,
+        };
+        assert_eq!(ask(&mut store, request(verb, 2), at(2_000)), held);
+    }
+    assert_eq!(ask(&mut store, request(RELEASE, 1), at(2_000)), Reply::Done);
+    assert_eq!(
+        ask(&mut store, request(RELEASE, 1), at(2_000)),
+        Reply::Missing
+    );
+}
+
+#[test]
+fn s28_a_buried_owner_takes_nothing_any_more() {
+    let mut store = voting();
+    let bury = request(Verb::Bury { ttl: TTL }, 1);
+    assert_eq!(ask(&mut store, bury, at(0)), Reply::Missing);
+    assert_eq!(
+        ask(&mut store, request(acquire(5), 1), at(9_000)),
+        Reply::Buried
+    );
+    let other = ask(&mut store, request(acquire(5), 2), at(9_000));
+    assert_eq!(other, Reply::Taken { counter: 5 });
+}
+
+#[test]
+fn s15_a_node_that_forgot_does_not_vote_for_longer_than_the_longest_lease() {
+    let mut store = voting();
+    assert_eq!(state(&mut store, at(0)), MarkState::Voting);
+    store.flush();
+    let length = millis(space().quarantine().length());
+    assert!(matches!(
+        age(&mut store, 1_000, 1_000 + length - 1),
+        MarkState::Quarantined { .. }
+    ));
+    let since = at(1_000);
+    let aged = age(&mut store, 1_000 + length - 1, 1_000 + length + 400);
+    assert_eq!(aged, MarkState::Aged { since });
+    let time = at(1_000 + length + 400);
+    assert_eq!(open(&mut store, at(999), time), Reply::Missing);
+    assert_eq!(open(&mut store, since, time), Reply::Done);
+    assert_eq!(state(&mut store, time), MarkState::Voting);
+    let taken = ask(&mut store, request(acquire(5), 1), time);
+    assert_eq!(taken, Reply::Taken { counter: 1_001 });
+}
+
+#[test]
+fn s16_a_node_with_anothers_mark_does_not_vote() {
+    let mut store = voting();
+    state(&mut store, at(0));
+    store.restart("promoted".into());
+    assert!(matches!(
+        state(&mut store, at(1)),
+        MarkState::Quarantined { .. }
+    ));
+    let trusting = Space::new(
+        "{trusting}",
+        Quarantine::new(2 * TTL, 0.01).trusting_persistence(),
+    );
+    let voting_in = |store: &mut Store| {
+        let standing = store.call(&trusting, &[], at(1)).standing;
+        standing.expect("it looked").state == MarkState::Voting
+    };
+    let mut persistent = voting();
+    assert!(voting_in(&mut persistent));
+    persistent.restart("again".into());
+    assert!(voting_in(&mut persistent), "it has its data");
+    persistent.flush();
+    assert!(!voting_in(&mut persistent), "it has lost its data");
+}
+
+#[test]
+fn s13_a_clock_that_is_set_forward_does_not_end_the_quarantine() {
+    let mut store = Store::new("run".into());
+    state(&mut store, at(0));
+    let ready_in = |state| match state {
+        MarkState::Quarantined { ready_in, .. } => ready_in,
+        other => panic!("{other:?}"),
+    };
+    let before = ready_in(state(&mut store, at(1)));
+    let after = ready_in(state(&mut store, at(3_600_000)));
+    assert_eq!(before - after, space().quarantine().step());
+    let back = ready_in(state(&mut store, at(5)));
+    assert_eq!(back, after);
+}
+
+#[test]
+fn an_operator_may_vouch_for_a_node() {
+    let mut store = Store::new("run".into());
+    state(&mut store, at(7));
+    assert_eq!(open(&mut store, at(7), at(8)), Reply::Missing);
+    assert_eq!(bless(&mut store, at(7), at(8)), Reply::Done);
+    assert_eq!(state(&mut store, at(9)), MarkState::Voting);
+}
+
+#[test]
+fn clients_with_another_longest_time_to_live_are_refused() {
+    let mut store = voting();
+    state(&mut store, at(0));
+    let shorter = Space::new("{test}", Quarantine::new(TTL, 0.01));
+    let answer = store.call(&shorter, &[request(acquire(1), 1)], at(1));
+    let theirs = "20000".into();
+    assert_eq!(
+        answer.standing.map(|s| s.state),
+        Some(MarkState::Unlike { theirs })
+    );
+    assert_eq!(answer.replies, [Ok(Reply::Unlike)]);
+    assert_eq!(store.locks(at(1)), 0);
+}
+
+#[test]
+fn a_counter_beyond_its_range_is_an_error_and_takes_nothing() {
+    let mut store = voting();
+    let beyond = request(acquire(FencingToken::MAX.get() + 1), 1);
+    let answer = store.call(&space(), &[beyond], at(0));
+    assert!(answer.replies[0].is_err());
+    assert_eq!(store.locks(at(0)), 0);
+    let last = request(acquire(FencingToken::MAX.get()), 1);
+    assert!(matches!(ask(&mut store, last, at(0)), Reply::Taken { .. }));
+}
+
+#[test]
+fn l09_keys_used_once_do_not_accumulate() {
+    let mut store = voting();
+    for key in 0..100_000u64 {
+        let request = Request::Lock {
+            verb: Verb::Acquire {
+                ttl: Duration::from_millis(50),
+                shard: Shard::of(&"key".into()),
+                proposal: 1,
+                block: 1,
+            },
+            key: key.to_string().into(),
+            owner: owner(1),
+        };
+        assert!(matches!(
+            ask(&mut store, request, at(key)),
+            Reply::Taken { .. }
+        ));
+        let kept = store.keys.len();
+        assert!(kept <= 200, "{kept} keys are kept");
+    }
+}
