@@ -1,4 +1,4 @@
-//! An exhaustive check of the order of fencing tokens in small worlds.
+//! An exhaustive check of the order of fencing tokens in small worlds, and of claims of ticks.
 //!
 //! A [`Check`] explores *every* order in which requests, replies, expiries, crashes and surveys can come in
 //! a world of a few nodes and clients ([`Scope`]), and finds the shortest way to a [`Breach`] if there is
@@ -17,6 +17,8 @@
 //! let report = check.mutation(Mutation::NoSeed).run();
 //! assert_eq!(report.trace().unwrap().steps(), 10);
 //! ```
+//!
+//! A [`TickCheck`] does so for claims: [its page](ticks) says how, and the rest of this one is about tokens.
 //!
 //! # What is checked
 //!
@@ -107,6 +109,7 @@ mod seen;
 mod state;
 mod step;
 mod symmetry;
+pub mod ticks;
 mod trace;
 
 pub use crate::{
@@ -115,5 +118,6 @@ pub use crate::{
     mutation::{Mutation, UnknownMutation},
     report::{Report, Verdict},
     scope::{InvalidScope, Scope},
+    ticks::{TickCheck, TickMutation, TickReport},
     trace::Trace,
 };

@@ -97,6 +97,12 @@ impl FromStr for Mutation {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnknownMutation(String);
 
+impl UnknownMutation {
+    pub(crate) fn new(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
 impl fmt::Display for UnknownMutation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = Mutation::ALL.map(Mutation::name).join(", ");

@@ -132,6 +132,12 @@ impl fmt::Display for Scope {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct InvalidScope(String);
 
+impl InvalidScope {
+    pub(crate) const fn new(message: String) -> Self {
+        Self(message)
+    }
+}
+
 impl fmt::Display for InvalidScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

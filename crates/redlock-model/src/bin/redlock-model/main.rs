@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use redlock_model::{Check, Report, Verdict};
+use redlock_model::{Check, Report, TickCheck, TickReport, Verdict};
 
 use crate::options::Command;
 
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     let outcome = match command {
         Command::Help => write!(output, "{}", options::usage()).map(|()| ExitCode::SUCCESS),
         Command::One(check) => one(&check, &mut output),
+        Command::Claims(check) => claims(&check, &mut output),
         Command::Suite(cases) => suite::run(&cases, &mut output),
     };
     outcome.unwrap_or_else(|error| {
@@ -48,6 +49,37 @@ fn one(check: &Check, output: &mut impl Write) -> io::Result<ExitCode> {
             Ok(ExitCode::from(3))
         }
     }
+}
+
+/// Runs one check of claims.
+fn claims(check: &TickCheck, output: &mut impl Write) -> io::Result<ExitCode> {
+    match timed_claims(check, output)?.trace() {
+        None => Ok(ExitCode::SUCCESS),
+        Some(trace) => {
+            writeln!(output, "{trace}")?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Runs a check of claims, and writes a line about it.
+fn timed_claims(check: &TickCheck, output: &mut impl Write) -> io::Result<TickReport> {
+    let started = now();
+    let report = check.run();
+    let verdict = match report.holds() {
+        true => "holds",
+        false => "violated",
+    };
+    writeln!(
+        output,
+        "{verdict:<10} {:>9} states {:>10} transitions {:>6.1} s {:>5} MiB  {check}",
+        report.states(),
+        report.transitions(),
+        started.elapsed().as_secs_f64(),
+        report.bytes() >> 20,
+    )?;
+    output.flush()?;
+    Ok(report)
 }
 
 /// Runs a check, and writes a line about it.

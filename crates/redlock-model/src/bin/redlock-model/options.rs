@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fmt};
 
-use redlock_model::{Check, Mutation, Scope};
+use redlock_model::{Check, Mutation, Scope, TickCheck, TickMutation};
 
 use crate::suite::{self, Case};
 
@@ -11,6 +11,7 @@ use crate::suite::{self, Case};
 pub(crate) enum Command {
     Help,
     One(Check),
+    Claims(TickCheck),
     Suite(Vec<Case>),
 }
 
@@ -38,6 +39,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         ["--help" | "-h"] => Ok(Command::Help),
         ["--ci"] => Ok(Command::Suite(suite::ci())),
         ["--nightly"] => Ok(Command::Suite(suite::nightly())),
+        ["--claims", ref words @ ..] => claims(words).map(Command::Claims),
         _ => one(&words).map(Command::One),
     }
 }
@@ -87,6 +89,43 @@ fn one(words: &[&str]) -> Result<Check, BadArguments> {
     Ok(check)
 }
 
+/// The check of claims that these options describe.
+fn claims(words: &[&str]) -> Result<TickCheck, BadArguments> {
+    let (mut claimants, mut crashes, mut mutation) = (2, 1, None);
+    let mut larger: Vec<fn(TickCheck) -> TickCheck> = Vec::new();
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        let mut value = || {
+            let value = words.next().copied();
+            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
+        };
+        match *option {
+            "--claimants" => claimants = number(option, value()?)?,
+            "--crashes" => crashes = number(option, value()?)?,
+            "--mutation" => {
+                let known: Result<TickMutation, _> = value()?.parse();
+                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
+            }
+            "--two-ticks" => larger.push(TickCheck::two_ticks),
+            "--longer" => larger.push(TickCheck::longer),
+            "--strays" => larger.push(TickCheck::with_strays),
+            _ => {
+                let message = format!("there is no option '{option}' of --claims");
+                return Err(BadArguments(message));
+            }
+        }
+    }
+    let check =
+        TickCheck::new(claimants, crashes).map_err(|error| BadArguments(error.to_string()))?;
+    let check = larger
+        .into_iter()
+        .fold(check, |check, enlarge| enlarge(check));
+    Ok(match mutation {
+        Some(mutation) => check.mutation(mutation),
+        None => check,
+    })
+}
+
 fn number<N: std::str::FromStr>(option: &str, value: &str) -> Result<N, BadArguments> {
     value
         .parse()
@@ -100,14 +139,22 @@ pub(crate) fn usage() -> String {
         let remark = if mutation.is_safe() { "  (safe)" } else { "" };
         mutations += &format!("  {mutation}{remark}\n");
     }
-    format!("{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}{EXIT}")
+    let mut of_claims = String::new();
+    for mutation in TickMutation::ALL {
+        of_claims += &format!("  {mutation}\n");
+    }
+    format!(
+        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}{EXIT}"
+    )
 }
 
 const USAGE: &str = "\
 usage: redlock-model [OPTIONS]
+       redlock-model --claims [OPTIONS OF CLAIMS]
        redlock-model --ci | --nightly
 
-Explores all that can happen in a small world, and checks the order of fencing tokens.
+Explores all that can happen in a small world, and checks the order of fencing tokens, or of claims, that no tick
+starts twice.
 
   --nodes N         nodes, 3 unless given
   --clients N       clients, each with one attempt, 2 unless given
@@ -117,11 +164,20 @@ Explores all that can happen in a small world, and checks the order of fencing t
   --max-states N    give up beyond this number of states
   --no-symmetry     keep states that differ only in the names of clients and nodes
   --no-pruning      take every step on its own
+options of claims:
+  --claimants N     claimants, each with one claim, 2 unless given, 3 at most
+  --crashes N       how often nodes lose their data, in all, 1 unless given, 3 at most
+  --two-ticks       each claims any of two ticks
+  --longer          clocks go on for a step more
+  --strays          clocks go astray, and are right again
+  --mutation NAME   break a rule of claims
+
+sets:
   --ci              what continuous integration runs: half a minute
   --nightly         larger worlds: a quarter of an hour, and 1.5 GiB of memory
 ";
 
 const EXIT: &str = "
-exit status: 0 if tokens keep their order, or a set came out as expected; 1 if not, after the shortest
+exit status: 0 if tokens keep their order and no tick starts twice, or a set came out as expected; 1 if not, after the shortest
 way to the breach; 2 for arguments that make no sense; 3 if --max-states ended the search
 ";

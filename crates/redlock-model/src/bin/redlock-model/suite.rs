@@ -5,15 +5,21 @@ use std::{
     process::ExitCode,
 };
 
-use redlock_model::{Check, Mutation, Report, Scope, Verdict};
+use redlock_model::{Check, Mutation, Report, Scope, TickCheck, TickMutation, TickReport, Verdict};
 
-use crate::timed;
+use crate::{timed, timed_claims};
 
 /// A check, and what must come of it.
 #[derive(Debug)]
 pub(crate) struct Case {
-    check: Check,
+    what: What,
     holds: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Tokens(Check),
+    Claims(TickCheck),
 }
 
 /// What continuous integration runs.
@@ -32,6 +38,14 @@ pub(crate) fn ci() -> Vec<Case> {
         let scope = scope(3, 2, crashes_of(mutation), 2);
         cases.push(broken(Check::new(scope), mutation));
     }
+    cases.extend([
+        claims_hold(claims(2, 1).with_strays()),
+        claims_hold(claims(2, 1).longer()),
+        claims_hold(claims(2, 1).two_ticks()),
+        claims_hold(claims(2, 2)),
+        claims_hold(claims(3, 0)),
+    ]);
+    cases.extend(TickMutation::ALL.map(claims_broken));
     cases
 }
 
@@ -56,6 +70,11 @@ pub(crate) fn nightly() -> Vec<Case> {
             cases.push(broken(Check::new(scope(3, 2, 2, 3)), mutation));
         }
     }
+    cases.extend([
+        claims_hold(claims(3, 1)),
+        claims_hold(claims(2, 2).with_strays()),
+        claims_hold(claims(2, 1).two_ticks().longer()),
+    ]);
     cases
 }
 
@@ -72,13 +91,24 @@ const fn crashes_of(mutation: Mutation) -> u8 {
 pub(crate) fn run(cases: &[Case], output: &mut impl Write) -> io::Result<ExitCode> {
     let mut wrong = 0;
     for case in cases {
-        let report = timed(&case.check, output)?;
-        let Some(complaint) = complaint(case, &report) else {
+        let (complaint, trace) = match case.what {
+            What::Tokens(check) => {
+                let report = timed(&check, output)?;
+                let trace = report.trace().map(ToString::to_string);
+                (complaint(case, &report), trace)
+            }
+            What::Claims(check) => {
+                let report = timed_claims(&check, output)?;
+                let trace = report.trace().map(ToOwned::to_owned);
+                (complaint_of_claims(case, &report), trace)
+            }
+        };
+        let Some(complaint) = complaint else {
             continue;
         };
         wrong += 1;
         writeln!(output, "WRONG: {complaint}")?;
-        if let Some(trace) = report.trace() {
+        if let Some(trace) = trace {
             writeln!(output, "{trace}")?;
         }
     }
@@ -114,15 +144,47 @@ fn complaint(case: &Case, report: &Report) -> Option<&'static str> {
     }
 }
 
+/// As [`complaint`], about claims.
+fn complaint_of_claims(case: &Case, report: &TickReport) -> Option<&'static str> {
+    match (report.holds(), case.holds) {
+        (false, false) => None,
+        (true, true) => (report.started() == 0).then_some("no tick was started"),
+        (true, false) => Some("the broken rule was not noticed"),
+        (false, true) => Some("a tick is started twice"),
+    }
+}
+
 fn holds(check: Check) -> Case {
-    Case { check, holds: true }
+    let what = What::Tokens(check);
+    Case { what, holds: true }
 }
 
 fn broken(check: Check, mutation: Mutation) -> Case {
     Case {
-        check: check.mutation(mutation),
+        what: What::Tokens(check.mutation(mutation)),
         holds: mutation.is_safe(),
     }
+}
+
+fn claims_hold(check: TickCheck) -> Case {
+    let what = What::Claims(check);
+    Case { what, holds: true }
+}
+
+/// In the smallest world that shows it.
+fn claims_broken(mutation: TickMutation) -> Case {
+    let check = match mutation {
+        TickMutation::WatermarkNotCommitted | TickMutation::CommitBeforeMajority => claims(2, 0),
+        TickMutation::HorizonOfTheTelling => claims(2, 1).with_strays(),
+        TickMutation::EarlyDiffers => claims(2, 1).longer(),
+        _ => claims(2, 1),
+    };
+    let what = What::Claims(check.mutation(mutation));
+    Case { what, holds: false }
+}
+
+fn claims(claimants: usize, crashes: u8) -> TickCheck {
+    TickCheck::new(claimants, crashes).expect("the sets are within the limits")
 }
 
 fn scope(nodes: usize, clients: usize, crashes: u8, proposals: u8) -> Scope {

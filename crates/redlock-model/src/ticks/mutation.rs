@@ -1,0 +1,72 @@
+//! Rules of claims, each broken on purpose.
+
+use std::{fmt, str::FromStr};
+
+use crate::UnknownMutation;
+
+/// A rule of claims that the model breaks on purpose, or something that it assumes, to show that the check would
+/// notice.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum TickMutation {
+    /// A claimant starts as soon as a majority has granted, and nobody is asked to remember that.
+    WatermarkNotCommitted,
+    /// A claimant starts as soon as one node remembers the tick.
+    CommitBeforeMajority,
+    /// Nodes whose vote did not count are asked to remember the tick too, and are counted.
+    CommitUncounted,
+    /// A node that lost its data has no horizon.
+    HorizonIgnored,
+    /// The horizon is what the node's clock shows when it is told to vote.
+    HorizonOfTheTelling,
+    /// What a node grants and confirms in quarantine counts.
+    QuarantinedVotes,
+    /// The first claimant may come earlier than the others.
+    EarlyDiffers,
+    /// The clock of a node that lost its data may be set back.
+    ClockSetBack,
+}
+
+impl TickMutation {
+    /// All there are.
+    pub const ALL: [Self; 8] = [
+        Self::WatermarkNotCommitted,
+        Self::CommitBeforeMajority,
+        Self::CommitUncounted,
+        Self::HorizonIgnored,
+        Self::HorizonOfTheTelling,
+        Self::QuarantinedVotes,
+        Self::EarlyDiffers,
+        Self::ClockSetBack,
+    ];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WatermarkNotCommitted => "watermark-not-committed",
+            Self::CommitBeforeMajority => "commit-before-majority",
+            Self::CommitUncounted => "commit-uncounted",
+            Self::HorizonIgnored => "horizon-ignored",
+            Self::HorizonOfTheTelling => "horizon-of-the-telling",
+            Self::QuarantinedVotes => "quarantined-claims",
+            Self::EarlyDiffers => "early-differs",
+            Self::ClockSetBack => "clock-set-back",
+        }
+    }
+}
+
+impl fmt::Display for TickMutation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for TickMutation {
+    type Err = UnknownMutation;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMutation> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|mutation| mutation.name() == name)
+            .ok_or_else(|| UnknownMutation::new(name))
+    }
+}

@@ -1,0 +1,226 @@
+//! What nodes do, as `redlock-proto` decides it.
+
+use std::{cell::RefCell, collections::HashMap, time::Duration};
+
+use redlock_proto::{
+    JobEntry, JobVerb, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request,
+    Shard, Space, Store, Tick, Verb, Window,
+};
+
+use super::state::Node;
+
+/// What a node is asked.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum Ask {
+    /// A claim of a tick by a claimant, which may come so many steps early.
+    Claim { by: u8, tick: u8, early: u8 },
+    /// A commit of a tick by a claimant.
+    Commit { by: u8, tick: u8 },
+    /// To vote from now on, with a horizon if there is one.
+    Open { horizon: Option<u8> },
+}
+
+/// Nodes, and what they did whenever they were asked the same in the same state.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    space: Space,
+    known: RefCell<HashMap<(Node, Ask), (Node, bool)>>,
+}
+
+impl Nodes {
+    pub(super) fn new() -> Self {
+        Self {
+            space: Space::new("{model}", Quarantine::new(LONGEST, 0.0)),
+            known: RefCell::default(),
+        }
+    }
+
+    /// What becomes of a node, and whether it did what it was asked.
+    pub(super) fn ask(&self, node: Node, ask: Ask) -> (Node, bool) {
+        if let Some(known) = self.known.borrow().get(&(node, ask)) {
+            return *known;
+        }
+        let answer = self.decide(node, ask);
+        self.known.borrow_mut().insert((node, ask), answer);
+        answer
+    }
+
+    fn decide(&self, node: Node, ask: Ask) -> (Node, bool) {
+        let now = time(node.shown());
+        let mut store = self.store(node, now);
+        let request = match ask {
+            Ask::Claim { by, tick, early } => job(JobVerb::Claim {
+                lock: LOCK.into(),
+                owner: owner(by),
+                ttl: FOREVER,
+                shard: shard(),
+                proposal: 1,
+                tick: instant(tick),
+                window: Window::new(STEP * early.into(), Window::LONGEST),
+            }),
+            Ask::Commit { by, tick } => job(JobVerb::Commit {
+                lock: LOCK.into(),
+                owner: owner(by),
+                ttl: FOREVER,
+                shard: shard(),
+                entry: entry((by, tick)),
+            }),
+            Ask::Open { horizon } => {
+                let since = self.sit_out(&mut store, now);
+                Request::Node(NodeVerb::Open {
+                    floor: 0,
+                    since,
+                    horizon: horizon.map(time),
+                })
+            }
+        };
+        let mut answer = store.call(&self.space, &[request], now);
+        let reply = answer.replies.pop();
+        let done = matches!(reply, Some(Ok(Reply::Claimed { .. } | Reply::Done)));
+        (self.read(&mut store, node, now), done)
+    }
+
+    /// A store that knows what the node knows.
+    fn store(&self, node: Node, now: NodeTime) -> Store {
+        let mut store = match node.is_quarantined || node.horizon > 0 {
+            true => Store::new("run".into()),
+            false => Store::vouched_for("run".into()),
+        };
+        let mut ask = |request: Request| {
+            store.call(&self.space, &[request], now);
+        };
+        ask(Request::Node(NodeVerb::Tick));
+        if node.watermark.0 > 0 {
+            ask(acquire(node.watermark.0));
+            ask(job(JobVerb::Commit {
+                lock: LOCK.into(),
+                owner: owner(node.watermark.0),
+                ttl: FOREVER,
+                shard: shard(),
+                entry: entry(node.watermark),
+            }));
+            ask(lock(node.watermark.0, Verb::Release { ttl: FOREVER }));
+        }
+        if node.lock > 0 {
+            ask(acquire(node.lock));
+        }
+        if node.horizon > 0 {
+            let since = self.sit_out(&mut store, now);
+            let open = NodeVerb::Open {
+                floor: 0,
+                since,
+                horizon: Some(time(node.horizon - 1)),
+            };
+            store.call(&self.space, &[Request::Node(open)], now);
+        }
+        store
+    }
+
+    /// The quarantine passes, whose end clocks are read after; returns its beginning.
+    fn sit_out(&self, store: &mut Store, now: NodeTime) -> NodeTime {
+        let quarantine = self.space.quarantine();
+        let mut waited = Duration::ZERO;
+        loop {
+            let micros = u64::try_from(waited.as_micros()).unwrap_or_default();
+            let at = NodeTime::from_micros(now.as_micros() + micros);
+            let standing = store.call(&self.space, &[], at).standing;
+            match standing.map(|standing| standing.state) {
+                Some(MarkState::Quarantined { .. }) => waited += quarantine.step(),
+                Some(MarkState::Aged { since }) => return since,
+                _ => return now,
+            }
+        }
+    }
+
+    /// What a store knows, of a node that was like this.
+    fn read(&self, store: &mut Store, node: Node, now: NodeTime) -> Node {
+        let holder = store.holder(&LOCK.into(), now);
+        let lock = (1..=MOST).find(|by| holder == Some(owner(*by)));
+        let watermark = store.runs(&JOB.into()).first().map(|run| {
+            let by = u8::try_from(run.token).unwrap_or_default();
+            (by, step_of(run.tick.as_millis()))
+        });
+        let horizon = store.horizon(&self.space);
+        let standing = store.call(&self.space, &[], now).standing;
+        Node {
+            lock: lock.unwrap_or(0),
+            watermark: watermark.unwrap_or((0, 0)),
+            is_quarantined: standing.is_none_or(|standing| standing.state != MarkState::Voting),
+            horizon: horizon.map_or(0, |horizon| 1 + step_of(horizon.as_millis())),
+            ..node
+        }
+    }
+}
+
+impl Node {
+    /// What its clock shows.
+    pub(super) const fn shown(self) -> u8 {
+        match self.is_astray {
+            true => 0,
+            false => self.clock,
+        }
+    }
+}
+
+fn job(verb: JobVerb) -> Request {
+    let job = JOB.into();
+    Request::Job { verb, job }
+}
+
+fn lock(by: u8, verb: Verb) -> Request {
+    Request::Lock {
+        verb,
+        key: LOCK.into(),
+        owner: owner(by),
+    }
+}
+
+fn acquire(by: u8) -> Request {
+    let acquire = Verb::Acquire {
+        ttl: FOREVER,
+        shard: shard(),
+        proposal: 1,
+        block: 1,
+    };
+    lock(by, acquire)
+}
+
+fn owner(by: u8) -> OwnerId {
+    OwnerId::from_random([by; 16])
+}
+
+fn shard() -> Shard {
+    Shard::of(&NodeKey::from(LOCK))
+}
+
+fn entry((by, tick): (u8, u8)) -> JobEntry {
+    JobEntry {
+        tick: instant(tick),
+        token: by.into(),
+        text: "run".into(),
+    }
+}
+
+fn instant(tick: u8) -> Tick {
+    Tick::from_millis(time(tick).as_millis()).expect("it is this century")
+}
+
+fn time(step: u8) -> NodeTime {
+    let step = STEP * step.into();
+    NodeTime::from_micros(NOON + u64::try_from(step.as_micros()).unwrap_or_default())
+}
+
+fn step_of(millis: u64) -> u8 {
+    let since = Duration::from_millis(millis.saturating_sub(NOON / 1_000));
+    u8::try_from(since.as_secs() / STEP.as_secs()).unwrap_or(u8::MAX)
+}
+
+const MOST: u8 = 3;
+const JOB: &str = "{model}:job:a";
+const LOCK: &str = "{model}:lock:a";
+const LONGEST: Duration = Duration::from_millis(100);
+const FOREVER: Duration = Duration::from_secs(1_000_000);
+
+/// What a step of a clock is, and between two ticks.
+const STEP: Duration = Duration::from_secs(1_000);
+const NOON: u64 = 1_795_262_400_000_000;

@@ -1,0 +1,193 @@
+//! A world of claims at a moment, and its number.
+
+/// How many nodes there are.
+pub(super) const NODES: usize = 3;
+
+/// The most claimants.
+pub(super) const CLAIMANTS: usize = 3;
+
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct State {
+    pub(super) nodes: [Node; NODES],
+    pub(super) claimants: [Claimant; CLAIMANTS],
+    /// How often nodes have lost their data.
+    pub(super) crashes: u8,
+}
+
+/// A node; claimants, ticks and clocks are numbers from 1 where they may be missing.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct Node {
+    /// Who has the lock.
+    pub(super) lock: u8,
+    /// Whose run is the newest that it remembers, and which tick that was.
+    pub(super) watermark: (u8, u8),
+    pub(super) clock: u8,
+    pub(super) is_astray: bool,
+    pub(super) is_quarantined: bool,
+    /// What a client has read on its clock since it was quarantined, and one more.
+    pub(super) read: u8,
+    /// One more than its horizon.
+    pub(super) horizon: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) struct Claimant {
+    /// The tick that it claims, if it has begun.
+    pub(super) tick: u8,
+    pub(super) phase: Phase,
+    /// The nodes that are asked to remember the tick, as bits.
+    pub(super) voters: u8,
+    pub(super) at: [Request; NODES],
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) enum Phase {
+    #[default]
+    Claiming,
+    Committing,
+    Started,
+}
+
+/// What has become of a claimant's request to a node.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub(super) enum Request {
+    /// It is on its way, or lost.
+    #[default]
+    Underway,
+    /// It was refused, or granted by a node that does not vote.
+    Void,
+    /// It was granted, and is a vote.
+    Vote,
+    /// The commit was confirmed.
+    Confirmed,
+}
+
+impl State {
+    /// A number that no other world has, but for those that differ only in which node is which.
+    pub(super) fn number(&self) -> u128 {
+        let numbers = ORDERS.iter().map(|order| self.number_in(*order));
+        numbers.min().unwrap_or_default()
+    }
+
+    fn number_in(&self, order: [usize; NODES]) -> u128 {
+        let mut number = 0;
+        let mut push = |value: u8, bits: u32| number = number << bits | u128::from(value);
+        for node in order.map(|node| self.nodes[node]) {
+            push(node.lock, 2);
+            push(node.watermark.0, 2);
+            push(node.watermark.1, 2);
+            push(node.clock, 2);
+            push(node.is_astray.into(), 1);
+            push(node.is_quarantined.into(), 1);
+            push(node.read, 3);
+            push(node.horizon, 3);
+        }
+        for claimant in self.claimants {
+            push(claimant.tick, 2);
+            push(claimant.phase as u8, 2);
+            for node in order {
+                push(claimant.voters >> node & 1, 1);
+                push(claimant.at[node] as u8, 2);
+            }
+        }
+        push(self.crashes, 2);
+        number
+    }
+
+    /// The world of such a number.
+    pub(super) fn of(mut number: u128) -> Self {
+        let mut pop = |bits: u32| {
+            let value = u8::try_from(number & ((1 << bits) - 1)).unwrap_or_default();
+            number >>= bits;
+            value
+        };
+        let mut state = Self {
+            crashes: pop(2),
+            ..Self::default()
+        };
+        for claimant in state.claimants.iter_mut().rev() {
+            for node in (0..NODES).rev() {
+                claimant.at[node] = match pop(2) {
+                    0 => Request::Underway,
+                    1 => Request::Void,
+                    2 => Request::Vote,
+                    _ => Request::Confirmed,
+                };
+                claimant.voters |= pop(1) << node;
+            }
+            claimant.phase = match pop(2) {
+                0 => Phase::Claiming,
+                1 => Phase::Committing,
+                _ => Phase::Started,
+            };
+            claimant.tick = pop(2);
+        }
+        for node in state.nodes.iter_mut().rev() {
+            node.horizon = pop(3);
+            node.read = pop(3);
+            node.is_quarantined = pop(1) == 1;
+            node.is_astray = pop(1) == 1;
+            node.clock = pop(2);
+            node.watermark.1 = pop(2);
+            node.watermark.0 = pop(2);
+            node.lock = pop(2);
+        }
+        state
+    }
+}
+
+const ORDERS: [[usize; NODES]; 6] = [
+    [0, 1, 2],
+    [0, 2, 1],
+    [1, 0, 2],
+    [1, 2, 0],
+    [2, 0, 1],
+    [2, 1, 0],
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_keeps_the_whole_world() {
+        let node = Node {
+            lock: 3,
+            watermark: (2, 1),
+            clock: 2,
+            is_astray: true,
+            is_quarantined: true,
+            read: 3,
+            horizon: 1,
+        };
+        let claimant = Claimant {
+            tick: 2,
+            phase: Phase::Committing,
+            voters: 0b101,
+            at: [Request::Vote, Request::Void, Request::Confirmed],
+        };
+        let mut state = State::default();
+        state.nodes[1] = node;
+        state.claimants[2] = claimant;
+        state.crashes = 1;
+        assert_eq!(State::of(state.number_in([0, 1, 2])), state);
+        let other = State {
+            nodes: [node, Node::default(), Node::default()],
+            claimants: [
+                Claimant::default(),
+                Claimant::default(),
+                Claimant {
+                    voters: 0b110,
+                    at: [Request::Void, Request::Vote, Request::Confirmed],
+                    ..claimant
+                },
+            ],
+            crashes: 1,
+        };
+        assert_eq!(
+            state.number(),
+            other.number(),
+            "only nodes have other names"
+        );
+    }
+}
