@@ -79,10 +79,10 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
         }
     }
     for (_, mutation) in &model {
-        let what = format!("the model with {} crashes", mutation.crashes);
+        let what = format!("the model with {}", mutation.world);
         if baseline.insert(what.clone()) {
             eprintln!("without any mutant: {what}");
-            tree.explore(mutation.crashes, None)?.expect_passed(&what)?;
+            tree.explore(mutation.world, None)?.expect_passed(&what)?;
         }
     }
     let mut table = Table::default();
@@ -94,7 +94,7 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     }
     for (name, mutation) in model {
         let started = now();
-        let outcome = tree.explore(mutation.crashes, Some(mutation.name))?;
+        let outcome = tree.explore(mutation.world, Some(mutation.name))?;
         tree.keep(&name, &outcome)?;
         table.add(&name, outcome, mutation.harmless, started.elapsed());
     }

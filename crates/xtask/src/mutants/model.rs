@@ -1,4 +1,4 @@
-//! Rules that the model of fencing tokens breaks by itself when it is told to.
+//! Rules that the models of fencing tokens and of claims break by themselves when they are told to.
 //!
 //! They stand for what no function of the protocol holds alone, so there is no line to change.
 
@@ -7,39 +7,53 @@
 pub(super) struct Mutation {
     /// As the model calls it.
     pub(super) name: &'static str,
-    /// How often nodes lose their memory in the world where it shows: the least that will do.
-    pub(super) crashes: &'static str,
+    /// The world where it shows, as the model is told of it: the smallest that will do.
+    pub(super) world: &'static str,
     /// Why tokens keep their order all the same, if they do: then that is what must come out.
     pub(super) harmless: Option<&'static str>,
 }
 
 pub(super) const MODEL: &[Mutation] = &[
-    breaks("no-write-back", "0"),
-    breaks("write-back-without-key", "0"),
-    breaks("write-back-uncounted", "0"),
-    breaks("no-seed", "1"),
-    breaks("seed-early", "1"),
-    breaks("no-increment", "0"),
-    breaks("minimum-token", "0"),
-    breaks("quarantined-votes", "1"),
-    breaks("degraded-floor", "2"),
-    breaks("floor-unread", "2"),
+    breaks("no-write-back", NO_CRASH),
+    breaks("write-back-without-key", NO_CRASH),
+    breaks("write-back-uncounted", NO_CRASH),
+    breaks("no-seed", ONE_CRASH),
+    breaks("seed-early", ONE_CRASH),
+    breaks("no-increment", NO_CRASH),
+    breaks("minimum-token", NO_CRASH),
+    breaks("quarantined-votes", ONE_CRASH),
+    breaks("degraded-floor", TWO_CRASHES),
+    breaks("floor-unread", TWO_CRASHES),
     Mutation {
         name: "raise-without-key",
-        crashes: "1",
+        world: ONE_CRASH,
         harmless: Some("a counter that is too high only makes later tokens greater"),
     },
     Mutation {
         name: "vote-confirms",
-        crashes: "1",
+        world: ONE_CRASH,
         harmless: Some("a vote with the token has stored it while the key was the lease's"),
     },
+    breaks("watermark-not-committed", NO_LOSS),
+    breaks("commit-before-majority", NO_LOSS),
+    breaks("commit-uncounted", ONE_LOSS),
+    breaks("horizon-ignored", ONE_LOSS),
+    breaks("horizon-of-the-telling", "--claims --crashes 1 --strays"),
+    breaks("quarantined-claims", ONE_LOSS),
+    breaks("early-differs", "--claims --crashes 1 --longer"),
+    breaks("clock-set-back", ONE_LOSS),
 ];
 
-const fn breaks(name: &'static str, crashes: &'static str) -> Mutation {
+const NO_CRASH: &str = "--crashes 0";
+const ONE_CRASH: &str = "--crashes 1";
+const TWO_CRASHES: &str = "--crashes 2";
+const NO_LOSS: &str = "--claims --crashes 0";
+const ONE_LOSS: &str = "--claims --crashes 1";
+
+const fn breaks(name: &'static str, world: &'static str) -> Mutation {
     Mutation {
         name,
-        crashes,
+        world,
         harmless: None,
     }
 }

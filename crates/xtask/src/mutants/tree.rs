@@ -160,9 +160,9 @@ impl Tree {
         }
     }
 
-    /// Explores a small world of the model, in which nodes lose their memory so often, with one of its mutations.
-    pub(super) fn explore(&self, crashes: &str, mutation: Option<&str>) -> Result<Outcome, Failed> {
-        let mut arguments = vec!["--crashes", crashes];
+    /// Explores a small world of the model, with one of its mutations.
+    pub(super) fn explore(&self, world: &str, mutation: Option<&str>) -> Result<Outcome, Failed> {
+        let mut arguments: Vec<&str> = world.split(' ').collect();
         arguments.extend(mutation.iter().flat_map(|name| ["--mutation", name]));
         self.search("redlock-model", &arguments)
     }
