@@ -3,6 +3,7 @@
 use super::{
     mutant::{Catch, Mutant},
     script::alike,
+    ticks::{HEARS_A_NODE_VERB, TAKES_ITS_OWN_TIME},
 };
 
 const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
@@ -308,19 +309,6 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "      elseif blesses and not (found and found >= horizon) then\n",
     ),
 ];
-
-const HEARS_A_NODE_VERB: &str =
-    "                    Request::Node(verb) => self.node(space, verb, state.as_ref()),\n";
-
-/// The horizon is what the node's clock shows when it is told to vote.
-const TAKES_ITS_OWN_TIME: &str = "                    Request::Node(verb) => {
-                        let mut verb = *verb;
-                        if let NodeVerb::Open { horizon: Some(horizon), .. } = &mut verb {
-                            *horizon = time;
-                        }
-                        self.node(space, &verb, state.as_ref())
-                    }
-";
 
 /// A mistake that the simulation of jobs notices.
 const fn ticks(

@@ -17,6 +17,7 @@ mod protocol;
 mod script;
 mod servers;
 mod table;
+mod ticks;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -34,14 +35,16 @@ use self::{
     script::SCRIPT,
     servers::SERVERS,
     table::Table,
+    ticks::TICKS,
     tree::Tree,
 };
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 9] = [
+const GROUPS: [(&str, &[Mutant]); 10] = [
     ("protocol", PROTOCOL),
     ("claims", CLAIMS),
+    ("ticks", TICKS),
     ("jobs", JOBS),
     ("clocks", CLOCKS),
     ("fleet", FLEET),

@@ -1,0 +1,115 @@
+//! Mistakes about ticks that show where clocks are set, where somebody asks for the status of jobs, and in the model of
+//! claims.
+
+use super::mutant::{Catch, Mutant};
+
+const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
+const STATUS: &str = "crates/redlock-proto/src/client/status.rs";
+const JOBS: &str = "crates/redlock-proto/src/store/jobs.rs";
+
+pub(super) const TICKS: &[Mutant] = &[
+    world(
+        "horizon-of-the-telling",
+        "crates/redlock-proto/src/store.rs",
+        HEARS_A_NODE_VERB,
+        TAKES_ITS_OWN_TIME,
+    ),
+    world(
+        "horizon-of-the-quarantine",
+        "crates/redlock-proto/src/client/watch.rs",
+        "            horizon: Some(horizon),\n",
+        "            horizon: Some(horizon.min(since)),\n",
+    ),
+    world(
+        "record-for-one-node",
+        COMMIT,
+        "        for node in 0..self.config.quorum.nodes() {\n            let request = Request::Job {\n                verb: JobVerb::Record {",
+        "        for node in 0..1 {\n            let request = Request::Job {\n                verb: JobVerb::Record {",
+    ),
+    world(
+        "dropped-is-unstarted",
+        COMMIT,
+        "Word::new(RunRecord::DROPPED)",
+        "Word::new(RunRecord::UNSTARTED)",
+    ),
+    world(
+        "status-of-the-least-watermark",
+        STATUS,
+        "self.entries.iter().map(|entry| entry.tick).max()",
+        "self.entries.iter().map(|entry| entry.tick).min()",
+    ),
+    Mutant {
+        name: "free-by-one-node",
+        file: STATUS,
+        from: "self.free_in.get(majority - 1)",
+        to: "self.free_in.get((majority - 1).min(0))",
+        catch: Catch::Simulation {
+            seeds: 5_000,
+            plan: "ticks",
+        },
+    },
+    model(
+        "model-watermark-not-kept",
+        JOBS,
+        "                    self.advance(job, entry);\n",
+        "",
+    ),
+    model(
+        "model-horizon-without-early",
+        "crates/redlock-proto/src/tick.rs",
+        "tick.0 <= horizon.saturating_add(self.early)",
+        "tick.0 <= horizon",
+    ),
+];
+
+pub(super) const HEARS_A_NODE_VERB: &str =
+    "                    Request::Node(verb) => self.node(space, verb, state.as_ref()),\n";
+
+/// The horizon is what the node's clock shows when it is told to vote.
+pub(super) const TAKES_ITS_OWN_TIME: &str = "                    Request::Node(verb) => {
+                        let mut verb = *verb;
+                        if let NodeVerb::Open { horizon: Some(horizon), .. } = &mut verb {
+                            *horizon = time;
+                        }
+                        self.node(space, &verb, state.as_ref())
+                    }
+";
+
+/// A mistake that shows where all clocks are set.
+const fn world(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Simulation {
+            seeds: 3_000,
+            plan: "ticks-clocks",
+        },
+    }
+}
+
+/// A mistake in the protocol's model of a node, which the model of claims runs.
+const fn model(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Test {
+            package: "redlock-model",
+            target: "--test ticks",
+            filter: "no_tick_starts_twice",
+        },
+    }
+}
