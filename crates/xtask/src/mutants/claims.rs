@@ -1,7 +1,7 @@
 //! Mistakes about the ticks of jobs: what nodes judge and remember, and what a client makes of it.
 
 use super::{
-    mutant::{Catch, Mutant},
+    mutant::{Catch, Mutant, on_servers},
     script::alike,
     ticks::{HEARS_A_NODE_VERB, TAKES_ITS_OWN_TIME},
 };
@@ -337,17 +337,7 @@ const fn masters(
     to: &'static str,
     filter: &'static str,
 ) -> Mutant {
-    Mutant {
-        name,
-        file,
-        from,
-        to,
-        catch: Catch::Test {
-            package: "redlock-tests",
-            target: "--test claims",
-            filter,
-        },
-    }
+    on_servers(name, file, from, to, "--test claims", filter)
 }
 
 /// A mistake that a test of the protocol notices.
@@ -369,19 +359,5 @@ const fn unit(
             target,
             filter,
         },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{mutants::edit::replaced, step::root};
-
-    #[test]
-    fn every_mutant_fits_its_file() {
-        for mutant in CLAIMS {
-            let source = std::fs::read_to_string(root().join(mutant.file)).unwrap();
-            replaced(&source, mutant.from, mutant.to, mutant.name).unwrap();
-        }
     }
 }

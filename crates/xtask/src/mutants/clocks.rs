@@ -1,6 +1,6 @@
 //! Mistakes of the job adapter about zones and clocks, which show on servers and replicas that live through the changes.
 
-use super::mutant::{Catch, Mutant};
+use super::mutant::{Mutant, on_servers};
 
 const ATTACH: &str = "crates/redlock-cron/src/attach.rs";
 const DUE: &str = "crates/redlock-cron/src/due.rs";
@@ -38,7 +38,7 @@ pub(super) const CLOCKS: &[Mutant] = &[
         "            let last = self.schedule.latest_at(wake);\n            let period = self.schedule.shortest_gap();\n            last.zip(period).map(|(last, period)| last + period)\n",
         "berlin",
     ),
-    clocks(
+    on_servers(
         "clock-set-back-unnoticed",
         "crates/redlock-cron/src/clock_watch.rs",
         "        jobs.lock().await.look_at_clock(&scheduler).await;\n",
@@ -46,7 +46,7 @@ pub(super) const CLOCKS: &[Mutant] = &[
         "--test jobs_clock_steps",
         "takes_part_again",
     ),
-    clocks(
+    on_servers(
         "refused-ticks-taken-for-dealt-with",
         DUE,
         "if lag(wake, self.until) > LONGEST_AHEAD {",
@@ -64,26 +64,5 @@ const fn changes(
     to: &'static str,
     filter: &'static str,
 ) -> Mutant {
-    clocks(name, file, from, to, "--test jobs_clock_changes", filter)
-}
-
-const fn clocks(
-    name: &'static str,
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
-    target: &'static str,
-    filter: &'static str,
-) -> Mutant {
-    Mutant {
-        name,
-        file,
-        from,
-        to,
-        catch: Catch::Test {
-            package: "redlock-tests",
-            target,
-            filter,
-        },
-    }
+    on_servers(name, file, from, to, "--test jobs_clock_changes", filter)
 }

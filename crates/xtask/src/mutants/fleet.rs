@@ -1,6 +1,6 @@
 //! Mistakes in the job adapter, and in what it stands on, that show on replicas in processes of their own.
 
-use super::mutant::{Catch, Mutant};
+use super::mutant::{Mutant, on_servers};
 
 const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
 const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
@@ -21,7 +21,7 @@ const HANDLED: &str = "--test jobs_control";
 const LOST_LEASE: &str = "--test jobs_lost_lease";
 
 pub(super) const FLEET: &[Mutant] = &[
-    fleet(
+    on_servers(
         "tick-decided-by-the-replicas-clock",
         CLAIM,
         "                window: *window,\n",
@@ -29,7 +29,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "skewed_clocks",
     ),
-    fleet(
+    on_servers(
         "watermark-not-committed",
         COMMIT,
         "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.ask_to_remember(id, now);",
@@ -37,7 +37,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "skewed_clocks",
     ),
-    fleet(
+    on_servers(
         "tick-named-after-the-wake-up",
         RUNNER,
         "_ => tasks.spawn(this.tick(due.tick, Trigger::Schedule)),",
@@ -45,7 +45,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "skewed_clocks",
     ),
-    fleet(
+    on_servers(
         "ticks-run-without-the-jobs-lock",
         COURSE,
         "            _ => self.id.job_key(),\n        };\n        Ask {",
@@ -53,7 +53,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "skewed_clocks",
     ),
-    fleet(
+    on_servers(
         "tick-started-by-one-master",
         "crates/redlock-proto/src/quorum.rs",
         "self.nodes.get() / 2 + 1",
@@ -61,7 +61,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "a_majority_stops_all",
     ),
-    fleet(
+    on_servers(
         "no-majority-is-not-told",
         "crates/redlock-cron/src/claim.rs",
         "            AcquireErrorKind::NoQuorum\n            | AcquireErrorKind::Quarantined",
@@ -69,7 +69,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "a_majority_stops_all",
     ),
-    fleet(
+    on_servers(
         "run-not-dropped-on-loss",
         EXECUTION,
         "            OnLost::Abort => reason,\n",
@@ -77,7 +77,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "leaves_the_next_tick",
     ),
-    fleet(
+    on_servers(
         "drain-not-waited-for",
         TASKS,
         "if timeout(grace, self.tracker.wait()).await.is_err() {",
@@ -85,7 +85,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "leaves_the_next_tick",
     ),
-    fleet(
+    on_servers(
         "unfinished-run-untold",
         COURSE,
         "            Outcome::Aborted => in_flight.dropped(),\n",
@@ -93,7 +93,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "leaves_the_next_tick",
     ),
-    fleet(
+    on_servers(
         "missed-not-told",
         COURSE,
         "                    self.tell_missed(won.claim.last(), tick);\n",
@@ -101,7 +101,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "a_rolling_restart",
     ),
-    fleet(
+    on_servers(
         "oldest-for-the-latest",
         CATCH_UP,
         "if let Some(newest) = missed.last() {",
@@ -109,7 +109,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "a_rolling_restart",
     ),
-    fleet(
+    on_servers(
         "start-looks-for-nothing-missed",
         SCHEDULER,
         "            self.begin(&job.runner);\n",
@@ -117,7 +117,7 @@ pub(super) const FLEET: &[Mutant] = &[
         JOBS,
         "a_rolling_restart",
     ),
-    fleet(
+    on_servers(
         "attempts-without-end",
         STAND_BY,
         "Standing::CutShort if attempt == self.terms.max_attempts",
@@ -125,7 +125,7 @@ pub(super) const FLEET: &[Mutant] = &[
         ATTEMPTS,
         "is_killed",
     ),
-    fleet(
+    on_servers(
         "attempt-claimed-by-each",
         STAND_BY,
         "..self.ask(self.attempt_key(attempt + 1), tick, SHORT_WAIT)",
@@ -133,7 +133,7 @@ pub(super) const FLEET: &[Mutant] = &[
         ATTEMPTS,
         "is_killed",
     ),
-    fleet(
+    on_servers(
         "silence-is-no-end",
         STAND_BY,
         "_ if first.free_in == Some(Duration::ZERO) => Standing::CutShort",
@@ -141,7 +141,7 @@ pub(super) const FLEET: &[Mutant] = &[
         ATTEMPTS,
         "is_killed",
     ),
-    fleet(
+    on_servers(
         "run-beside-its-next-attempt",
         EXECUTION,
         "            OnLost::Abort => reason,\n",
@@ -149,7 +149,7 @@ pub(super) const FLEET: &[Mutant] = &[
         ATTEMPTS,
         "paused_beyond_its_lease",
     ),
-    fleet(
+    on_servers(
         "shutdown-cuts-nothing-short",
         STAND_BY,
         "        Outcome::Aborted.as_str(),\n",
@@ -157,7 +157,7 @@ pub(super) const FLEET: &[Mutant] = &[
         ATTEMPTS,
         "a_shutdown_cuts_short",
     ),
-    fleet(
+    on_servers(
         "shutdown-keeps-the-lease",
         COURSE,
         "        self.finish(start.won.claim, outcome.as_str(), took).await;\n        report\n",
@@ -165,7 +165,7 @@ pub(super) const FLEET: &[Mutant] = &[
         ATTEMPTS,
         "a_shutdown_cuts_short",
     ),
-    fleet(
+    on_servers(
         "overlap-not-cancelled",
         COURSE,
         "                    self.cancel_others(tick).await;\n",
@@ -173,7 +173,7 @@ pub(super) const FLEET: &[Mutant] = &[
         OVERLAP,
         "cancels_others",
     ),
-    fleet(
+    on_servers(
         "run-dropped-without-a-word",
         EXECUTION,
         "        told.stop(outcome);\n        sleep(STOP_GRACE).await;\n",
@@ -181,7 +181,7 @@ pub(super) const FLEET: &[Mutant] = &[
         OVERLAP,
         "cancels_others",
     ),
-    fleet(
+    on_servers(
         "overlap-does-not-wait",
         COURSE,
         "Overlap::Wait => claims.claim(ask(left)).await",
@@ -189,7 +189,7 @@ pub(super) const FLEET: &[Mutant] = &[
         OVERLAP,
         "that_waits",
     ),
-    fleet(
+    on_servers(
         "overlapping-runs-share-a-lock",
         COURSE,
         "Overlap::Allow => self.id.tick_key(tick)",
@@ -197,7 +197,7 @@ pub(super) const FLEET: &[Mutant] = &[
         OVERLAP,
         "side_by_side",
     ),
-    fleet(
+    on_servers(
         "run-without-end",
         EXECUTION,
         "                Some(limit) => sleep(limit).await,\n",
@@ -205,7 +205,7 @@ pub(super) const FLEET: &[Mutant] = &[
         OVERLAP,
         "takes_too_long",
     ),
-    fleet(
+    on_servers(
         "pause-not-looked-at",
         COURSE,
         "won: self.unless_paused(won).await?,",
@@ -213,7 +213,7 @@ pub(super) const FLEET: &[Mutant] = &[
         HANDLED,
         "a_pause_keeps",
     ),
-    fleet(
+    on_servers(
         "end-of-a-pause-forgotten",
         CONTROL,
         "Some(last.is_some_and(|last| last.fingerprint == PAUSED))",
@@ -221,7 +221,7 @@ pub(super) const FLEET: &[Mutant] = &[
         HANDLED,
         "a_pause_keeps",
     ),
-    fleet(
+    on_servers(
         "asked-for-beside-a-run",
         CONTROL,
         "let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);",
@@ -229,7 +229,7 @@ pub(super) const FLEET: &[Mutant] = &[
         HANDLED,
         "asks_for",
     ),
-    fleet(
+    on_servers(
         "asked-for-with-the-next-tick",
         CONTROL,
         "let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);",
@@ -237,7 +237,7 @@ pub(super) const FLEET: &[Mutant] = &[
         HANDLED,
         "asks_for",
     ),
-    fleet(
+    on_servers(
         "holder-untold",
         STATUS,
         "newest.filter(|_| self.free_in != Some(Duration::ZERO))",
@@ -245,7 +245,7 @@ pub(super) const FLEET: &[Mutant] = &[
         HANDLED,
         "who_has_the_job",
     ),
-    fleet(
+    on_servers(
         "status-of-all-masters-or-none",
         STATUS,
         "let first = first.and_then(|status| status.state().cloned());",
@@ -253,7 +253,7 @@ pub(super) const FLEET: &[Mutant] = &[
         HANDLED,
         "who_has_the_job",
     ),
-    fleet(
+    on_servers(
         "skipped-tick-forgotten",
         "crates/redlock-cron/src/journal.rs",
         "        seen.skipped.push_front(report.clone());\n",
@@ -261,7 +261,7 @@ pub(super) const FLEET: &[Mutant] = &[
         HANDLED,
         "who_has_the_job",
     ),
-    fleet(
+    on_servers(
         "lost-lease-untold",
         EXECUTION,
         "                told.stop(Outcome::Lost);\n",
@@ -269,7 +269,7 @@ pub(super) const FLEET: &[Mutant] = &[
         LOST_LEASE,
         "told_before",
     ),
-    fleet(
+    on_servers(
         "lost-lease-told-late",
         EXECUTION,
         "                told.stop(Outcome::Lost);\n",
@@ -278,25 +278,3 @@ pub(super) const FLEET: &[Mutant] = &[
         "told_before",
     ),
 ];
-
-/// A mistake that a test with separate replicas notices.
-const fn fleet(
-    name: &'static str,
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
-    target: &'static str,
-    filter: &'static str,
-) -> Mutant {
-    Mutant {
-        name,
-        file,
-        from,
-        to,
-        catch: Catch::Test {
-            package: "redlock-tests",
-            target,
-            filter,
-        },
-    }
-}

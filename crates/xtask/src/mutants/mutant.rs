@@ -28,6 +28,28 @@ pub(super) enum Catch {
     },
 }
 
+/// A mistake that a test notices which has real servers.
+pub(super) const fn on_servers(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    target: &'static str,
+    filter: &'static str,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Test {
+            package: "redlock-tests",
+            target,
+            filter,
+        },
+    }
+}
+
 impl fmt::Display for Catch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

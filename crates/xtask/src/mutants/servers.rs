@@ -1,6 +1,6 @@
 //! Mistakes that show on real servers: each is caught by a test with separate processes, faults and clocks.
 
-use super::mutant::{Catch, Mutant};
+use super::mutant::{Mutant, on_servers};
 
 const SCRIPT: &str = "crates/redlock-core/src/node/redis/node.lua";
 const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
@@ -344,25 +344,4 @@ const fn restart_guard(
     filter: &'static str,
 ) -> Mutant {
     on_servers(name, file, from, to, "--test restart_guard", filter)
-}
-
-const fn on_servers(
-    name: &'static str,
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
-    target: &'static str,
-    filter: &'static str,
-) -> Mutant {
-    Mutant {
-        name,
-        file,
-        from,
-        to,
-        catch: Catch::Test {
-            package: "redlock-tests",
-            target,
-            filter,
-        },
-    }
 }
