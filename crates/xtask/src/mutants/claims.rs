@@ -62,7 +62,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "no-horizon",
         "crates/redlock-proto/src/store/mark.rs",
         "if let Some(horizon) = horizon {\n                    self.remember",
-        "if let Some(horizon) = horizon.filter(|_| self.vouched) {\n                    self.remember",
+        "if let Some(horizon) = &horizon.filter(|_| self.vouched) {\n                    self.remember",
     ),
     ticks(
         "horizon-without-early",
