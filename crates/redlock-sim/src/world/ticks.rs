@@ -28,7 +28,8 @@ impl World {
             1 => newest - period * self.random.between(1, 4),
             2 => newest + self.random.below(2 * jobs.early),
             // Somebody has claimed it, and perhaps everybody who could know has forgotten.
-            3..6 if self.setup.plan.sets_all_clocks() && !self.recent[key].is_empty() => {
+            // Not once somebody must acquire soon, who would wait for the next tick then.
+            3..6 if self.brings_back(key) => {
                 let place = self.random.index(self.recent[key].len());
                 self.recent[key][place]
             }
@@ -46,6 +47,12 @@ impl World {
             format!("client {client} claims tick {tick} of job {key}")
         });
         self.processes[client].client.claim(id, acquire, claim, now);
+    }
+
+    /// Whether ticks that were claimed are claimed again, for as long as things go wrong.
+    fn brings_back(&self, key: usize) -> bool {
+        let sets_clocks = self.setup.plan.sets_all_clocks();
+        sets_clocks && self.now < self.setup.horizon && !self.recent[key].is_empty()
     }
 
     /// A tick was won, together with a lease: the user starts it.
