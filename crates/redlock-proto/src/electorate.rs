@@ -75,7 +75,10 @@ impl Electorate {
         sent: Instant,
         received: Instant,
     ) {
-        self.clocks.note(node, standing.time, sent, received);
+        // The clock of a server that is there twice would be a majority of its own.
+        if self.same_server(node).is_none() {
+            self.clocks.note(node, standing.time, sent, received);
+        }
         if let Some(known) = self.nodes.get_mut(node) {
             if !matches!(standing.state, MarkState::Aged { .. }) {
                 known.trouble = None;
@@ -88,6 +91,11 @@ impl Electorate {
     pub fn on_facts(&mut self, node: usize, facts: Facts) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.facts = Some(facts);
+        }
+        for node in 0..self.nodes.len() {
+            if self.same_server(node).is_some() {
+                self.clocks.forget(node);
+            }
         }
     }
 
@@ -220,6 +228,53 @@ impl fmt::Display for NotAVote {
             ),
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::Unexamined => f.write_str("it has not said yet what it is"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{num::NonZeroUsize, time::Duration};
+
+    #[test]
+    fn a_server_that_is_there_twice_does_not_agree_with_itself() {
+        let quorum = Quorum::of(NonZeroUsize::new(3).unwrap());
+        let quarantine = Quarantine::new(Duration::from_secs(2), 0.01);
+        let facts = |run: &str| Facts {
+            run: run.into(),
+            version: Facts::OLDEST,
+            is_master: true,
+            is_cluster: false,
+            eviction: None,
+            appends: true,
+        };
+        let hour = 3_600_000_000;
+        let shown = [hour, hour, 2 * hour];
+        for facts_first in [true, false] {
+            let mut electorate = Electorate::new(quorum, quarantine);
+            let tell_facts = |electorate: &mut Electorate| {
+                for (node, run) in ["a", "a", "b"].into_iter().enumerate() {
+                    electorate.on_facts(node, facts(run));
+                }
+            };
+            if facts_first {
+                tell_facts(&mut electorate);
+            }
+            for (node, micros) in shown.into_iter().enumerate() {
+                let standing = Standing {
+                    state: MarkState::Voting,
+                    time: NodeTime::from_micros(micros),
+                };
+                electorate.on_standing(node, standing, Instant::ORIGIN, Instant::ORIGIN);
+            }
+            if !facts_first {
+                tell_facts(&mut electorate);
+            }
+            let vote = |node| electorate.vote(node, Instant::ORIGIN);
+            assert_eq!(vote(0), Err(NotAVote::Clock));
+            assert_eq!(vote(1), Err(NotAVote::SameServer { of: 0 }));
+            assert_eq!(electorate.right_time(0, Instant::ORIGIN), None);
         }
     }
 }

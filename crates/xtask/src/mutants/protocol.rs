@@ -4,6 +4,20 @@ use super::mutant::{Catch, Mutant};
 
 pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
+        name: "clock-of-a-server-counted-twice",
+        file: "crates/redlock-proto/src/electorate.rs",
+        from: "        if self.same_server(node).is_none() {\n            self.clocks.note",
+        to: "        if node < self.nodes.len() {\n            self.clocks.note",
+        catch: TWICE,
+    },
+    Mutant {
+        name: "clock-of-a-server-kept-twice",
+        file: "crates/redlock-proto/src/electorate.rs",
+        from: "            if self.same_server(node).is_some() {\n                self.clocks.forget",
+        to: "            if self.same_server(node) == Some(node) {\n                self.clocks.forget",
+        catch: TWICE,
+    },
+    Mutant {
         name: "quorum-off-by-one",
         file: "crates/redlock-proto/src/quorum.rs",
         from: "self.nodes.get() / 2 + 1",
@@ -303,4 +317,10 @@ const FENCE: Catch = Catch::Test {
 const SIMULATION: Catch = Catch::Simulation {
     seeds: 5_000,
     plan: "default",
+};
+
+const TWICE: Catch = Catch::Test {
+    package: "redlock-proto",
+    target: "--lib",
+    filter: "there_twice",
 };
