@@ -132,5 +132,5 @@ fn is_cut_short(outcome: &str) -> bool {
     words.contains(&outcome)
 }
 
-/// How often it is looked at whether a run goes on elsewhere, at the least.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often it is looked at whether a run goes on elsewhere, at the least: so late is another attempt after a shutdown.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
