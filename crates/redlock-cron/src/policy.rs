@@ -50,6 +50,7 @@ pub enum Delivery {
     /// Yes, within `start_within`: if its run was cut short by a crash, a lost lease or a shutdown, another replica
     /// starts the tick again.
     ///
+    /// The others look once a second whether a run was cut short; one that nobody has ended is so when its lease is over.
     /// It ends with the next tick that is claimed.
     /// A run that returned an error or panicked did end by itself, and so did one that was too long or cancelled.
     AtLeastOnce {
