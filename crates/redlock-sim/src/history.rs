@@ -65,6 +65,15 @@ pub enum Event {
         /// The fencing token of the run.
         token: u64,
     },
+    /// A node remembers a run.
+    Kept {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// The fencing token.
+        token: u64,
+    },
     /// Nodes are told what came of a run.
     Recorded {
         /// The job.

@@ -41,6 +41,7 @@
 //! | attempts follow each other without a pause | [`Violation::Spins`] |
 //! | a tick of a job is started twice | [`Violation::StartedAgain`] |
 //! | a tick is started after a later one | [`Violation::StartedAfter`] |
+//! | a tick is claimed and started after a later one | [`Violation::Overtaken`] |
 //! | a tick is started too early or too late by the nodes' clocks | [`Violation::Untimely`] |
 //! | a tick is refused because of one that nobody has claimed | [`Violation::NeverClaimed`] |
 //! | a tick is not started, and nobody was told so | [`Violation::TickLost`] |

@@ -17,10 +17,10 @@ pub enum Plan {
     /// As [`Ticks`](Self::Ticks), and all wall clocks are set, of nodes and of replicas, while nodes lose data: no
     /// node's is set back by more than the assumption about ticks allows, and some are far behind for a while and
     /// agree with nobody.
-    /// Leases may overlap and starts change places, and no tick may start twice.
+    /// Leases may overlap and starts change places, but no tick may start twice, or be claimed after a later one.
     TicksClocks,
     /// As [`TicksClocks`](Self::TicksClocks), and the clocks of all nodes are set back by more than that while nodes
-    /// lose data: ticks may start twice, and nothing else may go wrong.
+    /// lose data: ticks may start twice and out of order, and nothing else may go wrong.
     TicksBack,
 }
 
@@ -74,8 +74,11 @@ impl Plan {
                 of_steps || violation.needs_steady_clocks()
             }
             Self::TicksBack => {
-                Self::TicksClocks.excuses(violation)
-                    || matches!(violation, Violation::StartedAgain { .. })
+                let of_ticks = matches!(
+                    violation,
+                    Violation::StartedAgain { .. } | Violation::Overtaken { .. }
+                );
+                of_ticks || Self::TicksClocks.excuses(violation)
             }
         }
     }

@@ -69,6 +69,16 @@ pub enum Violation {
         /// The later one.
         after: u64,
     },
+    /// A tick was started after a later one, and no node remembered it when that one was started: so they were claimed
+    /// in this order.
+    Overtaken {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// The newest of the later ones.
+        after: u64,
+    },
     /// A tick was started while a majority of the nodes' clocks were not in its window.
     Untimely {
         /// The job.
@@ -239,6 +249,7 @@ impl Violation {
             Self::TokenOrder { .. } => "TokenOrder",
             Self::StartedAgain { .. } => "StartedAgain",
             Self::StartedAfter { .. } => "StartedAfter",
+            Self::Overtaken { .. } => "Overtaken",
             Self::Untimely { .. } => "Untimely",
             Self::NeverClaimed { .. } => "NeverClaimed",
             Self::TickLost { .. } => "TickLost",

@@ -478,8 +478,18 @@ fn ticks_that_are_started_in_order_are_how_it_should_be() {
 fn a_tick_that_is_started_twice_or_after_a_later_one_is_found() {
     let history = [(1, started(0, 10)), (9, started(0, 10))];
     assert_eq!(names(&history), ["StartedAgain"]);
-    let history = [(1, started(0, 10)), (9, started(0, 9))];
-    assert_eq!(names(&history), ["StartedAfter"]);
+    let kept = Event::Kept {
+        job: 0,
+        tick: 9,
+        token: 7,
+    };
+    let history = |at| {
+        let mut history = vec![(2, started(0, 10)), (9, started(0, 9))];
+        history.insert(at, (at as u64 * 2 + 1, kept.clone()));
+        history
+    };
+    assert_eq!(names(&history(0)), ["StartedAfter"]);
+    assert_eq!(names(&history(1)), ["Overtaken"]);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::{Event, Moment, Violation};
 /// What a checker knows of a job.
 #[derive(Debug, Default)]
 pub(super) struct Job {
-    /// The ticks that were started.
-    started: BTreeSet<u64>,
+    /// The ticks that were started, and when.
+    started: BTreeMap<u64, Moment>,
     /// The ticks that nodes were asked to remember.
     committed: BTreeSet<u64>,
     /// The runs that nodes were asked to remember, by tick and token.
@@ -27,6 +27,8 @@ pub(super) struct Job {
 #[derive(Debug, Default)]
 struct Run {
     is_started: bool,
+    /// When a node remembered it first.
+    kept: Option<Moment>,
     /// Nothing went wrong any more when it was claimed.
     is_settled: bool,
     /// How it ended, as nodes were told.
@@ -54,6 +56,11 @@ impl Checker {
                 jobs.entry(job).or_default().commit(tick, token, is_settled);
                 None
             }
+            Event::Kept { job, tick, token } => {
+                let state = jobs.entry(job).or_default();
+                state.keep(at, tick, token);
+                None
+            }
             Event::Recorded {
                 job,
                 tick,
@@ -75,7 +82,7 @@ impl Checker {
                 let found = jobs
                     .entry(job)
                     .or_default()
-                    .start(job, (tick, token), is_mended);
+                    .start(at, job, (tick, token), is_mended);
                 let untimely = (!timely).then_some(Violation::Untimely { job, tick });
                 untimely
                     .into_iter()
@@ -144,6 +151,12 @@ impl Job {
         run.is_settled = is_settled;
     }
 
+    /// A node remembers a run.
+    pub(super) fn keep(&mut self, at: Moment, tick: u64, token: u64) {
+        let run = self.runs.entry((tick, token)).or_default();
+        run.kept.get_or_insert(at);
+    }
+
     /// Somebody knows that their own claim of a tick did not win it.
     pub(super) fn refuse(&mut self, tick: u64) {
         self.not_started.insert(tick);
@@ -151,8 +164,9 @@ impl Job {
 
     /// A tick that nodes were asked to remember, and of which nobody knows what became of it.
     pub(super) fn lost(&self, job: usize) -> Option<Violation> {
-        let mut asked = self.committed.difference(&self.started);
-        let tick = *asked.find(|tick| !self.not_started.contains(tick))?;
+        let is_lost =
+            |tick: &&u64| !self.started.contains_key(tick) && !self.not_started.contains(tick);
+        let tick = *self.committed.iter().find(is_lost)?;
         Some(Violation::TickLost { job, tick })
     }
 
@@ -171,6 +185,7 @@ impl Job {
     /// A tick is started.
     pub(super) fn start(
         &mut self,
+        at: Moment,
         job: usize,
         (tick, token): (u64, u64),
         is_durable: bool,
@@ -178,12 +193,20 @@ impl Job {
         if is_durable {
             self.durable = self.durable.max(Some(tick));
         }
-        self.runs.entry((tick, token)).or_default().is_started = true;
-        let newest = self.started.last().copied();
-        if !self.started.insert(tick) {
+        let run = self.runs.entry((tick, token)).or_default();
+        run.is_started = true;
+        let kept = run.kept;
+        let newest = self.started.last_key_value().map(|(tick, at)| (*tick, *at));
+        if self.started.contains_key(&tick) {
             return Some(Violation::StartedAgain { job, tick });
         }
-        let after = newest.filter(|newest| *newest > tick)?;
+        self.started.insert(tick, at);
+        let (after, _) = newest.filter(|(newest, _)| *newest > tick)?;
+        // Every later one must have been started when a node remembered this one already.
+        let mut later = self.started.range(tick + 1..);
+        if later.any(|(_, started)| kept.is_none_or(|kept| kept > *started)) {
+            return Some(Violation::Overtaken { job, tick, after });
+        }
         Some(Violation::StartedAfter { job, tick, after })
     }
 

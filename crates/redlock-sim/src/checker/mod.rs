@@ -159,6 +159,7 @@ impl Checker {
                 promised,
             } => self.extended(at, lease, until, promised),
             Event::Commits { .. }
+            | Event::Kept { .. }
             | Event::Recorded { .. }
             | Event::StatusRead { .. }
             | Event::LeftOpen { .. }

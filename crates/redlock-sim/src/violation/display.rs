@@ -47,6 +47,10 @@ impl fmt::Display for Violation {
             Self::StartedAfter { job, tick, after } => {
                 write!(f, "tick {tick} of job {job} was started after tick {after}")
             }
+            Self::Overtaken { job, tick, after } => write!(
+                f,
+                "tick {tick} of job {job} was started after tick {after}, and claimed after it too"
+            ),
             Self::Untimely { job, tick } => write!(
                 f,
                 "tick {tick} of job {job} was started, and too few nodes' clocks were in its window"

@@ -194,7 +194,8 @@ impl World {
                     };
                     self.watch_lock(node, client, asked, time, votes);
                 }
-                Request::Job { verb, .. } => {
+                Request::Job { verb, job } => {
+                    self.is_kept(job, verb, reply);
                     let asked = as_lock(verb, reply);
                     let number = tags.get(place).and_then(|tag| tag.owner);
                     let (Some((verb, name, reply)), Some(owner)) = (asked, number) else {

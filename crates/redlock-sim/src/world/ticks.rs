@@ -191,6 +191,17 @@ impl World {
         }
     }
 
+    /// A node may remember a run from now on.
+    pub(super) fn is_kept(&mut self, job: &NodeKey, verb: &JobVerb, reply: &Reply) {
+        let names = &self.setup.job_keys;
+        if let (JobVerb::Commit { entry, .. }, Reply::Done) = (verb, reply)
+            && let Some(job) = names.iter().position(|name| name == job)
+        {
+            let (tick, token) = (entry.tick.as_millis(), entry.token);
+            self.observe(&Event::Kept { job, tick, token });
+        }
+    }
+
     /// Counts what a node said of a claim.
     pub(super) fn count_claim(&mut self, reply: &Reply) {
         if matches!(reply, Reply::NoClaim(NoClaim::Forgot)) {

@@ -21,6 +21,12 @@ pub(super) const TICKS: &[Mutant] = &[
         "            horizon: Some(horizon.min(since)),\n",
     ),
     world(
+        "claim-overtakes",
+        JOBS,
+        "            && last.tick >= tick\n",
+        "            && last.tick == tick\n",
+    ),
+    world(
         "record-for-one-node",
         COMMIT,
         "        for node in 0..self.config.quorum.nodes() {\n            let request = Request::Job {\n                verb: JobVerb::Record {",
