@@ -194,6 +194,9 @@ impl SingletonScheduler {
     /// Ticks that come meanwhile are claimed and recorded as `paused`, so that nobody makes up for them.
     /// A run that goes on is not touched, and [`trigger_now`](Self::trigger_now) works all the same.
     ///
+    /// A majority of the nodes remembers it, and one that loses its data forgets it: pause the job again after that, or
+    /// nobody may know of the pause while another node is down.
+    ///
     /// # Errors
     ///
     /// There is no such job here, or no majority of the nodes has confirmed it.
