@@ -194,10 +194,7 @@ impl Redlock {
         if let Some(holding) = parked.and_then(|p| p.claim(key.clone(), terms, client.clock)) {
             return Ok(LockGuard::new(holding, turn));
         }
-        if let Some(pause) = turn.pause().filter(|pause| *pause <= wait.duration()) {
-            tokio::time::sleep(pause).await;
-            turn.paused();
-        }
+        turn.leave_a_gap(wait).await;
         let request = AcquireRequest { key, acquire };
         let holding = client.engine.acquire(request).await?;
         turn.won();

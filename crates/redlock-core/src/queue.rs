@@ -3,14 +3,13 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use redlock_proto::{Instant, Streak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    ResourceKey,
+    ResourceKey, Wait,
     clock::Clock,
     engine::{Holding, Parked},
 };
@@ -183,15 +182,14 @@ impl Place {
 }
 
 impl Turn {
-    /// How long to wait before contending, so that other processes get their turn too.
-    pub(crate) fn pause(&self) -> Option<Duration> {
+    /// Waits before contending if it is time that other processes get their turn too, and the wait allows it.
+    pub(crate) async fn leave_a_gap(&self, wait: Wait) {
         let now = self.place.queue.clock.now();
-        self.place.with_streak(|streak| streak.pause(now))?
-    }
-
-    /// The pause was made.
-    pub(crate) fn paused(&self) {
-        self.place.with_streak(Streak::on_paused);
+        let pause = self.place.with_streak(|streak| streak.pause(now)).flatten();
+        if let Some(pause) = pause.filter(|pause| *pause <= wait.duration()) {
+            tokio::time::sleep(pause).await;
+            self.place.with_streak(Streak::on_paused);
+        }
     }
 
     /// The lease that the holder before has left, if it has.
@@ -257,7 +255,7 @@ impl Drop for Place {
 mod tests {
     use super::*;
     use futures_util::poll;
-    use std::{pin::pin, task::Poll};
+    use std::{pin::pin, task::Poll, time::Duration};
 
     const LIMITS: QueueLimits = QueueLimits {
         per_key: 2,

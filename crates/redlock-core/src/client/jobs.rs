@@ -22,7 +22,7 @@ impl Redlock {
     ///
     /// The job's lock is the resource of the same name, unless the options name [another](ClaimOptions::lock), so that
     /// an [`acquire`](Self::acquire) of it excludes runs.
-    /// Claims of one process take their turns in its queue.
+    /// Claims of one process take their turns in its queue, and leave gaps for other processes as acquires do.
     /// The wait is for a run that goes on, for a majority, and for the tick's window to open.
     ///
     /// # Errors
@@ -113,6 +113,7 @@ impl Redlock {
         let turn = client.turn(&key, wait, client.settings.queue).await?;
         // What a holder before in this process has left was acquired on other terms.
         drop(turn.inherit());
+        turn.leave_a_gap(wait).await;
         let request = AcquireRequest { key, acquire };
         Ok(match client.engine.claim(request, claim).await? {
             // The answer may have waited for this caller, whose thread was blocked or paused meanwhile.

@@ -76,6 +76,28 @@ async fn a_tick_is_skipped_for_a_run_and_not_for_replicas_that_want_it_too() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn runs_that_wait_for_each_other_are_not_all_on_one_replica() {
+    let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
+    let job = || {
+        let job = long_job(&starts, EVERY_FIVE_SECONDS, 5, &most);
+        job.overlap(Overlap::Wait)
+            .start_within(Duration::from_secs(60))
+    };
+    let mut members = [fleet.member(0, job()).await, fleet.member(0, job()).await];
+    for index in 0..60 {
+        for member in &members {
+            member.wake_at(3_000 + 5_000 * index).await;
+        }
+    }
+    fleet.sleep_until(400_000).await;
+    let runs = members
+        .each_mut()
+        .map(|member| member.ticks(Outcome::Ok).len());
+    assert!(runs.iter().all(|of_one| *of_one >= 3), "{runs:?}");
+    assert_eq!(most.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tick_waits_no_longer_than_it_may_start() {
     let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
     let job = || {

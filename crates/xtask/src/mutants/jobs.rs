@@ -187,6 +187,13 @@ pub(super) const JOBS: &[Mutant] = &[
         "of_another_configuration",
     ),
     job(
+        "claims-leave-no-gap",
+        "crates/redlock-core/src/client/jobs.rs",
+        "        turn.leave_a_gap(wait).await;\n",
+        "",
+        "not_all_on_one_replica",
+    ),
+    job(
         "clock-offset-the-wrong-way",
         CLAIM,
         "Some(self.clock.now() - DateTime::<Utc>::from(theirs))",

@@ -309,9 +309,9 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "no-gap-for-other-processes",
-        CLIENT,
-        "turn.pause().filter(|pause| *pause <= wait.duration())",
-        "turn.pause().filter(|_| false)",
+        QUEUE,
+        "pause.filter(|pause| *pause <= wait.duration())",
+        "pause.filter(|_| false)",
         "--test hand_over",
         "another_process",
     ),
