@@ -1,0 +1,172 @@
+use super::*;
+use crate::node::OwnerId;
+use redlock_proto::{Quarantine, Shard};
+
+fn space() -> Space {
+    Space::new("{t}", Quarantine::new(Duration::from_secs(30), 0.01))
+}
+
+fn lock(verb: Verb, key: &str) -> Request {
+    Request::Lock {
+        verb,
+        key: key.into(),
+        owner: OwnerId::from_random([0xab; 16]),
+    }
+}
+
+fn acquire(key: &str) -> Request {
+    let shard = Shard::of(&"a".into());
+    let verb = Verb::Acquire {
+        ttl: Duration::from_millis(2_500),
+        shard,
+        proposal: 7,
+        block: 16,
+    };
+    lock(verb, key)
+}
+
+#[test]
+fn a_call_is_keys_then_what_is_common_then_the_operations() {
+    let ttl = Duration::from_secs(1);
+    let requests = [acquire("a"), lock(Verb::Release { ttl }, "b")];
+    let packed = SCRIPT.call(&space(), &requests, true).get_packed_command();
+    let packed = String::from_utf8(packed).unwrap();
+    let args: Vec<_> = packed
+        .split("\r\n")
+        .filter(|part| !part.starts_with(['*', '$']))
+        .collect();
+    let owner = "ab".repeat(16);
+    let tomb = format!("{{t}}:tomb:{owner}");
+    let shard = Shard::of(&"a".into()).number().to_string();
+    let expected = [
+        "5",
+        "{t}:mark",
+        "a",
+        &tomb,
+        "b",
+        "{t}:fence",
+        "30000",
+        "32480 937 0",
+        "",
+        "2",
+        "floor",
+        &shard,
+        "acquire",
+        &owner,
+        "2500",
+        "0000000000000007",
+        "0000000000000022",
+        "release",
+        &owner,
+        "",
+    ];
+    assert_eq!(args[0], "EVALSHA");
+    assert_eq!(&args[2..], expected);
+}
+
+#[test]
+fn what_occurs_twice_is_said() {
+    let ttl = Duration::from_secs(1);
+    let extend = |key, counter: &str| {
+        let write_back = Some((Shard::of(&counter.into()), 1));
+        lock(Verb::Extend { ttl, write_back }, key)
+    };
+    let said = |requests: &[Request]| {
+        let packed = SCRIPT.call(&space(), requests, true).get_packed_command();
+        let packed = String::from_utf8(packed).unwrap();
+        let (_, behind) = packed.split_once("\r\n32480 937 0\r\n$").unwrap();
+        behind.split("\r\n").nth(1).unwrap().to_owned()
+    };
+    assert_eq!(said(&[extend("a", "x"), extend("b", "y")]), "");
+    assert_eq!(said(&[extend("a", "x"), extend("a", "y")]), "keys");
+    assert_eq!(said(&[extend("a", "x"), extend("b", "x")]), "counters");
+    assert_eq!(said(&[extend("a", "x"), extend("a", "x")]), "both");
+    // The tomb is the same.
+    let buries = ["a", "b"].map(|key| lock(Verb::Bury { ttl }, key));
+    let tick = Request::Node(NodeVerb::Tick);
+    assert_eq!(said(&[&buries[..], &[tick]].concat()), "keys");
+}
+
+fn one(state: i64, first: i64, second: i64) -> Value {
+    let values = [state, 5, 1_000, 3, first, second];
+    Value::Array(values.map(Value::Int).to_vec())
+}
+
+#[test]
+fn answers_are_read() {
+    let requests = [acquire("a")];
+    let read = |value| answer(value, &requests);
+    let taken = read(one(1, 0, 9)).unwrap();
+    assert_eq!(taken.replies, [Ok(Reply::Taken { counter: 9 })]);
+    let standing = taken.standing.unwrap();
+    assert_eq!(standing.state, MarkState::Voting);
+    assert_eq!(standing.time, NodeTime::from_micros(1_000));
+    let held = |ms: Option<u64>| Reply::Held {
+        remaining: ms.map(Duration::from_millis),
+        counter: 2,
+    };
+    assert_eq!(read(one(1, 7, 2)).unwrap().replies, [Ok(held(Some(7)))]);
+    assert_eq!(read(one(1, -1, 2)).unwrap().replies, [Ok(held(None))]);
+    assert_eq!(read(one(1, -3, 0)).unwrap().replies, [Ok(Reply::Buried)]);
+    assert_eq!(read(one(-1, 0, 0)).unwrap().standing, None);
+    let quarantined = read(one(0, 0, 9)).unwrap().standing.unwrap();
+    let expected = MarkState::Quarantined {
+        ready_in: Duration::from_millis(5),
+        since: NodeTime::from_micros(3),
+    };
+    assert_eq!(quarantined.state, expected);
+}
+
+#[test]
+fn a_counter_is_sixteen_digits() {
+    let mut values = [1, 0, 1_000, 0, 0].map(Value::Int).to_vec();
+    values.push(Value::BulkString(b"0000000000000042".to_vec()));
+    let answer = answer(Value::Array(values), &[acquire("a")]).unwrap();
+    assert_eq!(answer.replies, [Ok(Reply::Taken { counter: 42 })]);
+}
+
+#[test]
+fn an_error_of_one_operation_is_its_own() {
+    let mut values = vec![Value::Int(1), Value::Int(0), Value::Int(1), Value::Int(0)];
+    values.extend([Value::BulkString(b"OOM no".to_vec()), Value::Int(0)]);
+    values.extend([Value::Int(0), Value::Int(3)]);
+    let requests = [acquire("a"), acquire("b")];
+    let answer = answer(Value::Array(values), &requests).unwrap();
+    let error: Arc<str> = "OOM no".into();
+    assert_eq!(
+        answer.replies,
+        [Err(error), Ok(Reply::Taken { counter: 3 })]
+    );
+}
+
+#[test]
+fn only_a_replica_may_fail_to_look_at_its_mark() {
+    let info = "redis_version:7.0.15\r\nrun_id:0f3a\r\nrole:slave\r\n";
+    let inspect = [Request::Node(NodeVerb::Inspect)];
+    let inspected = |info: &str| {
+        let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let zeros = vec![Value::Int(0); 4];
+        let values = [vec![text("READONLY no")], zeros, vec![text(info)]].concat();
+        answer(Value::Array(values), &inspect).unwrap()
+    };
+    let replica = inspected(info);
+    assert_eq!(replica.standing, None);
+    assert!(matches!(&replica.replies[..], [Ok(Reply::Facts(facts))] if !facts.is_master));
+    let refused = [Err("READONLY no".into())];
+    assert_eq!(inspected(&info.replace("slave", "master")).replies, refused);
+    assert_eq!(inspected("NOPERM").replies, refused);
+}
+
+#[test]
+fn answers_that_make_no_sense_are_refused() {
+    for nonsense in [
+        one(4, 0, 0),
+        one(1, -5, 0),
+        one(1, 0, -1),
+        Value::Okay,
+        Value::Array(vec![]),
+        Value::Array(vec![Value::Nil; 6]),
+    ] {
+        assert_eq!(answer(nonsense, &[acquire("a")]), None);
+    }
+}

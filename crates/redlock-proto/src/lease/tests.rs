@@ -1,0 +1,199 @@
+use super::*;
+use crate::Settled;
+use std::num::NonZeroUsize;
+
+fn ms(ms: u64) -> Instant {
+    Instant::from_origin(Duration::from_millis(ms))
+}
+
+const GRANTED: Outcome = Outcome::Granted { counter: 1 };
+
+fn quorum() -> Quorum {
+    Quorum::of(NonZeroUsize::new(3).unwrap())
+}
+
+fn lease(ttl: u64, renew: bool) -> LeaseState {
+    lease_for(ttl, renew, None)
+}
+
+fn lease_for(ttl: u64, renew: bool, max_hold: Option<Duration>) -> LeaseState {
+    let min_validity = Duration::from_millis(1);
+    let timing = Timing::new(Duration::from_millis(ttl), 0.01, min_validity).unwrap();
+    let mut votes = Votes::new(quorum());
+    votes.cast(0, GRANTED);
+    votes.cast(1, GRANTED);
+    let grant = Grant {
+        start: ms(0),
+        deadline: timing.deadline(ms(0)),
+        settled: Settled::Agreed(1),
+    };
+    LeaseState::new(timing, &grant, &votes, renew, max_hold)
+}
+
+/// The nodes that are told, and whether the owner is buried there.
+fn released(lease: &mut LeaseState) -> Vec<(usize, bool)> {
+    let give_back = lease.release().into_iter();
+    give_back.map(|back| (back.node, back.bury)).collect()
+}
+
+/// rslock computed `ttl - 500` in unsigned numbers and never renewed a short lock.
+#[test]
+fn s07_renewal_is_due_before_the_deadline_for_every_ttl() {
+    for ttl in 4..=2_000 {
+        let mut lease = lease(ttl, true);
+        let due = lease.next_timer().unwrap();
+        assert!(
+            due < lease.deadline(),
+            "ttl {ttl}: due {due}, deadline {}",
+            lease.deadline()
+        );
+        assert_eq!(lease.on_timer(due), Some(LeaseAction::Extend), "ttl {ttl}");
+    }
+}
+
+#[test]
+fn s06_the_loss_is_told_at_the_deadline_though_a_round_is_under_way() {
+    let mut lease = lease(1_000, true);
+    assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+    assert_eq!(lease.next_timer(), Some(ms(978)));
+    assert_eq!(lease.on_timer(ms(977)), None);
+    assert_eq!(
+        lease.on_timer(ms(978)),
+        Some(LeaseAction::Lost(Loss::Expired))
+    );
+    assert_eq!(lease.on_timer(ms(979)), None);
+}
+
+#[test]
+fn s05_a_failed_extension_changes_nothing_and_is_tried_again() {
+    let mut lease = lease(1_000, true);
+    assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+    let failed = ExtensionVerdict::Failed;
+    assert_eq!(lease.on_extension(ms(334), failed, ms(400)), None);
+    assert_eq!(lease.deadline(), ms(978));
+    assert_eq!(lease.on_timer(ms(450)), Some(LeaseAction::Extend));
+    let extended = ExtensionVerdict::Extended {
+        deadline: ms(450 + 978),
+    };
+    assert_eq!(lease.on_extension(ms(450), extended, ms(451)), None);
+    assert_eq!(lease.deadline(), ms(450 + 978));
+    assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
+}
+
+#[test]
+fn s08_nothing_is_extended_after_the_release() {
+    let mut lease = lease(1_000, true);
+    assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
+    assert_eq!(lease.on_timer(ms(500)), None);
+    assert!(!lease.extend());
+    assert_eq!(lease.expire(), None);
+    let extended = ExtensionVerdict::Extended {
+        deadline: ms(2_000),
+    };
+    assert_eq!(lease.on_extension(ms(334), extended, ms(340)), None);
+    assert_eq!(lease.deadline(), ms(978));
+    assert_eq!(released(&mut lease), []);
+}
+
+#[test]
+fn a_lease_that_a_majority_has_lost_is_lost_at_once() {
+    let mut lease = lease(1_000, true);
+    assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
+    (0..3).for_each(|node| lease.on_extension_outcome(node, Outcome::Missing));
+    let action = lease.on_extension(ms(400), ExtensionVerdict::Revoked, ms(401));
+    assert_eq!(action, Some(LeaseAction::Lost(Loss::Revoked)));
+    assert_eq!(released(&mut lease), []);
+}
+
+#[test]
+fn only_nodes_that_may_hold_the_key_are_released() {
+    let mut lease = lease(1_000, false);
+    lease.on_late_outcome(2, Outcome::NotExecuted);
+    lease.on_late_outcome(1, Outcome::Unknown);
+    assert_eq!(released(&mut lease), [(0, false), (1, true)]);
+}
+
+#[test]
+fn s28_a_refused_extension_does_not_forget_an_acquire_that_may_still_arrive() {
+    let mut lease = lease(1_000, true);
+    lease.on_late_outcome(2, Outcome::Unknown);
+    assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
+    lease.on_extension_outcome(2, Outcome::Missing);
+    lease.on_extension_outcome(1, Outcome::Missing);
+    let failed = ExtensionVerdict::Failed;
+    assert_eq!(lease.on_extension(ms(400), failed, ms(401)), None);
+    assert_eq!(released(&mut lease), [(0, false), (2, true)]);
+}
+
+#[test]
+fn a_node_is_healed_only_after_a_majority_has_confirmed() {
+    let mut lease = lease(1_000, true);
+    let extended = ExtensionVerdict::Extended {
+        deadline: ms(1_500),
+    };
+    lease.on_late_outcome(1, Outcome::Unknown);
+    for node in [0, 1] {
+        lease.on_extension_outcome(node, Outcome::Missing);
+    }
+    assert!(lease.heals(0, extended, Outcome::Missing));
+    assert!(!lease.heals(1, extended, Outcome::Missing), "s28");
+    assert!(!lease.heals(0, extended, Outcome::Refused { remaining: None }));
+    assert!(!lease.heals(0, ExtensionVerdict::Failed, Outcome::Missing));
+    lease.release();
+    assert!(!lease.heals(0, extended, Outcome::Missing));
+}
+
+/// A client that was paused hears of several rounds at once, all of them from before the healing.
+#[test]
+fn a_node_that_is_being_healed_is_released_whatever_it_said_before() {
+    let mut lease = lease(1_000, true);
+    let extended = ExtensionVerdict::Extended {
+        deadline: ms(1_500),
+    };
+    lease.on_late_outcome(2, Outcome::NotExecuted);
+    assert!(lease.heals(2, extended, Outcome::Missing));
+    lease.on_healing(2);
+    lease.on_extension_outcome(2, Outcome::Missing);
+    assert!(
+        !lease.heals(2, extended, Outcome::Missing),
+        "it is under way"
+    );
+    assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
+}
+
+#[test]
+fn a_node_that_was_healed_is_believed_again() {
+    let mut lease = lease(1_000, true);
+    lease.on_late_outcome(2, Outcome::NotExecuted);
+    lease.on_healing(2);
+    lease.on_late_outcome(2, GRANTED);
+    lease.on_extension_outcome(2, Outcome::Missing);
+    assert_eq!(released(&mut lease), [(0, false), (1, false)]);
+}
+
+/// A node that lost the key can come back with it, from old data, and say so when the lease is lost already.
+#[test]
+fn a_node_that_has_the_key_after_the_loss_is_released() {
+    let mut lease = lease(1_000, true);
+    lease.on_extension_outcome(2, Outcome::Missing);
+    assert!(lease.on_timer(ms(978)).is_some());
+    assert!(!lease.is_live());
+    lease.on_extension_outcome(2, GRANTED);
+    assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
+    lease.on_extension_outcome(2, GRANTED);
+    assert_eq!(released(&mut lease), [], "it was released");
+}
+
+#[test]
+fn a_lease_ends_when_it_was_held_for_as_long_as_it_may_be() {
+    let mut lease = lease_for(1_000, true, Some(Duration::from_millis(1_200)));
+    assert_eq!(lease.deadline(), ms(978));
+    assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+    let deadline = ms(334 + 978);
+    let extended = ExtensionVerdict::Extended { deadline };
+    let action = lease.on_extension(ms(334), extended, ms(335));
+    assert_eq!(action, None);
+    assert_eq!(lease.deadline(), ms(1_200));
+    let lost = Some(LeaseAction::Lost(Loss::MaxHold));
+    assert_eq!(lease.on_timer(ms(1_200)), lost);
+}
