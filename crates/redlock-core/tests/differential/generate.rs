@@ -113,7 +113,8 @@ fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
         let over = random.pick(&[Duration::ZERO, MS]);
         steps.push(Step::Forward(QUARANTINE_STEP - MS + over));
     }
-    if random.percent(50) {
+    // No look counts for more than a step, so that it takes some to be there to the millisecond.
+    for _ in 0..random.below(4) {
         let asks = vec![];
         steps.push(Step::Call { space, asks });
         let micros = random.pick(&[-1_000, -1, 0, 1_000]);

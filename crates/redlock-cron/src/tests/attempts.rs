@@ -259,7 +259,7 @@ async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
         let client = fleet.client().await;
         let guard = client.acquire(first.runner.id.job_key()).await.unwrap();
         third.wake_at(63_000).await;
-        fleet.sleep_until(67_900).await;
+        fleet.sleep_until(66_500).await;
         drop(guard);
         fleet.sleep_until(75_000).await;
         let starts = starts.list();
