@@ -27,6 +27,8 @@ impl World {
         }
         this.conn += 1;
         this.state = State::Connecting;
+        // The checks of the connection before are none of this one.
+        this.check_at = Micros::MAX;
         this.is_severed = false;
         this.idle_since = self.now;
         this.last_out = self.now;
