@@ -4,7 +4,7 @@ mod options;
 mod suite;
 
 use std::{
-    env,
+    env, fmt,
     io::{self, Write},
     process::ExitCode,
     time::Instant,
@@ -70,15 +70,8 @@ fn timed_claims(check: &TickCheck, output: &mut impl Write) -> io::Result<TickRe
         true => "holds",
         false => "violated",
     };
-    writeln!(
-        output,
-        "{verdict:<10} {:>9} states {:>10} transitions {:>6.1} s {:>5} MiB  {check}",
-        report.states(),
-        report.transitions(),
-        started.elapsed().as_secs_f64(),
-        report.bytes() >> 20,
-    )?;
-    output.flush()?;
+    let found = (report.states(), report.transitions(), report.bytes());
+    write_line(output, verdict, found, started, check)?;
     Ok(report)
 }
 
@@ -91,16 +84,26 @@ fn timed(check: &Check, output: &mut impl Write) -> io::Result<Report> {
         Verdict::Violated(_) => "violated",
         _ => "unfinished",
     };
+    let found = (report.states(), report.transitions(), report.bytes());
+    write_line(output, verdict, found, started, check)?;
+    Ok(report)
+}
+
+/// What came of a check: its states, transitions and bytes, and how long it took.
+fn write_line(
+    output: &mut impl Write,
+    verdict: &str,
+    (states, transitions, bytes): (usize, u64, usize),
+    started: Instant,
+    check: impl fmt::Display,
+) -> io::Result<()> {
+    let seconds = started.elapsed().as_secs_f64();
+    let mib = bytes >> 20;
     writeln!(
         output,
-        "{verdict:<10} {:>9} states {:>10} transitions {:>6.1} s {:>5} MiB  {check}",
-        report.states(),
-        report.transitions(),
-        started.elapsed().as_secs_f64(),
-        report.bytes() >> 20,
+        "{verdict:<10} {states:>9} states {transitions:>10} transitions {seconds:>6.1} s {mib:>5} MiB  {check}",
     )?;
-    output.flush()?;
-    Ok(report)
+    output.flush()
 }
 
 #[expect(
