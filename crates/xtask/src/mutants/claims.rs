@@ -1,7 +1,7 @@
 //! Mistakes about the ticks of jobs: what nodes judge and remember, and what a client makes of it.
 
 use super::{
-    mutant::{Catch, Mutant, on_servers},
+    mutant::{Catch, Mutant, by_simulation, by_test, on_servers},
     script::alike,
     ticks::{HEARS_A_NODE_VERB, TAKES_ITS_OWN_TIME},
 };
@@ -317,16 +317,7 @@ const fn ticks(
     from: &'static str,
     to: &'static str,
 ) -> Mutant {
-    Mutant {
-        name,
-        file,
-        from,
-        to,
-        catch: Catch::Simulation {
-            seeds: 5_000,
-            plan: "ticks",
-        },
-    }
+    by_simulation(name, file, from, to, "ticks", 5_000)
 }
 
 /// A mistake that shows on real masters.
@@ -349,15 +340,5 @@ const fn unit(
     target: &'static str,
     filter: &'static str,
 ) -> Mutant {
-    Mutant {
-        name,
-        file,
-        from,
-        to,
-        catch: Catch::Test {
-            package: "redlock-proto",
-            target,
-            filter,
-        },
-    }
+    by_test(name, file, from, to, "redlock-proto", target, filter)
 }

@@ -1,6 +1,6 @@
 //! Mistakes in what an example shows, and in what it rests on.
 
-use super::mutant::{Catch, Mutant};
+use super::mutant::{Mutant, by_test};
 
 const STORE: &str = "examples/fenced-store/src/store.rs";
 
@@ -43,15 +43,13 @@ const fn fenced_store(
     from: &'static str,
     to: &'static str,
 ) -> Mutant {
-    Mutant {
+    by_test(
         name,
         file,
         from,
         to,
-        catch: Catch::Test {
-            package: "fenced-store",
-            target: "--test runs",
-            filter: "the_late_write",
-        },
-    }
+        "fenced-store",
+        "--test runs",
+        "the_late_write",
+    )
 }

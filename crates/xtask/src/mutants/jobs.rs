@@ -1,6 +1,6 @@
 //! Mistakes in the job adapter: its policies, its attempts, its pauses.
 
-use super::mutant::{Catch, Mutant};
+use super::mutant::{Mutant, by_test};
 
 const BACKLOG: &str = "crates/redlock-cron/src/backlog.rs";
 const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
@@ -256,17 +256,15 @@ const fn scheduler(
     to: &'static str,
     filter: &'static str,
 ) -> Mutant {
-    Mutant {
+    by_test(
         name,
-        file: "crates/redlock-cron/src/scheduler.rs",
+        "crates/redlock-cron/src/scheduler.rs",
         from,
         to,
-        catch: Catch::Test {
-            package: "redlock-cron",
-            target: "--test control",
-            filter,
-        },
-    }
+        "redlock-cron",
+        "--test control",
+        filter,
+    )
 }
 
 /// A mistake that a test of the adapter notices.
@@ -277,15 +275,5 @@ const fn job(
     to: &'static str,
     filter: &'static str,
 ) -> Mutant {
-    Mutant {
-        name,
-        file,
-        from,
-        to,
-        catch: Catch::Test {
-            package: "redlock-cron",
-            target: "--lib",
-            filter,
-        },
-    }
+    by_test(name, file, from, to, "redlock-cron", "--lib", filter)
 }

@@ -28,12 +28,13 @@ pub(super) enum Catch {
     },
 }
 
-/// A mistake that a test notices which has real servers.
-pub(super) const fn on_servers(
+/// A mistake that a test notices.
+pub(super) const fn by_test(
     name: &'static str,
     file: &'static str,
     from: &'static str,
     to: &'static str,
+    package: &'static str,
     target: &'static str,
     filter: &'static str,
 ) -> Mutant {
@@ -43,11 +44,41 @@ pub(super) const fn on_servers(
         from,
         to,
         catch: Catch::Test {
-            package: "redlock-tests",
+            package,
             target,
             filter,
         },
     }
+}
+
+/// A mistake that the simulation notices in worlds of a plan, within so many seeds.
+pub(super) const fn by_simulation(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    plan: &'static str,
+    seeds: u32,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        from,
+        to,
+        catch: Catch::Simulation { seeds, plan },
+    }
+}
+
+/// A mistake that a test notices which has real servers.
+pub(super) const fn on_servers(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    target: &'static str,
+    filter: &'static str,
+) -> Mutant {
+    by_test(name, file, from, to, "redlock-tests", target, filter)
 }
 
 impl fmt::Display for Catch {

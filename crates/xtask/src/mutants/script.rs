@@ -1,6 +1,6 @@
 //! Mistakes in the script that nodes run.
 
-use super::mutant::{Catch, Mutant};
+use super::mutant::{Mutant, by_test};
 
 pub(super) const SCRIPT: &[Mutant] = &[
     alike(
@@ -234,15 +234,13 @@ const fn script(
     target: &'static str,
     filter: &'static str,
 ) -> Mutant {
-    Mutant {
+    by_test(
         name,
-        file: "crates/redlock-core/src/node/redis/node.lua",
+        "crates/redlock-core/src/node/redis/node.lua",
         from,
         to,
-        catch: Catch::Test {
-            package: "redlock-core",
-            target,
-            filter,
-        },
-    }
+        "redlock-core",
+        target,
+        filter,
+    )
 }

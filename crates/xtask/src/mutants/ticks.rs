@@ -1,7 +1,7 @@
 //! Mistakes about ticks that show where clocks are set, where somebody asks for the status of jobs, and in the model of
 //! claims.
 
-use super::mutant::{Catch, Mutant};
+use super::mutant::{Catch, Mutant, by_simulation, by_test};
 
 const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
 const STATUS: &str = "crates/redlock-proto/src/client/status.rs";
@@ -88,16 +88,7 @@ const fn world(
     from: &'static str,
     to: &'static str,
 ) -> Mutant {
-    Mutant {
-        name,
-        file,
-        from,
-        to,
-        catch: Catch::Simulation {
-            seeds: 3_000,
-            plan: "ticks-clocks",
-        },
-    }
+    by_simulation(name, file, from, to, "ticks-clocks", 3_000)
 }
 
 /// A mistake in the protocol's model of a node, which the model of claims runs.
@@ -107,15 +98,13 @@ const fn model(
     from: &'static str,
     to: &'static str,
 ) -> Mutant {
-    Mutant {
+    by_test(
         name,
         file,
         from,
         to,
-        catch: Catch::Test {
-            package: "redlock-model",
-            target: "--test ticks",
-            filter: "no_tick_starts_twice",
-        },
-    }
+        "redlock-model",
+        "--test ticks",
+        "no_tick_starts_twice",
+    )
 }
