@@ -65,12 +65,9 @@ impl Plan {
         match self {
             Self::Default | Self::Ticks => false,
             Self::ClockSteps => violation.needs_steady_clocks(),
-            // A quarantine bears two steps forward, and a tombstone none.
+            // A quarantine bears two steps forward.
             Self::TicksClocks => {
-                let of_steps = matches!(
-                    violation,
-                    Violation::EarlyVote { .. } | Violation::Resurrected { .. }
-                );
+                let of_steps = matches!(violation, Violation::EarlyVote { .. });
                 of_steps || violation.needs_steady_clocks()
             }
             Self::TicksBack => {

@@ -82,6 +82,14 @@ fn clocks_that_are_set_break_nothing_but_exclusion() {
     assert!(outcome.counters.disagreed > 0);
 }
 
+/// Clocks that are set forward end tombs, which are no less gone once the clocks are set right.
+#[test]
+fn a_tomb_that_ended_because_a_clock_was_set_is_not_missed_when_it_is_set_right() {
+    for seed in [734, 63_000_126] {
+        assert_nothing_went_wrong(&campaign(Plan::ClockSteps, seed, 1));
+    }
+}
+
 #[test]
 fn no_tick_starts_twice_while_everything_is_at_work() {
     let outcome = campaign(Plan::Ticks, 0, 300);

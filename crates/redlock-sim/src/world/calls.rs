@@ -9,6 +9,7 @@ use super::{
     agenda::Due,
     link::{BEAT, Call, State, Tag},
     news::{Heard, News},
+    owners::Gone,
     shadow::{Asked, wrong},
     ticks::as_lock,
 };
@@ -265,6 +266,8 @@ impl World {
         });
         let server = &mut self.servers[node];
         let life = server.life;
+        let gone = self.owners.get(asked.owner).gone(node);
+        let must_refuse = gone.is_some_and(|gone| server.must_refuse(gone, self.now));
         let followed = server.shadow.follow(asked, millis);
         let clock = server.clock;
         let owner = self.owners.get_mut(asked.owner);
@@ -272,7 +275,7 @@ impl World {
             Err(what) => self.checker.report(at, wrong(node, key, what)),
             Ok(Some(until)) => {
                 let creates = matches!(verb, Verb::Acquire { .. } | Verb::Heal { .. });
-                if creates && owner.is_gone(node, life, millis) {
+                if creates && must_refuse {
                     self.checker
                         .report(at, Violation::Resurrected { node, key });
                 }
@@ -288,7 +291,9 @@ impl World {
         match (verb, asked.reply) {
             (Verb::Release { ttl } | Verb::Bury { ttl }, _) => {
                 let until = millis + micros(ttl) / 1_000;
-                self.owners.get_mut(asked.owner).be_gone(node, life, until);
+                let at = self.now;
+                let gone = Gone { life, at, until };
+                self.owners.get_mut(asked.owner).be_gone(node, gone);
                 self.counters.burials += u64::from(matches!(verb, Verb::Bury { .. }));
             }
             (_, Reply::Buried) => self.counters.tombs += 1,

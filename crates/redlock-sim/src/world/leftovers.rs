@@ -81,11 +81,9 @@ impl World {
     /// Whether a node was told to let an owner's key go and knows nothing of it any more: it lost its data, or its
     /// clock was set.
     fn has_forgotten(&self, node: usize, owner: &Owner) -> bool {
-        let clocks_step = self.setup.plan.sets_clocks();
-        match owner.told_in(node) {
-            Some(life) => life != self.servers[node].life || clocks_step,
-            None => false,
-        }
+        let server = &self.servers[node];
+        let gone = owner.gone(node);
+        gone.is_some_and(|gone| gone.life != server.life || server.was_set_since(gone.at))
     }
 }
 

@@ -39,11 +39,21 @@ pub(super) struct Owner {
     pub(super) granted: [Option<u64>; MOST_NODES],
     /// The nodes that its client told to let its key go.
     told: u8,
-    /// Where it was told to let its key go: in which life of the node's data, and up to which millisecond of the
-    /// node's clock nothing of it may appear again.
-    gone: [Option<(u32, u64)>; MOST_NODES],
+    /// Where it was told to let its key go.
+    gone: [Option<Gone>; MOST_NODES],
     /// Its rounds of extension, as far as its client knows.
     rounds: Vec<Seen>,
+}
+
+/// A node was told to let an owner's key go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gone {
+    /// In which life of its data.
+    pub(super) life: u32,
+    /// When, in true time.
+    pub(super) at: Micros,
+    /// Up to which millisecond of the node's clock nothing of the owner may appear again.
+    pub(super) until: u64,
 }
 
 /// What a client has heard in a round of extension.
@@ -113,19 +123,14 @@ impl Owner {
         self.told >> node & 1 == 1
     }
 
-    /// A node was told to let its key go, until a moment in milliseconds of its clock.
-    pub(super) const fn be_gone(&mut self, node: usize, life: u32, until: u64) {
-        self.gone[node] = Some((life, until));
+    /// A node was told to let its key go.
+    pub(super) const fn be_gone(&mut self, node: usize, gone: Gone) {
+        self.gone[node] = Some(gone);
     }
 
-    /// Whether a node must not have its key any more, by what it was told in this life of its data.
-    pub(super) fn is_gone(&self, node: usize, life: u32, millis: u64) -> bool {
-        self.gone[node].is_some_and(|(told, until)| told == life && millis <= until)
-    }
-
-    /// In which life of its data a node was told to let its key go, if it was.
-    pub(super) fn told_in(&self, node: usize) -> Option<u32> {
-        self.gone[node].map(|(life, _)| life)
+    /// When and where a node was told to let its key go, if it was.
+    pub(super) const fn gone(&self, node: usize) -> Option<Gone> {
+        self.gone[node]
     }
 
     /// A node has answered its client in a round of extension.
@@ -195,17 +200,6 @@ mod tests {
         assert_eq!(owner.promised_by(3), 50);
         assert_eq!(owner.promised_by(2), 60);
         assert_eq!(owner.promised_by(4), 0);
-    }
-
-    #[test]
-    fn an_owner_is_gone_where_it_was_told_to_be_and_that_was_not_forgotten() {
-        let mut owner = owner();
-        owner.be_gone(2, 0, 90);
-        assert!(owner.is_gone(2, 0, 90));
-        assert!(!owner.is_gone(2, 0, 91));
-        assert!(!owner.is_gone(1, 0, 50));
-        assert!(!owner.is_gone(2, 1, 50));
-        assert_eq!((owner.told_in(2), owner.told_in(1)), (Some(0), None));
     }
 
     #[test]

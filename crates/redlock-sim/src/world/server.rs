@@ -2,7 +2,7 @@
 
 use redlock_proto::{NodeTime, RunId, Store};
 
-use super::shadow::Shadow;
+use super::{owners::Gone, shadow::Shadow};
 use crate::{
     clock::Clock,
     fault::Data,
@@ -26,6 +26,8 @@ pub(super) struct Server {
     pub(super) astray: Micros,
     /// By how much it will be, and for how long, once the node is told to vote.
     pub(super) wavers: Option<(Micros, Micros)>,
+    /// When its clock was set, and what it showed just before, in milliseconds.
+    set: Vec<(Micros, u64)>,
     /// How often it crashed, which ends every connection.
     pub(super) crashes: u32,
     /// How often it was started.
@@ -51,6 +53,7 @@ impl Server {
             has_lost: false,
             astray: 0,
             wavers: None,
+            set: Vec::new(),
             crashes: 0,
             runs: 0,
             index,
@@ -70,11 +73,27 @@ impl Server {
         let time = self.time(now);
         self.store.expire(time);
         self.shadow.expire(time.as_millis());
+        self.set.push((now, time.as_millis()));
         if let Some((store, shadow)) = &mut self.copy {
             store.expire(time);
             shadow.expire(time.as_millis());
         }
         self.clock.step(by);
+    }
+
+    /// Whether its clock was set since a moment.
+    pub(super) fn was_set_since(&self, moment: Micros) -> bool {
+        self.set.iter().any(|(at, _)| *at >= moment)
+    }
+
+    /// Whether it must still refuse an owner that it was told is gone.
+    ///
+    /// It need not once it has lost that data, or once its clock has shown more than it was told: what has ended by
+    /// then stays away, even if the clock is set back.
+    pub(super) fn must_refuse(&self, gone: Gone, now: Micros) -> bool {
+        let since = self.set.iter().filter(|(at, _)| *at >= gone.at);
+        let before = since.map(|(_, shown)| *shown).max().unwrap_or(0);
+        gone.life == self.life && before.max(self.time(now).as_millis()) <= gone.until
     }
 
     /// Keeps a copy of its data.
@@ -113,5 +132,38 @@ impl Server {
     fn forgot(&mut self) {
         self.life += 1;
         self.has_lost = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::{MS, SECOND};
+
+    #[test]
+    fn a_node_refuses_who_is_gone_until_its_clock_has_shown_so_or_its_data_is_lost() {
+        let told = || {
+            let mut server = Server::new(0, 1, Clock::new(0, 0), Birth::Vouched);
+            // Its clock was ahead before it was told.
+            server.set_clock(SECOND.cast_signed(), 10 * MS);
+            server.set_clock(-SECOND.cast_signed(), 19 * MS);
+            server
+        };
+        let gone = Gone {
+            life: 0,
+            at: 20 * MS,
+            until: 90,
+        };
+        let mut server = told();
+        assert!(server.must_refuse(gone, 90 * MS));
+        assert!(!server.must_refuse(gone, 91 * MS));
+        server.set_clock(50 * MS.cast_signed(), 30 * MS);
+        assert!(server.must_refuse(gone, 40 * MS), "it shows 90");
+        assert!(!server.must_refuse(gone, 41 * MS));
+        server.set_clock(-50 * MS.cast_signed(), 41 * MS);
+        assert!(!server.must_refuse(gone, 42 * MS), "it has shown 91");
+        let mut server = told();
+        server.flush();
+        assert!(!server.must_refuse(gone, 30 * MS));
     }
 }

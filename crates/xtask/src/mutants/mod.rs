@@ -19,6 +19,7 @@ mod servers;
 mod table;
 mod ticks;
 mod tree;
+mod worlds;
 
 use std::collections::BTreeSet;
 
@@ -37,13 +38,15 @@ use self::{
     table::Table,
     ticks::TICKS,
     tree::Tree,
+    worlds::WORLDS,
 };
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 10] = [
+const GROUPS: [(&str, &[Mutant]); 11] = [
     ("protocol", PROTOCOL),
     ("claims", CLAIMS),
+    ("worlds", WORLDS),
     ("ticks", TICKS),
     ("jobs", JOBS),
     ("clocks", CLOCKS),
