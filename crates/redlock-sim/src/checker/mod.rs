@@ -2,10 +2,17 @@
 
 mod job;
 mod key;
+mod lease;
+mod waiter;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use self::{job::Job, key::Key};
+use self::{
+    job::Job,
+    key::Key,
+    lease::{End, Lease},
+    waiter::Waiter,
+};
 use crate::{Event, Moment, Violation};
 
 /// Judges a history: is told what happened, in order, and says what was wrong about it.
@@ -69,46 +76,6 @@ pub struct Rules {
     /// Leases may overlap then, so that the order in which they are handed out need not be that of their
     /// tokens; a lease whose attempt was started after another was handed out has a greater one all the same.
     pub clocks_step: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Lease {
-    key: usize,
-    client: usize,
-    /// When it was handed out.
-    since: Moment,
-    until: Moment,
-    /// Nobody believes in it any more, and it was not released.
-    is_over: bool,
-    /// Nobody believes in it for the moment.
-    is_parked: bool,
-    /// The token of its holder, and the last that it has reserved.
-    tokens: (u64, u64),
-    rest: Duration,
-    /// For how long its client had stood still when it was handed out or prolonged.
-    stood: Duration,
-}
-
-/// How a holder is done with a lease.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    /// Nobody told the nodes.
-    Alone,
-    /// It is kept for the next holder.
-    Parked,
-    Released,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiter {
-    client: usize,
-    due: Moment,
-    /// For how long its client had stood still before.
-    stood: Duration,
-    /// When an attempt on its behalf was started last.
-    tried: Option<Moment>,
-    /// Whether one of them followed the one before without the least pause.
-    hurried: bool,
 }
 
 impl Checker {
@@ -253,199 +220,8 @@ impl Checker {
         self.found
     }
 
-    fn tries(&mut self, at: Moment, waiter: u64) {
-        let Some(waits) = self.waiters.get_mut(&waiter) else {
-            return;
-        };
-        let last = waits.tried.replace(at);
-        if last.is_some_and(|last| at < last + self.rules.pause) {
-            // The last one, when the wait ends, may come sooner.
-            if waits.hurried {
-                self.report(at, Violation::Spins { waiter });
-            } else {
-                waits.hurried = true;
-            }
-        }
-    }
-
-    fn answered(&mut self, at: Moment, waiter: u64) {
-        let Some(Waiter {
-            client, due, stood, ..
-        }) = self.waiters.remove(&waiter)
-        else {
-            return;
-        };
-        if at > due + self.stood(client).saturating_sub(stood) {
-            self.report(at, Violation::Unanswered { waiter, due });
-        }
-    }
-
-    fn acquired(&mut self, at: Moment, event: &Event) {
-        let Event::Acquired {
-            lease,
-            client,
-            key,
-            tokens,
-            started,
-            until,
-            rest,
-            promised,
-        } = *event
-        else {
-            return;
-        };
-        if until <= at {
-            self.report(at, Violation::Stillborn { lease, until });
-        }
-        let before = self.rules.clocks_step.then_some(started);
-        let state = self.keys.entry(key).or_default();
-        state.newest = Some(lease);
-        let found = [
-            state.believe(at, key, lease, until),
-            state.has_rested(at, key, lease),
-            state.order(at, key, lease, tokens, before),
-        ];
-        for violation in found.into_iter().flatten() {
-            self.report(at, violation);
-        }
-        self.back(at, lease, until, promised);
-        let stood = self.stood(client);
-        self.leases.insert(
-            lease,
-            Lease {
-                key,
-                client,
-                since: at,
-                until,
-                is_over: false,
-                is_parked: false,
-                tokens,
-                rest,
-                stood,
-            },
-        );
-        self.freed(at, key);
-    }
-
-    /// A lease has ended, or was released after it had.
-    fn ended(&mut self, at: Moment, lease: u64, end: End) {
-        let Some(state) = self.leases.get_mut(&lease) else {
-            return;
-        };
-        let ended = *state;
-        let key = self.keys.entry(ended.key).or_default();
-        match end {
-            End::Alone => {
-                state.is_over = true;
-                key.end(lease, ended.until + ended.rest);
-            }
-            End::Parked => {
-                state.is_parked = true;
-                key.release(lease);
-            }
-            End::Released => {
-                self.leases.remove(&lease);
-                key.release(lease);
-            }
-        }
-        if ended.is_over || ended.is_parked {
-            return;
-        }
-        // A client that stands still cannot tell, and a timer is a moment late.
-        let stood = self.stood(ended.client).saturating_sub(ended.stood);
-        let told_by = ended.until + stood + TIMER;
-        if at > told_by {
-            let until = ended.until;
-            self.report(at, Violation::LateLoss { lease, until });
-        }
-    }
-
-    fn handed_over(&mut self, at: Moment, lease: u64, token: u64, until: Moment) {
-        let Some(state) = self.leases.get_mut(&lease) else {
-            return;
-        };
-        let before = *state;
-        let key = before.key;
-        state.is_parked = false;
-        state.until = until;
-        state.tokens.0 = token;
-        let (greatest, last) = before.tokens;
-        if token <= greatest || token > last {
-            self.report(
-                at,
-                Violation::TokenOrder {
-                    key,
-                    lease,
-                    token,
-                    greatest,
-                },
-            );
-        }
-        if until <= at {
-            self.report(at, Violation::Stillborn { lease, until });
-        }
-        self.prolong(at, lease, until);
-    }
-
-    fn back(&mut self, at: Moment, lease: u64, until: Moment, promised: Option<Moment>) {
-        if let Some(promised) = promised
-            && until > promised
-        {
-            self.report(
-                at,
-                Violation::Unbacked {
-                    lease,
-                    until,
-                    promised,
-                },
-            );
-        }
-    }
-
-    fn extended(&mut self, at: Moment, lease: u64, until: Moment, promised: Option<Moment>) {
-        let Some(before) = self.leases.get(&lease).copied() else {
-            return;
-        };
-        if at >= before.until || before.is_over {
-            let until = before.until;
-            self.report(at, Violation::Revived { lease, until });
-        }
-        self.prolong(at, lease, until);
-        self.back(at, lease, until, promised);
-    }
-
-    /// Somebody believes in a lease that was handed out before.
-    fn prolong(&mut self, at: Moment, lease: u64, until: Moment) {
-        let Some(Lease { key, client, .. }) = self.leases.get(&lease).copied() else {
-            return;
-        };
-        let stood = self.stood(client);
-        if let Some(lease) = self.leases.get_mut(&lease) {
-            lease.until = until;
-            lease.stood = stood;
-        }
-        let state = self.keys.entry(key).or_default();
-        let overlap = state.believe(at, key, lease, until);
-        let newer = state.newest.filter(|newest| *newest != lease);
-        let stale = newer.map(|newer| Violation::StaleExtension { key, lease, newer });
-        for violation in overlap.into_iter().chain(stale) {
-            self.report(at, violation);
-        }
-    }
-
     /// For how long a client has stood still so far.
     fn stood(&self, client: usize) -> Duration {
         self.stood.get(&client).copied().unwrap_or_default()
     }
-
-    fn freed(&mut self, at: Moment, key: usize) {
-        if let Some(due) = self.free.remove(&key)
-            && at > due
-        {
-            self.report(at, Violation::Starved { key, due });
-        }
-    }
 }
-
-/// How late a timer may be.
-const TIMER: Duration = Duration::from_millis(1);

@@ -1,0 +1,206 @@
+//! Leases: who believes in which, and when they must not any more.
+
+use std::time::Duration;
+
+use super::Checker;
+use crate::{Event, Moment, Violation};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lease {
+    pub(super) key: usize,
+    pub(super) client: usize,
+    /// When it was handed out.
+    pub(super) since: Moment,
+    pub(super) until: Moment,
+    /// Nobody believes in it any more, and it was not released.
+    pub(super) is_over: bool,
+    /// Nobody believes in it for the moment.
+    pub(super) is_parked: bool,
+    /// The token of its holder, and the last that it has reserved.
+    pub(super) tokens: (u64, u64),
+    pub(super) rest: Duration,
+    /// For how long its client had stood still when it was handed out or prolonged.
+    pub(super) stood: Duration,
+}
+
+/// How a holder is done with a lease.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    /// Nobody told the nodes.
+    Alone,
+    /// It is kept for the next holder.
+    Parked,
+    Released,
+}
+
+impl Checker {
+    pub(super) fn acquired(&mut self, at: Moment, event: &Event) {
+        let Event::Acquired {
+            lease,
+            client,
+            key,
+            tokens,
+            started,
+            until,
+            rest,
+            promised,
+        } = *event
+        else {
+            return;
+        };
+        if until <= at {
+            self.report(at, Violation::Stillborn { lease, until });
+        }
+        let before = self.rules.clocks_step.then_some(started);
+        let state = self.keys.entry(key).or_default();
+        state.newest = Some(lease);
+        let found = [
+            state.believe(at, key, lease, until),
+            state.has_rested(at, key, lease),
+            state.order(at, key, lease, tokens, before),
+        ];
+        for violation in found.into_iter().flatten() {
+            self.report(at, violation);
+        }
+        self.back(at, lease, until, promised);
+        let stood = self.stood(client);
+        self.leases.insert(
+            lease,
+            Lease {
+                key,
+                client,
+                since: at,
+                until,
+                is_over: false,
+                is_parked: false,
+                tokens,
+                rest,
+                stood,
+            },
+        );
+        self.freed(at, key);
+    }
+
+    /// A lease has ended, or was released after it had.
+    pub(super) fn ended(&mut self, at: Moment, lease: u64, end: End) {
+        let Some(state) = self.leases.get_mut(&lease) else {
+            return;
+        };
+        let ended = *state;
+        let key = self.keys.entry(ended.key).or_default();
+        match end {
+            End::Alone => {
+                state.is_over = true;
+                key.end(lease, ended.until + ended.rest);
+            }
+            End::Parked => {
+                state.is_parked = true;
+                key.release(lease);
+            }
+            End::Released => {
+                self.leases.remove(&lease);
+                key.release(lease);
+            }
+        }
+        if ended.is_over || ended.is_parked {
+            return;
+        }
+        // A client that stands still cannot tell, and a timer is a moment late.
+        let stood = self.stood(ended.client).saturating_sub(ended.stood);
+        let told_by = ended.until + stood + TIMER;
+        if at > told_by {
+            let until = ended.until;
+            self.report(at, Violation::LateLoss { lease, until });
+        }
+    }
+
+    pub(super) fn handed_over(&mut self, at: Moment, lease: u64, token: u64, until: Moment) {
+        let Some(state) = self.leases.get_mut(&lease) else {
+            return;
+        };
+        let before = *state;
+        let key = before.key;
+        state.is_parked = false;
+        state.until = until;
+        state.tokens.0 = token;
+        let (greatest, last) = before.tokens;
+        if token <= greatest || token > last {
+            self.report(
+                at,
+                Violation::TokenOrder {
+                    key,
+                    lease,
+                    token,
+                    greatest,
+                },
+            );
+        }
+        if until <= at {
+            self.report(at, Violation::Stillborn { lease, until });
+        }
+        self.prolong(at, lease, until);
+    }
+
+    fn back(&mut self, at: Moment, lease: u64, until: Moment, promised: Option<Moment>) {
+        if let Some(promised) = promised
+            && until > promised
+        {
+            self.report(
+                at,
+                Violation::Unbacked {
+                    lease,
+                    until,
+                    promised,
+                },
+            );
+        }
+    }
+
+    pub(super) fn extended(
+        &mut self,
+        at: Moment,
+        lease: u64,
+        until: Moment,
+        promised: Option<Moment>,
+    ) {
+        let Some(before) = self.leases.get(&lease).copied() else {
+            return;
+        };
+        if at >= before.until || before.is_over {
+            let until = before.until;
+            self.report(at, Violation::Revived { lease, until });
+        }
+        self.prolong(at, lease, until);
+        self.back(at, lease, until, promised);
+    }
+
+    /// Somebody believes in a lease that was handed out before.
+    fn prolong(&mut self, at: Moment, lease: u64, until: Moment) {
+        let Some(Lease { key, client, .. }) = self.leases.get(&lease).copied() else {
+            return;
+        };
+        let stood = self.stood(client);
+        if let Some(lease) = self.leases.get_mut(&lease) {
+            lease.until = until;
+            lease.stood = stood;
+        }
+        let state = self.keys.entry(key).or_default();
+        let overlap = state.believe(at, key, lease, until);
+        let newer = state.newest.filter(|newest| *newest != lease);
+        let stale = newer.map(|newer| Violation::StaleExtension { key, lease, newer });
+        for violation in overlap.into_iter().chain(stale) {
+            self.report(at, violation);
+        }
+    }
+
+    pub(super) fn freed(&mut self, at: Moment, key: usize) {
+        if let Some(due) = self.free.remove(&key)
+            && at > due
+        {
+            self.report(at, Violation::Starved { key, due });
+        }
+    }
+}
+
+/// How late a timer may be.
+const TIMER: Duration = Duration::from_millis(1);

@@ -1,0 +1,47 @@
+//! Waiters: who must be answered, and by when.
+
+use std::time::Duration;
+
+use super::Checker;
+use crate::{Moment, Violation};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub(super) client: usize,
+    pub(super) due: Moment,
+    /// For how long its client had stood still before.
+    pub(super) stood: Duration,
+    /// When an attempt on its behalf was started last.
+    pub(super) tried: Option<Moment>,
+    /// Whether one of them followed the one before without the least pause.
+    pub(super) hurried: bool,
+}
+
+impl Checker {
+    pub(super) fn tries(&mut self, at: Moment, waiter: u64) {
+        let Some(waits) = self.waiters.get_mut(&waiter) else {
+            return;
+        };
+        let last = waits.tried.replace(at);
+        if last.is_some_and(|last| at < last + self.rules.pause) {
+            // The last one, when the wait ends, may come sooner.
+            if waits.hurried {
+                self.report(at, Violation::Spins { waiter });
+            } else {
+                waits.hurried = true;
+            }
+        }
+    }
+
+    pub(super) fn answered(&mut self, at: Moment, waiter: u64) {
+        let Some(Waiter {
+            client, due, stood, ..
+        }) = self.waiters.remove(&waiter)
+        else {
+            return;
+        };
+        if at > due + self.stood(client).saturating_sub(stood) {
+            self.report(at, Violation::Unanswered { waiter, due });
+        }
+    }
+}
