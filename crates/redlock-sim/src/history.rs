@@ -183,8 +183,13 @@ pub enum Event {
     },
     /// A node votes again whose counters a wall clock stands in for, as a client has let it be known.
     Degraded,
-    /// A node lost data.
+    /// A node lost data, its counters among it.
     Forgot {
+        /// The node.
+        node: usize,
+    },
+    /// A node was told the floor of its counters, and to vote, and does from now on.
+    Opened {
         /// The node.
         node: usize,
     },

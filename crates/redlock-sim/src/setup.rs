@@ -251,6 +251,7 @@ impl Setup {
                 true => u64::MAX / 2,
                 false => self.skew + self.ahead(0),
             }),
+            tolerated: self.quorum.tolerated(),
             clocks_step: self.plan.sets_clocks(),
         }
     }

@@ -169,7 +169,7 @@ pub enum Violation {
         /// When the answer was due.
         due: Moment,
     },
-    /// A node's grants were votes too soon after it had lost data.
+    /// A node's grants were votes too soon after it had lost data, or before it was told the floor of its counters.
     EarlyVote {
         /// The node.
         node: usize,

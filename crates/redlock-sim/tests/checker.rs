@@ -9,6 +9,7 @@ const RULES: Rules = Rules {
     max_ttl: Duration::from_millis(100),
     pause: Duration::from_millis(5),
     skew: Duration::from_millis(10),
+    tolerated: 1,
     clocks_step: false,
 };
 
@@ -293,6 +294,35 @@ fn tokens_may_shrink_only_when_that_was_told_and_clocks_are_far_apart() {
 }
 
 #[test]
+fn tokens_may_shrink_where_so_many_nodes_lost_counters_that_the_others_do_not_know_them() {
+    let far = Rules {
+        skew: Duration::from_millis(101),
+        ..RULES
+    };
+    let history = |lost: &[usize], opened: &[usize]| {
+        let mut history = vec![(1, acquired(1, 10, 50)), (2, released(1))];
+        history.extend(lost.iter().map(|node| (2, Event::Forgot { node: *node })));
+        history.extend(
+            opened
+                .iter()
+                .map(|node| (200, Event::Opened { node: *node })),
+        );
+        history.extend([(203, acquired(2, 9, 260)), (204, released(2))]);
+        history
+    };
+    assert_eq!(judged(far, &history(&[0], &[0])), ["TokenOrder"]);
+    assert_eq!(judged(far, &history(&[0, 0], &[0])), ["TokenOrder"]);
+    assert_eq!(judged(far, &history(&[0, 1], &[0])), NOTHING);
+    assert_eq!(
+        names(&history(&[0, 1], &[0])),
+        ["TokenOrder"],
+        "clocks agree"
+    );
+    let lost = judged(far, &history(&[0, 1], &[]));
+    assert_eq!(lost, ["TokenOrder"], "none of them has voted since");
+}
+
+#[test]
 fn where_clocks_step_a_token_is_compared_with_those_before_its_attempt() {
     let rules = Rules {
         clocks_step: true,
@@ -360,9 +390,18 @@ fn attempts_without_a_pause_are_found() {
 #[test]
 fn a_node_that_votes_too_soon_is_found() {
     let (forgot, voted) = (Event::Forgot { node: 3 }, Event::Voted { node: 3 });
-    let history = |at| [(10, forgot.clone()), (at, voted.clone())];
+    let opened = Event::Opened { node: 3 };
+    let history = |at| {
+        [
+            (10, forgot.clone()),
+            (at, opened.clone()),
+            (at, voted.clone()),
+        ]
+    };
     assert_eq!(names(&history(109)), ["EarlyVote"]);
     assert_eq!(names(&history(110)), NOTHING);
+    let untold = [(10, forgot.clone()), (200, voted.clone())];
+    assert_eq!(names(&untold), ["EarlyVote"]);
     let other = [(10, Event::Forgot { node: 2 }), (11, voted.clone())];
     assert_eq!(names(&other), NOTHING);
 }

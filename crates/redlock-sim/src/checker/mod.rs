@@ -3,9 +3,13 @@
 mod job;
 mod key;
 mod lease;
+mod node;
 mod waiter;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use self::{
     job::Job,
@@ -49,6 +53,8 @@ pub struct Checker {
     waiters: BTreeMap<u64, Waiter>,
     stood: BTreeMap<usize, Duration>,
     forgot: BTreeMap<usize, Moment>,
+    /// The nodes that have lost data and were not told to vote since.
+    lost: BTreeSet<usize>,
     free: BTreeMap<usize, Moment>,
     is_mended: bool,
     is_settled: bool,
@@ -68,9 +74,12 @@ pub struct Rules {
     pub pause: Duration,
     /// By how much the wall clocks of clients differ at most.
     ///
-    /// Only if it exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order, and only those from before an
-    /// [`Event::Degraded`] with those from after it.
+    /// Only if it exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order, and only where more nodes than
+    /// [`tolerated`](Self::tolerated) had lost their counters at once: those from before one of them votes again
+    /// with those from after it.
     pub skew: Duration,
+    /// How many nodes may have lost their counters at once without any harm to the order of tokens.
+    pub tolerated: usize,
     /// Whether nodes' clocks are set while they keep keys.
     ///
     /// Leases may overlap then, so that the order in which they are handed out need not be that of their
@@ -89,6 +98,7 @@ impl Checker {
             waiters: BTreeMap::new(),
             stood: BTreeMap::new(),
             forgot: BTreeMap::new(),
+            lost: BTreeSet::new(),
             free: BTreeMap::new(),
             is_mended: false,
             is_settled: false,
@@ -149,16 +159,9 @@ impl Checker {
                     self.keys.values_mut().for_each(Key::forget_tokens);
                 }
             }
-            Event::Forgot { node } => {
-                self.forgot.insert(node, at);
-            }
-            Event::Voted { node } => {
-                if let Some(forgot) = self.forgot.get(&node).copied()
-                    && at < forgot + self.rules.max_ttl
-                {
-                    self.report(at, Violation::EarlyVote { node, forgot });
-                }
-            }
+            Event::Forgot { node } => self.forgot(at, node),
+            Event::Opened { node } => self.opened(node),
+            Event::Voted { node } => self.voted(at, node),
             Event::Healed { node, confirmed } => {
                 if !confirmed {
                     self.report(at, Violation::UnconfirmedHeal { node });

@@ -223,6 +223,7 @@ impl World {
                             self.counters.degraded += 1;
                             self.observe(&Event::Degraded);
                         }
+                        self.observe(&Event::Opened { node });
                         // What follows in the same call is done by a node that votes.
                         votes = true;
                         self.votes(node);

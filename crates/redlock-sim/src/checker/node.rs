@@ -1,0 +1,32 @@
+//! Nodes: which have lost what they knew, and whether they may vote again.
+
+use super::{Checker, key::Key};
+use crate::{Moment, Violation};
+
+impl Checker {
+    /// A node lost data.
+    pub(super) fn forgot(&mut self, at: Moment, node: usize) {
+        self.forgot.insert(node, at);
+        self.lost.insert(node);
+    }
+
+    /// A node was told a floor, and votes from now on.
+    ///
+    /// The order of tokens begins anew if so many had lost their counters that the others may not know them all, and
+    /// if wall clocks are too far apart to stand in for what they knew.
+    pub(super) fn opened(&mut self, node: usize) {
+        if self.lost.len() > self.rules.tolerated && self.rules.skew > self.rules.max_ttl {
+            self.keys.values_mut().for_each(Key::forget_tokens);
+        }
+        self.lost.remove(&node);
+    }
+
+    /// A node votes, which it must not before leases from before its loss have ended, nor before it was told a floor.
+    pub(super) fn voted(&mut self, at: Moment, node: usize) {
+        if let Some(forgot) = self.forgot.get(&node).copied()
+            && (at < forgot + self.rules.max_ttl || self.lost.contains(&node))
+        {
+            self.report(at, Violation::EarlyVote { node, forgot });
+        }
+    }
+}
