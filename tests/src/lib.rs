@@ -37,7 +37,7 @@ pub use self::{
     process::ClientProcess,
     proxy::{Proxies, Proxy},
     random::Random,
-    relay::Relay,
+    relay::{Relay, Repeat},
     time_machine::TimeMachine,
     work::{
         HoldWork, Job, Jobs, Load, LoadSummary, MissedTicks, OverlapPolicy, Policies, Serve, Work,

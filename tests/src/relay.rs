@@ -1,11 +1,11 @@
-//! A middleman that hides a restart, or what a server is.
+//! A middleman that hides a restart, or what a server is, or repeats what it was asked.
 
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -13,6 +13,8 @@ use std::{
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
+    select,
+    sync::Notify,
     task::JoinSet,
     time::sleep,
 };
@@ -25,9 +27,14 @@ use tokio::{
 pub struct Relay {
     address: SocketAddr,
     connections: Arc<AtomicU64>,
+    repeats: Arc<AtomicBool>,
+    hang_up: Arc<Notify>,
     // Ends with this value, and every connection with it.
     _tasks: JoinSet<()>,
 }
+
+/// Makes an answer of the arguments of a command, the first of which is its name.
+pub type Repeat = fn(&[String]) -> String;
 
 impl Relay {
     /// A relay in front of `server`.
@@ -36,7 +43,21 @@ impl Relay {
     ///
     /// As listening on a socket.
     pub async fn start(server: SocketAddr) -> io::Result<Self> {
-        Self::changing(server, |_| ()).await
+        Self::changing(server, |_| (), |_| String::new()).await
+    }
+
+    /// A relay in front of `server` that can be told to answer by itself, with what `repeat` makes of the command.
+    ///
+    /// # Errors
+    ///
+    /// As listening on a socket.
+    pub async fn repeating(server: SocketAddr, repeat: Repeat) -> io::Result<Self> {
+        Self::changing(server, |_| (), repeat).await
+    }
+
+    /// Whether it answers by itself from now on.
+    pub fn repeat(&self, repeats: bool) {
+        self.repeats.store(repeats, Ordering::SeqCst);
     }
 
     /// A relay in front of `server` that makes it say of itself to be of another version of Redis, such as `6.0`.
@@ -58,24 +79,39 @@ impl Relay {
                 *byte = new;
             }
         };
-        Self::changing(server, edit).await
+        Self::changing(server, edit, |_| String::new()).await
     }
 
     async fn changing(
         server: SocketAddr,
         edit: impl Fn(&mut [u8]) + Send + Sync + 'static,
+        repeat: Repeat,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let connections = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
-        let edit: Edit = Arc::new(edit);
-        tasks.spawn(accept(listener, server, Arc::clone(&connections), edit));
+        let repeats = Arc::new(AtomicBool::new(false));
+        let hang_up = Arc::new(Notify::new());
+        let answers = Answers {
+            edit: Arc::new(edit),
+            repeat,
+            repeats: Arc::clone(&repeats),
+            hang_up: Arc::clone(&hang_up),
+        };
+        tasks.spawn(accept(listener, server, Arc::clone(&connections), answers));
         Ok(Self {
             address,
             connections,
+            repeats,
+            hang_up,
             _tasks: tasks,
         })
+    }
+
+    /// Ends the connections that stand now.
+    pub fn hang_up(&self) {
+        self.hang_up.notify_waiters();
     }
 
     /// The URL for clients.
@@ -92,31 +128,49 @@ impl Relay {
 /// Changes a reply, and not its length.
 type Edit = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
+/// What a relay does beside passing on.
+#[derive(Clone)]
+struct Answers {
+    edit: Edit,
+    repeat: Repeat,
+    repeats: Arc<AtomicBool>,
+    hang_up: Arc<Notify>,
+}
+
 async fn accept(
     listener: TcpListener,
     server: SocketAddr,
     connections: Arc<AtomicU64>,
-    edit: Edit,
+    answers: Answers,
 ) {
     let mut tasks = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
         connections.fetch_add(1, Ordering::SeqCst);
-        let edit = Arc::clone(&edit);
+        let answers = answers.clone();
         tasks.spawn(async move {
+            let hang_up = Arc::clone(&answers.hang_up);
             // Whoever hangs up ends it.
-            let _ = relay(client, server, edit).await;
+            select! {
+                _ = relay(client, server, answers) => {}
+                () = hang_up.notified() => {}
+            }
         });
         while tasks.try_join_next().is_some() {}
     }
 }
 
-async fn relay(mut client: TcpStream, server: SocketAddr, edit: Edit) -> io::Result<()> {
+async fn relay(mut client: TcpStream, server: SocketAddr, answers: Answers) -> io::Result<()> {
     client.set_nodelay(true)?;
     let (from_client, mut to_client) = client.split();
     let mut from_client = BufReader::new(from_client);
     let mut upstream = connect(server).await?;
     loop {
         let command = message(&mut from_client).await?;
+        if answers.repeats.load(Ordering::SeqCst) {
+            let repeated = (answers.repeat)(&arguments(&command));
+            to_client.write_all(repeated.as_bytes()).await?;
+            continue;
+        }
         let mut reply = match exchange(&mut upstream, &command).await {
             Ok(reply) => reply,
             Err(_) => {
@@ -124,7 +178,7 @@ async fn relay(mut client: TcpStream, server: SocketAddr, edit: Edit) -> io::Res
                 b"-ERR the server behind the relay restarts\r\n".to_vec()
             }
         };
-        edit(&mut reply);
+        (answers.edit)(&mut reply);
         to_client.write_all(&reply).await?;
     }
 }
@@ -143,6 +197,17 @@ async fn connect(server: SocketAddr) -> io::Result<BufReader<TcpStream>> {
         }
         sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// The arguments of a command; none has a line break in it but the script.
+fn arguments(command: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(command);
+    let mut parts = text.split("\r\n").skip(1);
+    let mut arguments = Vec::new();
+    while let (Some(_length), Some(argument)) = (parts.next(), parts.next()) {
+        arguments.push(argument.replace('\n', " "));
+    }
+    arguments
 }
 
 /// One command or reply, as the bytes that it is.

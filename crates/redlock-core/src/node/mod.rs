@@ -43,7 +43,8 @@ pub trait Node: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// The reason, in words for an operator and without credentials.
+    /// The reason, in words for an operator: without credentials, and without the words of a server, which may
+    /// repeat what it was asked.
     ///
     /// # Cancel safety
     ///
@@ -72,7 +73,8 @@ pub struct CallError {
     pub may_have_run: bool,
     /// Whether the session is of no more use.
     pub session_lost: bool,
-    /// Why, in words for an operator and without credentials.
+    /// Why, in words for an operator: without credentials, and without the words of a server, which may repeat what
+    /// it was asked.
     pub reason: Arc<str>,
 }
 

@@ -9,6 +9,7 @@ const ELECTORATE: &str = "crates/redlock-proto/src/electorate.rs";
 const FACTS: &str = "crates/redlock-proto/src/facts.rs";
 const LEASE: &str = "crates/redlock-proto/src/lease.rs";
 const QUEUE: &str = "crates/redlock-core/src/queue.rs";
+const WORDS: &str = "crates/redlock-core/src/node/redis/words.rs";
 const WATCH: &str = "crates/redlock-proto/src/client/watch.rs";
 
 pub(super) const SERVERS: &[Mutant] = &[
@@ -156,10 +157,26 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_majority_that_is_not_fit",
     ),
     on_servers(
+        "words-of-a-server-passed-on",
+        WORDS,
+        "None => say(\"an error whose words may be those of a request\", \", \"),",
+        "None => say(rest, \", \"),",
+        "--test repeated_arguments",
+        "an_answer_that_repeats",
+    ),
+    on_servers(
+        "unknown-code-passed-on",
+        WORDS,
+        "CODES.iter().find(|known| **known == code).copied();",
+        "Some(code);",
+        "--test repeated_arguments",
+        "an_answer_that_repeats",
+    ),
+    on_servers(
         "rights-not-named",
-        "crates/redlock-core/src/node/redis/error.rs",
-        "let lacks_a_right = words.starts_with(\"NOPERM\")\n",
-        "let lacks_a_right = words.is_empty()\n",
+        WORDS,
+        "Some([.., \"RIGHTS\"]) => {",
+        "Some([.., \"NONE\"]) => {",
         "--test node_rights",
         "each_right",
     ),

@@ -1,36 +1,58 @@
 use std::sync::Arc;
 
-use deadpool_redis::{PoolError, redis::RedisError};
+use deadpool_redis::{
+    HookError, PoolError,
+    redis::{ErrorKind, RedisError},
+};
 
-use super::RedisNode;
+use super::words::retold;
 use crate::node::CallError;
 
-/// What went wrong, for an operator.
-///
-/// Errors of the client library carry addresses and server messages, and no credentials.
+/// What went wrong, for an operator: nothing in it comes from a server but numbers of its own.
 pub(super) fn reason(error: &RedisError) -> Arc<str> {
-    match error.code() {
+    if let Some(code) = error.code() {
         // An error that the server sent: its code and its words.
-        Some(code) => explained(&format!("{code} {}", error.detail().unwrap_or_default())),
-        None => one_line(&error.to_string()),
+        return explained(&format!("{code} {}", error.detail().unwrap_or_default()));
+    }
+    if let Some(errors) = error.clone().into_server_errors() {
+        let first = errors.first().map(|(_, error)| error);
+        let words = |error: &deadpool_redis::redis::ServerError| {
+            format!("{} {}", error.code(), error.details().unwrap_or_default())
+        };
+        return explained(&first.map(words).unwrap_or_default());
+    }
+    match error.kind() {
+        // The system's words.
+        ErrorKind::Io => one_line(&error.to_string()),
+        ErrorKind::AuthenticationFailed => {
+            "authentication failed; give a user and a password that it knows".into()
+        }
+        ErrorKind::Parse => not_redis(error.detail().unwrap_or_default()).into(),
+        // The client library's words, unless it adds something to them.
+        _ if error.detail().is_none() => one_line(&error.to_string()),
+        _ => error.category().into(),
     }
 }
 
-/// An error that the server sent, in its own words, and with ours where they do not say what to do.
+/// An error that the server sent, in words of ours.
 pub(super) fn explained(words: &str) -> Arc<str> {
-    let words = one_line(words);
-    // Outside of a script, and inside of one as Redis and Valkey say it.
-    let lacks_a_right = words.starts_with("NOPERM")
-        || words.contains("user executing the script can't")
-        || words.contains("ACL failure in script");
-    match lacks_a_right {
-        true => {
-            let rights = RedisNode::RIGHTS;
-            format!("{words}; its user needs the keys of the namespace and {rights}").into()
-        }
-        false => words,
+    retold(&one_line(words)).into()
+}
+
+/// What answers, if it does not speak the protocol: the client library names the byte with which its answer began.
+fn not_redis(parse_error: &str) -> &'static str {
+    let names = |byte: u8| parse_error.contains(&format!("`{byte}`"));
+    if names(b'H') {
+        "an HTTP server answers; give the port of a Redis server"
+    } else if names(TLS_ALERT) {
+        "it speaks TLS; give a rediss:// URL"
+    } else {
+        "what answers does not speak the protocol of Redis; give the port of a Redis server"
     }
 }
+
+/// The first byte of what a TLS server says to a client that does not speak it.
+const TLS_ALERT: u8 = 0x15;
 
 /// An error has a line per node, whatever a server or a parser puts into its words.
 fn one_line(text: &str) -> Arc<str> {
@@ -41,8 +63,10 @@ fn one_line(text: &str) -> Arc<str> {
 
 pub(super) fn pool_reason(error: &PoolError) -> Arc<str> {
     match error {
-        PoolError::Backend(error) => reason(error),
-        other => other.to_string().into(),
+        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
+            reason(error)
+        }
+        other => one_line(&other.to_string()),
     }
 }
 
@@ -75,7 +99,9 @@ const NOT_RUN: [&str; 10] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{explained, one_line};
+    use deadpool_redis::redis::parse_redis_value;
+
+    use super::*;
 
     #[test]
     fn a_reason_is_one_line() {
@@ -88,16 +114,34 @@ mod tests {
     }
 
     #[test]
-    fn a_right_that_is_missing_is_named() {
-        let refusals = [
-            "NOPERM this user has no permissions to run the 'evalsha' command",
-            // Redis 7.0, and Valkey 8.1.
-            "ERR The user executing the script can't run this command or subcommand",
-            "ERR ACL failure in script: User app has no permissions to run the 'hset' command",
-        ];
-        for refused in refusals {
-            assert!(explained(refused).contains("+hset"), "{refused}");
+    fn what_answers_in_another_protocol_is_named() {
+        let words = |answer: &[u8]| reason(&parse_redis_value(answer).unwrap_err());
+        assert!(words(b"HTTP/1.1 400 Bad Request\r\n\r\nsecret").contains("HTTP server"));
+        assert!(words(b"\x15\x03\x01\x00\x02").contains("rediss://"));
+        for other in ["secret\r\n", ":secret\r\n", "*secret\r\n", ",secret\r\n"] {
+            let words = words(other.as_bytes());
+            assert!(words.contains("does not speak the protocol"), "{words}");
         }
-        assert_eq!(&*explained("OOM no memory"), "OOM no memory");
+    }
+
+    #[test]
+    fn no_error_of_the_client_library_passes_a_servers_words_on() {
+        let said = "-SECRET said of 'secret'\r\n".as_bytes();
+        let server = || {
+            parse_redis_value(said)
+                .unwrap()
+                .extract_error()
+                .unwrap_err()
+        };
+        let details = [
+            ErrorKind::Io,
+            ErrorKind::Client,
+            ErrorKind::UnexpectedReturnType,
+        ]
+        .map(|kind| RedisError::from((kind, "ours", "secret".to_owned())));
+        for error in details.iter().skip(1).chain([&server()]) {
+            let words = reason(error);
+            assert!(!words.to_lowercase().contains("secret"), "{words}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod info;
 mod jobs;
 mod session;
 mod wire;
+mod words;
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -27,6 +27,11 @@ pub(super) static SCRIPT: LazyLock<NodeScript> = LazyLock::new(|| NodeScript {
     hash: Script::new(TEXT).get_hash().to_owned(),
 });
 
+/// Whether these words are a sentence that the script has in it.
+pub(super) fn is_of_the_script(words: &str) -> bool {
+    words.split(' ').count() > 3 && TEXT.contains(&format!("'{words}'"))
+}
+
 impl NodeScript {
     /// A call of the script, by its hash if the server has it.
     pub(super) fn call(&self, space: &Space, requests: &[Request], cached: bool) -> Cmd {

@@ -132,7 +132,7 @@ fn an_error_of_one_operation_is_its_own() {
     values.extend([Value::Int(0), Value::Int(3)]);
     let requests = [acquire("a"), acquire("b")];
     let answer = answer(Value::Array(values), &requests).unwrap();
-    let error: Arc<str> = "OOM no".into();
+    let error: Arc<str> = explained("OOM");
     assert_eq!(
         answer.replies,
         [Err(error), Ok(Reply::Taken { counter: 3 })]
@@ -152,7 +152,7 @@ fn only_a_replica_may_fail_to_look_at_its_mark() {
     let replica = inspected(info);
     assert_eq!(replica.standing, None);
     assert!(matches!(&replica.replies[..], [Ok(Reply::Facts(facts))] if !facts.is_master));
-    let refused = [Err("READONLY no".into())];
+    let refused = [Err(explained("READONLY"))];
     assert_eq!(inspected(&info.replace("slave", "master")).replies, refused);
     assert_eq!(inspected("NOPERM").replies, refused);
 }

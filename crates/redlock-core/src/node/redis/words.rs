@@ -1,0 +1,225 @@
+//! What users are told of an error that a server sent: words of ours, and never the server's.
+//!
+//! Servers and proxies put what they were asked into their errors, and what they were asked has the owner value of a
+//! lock in it, the name of a resource, or a password.
+//! So a server's text is compared with texts that are known, and what is passed on is drawn from constants.
+
+use super::{RedisNode, wire};
+
+/// An error that a server sent, in words of ours: its code, what it means and what to do, and the command that met it.
+pub(super) fn retold(text: &str) -> String {
+    if wire::is_of_the_script(text) {
+        return text.to_owned();
+    }
+    let (code, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let known = known().find(|[its, part, ..]| match *its {
+        "*" => text.contains(part),
+        its => its == code && rest.contains(part),
+    });
+    let code = CODES.iter().find(|known| **known == code).copied();
+    let mut told = code.unwrap_or_default().to_owned();
+    let mut say = |words: &str, glue: &str| {
+        if !told.is_empty() {
+            told += glue;
+        }
+        told += words;
+    };
+    match known {
+        Some([_, _, meaning, _]) => say(meaning, " "),
+        None => say("an error whose words may be those of a request", ", "),
+    }
+    if let Some(line) = script_line(text) {
+        say(&format!("in line {line} of the script"), " ");
+    }
+    if let Some(command) = command(text) {
+        say(&format!("({command})"), " ");
+    }
+    match known {
+        None | Some([.., ""]) => {}
+        Some([.., "RIGHTS"]) => {
+            let rights = RedisNode::RIGHTS;
+            let advice = format!("its user needs the keys of the namespace and {rights}");
+            say(&advice, "; ");
+        }
+        Some([.., advice]) => say(advice, "; "),
+    }
+    told
+}
+
+/// The lines of [`KNOWN`].
+fn known() -> impl Iterator<Item = [&'static str; 4]> {
+    KNOWN.lines().filter_map(|line| {
+        let mut columns = line.split('|').map(str::trim);
+        let mut next = || columns.next();
+        Some([next()?, next()?, next()?, next()?])
+    })
+}
+
+/// The first name of a command that is in quotes or brackets, if the client sends such commands.
+fn command(text: &str) -> Option<&'static str> {
+    let marks = ['\'', '`', '"', '(', ')'];
+    text.split(marks).find_map(|part| {
+        let is_it = |command: &&&str| command.eq_ignore_ascii_case(part);
+        COMMANDS.iter().find(is_it).copied()
+    })
+}
+
+/// Where an error of Lua arose.
+fn script_line(text: &str) -> Option<u32> {
+    let (_, rest) = text.split_once("user_script:")?;
+    let digits = rest.find(|c: char| !c.is_ascii_digit());
+    rest.get(..digits.unwrap_or(rest.len()))?.parse().ok()
+}
+
+/// A line for each error that is known: its code, or `*` for any; a part of its text; what it means; what to do.
+///
+/// The first that fits counts.
+const KNOWN: &str = "\
+NOAUTH |  | it wants a password | give a user and a password that it knows
+WRONGPASS |  | invalid user or password | give a user and a password that it knows
+ERR | without any password configured | it has no password, and was given one | give a user and a password that it knows
+ERR | invalid password | invalid user or password | give a user and a password that it knows
+ERR | operation not permitted | it wants a password | give a user and a password that it knows
+NOPERM | access | its user may not access a key that is needed | RIGHTS
+NOPERM |  | its user may not run a command that is needed | RIGHTS
+ERR | user executing the script can't | its user may not run a command that is needed | RIGHTS
+ERR | ACL failure in script | its user may not run a command that is needed | RIGHTS
+ERR | no permissions to run the | its user may not run a command that is needed | RIGHTS
+OOM |  | its memory is full | give it more, or delete other keys there
+MISCONF | AOF | it cannot write its append-only file and refuses writes | see its log and its disk
+MISCONF |  | it cannot save its data to disk and refuses writes | see its log and its disk
+NOREPLICAS |  | it refuses writes without replicas | set min-replicas-to-write to 0: nodes need no replicas
+READONLY |  | it is a replica | give the address of a master that nothing else replaces
+MASTERDOWN |  | it is a replica that has lost its master | give the address of a master that nothing else replaces
+LOADING |  | it is loading its data |
+BUSY |  | it is busy with somebody's script | SCRIPT KILL ends it
+CLUSTERDOWN |  | it is part of a cluster that is down, or has no slots | give independent masters instead
+MOVED |  | it is part of a cluster | give independent masters instead
+ASK |  | it is part of a cluster | give independent masters instead
+CROSSSLOT |  | it is part of a cluster | give independent masters instead
+ERR | not allowed in cluster mode | it is part of a cluster | give independent masters instead
+NOSCRIPT |  | it has not the script in its cache any more |
+WRONGTYPE |  | a key has a value of another type | see whose it is
+DENIED | protected mode | it is in protected mode and refuses other machines | give it a password or an address to bind
+ERR | max number of clients | it has as many connections as it takes | raise maxclients there, or close others
+ERR | DB index | it has no database of this number | give another, or none
+ERR | unknown command | unknown command | nodes are Redis from 6.2 on, or Valkey, with EVAL and EVALSHA, and no proxy in between
+ERR | Unknown Redis command called from script | unknown command | nodes are Redis from 6.2 on, or Valkey, with EVAL and EVALSHA, and no proxy in between
+ERR | user_script: | its interpreter stopped |
+ERR | Protocol error | it cannot read what it is sent |
+NOPROTO |  | it does not speak this version of the protocol | leave protocol out of the URL
+* | no upstream host | a proxy has no server behind it | give independent masters instead
+* | upstream failure | a proxy cannot reach the server behind it | give independent masters instead";
+
+/// The codes that are known to be codes; anything else may be an argument.
+const CODES: [&str; 24] = [
+    "ASK",
+    "BUSY",
+    "CLUSTERDOWN",
+    "CROSSSLOT",
+    "DENIED",
+    "ERR",
+    "EXECABORT",
+    "INPROG",
+    "IOERR",
+    "LOADING",
+    "MASTERDOWN",
+    "MISCONF",
+    "MOVED",
+    "NOAUTH",
+    "NOPERM",
+    "NOPROTO",
+    "NOREPLICAS",
+    "NOSCRIPT",
+    "OOM",
+    "READONLY",
+    "TRYAGAIN",
+    "UNKILLABLE",
+    "WRONGPASS",
+    "WRONGTYPE",
+];
+
+/// The commands that the client sends, and those of its script.
+const COMMANDS: [&str; 16] = [
+    "AUTH", "CLIENT", "DEL", "EVAL", "EVALSHA", "HELLO", "HMGET", "HSET", "HVALS", "INFO", "MGET",
+    "PEXPIRE", "PING", "PTTL", "SELECT", "SET",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_keeps_its_code_its_meaning_and_its_command() {
+        for (said, told) in [
+            (
+                "ERR unknown command 'EVALSHA', with args beginning with: 'set' '4' ",
+                "ERR unknown command (EVALSHA); nodes are ",
+            ),
+            (
+                "OOM command not allowed when used memory > 'maxmemory'. (SET)",
+                "OOM its memory is full (SET); give it more",
+            ),
+            (
+                "LOADING Redis is loading the dataset in memory",
+                "LOADING it is loading its data",
+            ),
+            (
+                "ERR user_script:12: attempt to index a nil value (global 'key')",
+                "ERR its interpreter stopped in line 12 of the script",
+            ),
+            (
+                "IOERR 'secret'",
+                "IOERR, an error whose words may be those of a request",
+            ),
+            (
+                "IOERR",
+                "IOERR, an error whose words may be those of a request",
+            ),
+            ("SECRET", "an error whose words may be those of a request"),
+            ("", "an error whose words may be those of a request"),
+            (
+                "secret upstream failure",
+                "a proxy cannot reach the server behind it; give independent masters instead",
+            ),
+        ] {
+            let retold = retold(said);
+            assert!(retold.starts_with(told), "{said}: {retold}");
+            assert!(!retold.to_lowercase().contains("secret"), "{retold}");
+        }
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_named() {
+        let refusals = [
+            "NOPERM this user has no permissions to run the 'hset' command",
+            // Redis 7.0, and Valkey 8.1.
+            "ERR The user executing the script can't run this command or subcommand (HSET)",
+            "ERR ACL failure in script: User app has no permissions to run the 'hset' command",
+        ];
+        for refused in refusals {
+            let retold = retold(refused);
+            assert!(retold.contains("(HSET); its user needs"), "{retold}");
+            assert!(retold.contains(RedisNode::RIGHTS), "{retold}");
+        }
+    }
+
+    #[test]
+    fn the_table_can_be_read() {
+        assert_eq!(known().count(), KNOWN.lines().count());
+        for [code, part, meaning, _] in known() {
+            assert!(
+                CODES.contains(&code) || code == "*" && !part.is_empty(),
+                "{code}"
+            );
+            assert!(!meaning.is_empty(), "{code} {part}");
+        }
+    }
+
+    #[test]
+    fn what_the_script_says_itself_is_passed_on() {
+        let damaged = "the mark is damaged: delete the key to begin a quarantine";
+        assert_eq!(retold(damaged), damaged);
+        assert_ne!(retold("the mark"), "the mark");
+    }
+}
