@@ -81,6 +81,7 @@ impl RedlockBuilder {
         own.ttl = config.ttl.or(own.ttl);
         own.max_ttl = config.max_ttl.or(own.max_ttl);
         own.wait = config.wait.or(own.wait);
+        own.quorum_wait = config.quorum_wait.or(own.quorum_wait);
         own.node_timeout = config.node_timeout.or(own.node_timeout);
         own.connect_timeout = config.connect_timeout.or(own.connect_timeout);
         own.clock_rate_error = config.clock_rate_error.or(own.clock_rate_error);
@@ -130,6 +131,21 @@ impl RedlockBuilder {
     /// Default: up to 5 s.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.config.wait = Some(wait.duration());
+        self
+    }
+
+    /// How long an outage of the nodes may last before acquires fail because of it: any time, zero included.
+    ///
+    /// Default: 2 s, so that a proxy or a node that is back within a second fails nobody.
+    /// The [`wait`](Self::wait) is for another holder; it does not help when too few nodes give a usable answer.
+    /// The time counts from the moment at which this client saw the majority go, and not from each acquire: during
+    /// an outage that has lasted longer, every acquire fails with its first attempt.
+    /// Where nodes in quarantine are what is missing, an acquire fails with its first attempt if they have said that
+    /// they need longer than what is left of its wait; else it waits until they vote.
+    /// An acquire never waits longer than its own wait, and [claims](Redlock::claim) of ticks wait for a majority as
+    /// long as for anything else.
+    pub fn quorum_wait(mut self, quorum_wait: Duration) -> Self {
+        self.config.quorum_wait = Some(quorum_wait);
         self
     }
 
@@ -299,6 +315,7 @@ impl RedlockBuilder {
                 Some(wait) => Wait::UpTo(wait),
                 None => Wait::UpTo(Duration::from_secs(5)),
             },
+            quorum_wait: config.quorum_wait.unwrap_or(Duration::from_secs(2)),
             clock_rate_error: config.clock_rate_error.unwrap_or(0.01),
             node_timeout: config
                 .node_timeout

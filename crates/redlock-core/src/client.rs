@@ -146,6 +146,8 @@ impl Redlock {
     /// down, slow or hung neither fails nor delays it.
     /// A wait ends by its deadline, at most one time limit of a node (half a second by default)
     /// later.
+    /// It is for another holder: without a majority of the nodes it fails earlier, as
+    /// [`quorum_wait`](RedlockBuilder::quorum_wait) says.
     ///
     /// # Errors
     ///
@@ -182,6 +184,7 @@ impl Redlock {
             max_hold: options.max_hold,
             tokens: client.settings.hand_overs + 1,
             wait_until: client.clock.now() + wait.duration(),
+            quorum_wait: Some(options.quorum_wait.unwrap_or(client.settings.quorum_wait)),
         };
         let limits = client.settings.queue;
         let limits = QueueLimits {

@@ -52,6 +52,9 @@ pub struct Config {
     /// As [`RedlockBuilder::wait`](crate::RedlockBuilder::wait); zero makes one attempt.
     #[serde(with = "humantime_serde")]
     pub wait: Option<Duration>,
+    /// As [`RedlockBuilder::quorum_wait`](crate::RedlockBuilder::quorum_wait).
+    #[serde(with = "humantime_serde")]
+    pub quorum_wait: Option<Duration>,
     /// As [`RedlockBuilder::node_timeout`](crate::RedlockBuilder::node_timeout).
     #[serde(with = "humantime_serde")]
     pub node_timeout: Option<Duration>,
@@ -69,7 +72,7 @@ impl Config {
     ///
     /// `REDLOCK_NODES` is a list of URLs with commas between them (a comma in a password is written
     /// `%2C`); `REDLOCK_NAMESPACE` is text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
-    /// `REDLOCK_NODE_TIMEOUT` and `REDLOCK_CONNECT_TIMEOUT` are durations such as `30s`.
+    /// `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT` and `REDLOCK_CONNECT_TIMEOUT` are durations such as `30s`.
     /// A variable that is empty counts as not set.
     ///
     /// # Errors
@@ -110,6 +113,7 @@ impl Config {
             ttl: duration("REDLOCK_TTL")?,
             max_ttl: duration("REDLOCK_MAX_TTL")?,
             wait: duration("REDLOCK_WAIT")?,
+            quorum_wait: duration("REDLOCK_QUORUM_WAIT")?,
             node_timeout: duration("REDLOCK_NODE_TIMEOUT")?,
             connect_timeout: duration("REDLOCK_CONNECT_TIMEOUT")?,
             clock_rate_error: None,

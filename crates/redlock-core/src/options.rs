@@ -51,6 +51,7 @@ pub enum Renewal {
 pub struct AcquireOptions {
     pub(crate) ttl: Option<Duration>,
     pub(crate) wait: Option<Wait>,
+    pub(crate) quorum_wait: Option<Duration>,
     pub(crate) renewal: Renewal,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) lock_delay: Duration,
@@ -76,6 +77,15 @@ impl AcquireOptions {
     /// How long to wait for a resource that another holds.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = Some(wait);
+        self
+    }
+
+    /// How long an outage of the nodes may last before this acquire fails because of it; never longer than the
+    /// [`wait`](Self::wait).
+    ///
+    /// Default: the client's [`quorum_wait`](crate::RedlockBuilder::quorum_wait), which says how it counts.
+    pub fn quorum_wait(mut self, quorum_wait: Duration) -> Self {
+        self.quorum_wait = Some(quorum_wait);
         self
     }
 

@@ -10,6 +10,8 @@ pub(crate) struct Settings {
     pub(crate) ttl: Duration,
     pub(crate) max_ttl: Duration,
     pub(crate) wait: Wait,
+    /// How long an acquire bears with too few nodes.
+    pub(crate) quorum_wait: Duration,
     pub(crate) clock_rate_error: f64,
     pub(crate) node_timeout: Duration,
     pub(crate) connect_timeout: Duration,

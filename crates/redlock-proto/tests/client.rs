@@ -102,6 +102,7 @@ impl Bench {
             max_hold,
             tokens: 1,
             wait_until: now.clock,
+            quorum_wait: None,
         };
         self.client.acquire(1, request, now);
         self.gather();
@@ -252,10 +253,11 @@ fn what_a_node_said_before_it_was_healed_is_not_believed_after() {
 fn l08_a_search_for_a_floor_that_finds_none_is_not_begun_again_at_once() {
     let mut bench = Bench::new(3);
     // The others are down, so that nobody can tell how far the counters had come.
+    let now = bench.now();
     for node in [1, 2] {
         bench
             .client
-            .on_disconnected(node, "connection refused".into());
+            .on_disconnected(node, "connection refused".into(), now);
     }
     bench.nodes[0].flush();
     let mut asked = 0;

@@ -57,6 +57,13 @@ impl RedlockLayerBuilder {
         self
     }
 
+    /// How long an outage of the nodes may last before requests are refused at once; what the client has by default,
+    /// which is [2 s](redlock_core::RedlockBuilder::quorum_wait).
+    pub fn quorum_wait(mut self, quorum_wait: Duration) -> Self {
+        self.options = self.options.quorum_wait(quorum_wait);
+        self
+    }
+
     /// How long the nodes keep the key without a renewal; the client's time to live by default.
     ///
     /// The lease is renewed for as long as the request holds it, so this bounds how long a crashed

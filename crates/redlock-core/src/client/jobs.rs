@@ -105,6 +105,8 @@ impl Redlock {
             max_hold: options.max_hold,
             tokens: 1,
             wait_until: client.clock.now() + options.wait,
+            // Whoever claims a tick has nobody waiting for an answer, and the tick has its window.
+            quorum_wait: None,
         };
         let wait = match options.wait.is_zero() {
             true => Wait::Never,

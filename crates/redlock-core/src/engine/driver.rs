@@ -198,7 +198,7 @@ impl Driver {
         let LinkEvent { node, what } = event;
         match what {
             What::Connected { answer, sent } => self.client.on_connected(node, answer, sent, now),
-            What::Disconnected { reason } => self.client.on_disconnected(node, reason),
+            What::Disconnected { reason } => self.client.on_disconnected(node, reason, now),
             What::Answered {
                 answer,
                 rounds,

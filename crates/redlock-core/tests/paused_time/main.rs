@@ -9,6 +9,7 @@ mod fixtures;
 mod hand_over;
 mod odd;
 mod odd_node;
+mod outage;
 mod overload;
 mod quorum;
 mod random;

@@ -87,7 +87,8 @@ async fn no_majority_is_told_with_a_line_per_node() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_outlasts_an_outage() {
     let nodes = faulty(3);
-    let redlock = client(&nodes).await;
+    let redlock = client_of(&nodes).quorum_wait(5 * SECOND);
+    let redlock = redlock.build().await.unwrap();
     nodes.iter().for_each(|node| node.node.stop());
     let start = Instant::now();
     let (acquired, ()) = tokio::join!(redlock.acquire("key"), async {

@@ -32,6 +32,9 @@ pub struct Acquire {
     pub tokens: u32,
     /// Up to when to try again.
     pub wait_until: Instant,
+    /// For how long to try again while too few nodes are of use, from the moment at which the client saw them fail;
+    /// `None`: for the whole wait.
+    pub quorum_wait: Option<Duration>,
 }
 
 /// An acquisition that is under way.
@@ -41,6 +44,8 @@ pub(super) struct Acquisition {
     /// The tick, if it is a claim.
     pub(super) claim: Option<Claiming>,
     attempts: u32,
+    /// Since when it bears with too few nodes.
+    pub(super) outage: Option<Instant>,
     phase: Phase,
 }
 
@@ -81,7 +86,7 @@ impl<E: Entropy> Client<E> {
             });
             return;
         }
-        self.attempt(id, request, None, 1, now);
+        self.attempt(id, request, None, 1, None, now);
     }
 
     /// Nobody waits for the acquisition any more: whatever it took, or takes later, is given back.
@@ -140,9 +145,10 @@ impl<E: Entropy> Client<E> {
             request,
             claim,
             attempts,
+            outage,
             ..
         } = acquisition;
-        self.attempt(id, request, claim, attempts + 1, now);
+        self.attempt(id, request, claim, attempts + 1, outage, now);
     }
 
     /// A claim is to be tried again, from where it is, at this moment.
@@ -195,6 +201,7 @@ impl<E: Entropy> Client<E> {
         request: Acquire,
         claim: Option<Claiming>,
         attempts: u32,
+        outage: Option<Instant>,
         now: Now,
     ) {
         let owner = self.entropy.owner();
@@ -238,6 +245,7 @@ impl<E: Entropy> Client<E> {
             request,
             claim: claim.map(Claiming::asked_anew),
             attempts,
+            outage,
             phase: Phase::Attempting { round },
         };
         self.acquisitions.insert(id, acquisition);
@@ -326,7 +334,7 @@ impl<E: Entropy> Client<E> {
         not_before: Option<Instant>,
         now: Now,
     ) {
-        let next = match self.closing {
+        let next = match self.closing || self.gives_nodes_up(&mut acquisition, &failure, now) {
             true => Next::GiveUp,
             false => self.config.retry.next(
                 &failure,

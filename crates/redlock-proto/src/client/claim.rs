@@ -168,7 +168,7 @@ impl<E: Entropy> Client<E> {
         }
         // The token is part of what nodes remember, so that it cannot be another holder's.
         request.tokens = 1;
-        self.attempt(id, request, Some(Claiming::new(claim)), 1, now);
+        self.attempt(id, request, Some(Claiming::new(claim)), 1, None, now);
     }
 
     /// A node answered in an attempt; whether this ends the claim at once.

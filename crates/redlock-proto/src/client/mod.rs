@@ -5,6 +5,7 @@ mod claim;
 mod commit;
 mod effect;
 mod hold;
+mod outage;
 mod result;
 mod round;
 mod status;
@@ -29,6 +30,7 @@ pub use self::{
 use self::{
     acquire::Acquisition,
     hold::Held,
+    outage::Outage,
     round::{Round, RoundKind},
     timers::Timers,
     watch::Watch,
@@ -60,6 +62,7 @@ pub struct Client<E> {
     /// How many connections there were to each node.
     connections: Vec<u64>,
     watches: Vec<Watch>,
+    outage: Outage,
     /// The greatest counter seen, by shard.
     counters: Vec<u64>,
     acquisitions: BTreeMap<u64, Acquisition>,
@@ -143,6 +146,7 @@ impl<E: Entropy> Client<E> {
             links: vec![Link::Connecting; nodes],
             connections: vec![0; nodes],
             watches: (0..nodes).map(|_| Watch::default()).collect(),
+            outage: Outage::new(nodes),
             counters: vec![0; usize::from(Shard::COUNT)],
             acquisitions: BTreeMap::new(),
             leases: BTreeMap::new(),

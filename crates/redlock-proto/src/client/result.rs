@@ -24,6 +24,9 @@ impl<E: Entropy> Client<E> {
         let Some(outcome) = round.note(node, &result, vote) else {
             return;
         };
+        if round.kind.asks_for_a_vote() {
+            self.outage.on_outcome(node, outcome, now.clock);
+        }
         if let Err(error) = &result
             && round.kind.looks_after(node)
         {

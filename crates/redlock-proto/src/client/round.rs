@@ -62,6 +62,11 @@ pub(super) enum RoundKind {
 }
 
 impl RoundKind {
+    /// Whether nodes are asked for their votes.
+    pub(super) fn asks_for_a_vote(&self) -> bool {
+        matches!(self, Self::Attempt { .. } | Self::Decided { .. })
+    }
+
     /// Whether what this node is asked is a step of its own way back from quarantine.
     pub(super) fn looks_after(&self, node: usize) -> bool {
         match self {

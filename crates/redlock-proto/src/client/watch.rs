@@ -42,8 +42,9 @@ impl<E: Entropy> Client<E> {
     /// The connection to a node was lost or could not be made.
     ///
     /// What became of the requests on it is told separately.
-    pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>) {
+    pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>, now: Now) {
         self.links[node] = Link::Down(reason);
+        self.outage.on_disconnected(node, now.clock);
         self.electorate.on_disconnected(node);
         let watch = std::mem::take(&mut self.watches[node]);
         if let Some(timer) = watch.timer {
@@ -66,6 +67,7 @@ impl<E: Entropy> Client<E> {
     /// A node said where it stands: does what follows from it.
     pub(super) fn follow_standing(&mut self, node: usize, now: Now) {
         let vote = self.electorate.vote(node, now.clock);
+        self.outage.on_standing(node, vote.is_ok(), now.clock);
         self.tell(node, &vote);
         let watch = &mut self.watches[node];
         if let Some(MarkState::Aged { since }) = self.electorate.state(node)

@@ -138,6 +138,7 @@ impl Bench {
             max_hold: None,
             tokens: 1,
             wait_until: now.clock + self.wait,
+            quorum_wait: None,
         };
         let claim = Claim {
             job: Self::job(),
@@ -327,7 +328,7 @@ impl Bench {
         let (time, now) = (self.time(node), self.now());
         let answer = self.nodes[node].call(&self.space, &[], time);
         let client = &mut self.peers[peer].client;
-        client.on_disconnected(node, "cut".into());
+        client.on_disconnected(node, "cut".into(), now);
         client.on_connected(node, answer, now.clock, now);
         self.gather(peer);
     }

@@ -86,11 +86,13 @@ impl World {
                 told_first,
             } => {
                 if !told_first {
-                    process.client.on_disconnected(node, Arc::clone(&reason));
+                    process
+                        .client
+                        .on_disconnected(node, Arc::clone(&reason), now);
                 }
                 process.client.on_answer(node, None, told, now.clock, now);
                 if told_first {
-                    process.client.on_disconnected(node, reason);
+                    process.client.on_disconnected(node, reason, now);
                 }
             }
             News::Answered {

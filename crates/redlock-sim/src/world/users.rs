@@ -104,6 +104,12 @@ impl World {
 
         let waiter = self.next_waiter;
         self.next_waiter += 1;
+        let quorum_wait = match (self.setup.jobs.is_some(), waiter % 3) {
+            // Claims bear with an outage for the whole of their wait.
+            (true, _) | (_, 0) => None,
+            (_, 1) => Some(0),
+            _ => Some(wait / 4),
+        };
         let process = &mut self.processes[client];
         let id = process.next_id;
         process.next_id += 1;
@@ -119,6 +125,7 @@ impl World {
             max_hold: max_hold.map(Duration::from_micros),
             tokens,
             wait_until,
+            quorum_wait: quorum_wait.map(Duration::from_micros),
         };
         if self.setup.jobs.is_some() {
             self.claim(client, key, id, acquire);

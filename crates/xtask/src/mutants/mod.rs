@@ -14,6 +14,7 @@ mod jobs;
 mod model;
 mod mutant;
 mod protocol;
+mod requests;
 mod script;
 mod servers;
 mod table;
@@ -33,6 +34,7 @@ use self::{
     model::{MODEL, Mutation},
     mutant::Mutant,
     protocol::PROTOCOL,
+    requests::REQUESTS,
     script::SCRIPT,
     servers::SERVERS,
     table::Table,
@@ -43,7 +45,7 @@ use self::{
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 11] = [
+const GROUPS: [(&str, &[Mutant]); 12] = [
     ("protocol", PROTOCOL),
     ("claims", CLAIMS),
     ("worlds", WORLDS),
@@ -52,6 +54,7 @@ const GROUPS: [(&str, &[Mutant]); 11] = [
     ("clocks", CLOCKS),
     ("fleet", FLEET),
     ("hand-over", HAND_OVER),
+    ("requests", REQUESTS),
     ("script", SCRIPT),
     ("servers", SERVERS),
     ("examples", EXAMPLES),

@@ -1,0 +1,56 @@
+//! Mistakes in what becomes of a request: waits without a majority, and the layer.
+
+use super::mutant::{Mutant, by_test};
+
+pub(super) const REQUESTS: &[Mutant] = &[
+    outage(
+        "each-request-waits-anew-for-nodes-that-are-gone",
+        "let seen = self.outage.since(self.config.quorum).unwrap_or(began);",
+        "let seen = began;",
+    ),
+    outage(
+        "waits-for-nodes-that-need-longer-than-the-wait",
+        "if self.is_quarantined_beyond(wait_until, now) {",
+        "if false {",
+    ),
+    by_test(
+        "a-node-that-refuses-all-is-back-because-it-says-so",
+        "crates/redlock-proto/src/client/outage.rs",
+        "true if !known.votes => known.lost = None,",
+        "true => known.lost = None,",
+        "redlock-proto",
+        "--lib",
+        "outage",
+    ),
+    by_test(
+        "an-outage-that-is-over-is-not-forgotten",
+        "crates/redlock-proto/src/client/outage.rs",
+        "                known.lost = None;\n            }\n            Outcome::NotAVote",
+        "            }\n            Outcome::NotAVote",
+        "redlock-proto",
+        "--lib",
+        "outage",
+    ),
+    by_test(
+        "claims-give-up-with-the-acquires",
+        "crates/redlock-core/src/client/jobs.rs",
+        "            quorum_wait: None,\n",
+        "            quorum_wait: Some(client.settings.quorum_wait),\n",
+        "redlock-core",
+        "--test paused_time",
+        "outage",
+    ),
+];
+
+/// A mistake in how long an acquire bears with an outage.
+const fn outage(name: &'static str, from: &'static str, to: &'static str) -> Mutant {
+    by_test(
+        name,
+        "crates/redlock-proto/src/client/outage.rs",
+        from,
+        to,
+        "redlock-core",
+        "--test paused_time",
+        "outage",
+    )
+}
