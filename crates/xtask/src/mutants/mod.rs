@@ -13,6 +13,7 @@ mod hand_over;
 mod jobs;
 mod model;
 mod mutant;
+mod operation;
 mod protocol;
 mod requests;
 mod script;
@@ -33,6 +34,7 @@ use self::{
     jobs::JOBS,
     model::{MODEL, Mutation},
     mutant::Mutant,
+    operation::OPERATION,
     protocol::PROTOCOL,
     requests::REQUESTS,
     script::SCRIPT,
@@ -45,7 +47,7 @@ use self::{
 use crate::step::{Failed, now};
 
 /// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: [(&str, &[Mutant]); 12] = [
+const GROUPS: &[(&str, &[Mutant])] = &[
     ("protocol", PROTOCOL),
     ("claims", CLAIMS),
     ("worlds", WORLDS),
@@ -57,6 +59,7 @@ const GROUPS: [(&str, &[Mutant]); 12] = [
     ("requests", REQUESTS),
     ("script", SCRIPT),
     ("servers", SERVERS),
+    ("operation", OPERATION),
     ("examples", EXAMPLES),
 ];
 

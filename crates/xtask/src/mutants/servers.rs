@@ -157,22 +157,6 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_majority_that_is_not_fit",
     ),
     on_servers(
-        "words-of-a-server-passed-on",
-        WORDS,
-        "None => say(\"an error whose words may be those of a request\", \", \"),",
-        "None => say(rest, \", \"),",
-        "--test repeated_arguments",
-        "an_answer_that_repeats",
-    ),
-    on_servers(
-        "unknown-code-passed-on",
-        WORDS,
-        "CODES.iter().find(|known| **known == code).copied();",
-        "Some(code);",
-        "--test repeated_arguments",
-        "an_answer_that_repeats",
-    ),
-    on_servers(
         "rights-not-named",
         WORDS,
         "Some([.., \"RIGHTS\"]) => {",

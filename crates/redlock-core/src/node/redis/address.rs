@@ -1,9 +1,10 @@
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
 use deadpool_redis::redis::{ConnectionAddr, ConnectionInfo};
 
 /// Where a node is, without credentials; two nodes at one address would be one node with two votes.
 ///
+/// `localhost` counts as 127.0.0.1, and `::1` is another address, where another server may listen.
 /// The database number is no part of it: databases of one server live and die together.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Address(String);
@@ -12,12 +13,14 @@ impl Address {
     pub(super) fn of(info: &ConnectionInfo) -> Self {
         Self(match info.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                let host = host.trim_start_matches('[').trim_end_matches(']');
                 match host.to_ascii_lowercase().as_str() {
-                    "localhost" | "::1" | "[::1]" => format!("127.0.0.1:{port}"),
-                    host if host.contains(':') && !host.starts_with('[') => {
-                        format!("[{host}]:{port}")
-                    }
-                    host => format!("{host}:{port}"),
+                    "localhost" => format!("127.0.0.1:{port}"),
+                    host => match host.parse::<IpAddr>().map(|host| host.to_canonical()) {
+                        Ok(IpAddr::V4(host)) => format!("{host}:{port}"),
+                        Ok(IpAddr::V6(host)) => format!("[{host}]:{port}"),
+                        Err(_) => format!("{host}:{port}"),
+                    },
                 }
             }
             other => other.to_string(),
@@ -47,9 +50,12 @@ mod tests {
             "redis://127.0.0.1",
             "redis://LOCALHOST/3",
             "redis://user:secret@localhost:6379/0",
-            "redis://[::1]:6379",
+            "redis://[::ffff:127.0.0.1]:6379",
         ] {
             assert_eq!(address(url), "127.0.0.1:6379", "{url}");
+        }
+        for url in ["redis://[::1]:6379", "redis://[0:0:0:0:0:0:0:1]"] {
+            assert_eq!(address(url), "[::1]:6379", "{url}");
         }
         assert_ne!(
             address("redis://127.0.0.1:6380"),

@@ -43,16 +43,21 @@ pub(super) fn explained(words: &str) -> Arc<str> {
 fn not_redis(parse_error: &str) -> &'static str {
     let names = |byte: u8| parse_error.contains(&format!("`{byte}`"));
     if names(b'H') {
-        "an HTTP server answers; give the port of a Redis server"
+        HTTP_SERVER
     } else if names(TLS_ALERT) {
-        "it speaks TLS; give a rediss:// URL"
+        TLS_SERVER
     } else {
-        "what answers does not speak the protocol of Redis; give the port of a Redis server"
+        NOT_REDIS
     }
 }
 
+pub(super) const HTTP_SERVER: &str = "an HTTP server answers; give the port of a Redis server";
+pub(super) const TLS_SERVER: &str = "it speaks TLS; give a rediss:// URL";
+pub(super) const NOT_REDIS: &str =
+    "what answers does not speak the protocol of Redis; give the port of a Redis server";
+
 /// The first byte of what a TLS server says to a client that does not speak it.
-const TLS_ALERT: u8 = 0x15;
+pub(super) const TLS_ALERT: u8 = 0x15;
 
 /// An error has a line per node, whatever a server or a parser puts into its words.
 fn one_line(text: &str) -> Arc<str> {
@@ -61,13 +66,34 @@ fn one_line(text: &str) -> Arc<str> {
     words.join(" ").into()
 }
 
-pub(super) fn pool_reason(error: &PoolError) -> Arc<str> {
+/// Why a pool made no connection.
+pub(super) fn pool_error(error: &PoolError) -> NotOpened {
     match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
-            reason(error)
+            not_opened(error)
         }
-        other => one_line(&other.to_string()),
+        other => NotOpened {
+            reason: one_line(&other.to_string()),
+            is_vague: false,
+        },
     }
+}
+
+/// Why a connection cannot be used.
+pub(super) fn not_opened(error: &RedisError) -> NotOpened {
+    NotOpened {
+        reason: reason(error),
+        is_vague: error.is_timeout()
+            || error.is_connection_dropped() && !error.is_connection_refusal(),
+    }
+}
+
+/// A connection that could not be made, or was of no use.
+#[derive(Debug)]
+pub(super) struct NotOpened {
+    pub(super) reason: Arc<str>,
+    /// Whether a look at what answers may say more.
+    pub(super) is_vague: bool,
 }
 
 /// What a call that failed as a whole leaves behind.

@@ -4,20 +4,29 @@ mod address;
 mod error;
 mod info;
 mod jobs;
+mod probe;
 mod session;
 mod wire;
 mod words;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use deadpool_redis::{
     Manager, Pool,
     redis::{AsyncConnectionConfig, ConnectionInfo, IntoConnectionInfo, io::tcp::TcpSettings},
 };
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Either, select},
+};
+use tokio::time::timeout;
 
 pub(crate) use self::address::Address;
-use self::{error::reason, session::RedisSession};
+use self::{
+    error::{NotOpened, reason},
+    probe::Probe,
+    session::RedisSession,
+};
 use super::{Node, Session};
 use crate::BuildError;
 
@@ -29,6 +38,10 @@ use crate::BuildError;
 pub struct RedisNode {
     name: Arc<str>,
     pool: Pool,
+    /// How to find out why there is no connection, if the address is known.
+    probe: Option<Probe>,
+    /// After how long without a connection the probe is used.
+    probe_after: Duration,
 }
 
 /// Why a node's configuration was refused, in words that show no credentials.
@@ -63,6 +76,7 @@ impl RedisNode {
     ) -> Result<(Self, Address), RedisNodeError> {
         let info = connection_info(config)?;
         let address = Address::of(&info);
+        let probe = Probe::of(&info);
         // Requests are small and each is waited for, so Nagle's algorithm would only delay them.
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         let settings = AsyncConnectionConfig::new()
@@ -75,12 +89,22 @@ impl RedisNode {
             .config(config.get_pool_config())
             .build()
             .map_err(|error| RedisNodeError(error.to_string()))?;
-        Ok((Self::from_pool(address.to_string().into(), pool), address))
+        let node = Self {
+            probe,
+            probe_after: connect_timeout / 2,
+            ..Self::from_pool(address.to_string().into(), pool)
+        };
+        Ok((node, address))
     }
 
     /// A node whose connections a ready pool makes; it cannot be asked for its address.
     pub(crate) fn from_pool(name: Arc<str>, pool: Pool) -> Self {
-        Self { name, pool }
+        Self {
+            name,
+            pool,
+            probe: None,
+            probe_after: Duration::MAX,
+        }
     }
 }
 
@@ -99,10 +123,28 @@ impl Node for RedisNode {
     }
 
     fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
-        let pool = self.pool.clone();
+        let (pool, probe, probe_after) = (self.pool.clone(), self.probe.clone(), self.probe_after);
         async move {
-            let session = RedisSession::open(&pool).await?;
-            Ok(Box::new(session) as Box<dyn Session>)
+            let mut opening = pin!(RedisSession::open(&pool));
+            let finding = async || match &probe {
+                Some(probe) => probe.finding().await,
+                None => None,
+            };
+            let opened = match timeout(probe_after, &mut opening).await {
+                Ok(opened) => opened,
+                Err(_) => match select(opening, pin!(finding())).await {
+                    Either::Left((opened, _)) => opened,
+                    Either::Right((Some(finding), _)) => return Err(finding),
+                    Either::Right((None, opening)) => opening.await,
+                },
+            };
+            match opened {
+                Ok(session) => Ok(Box::new(session) as Box<dyn Session>),
+                Err(NotOpened { reason, is_vague }) if is_vague => {
+                    Err(finding().await.unwrap_or(reason))
+                }
+                Err(NotOpened { reason, .. }) => Err(reason),
+            }
         }
         .boxed()
     }

@@ -9,7 +9,7 @@ use std::{
 use deadpool_redis::{
     Connection, Pool,
     redis::{
-        Cmd, RedisResult, Value,
+        Cmd, RedisError, RedisResult, Value,
         aio::{ConnectionLike, MultiplexedConnection},
         cmd,
     },
@@ -17,7 +17,7 @@ use deadpool_redis::{
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    error::{call_error, pool_reason, reason},
+    error::{NotOpened, call_error, not_opened, pool_error},
     wire::{self, SCRIPT},
 };
 use crate::node::{Answers, CallError, Request, Session, Space};
@@ -31,15 +31,15 @@ pub(super) struct RedisSession {
 
 impl RedisSession {
     /// Takes a connection out of the pool for good.
-    pub(super) async fn open(pool: &Pool) -> Result<Self, Arc<str>> {
-        let connection = pool.get().await.map_err(|error| pool_reason(&error))?;
+    pub(super) async fn open(pool: &Pool) -> Result<Self, NotOpened> {
+        let connection = pool.get().await.map_err(|error| pool_error(&error))?;
         let mut connection = Connection::take(connection);
         // A pool of the user's may have a limit of its own; the driver's is the one that counts.
         connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
         // A server that wants a password first says so to a short command only.
         ask(&mut connection, &cmd("PING"))
             .await
-            .map_err(|error| reason(&error))?;
+            .map_err(|error| not_opened(&error))?;
         Ok(Self {
             connection,
             // The client's first call hands the script over.
@@ -67,6 +67,9 @@ impl Session for RedisSession {
                     if error.code() == Some("NOSCRIPT") {
                         cached.store(false, Ordering::Relaxed);
                     }
+                    if is_unknown_command(&error) && is_sentinel(&mut connection).await {
+                        return Err(CallError::lost(SENTINEL));
+                    }
                     Err(call_error(&error))
                 }
             }
@@ -79,5 +82,22 @@ impl Session for RedisSession {
 async fn ask(connection: &mut MultiplexedConnection, cmd: &Cmd) -> RedisResult<Value> {
     connection.req_packed_command(cmd).await?.extract_error()
 }
+
+fn is_unknown_command(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default();
+    error.code() == Some("ERR") && detail.starts_with("unknown command")
+}
+
+/// Sentinels speak the protocol, and have neither keys nor scripts.
+async fn is_sentinel(connection: &mut MultiplexedConnection) -> bool {
+    match ask(connection, cmd("INFO").arg("server")).await {
+        Ok(Value::BulkString(info)) => {
+            String::from_utf8_lossy(&info).contains("redis_mode:sentinel")
+        }
+        _ => false,
+    }
+}
+
+const SENTINEL: &str = "it is a Sentinel; give independent masters instead";
 
 const LONGER_THAN_ANY_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
