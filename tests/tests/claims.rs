@@ -5,7 +5,8 @@
 use std::time::{Duration, SystemTime};
 
 use redlock_core::{
-    AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, NodeAnswer, Redlock, Tick, Wait, Word,
+    AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, NodeAnswer, NodeReport, Redlock, Tick,
+    Wait, Word,
 };
 use redlock_sandbox::ServerOptions;
 use redlock_tests::{Connect, Nodes, Proxies, now, voting, within};
@@ -133,10 +134,9 @@ async fn a_tick_is_not_started_again_when_every_master_has_come_back_empty() {
         let again = other.claim("job", tick(began), hour()).await;
         match again {
             Ok(ClaimOutcome::AlreadyClaimed { .. }) => assert!(node < 2),
-            Err(error) if error.kind() == AcquireErrorKind::NoQuorum => {
-                let forgot =
-                    |report: &&redlock_core::NodeReport| report.answer == NodeAnswer::Forgot;
-                assert!(error.reports().iter().any(|r| forgot(&r)), "{error}");
+            Ok(ClaimOutcome::Forgotten { reports, .. }) => {
+                let forgot = |report: &NodeReport| report.answer == NodeAnswer::Forgot;
+                assert!(reports.iter().any(forgot), "{reports:?}");
             }
             other => panic!("after master {node} came back: {other:?}"),
         }

@@ -40,7 +40,7 @@ impl JobRunner {
             Missed::Skip => {}
             Missed::Latest => {
                 if let Some(newest) = missed.last() {
-                    self.by_age(*newest).await;
+                    self.deal_with(*newest).await;
                 }
             }
             Missed::All { max } => {
@@ -53,7 +53,10 @@ impl JobRunner {
     /// Starts a tick again that was started before this replica came up, if its run is cut short.
     async fn resume(self: Arc<Self>, tick: DateTime<Utc>) {
         // Without a run here, nothing became of the tick on this replica.
-        if let Ok(start) = self.unless_draining(self.stand_by(tick)).await {
+        if let Ok(start) = self
+            .unless_draining(self.stand_by(tick, Duration::ZERO))
+            .await
+        {
             self.start_all(start).await;
         }
     }
@@ -74,18 +77,24 @@ impl JobRunner {
             return;
         }
         while let Some(tick) = self.backlog.oldest() {
-            Arc::clone(&self).by_age(tick).await;
+            self.deal_with(tick).await;
             self.backlog.remove(tick);
         }
     }
 
     /// Deals with a tick that is due or was missed.
-    async fn by_age(self: Arc<Self>, tick: DateTime<Utc>) {
-        let trigger = match self.is_fresh(tick) {
-            true => Trigger::Schedule,
-            false => Trigger::CatchUp,
-        };
-        self.tick(tick, trigger).await;
+    async fn deal_with(self: &Arc<Self>, tick: DateTime<Utc>) {
+        let trigger = self.by_age(tick, Trigger::Schedule);
+        Arc::clone(self).tick(tick, trigger).await;
+    }
+
+    /// Why a tick is started now, if it is: one that may be missed is late at some time.
+    pub(crate) fn by_age(&self, tick: DateTime<Utc>, trigger: Trigger) -> Trigger {
+        let is_missed = self.terms.missed != Missed::Skip && !self.is_fresh(tick);
+        match trigger {
+            Trigger::Schedule if is_missed => Trigger::CatchUp,
+            _ => trigger,
+        }
     }
 
     /// Refuses a job that was run under another configuration, so long ago at the most.

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{
     AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, JobState, NodeReport,
-    Redlock, ResourceKey, RunRecord, Tick, Wait,
+    Redlock, ResourceKey, RunRecord, Tick, Wait, Word,
 };
 use tokio::time::Instant;
 
@@ -37,6 +37,16 @@ pub(crate) struct Ask {
     pub(crate) ttl: Duration,
     pub(crate) wait: Duration,
     pub(crate) fingerprint: u64,
+    pub(crate) after: After,
+}
+
+/// Which runs before it a claim may follow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum After {
+    /// Any.
+    Whatever,
+    /// None that was cut short, but for those of ticks up to this one.
+    Settled(Option<Tick>),
 }
 
 /// A tick that may be started here.
@@ -64,6 +74,10 @@ pub(crate) struct Refusal {
     pub(crate) off_by: Option<Duration>,
     /// The run that was claimed instead.
     pub(crate) run: Option<RunRecord>,
+    /// The tick of a run that was cut short and comes first.
+    pub(crate) cut_short: Option<DateTime<Utc>>,
+    /// Whether nodes that did not answer could still grant it.
+    pub(crate) is_open: bool,
     /// If nodes were asked.
     pub(crate) measured: Option<Measured>,
 }
@@ -102,6 +116,10 @@ impl Claims {
             .ttl(ask.ttl)
             .wait(Wait::UpTo(ask.wait))
             .fingerprint(ask.fingerprint);
+        let options = match ask.after {
+            After::Whatever => options,
+            After::Settled(settled) => options.not_after_cut_short(cut_short_outcomes(), settled),
+        };
         let outcome = self.redlock.claim(ask.job, tick, options).await;
         match outcome.map_err(|error| Refusal::by(&error))? {
             ClaimOutcome::Won(claim) => Ok(*claim),
@@ -128,6 +146,8 @@ impl Refusal {
             detail: None,
             off_by: None,
             run: None,
+            cut_short: None,
+            is_open: false,
             measured: None,
         }
     }
@@ -163,6 +183,21 @@ impl Refusal {
                     format!("by the nodes' clocks, it was too late {by:?} ago"),
                 )
             },
+            ClaimOutcome::Forgotten { for_good, reports } => Self {
+                is_open: !for_good,
+                ..Self::new(Outcome::Forgotten, lines(&reports))
+            },
+            // It is as if that run went on.
+            ClaimOutcome::CutShort { run } => Self {
+                cut_short: Some(to_instant(run.tick)),
+                ..Self::new(
+                    Outcome::Overlapping,
+                    format!(
+                        "the run of {} was cut short and comes first",
+                        to_instant(run.tick)
+                    ),
+                )
+            },
             ClaimOutcome::Unconfirmed { reports } => {
                 Self::new(Outcome::Unconfirmed, lines(&reports))
             }
@@ -181,6 +216,15 @@ impl Refusal {
         };
         Self::new(outcome, error.to_string())
     }
+}
+
+/// How runs end that did not end by themselves, besides those of which nobody has said it.
+pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
+    let outcomes = [Outcome::Lost, Outcome::Aborted, Outcome::Draining];
+    let words = outcomes
+        .iter()
+        .filter_map(|outcome| Word::new(outcome.as_str()));
+    words.collect()
 }
 
 /// The tick, as the nodes count; `None` before 1970 and after the year 9999.

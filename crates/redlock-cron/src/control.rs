@@ -141,6 +141,11 @@ impl JobRunner {
                     Some(_) => sleep(ahead).await,
                 },
                 Some(behind) => now += whole(behind),
+                // What comes a moment later could not be claimed before the nodes forgot.
+                None if refusal.outcome == Outcome::Forgotten => {
+                    sleep(SHORT_WAIT).await;
+                    now = self.now().trunc_subsecs(3).max(now);
+                }
                 None if refusal.outcome == Outcome::NotWinner => {
                     let last = refusal.run.map_or(now, |run| to_instant(run.tick)).max(now);
                     newest = Some(last);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use redlock_core::{Claim, ResourceKey, RunRecord, RunState, Word};
+use redlock_core::{Claim, JobState, ResourceKey, RunRecord, Tick, Word};
 use tokio::{
     select,
     time::{Instant, sleep},
@@ -13,11 +13,21 @@ use uuid::Uuid;
 use crate::{
     Outcome, Overlap, TickReport, Trigger,
     catch_up::PATIENCE,
-    claim::{Ask, Refusal, Won},
+    claim::{After, Ask, Refusal, Won, to_tick},
     clock::lag,
     execution::{Ended, Start},
     runner::JobRunner,
 };
+
+/// What keeps a tick from being claimed.
+enum InTheWay {
+    /// Other replicas that ask for it, or nobody can tell.
+    Nothing,
+    /// A run that was due, or that somebody asked for.
+    Run,
+    /// A run of a tick that was missed, or that is started again.
+    MadeUp,
+}
 
 impl JobRunner {
     /// Claims the tick, runs the job if it is ours, and reports.
@@ -41,11 +51,16 @@ impl JobRunner {
     }
 
     /// Whether the tick is to be started here.
-    async fn decide(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Start, Refusal> {
+    async fn decide(
+        self: &Arc<Self>,
+        tick: DateTime<Utc>,
+        trigger: Trigger,
+    ) -> Result<Start, Refusal> {
         sleep(random_up_to(self.terms.spread)).await;
-        let (mut tries, mut told) = (0, false);
+        let (mut tries, mut told, mut settled) = (0, false, None);
         loop {
-            let refusal = match self.claim(tick, trigger).await {
+            let trigger = self.by_age(tick, trigger);
+            let refusal = match self.claim(tick, trigger, settled).await {
                 Ok(won) => {
                     self.compare(won.claim.last());
                     self.tell_missed(won.claim.last(), tick);
@@ -59,6 +74,12 @@ impl JobRunner {
                 Err(refusal) => refusal,
             };
             self.compare(refusal.run.as_ref());
+            if let Some(before) = refusal.cut_short
+                && self.settle(before).await
+            {
+                settled = to_tick(before);
+                continue;
+            }
             match self.again_in(tick, trigger, &refusal, tries).await {
                 Some(pause) => {
                     if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
@@ -69,7 +90,7 @@ impl JobRunner {
                     tries += 1;
                 }
                 None if refusal.outcome == Outcome::NotWinner && self.terms.max_attempts > 1 => {
-                    return self.stand_by(tick).await;
+                    return self.stand_by(tick, self.pause_after(Duration::ZERO)).await;
                 }
                 None => return Err(refusal),
             }
@@ -90,37 +111,77 @@ impl JobRunner {
             // It may still start as one that is on time.
             Outcome::NoQuorum if self.is_fresh(tick) => Some(a_while(tries)),
             Outcome::NoQuorum => Some(PATIENCE),
+            // Nodes that have not answered may still grant it, and soon, because nothing waits for long behind it.
+            Outcome::Forgotten if refusal.is_open && self.is_fresh(tick) => Some(a_while(tries)),
             // What was missed has been waiting already.
             Outcome::Overlapping if trigger == Trigger::CatchUp => {
                 self.is_worth_waiting_for(tick).then_some(SHORT_WAIT)
             }
             // On a busy machine, replicas that all ask for the tick may be in each other's way for as long.
-            Outcome::Overlapping if self.is_fresh(tick) && self.is_newest(tick) => {
-                let goes_on = self.terms.overlap != Overlap::Allow && self.is_running().await;
-                (!goes_on).then(|| a_while(tries))
+            Outcome::Overlapping => {
+                let pause = a_while(tries);
+                match self.in_the_way().await {
+                    InTheWay::Run if self.terms.overlap != Overlap::Allow => None,
+                    // No tick that is due is lost to a run that the scheduler makes up for another.
+                    InTheWay::MadeUp if self.is_worth_waiting_for(tick) => Some(pause),
+                    _ => (self.is_fresh(tick) && self.is_newest(tick)).then_some(pause),
+                }
             }
             _ => None,
         }
     }
 
-    /// Whether the nodes remember a run of the job that nobody has ended.
-    async fn is_running(&self) -> bool {
-        let attempts = (2..=self.terms.max_attempts).map(|attempt| self.id.attempt_key(attempt));
-        let keys = [self.id.job_key(), self.id.manual_key()];
-        for key in keys.into_iter().chain(attempts) {
-            let newest = self.replica.claims.read(key).await;
-            let newest = newest.and_then(|state| state.runs.into_iter().next());
-            if newest.is_some_and(|run| run.state == RunState::Claimed) {
-                return true;
+    /// Asks the nodes what keeps a tick from being claimed.
+    async fn in_the_way(&self) -> InTheWay {
+        let claims = &self.replica.claims;
+        let Some(first) = claims.read(self.id.job_key()).await else {
+            return InTheWay::Nothing;
+        };
+        if first.free_in == Some(Duration::ZERO) {
+            return InTheWay::Nothing;
+        }
+        let newest = |state: JobState| state.runs.into_iter().next();
+        let first = newest(first);
+        for attempt in 2..=self.terms.max_attempts {
+            let run = claims.read(self.id.attempt_key(attempt)).await;
+            let tick = first.as_ref().map(|run| run.tick);
+            // It goes on, or has ended since the lock was looked at.
+            if tick.is_some() && run.and_then(newest).map(|run| run.tick) == tick {
+                return InTheWay::MadeUp;
             }
         }
-        false
+        if let Some(run) = first
+            && run.is_open()
+        {
+            let late = Duration::from_millis(run.claimed_at.saturating_sub(run.tick.as_millis()));
+            return match late > self.terms.start_within {
+                true => InTheWay::MadeUp,
+                false => InTheWay::Run,
+            };
+        }
+        let manual = claims.read(self.id.manual_key()).await;
+        match manual.and_then(newest).is_some_and(|run| run.is_open()) {
+            true => InTheWay::Run,
+            false => InTheWay::Nothing,
+        }
     }
 
-    async fn claim(&self, tick: DateTime<Utc>, trigger: Trigger) -> Result<Won, Refusal> {
+    async fn claim(
+        &self,
+        tick: DateTime<Utc>,
+        trigger: Trigger,
+        settled: Option<Tick>,
+    ) -> Result<Won, Refusal> {
         let claims = &self.replica.claims;
+        let after = match self.terms.overlap {
+            // The newest is the one that matters.
+            Overlap::CancelOther => After::Whatever,
+            _ if self.terms.max_attempts == 1 => After::Whatever,
+            _ => After::Settled(settled),
+        };
         let ask = |wait| Ask {
             start_within: self.terms.window,
+            after,
             ..self.ask(self.id.job_key(), tick, wait)
         };
         let late = lag(tick, self.replica.clock.now());
@@ -154,6 +215,7 @@ impl JobRunner {
             ttl: self.terms.ttl,
             wait,
             fingerprint: self.terms.fingerprint,
+            after: After::Whatever,
         }
     }
 
@@ -199,7 +261,8 @@ impl JobRunner {
             {
                 return;
             }
-            match self.unless_draining(self.stand_by(tick)).await {
+            let stand_by = self.stand_by(tick, self.pause_after(Duration::ZERO));
+            match self.unless_draining(stand_by).await {
                 Ok(next) => start = next,
                 // What became of the tick here was reported.
                 Err(_) => return,

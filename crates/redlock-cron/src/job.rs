@@ -82,6 +82,7 @@ pub(crate) struct Settings {
     pub(crate) missed: Missed,
     pub(crate) catch_up_window: Option<Duration>,
     pub(crate) delivery: Delivery,
+    pub(crate) retry_within: Option<Duration>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
@@ -227,6 +228,18 @@ impl SingletonJob {
     /// Default: [`Delivery::AtMostOnce`].
     pub fn delivery(mut self, policy: Delivery) -> Self {
         self.settings.delivery = policy;
+        self
+    }
+
+    /// How long after a tick, by the nodes' clocks, it may be started again if its run did not end by itself: from
+    /// `start_within` to 365 days.
+    ///
+    /// Default: long enough for all attempts, if [`max_runtime`](Self::max_runtime) says how long a run takes: the
+    /// time in which the tick may be started first, and for each further attempt `max_runtime` and `ttl`.
+    /// Without a `max_runtime`: a day, and no less than `catch_up_window`.
+    /// It says nothing without [`Delivery::AtLeastOnce`].
+    pub fn retry_within(mut self, limit: Duration) -> Self {
+        self.settings.retry_within = Some(limit);
         self
     }
 

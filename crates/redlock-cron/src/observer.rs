@@ -57,6 +57,7 @@ fn log(report: &TickReport) {
         Outcome::TooEarly
         | Outcome::TooLate
         | Outcome::Missed
+        | Outcome::Forgotten
         | Outcome::Unconfirmed
         | Outcome::NoQuorum
         | Outcome::Refused

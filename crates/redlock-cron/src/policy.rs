@@ -1,4 +1,8 @@
 /// What becomes of a tick that comes while a run of the job goes on, on whichever replica.
+///
+/// A run that makes up for a missed tick, or that is started again, is the scheduler's own doing, and no tick that is
+/// due is skipped for it: the tick waits for its end, for as long as `start_within` allows, or `catch_up_window` with
+/// [`Missed::All`].
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Overlap {
@@ -47,11 +51,15 @@ pub enum Delivery {
     /// No: a replica that crashes in a run, or right before it, loses that tick.
     #[default]
     AtMostOnce,
-    /// Yes, within `start_within`: if its run was cut short by a crash, a lost lease or a shutdown, another replica
-    /// starts the tick again.
+    /// Yes, within [`retry_within`](crate::SingletonJob::retry_within): if its run was cut short by a crash, a lost
+    /// lease or a shutdown, another replica starts the tick again.
     ///
-    /// The others look once a second whether a run was cut short; one that nobody has ended is so when its lease is over.
-    /// It ends with the next tick that is claimed.
+    /// The others look whether a run was cut short: once a second, and every five seconds after a minute and a half.
+    /// A run that nobody has ended was cut short when its lease is over.
+    /// No later tick is claimed before that is settled, also if all replicas were down in between: the tick is started
+    /// again first, until a run ends by itself, it had all its attempts, or it is too late for another.
+    /// With [`Overlap::CancelOther`] a later tick ends the attempts, because only the newest matters.
+    ///
     /// A run that returned an error or panicked did end by itself, and so did one that was too long or cancelled.
     AtLeastOnce {
         /// The most runs of one tick, two at least and ten at most.

@@ -59,6 +59,10 @@ pub enum Outcome {
     ///
     /// One replica says so; after a long time without a run, of the newest hundred.
     Missed,
+    /// So many nodes have lost their data since it could be claimed that nobody knows if it was started.
+    ///
+    /// It is not started now, so that none is started twice.
+    Forgotten,
     /// The nodes gave it to this replica, but too few confirmed in time that they remember it.
     ///
     /// It was not started, and perhaps nobody can claim it any more.
@@ -158,6 +162,7 @@ impl Outcome {
             Self::TooEarly => "too_early",
             Self::Paused => "paused",
             Self::Missed => "missed",
+            Self::Forgotten => "forgotten",
             Self::Unconfirmed => "unconfirmed",
             Self::TooLate => "too_late",
             Self::NoQuorum => "no_quorum",

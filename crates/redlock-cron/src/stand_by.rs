@@ -4,17 +4,18 @@
 //! started once at most, on one replica, and the fencing tokens grow from one to the next.
 //! Before and after it claims, a replica looks at what is remembered of the run before: that it did not end by
 //! itself, and that no later tick was claimed.
+//! A later tick is claimed only when the last run is settled: the nodes say with their grant that it was cut short.
 //! A run whose end is known too few nodes when its replica crashes is started again, which is what was asked for.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use redlock_core::{ResourceKey, RunRecord, RunState};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     Outcome, Trigger,
-    claim::{Ask, Refusal, to_tick},
+    claim::{Ask, Refusal, Won, cut_short_outcomes, to_tick},
     clock::lag,
     course::SHORT_WAIT,
     execution::Start,
@@ -31,53 +32,123 @@ enum Standing {
     Over(Refusal),
 }
 
+/// What came of a look at the runs of a tick.
+enum Look {
+    /// One goes on, or nobody can tell.
+    Open,
+    /// This replica has the next one.
+    Again(Box<Start>),
+    /// There will be no other.
+    Over(Refusal),
+}
+
 impl JobRunner {
     /// Waits for the end of a tick's run on another replica, and starts the tick again if the run is cut short.
+    ///
+    /// The first look is after `pause`.
     ///
     /// # Cancel safety
     ///
     /// As of a claim.
-    pub(crate) async fn stand_by(&self, tick: DateTime<Utc>) -> Result<Start, Refusal> {
-        let mut attempt = 1;
+    pub(crate) async fn stand_by(
+        &self,
+        tick: DateTime<Utc>,
+        pause: Duration,
+    ) -> Result<Start, Refusal> {
+        let begun = Instant::now();
+        let (mut attempt, mut pause) = (1, pause);
         loop {
-            sleep((self.terms.ttl / 3).min(LONGEST_PAUSE)).await;
-            match self.standing(tick, attempt).await {
-                Standing::Over(refusal) => return Err(refusal),
-                _ if lag(tick, self.now()) > self.terms.window => {
-                    let why = "a run did not end by itself, and it is too late for another";
-                    return Err(Refusal::new(Outcome::NotWinner, why));
+            sleep(pause).await;
+            match self.look(tick, &mut attempt).await {
+                Look::Again(start) => return Ok(*start),
+                Look::Over(refusal) => return Err(refusal),
+                Look::Open if lag(tick, self.now()) > self.terms.retry_within => {
+                    return Err(too_late());
                 }
-                Standing::Open => continue,
-                Standing::CutShort if attempt == self.terms.max_attempts => {
-                    let why = "the last run that it may have did not end by itself";
-                    return Err(Refusal::new(Outcome::NotWinner, why));
-                }
-                Standing::CutShort => {}
-            }
-            let ask = Ask {
-                start_within: self.terms.window,
-                ..self.ask(self.attempt_key(attempt + 1), tick, SHORT_WAIT)
-            };
-            match self.replica.claims.claim(ask).await {
-                Ok(won) => {
-                    // Nobody else can claim a tick now.
-                    if let Standing::Over(refusal) = self.standing(tick, attempt).await {
-                        self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
-                            .await;
-                        return Err(refusal);
-                    }
-                    return Ok(Start {
-                        won: self.unless_paused(won).await?,
-                        tick,
-                        trigger: Trigger::Retry,
-                        attempt: attempt + 1,
-                    });
-                }
-                Err(refusal) if refusal.outcome == Outcome::NotWinner => attempt += 1,
-                // It is looked at again whether that matters.
-                Err(_) => {}
+                Look::Open => pause = self.pause_after(begun.elapsed()),
             }
         }
+    }
+
+    /// Sees to it that a run which was cut short is started again, if it may be; returns whether a later tick may be
+    /// claimed now.
+    pub(crate) async fn settle(self: &Arc<Self>, tick: DateTime<Utc>) -> bool {
+        let mut attempt = 1;
+        loop {
+            let looked_at = attempt;
+            match self.look(tick, &mut attempt).await {
+                Look::Again(start) => {
+                    let this = Arc::clone(self);
+                    let run = async move { this.start_all(*start).await };
+                    self.replica.tasks.spawn(run);
+                    return false;
+                }
+                Look::Over(refusal) => {
+                    if let Some(why) = refusal.detail {
+                        tracing::warn!(job = &**self.id.name(), %tick, why, "not started again");
+                    }
+                    return true;
+                }
+                Look::Open if attempt > looked_at => {}
+                Look::Open => return false,
+            }
+        }
+    }
+
+    /// Looks at how far the runs of a tick are, the `attempt`-th first, and claims the next if that one was cut short.
+    async fn look(&self, tick: DateTime<Utc>, attempt: &mut u32) -> Look {
+        match self.standing(tick, *attempt).await {
+            Standing::Over(refusal) => return Look::Over(refusal),
+            Standing::Open => return Look::Open,
+            Standing::CutShort if *attempt == self.terms.max_attempts => {
+                let why = "the last run that it may have did not end by itself";
+                return Look::Over(Refusal::new(Outcome::NotWinner, why));
+            }
+            Standing::CutShort => {}
+        }
+        let ask = Ask {
+            start_within: self.terms.retry_within,
+            ..self.ask(self.attempt_key(*attempt + 1), tick, SHORT_WAIT)
+        };
+        match self.replica.claims.claim(ask).await {
+            Ok(won) => self.next_run(won, tick, *attempt).await,
+            Err(refusal) => match refusal.outcome {
+                Outcome::NotWinner => {
+                    *attempt += 1;
+                    Look::Open
+                }
+                // By the nodes' clocks, which this replica's need not agree with.
+                Outcome::TooLate => Look::Over(too_late()),
+                Outcome::Forgotten if !refusal.is_open => Look::Over(refusal),
+                // It is looked at again whether that matters.
+                _ => Look::Open,
+            },
+        }
+    }
+
+    /// The run after the `attempt`-th was claimed: it may start, unless that is not true any more.
+    async fn next_run(&self, won: Won, tick: DateTime<Utc>, attempt: u32) -> Look {
+        // Nobody else can claim a tick now.
+        if let Standing::Over(refusal) = self.standing(tick, attempt).await {
+            self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
+                .await;
+            return Look::Over(refusal);
+        }
+        match self.unless_paused(won).await {
+            Ok(won) => Look::Again(Box::new(Start {
+                won,
+                tick,
+                trigger: Trigger::Retry,
+                attempt: attempt + 1,
+            })),
+            Err(refusal) => Look::Over(refusal),
+        }
+    }
+
+    /// How long to wait for the next look at a run that began so long ago, as far as this replica knows.
+    pub(crate) fn pause_after(&self, since: Duration) -> Duration {
+        let longest = (since / 20).clamp(LEAST_PAUSE, LONGEST_PAUSE);
+        (self.terms.ttl / 3).min(longest)
     }
 
     async fn standing(&self, tick: DateTime<Utc>, attempt: u32) -> Standing {
@@ -98,7 +169,7 @@ impl JobRunner {
         match runs.into_iter().find(|run| Some(run.tick) == to_tick(tick)) {
             None => Standing::Open,
             Some(run) => match &run.state {
-                RunState::Ended { outcome, .. } if is_cut_short(outcome.as_str()) => {
+                RunState::Ended { .. } if run.was_cut_short(&cut_short_outcomes()) => {
                     Standing::CutShort
                 }
                 RunState::Ended { .. } => Standing::Over(Refusal {
@@ -120,17 +191,12 @@ impl JobRunner {
     }
 }
 
-/// Whether a run that ended so did not end by itself.
-fn is_cut_short(outcome: &str) -> bool {
-    let words = [
-        Outcome::Lost.as_str(),
-        Outcome::Aborted.as_str(),
-        Outcome::Draining.as_str(),
-        RunRecord::DROPPED,
-        RunRecord::UNSTARTED,
-    ];
-    words.contains(&outcome)
+fn too_late() -> Refusal {
+    let why = "a run did not end by itself, and it is too late for another";
+    Refusal::new(Outcome::NotWinner, why)
 }
 
-/// How often it is looked at whether a run goes on elsewhere, at the least: so late is another attempt after a shutdown.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How often it is looked at whether a run goes on elsewhere, at the least: in its first twenty seconds, so that another
+/// attempt comes soon after a shutdown, and when it has gone on for long.
+const LEAST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);

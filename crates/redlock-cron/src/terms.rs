@@ -21,6 +21,8 @@ pub(crate) struct Terms {
     pub(crate) window: Duration,
     /// The most runs of one tick.
     pub(crate) max_attempts: u32,
+    /// How late a tick may be started again.
+    pub(crate) retry_within: Duration,
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
@@ -61,14 +63,17 @@ impl Terms {
             );
             return Err(SetupError::contradiction("start_within", message));
         }
+        let window = window(settings, start_within)?;
+        let max_attempts = max_attempts(settings)?;
         Ok(Self {
             early,
             start_within,
             ttl,
             overlap: settings.overlap,
             missed: settings.missed,
-            window: window(settings, start_within)?,
-            max_attempts: max_attempts(settings)?,
+            window,
+            max_attempts,
+            retry_within: retry_within(settings, start_within, window, max_attempts, ttl)?,
             on_lost: settings.on_lost,
             max_runtime: settings.max_runtime,
             spread,
@@ -123,6 +128,30 @@ fn max_attempts(settings: &Settings) -> Result<u32, SetupError> {
     Err(SetupError::contradiction("delivery", message))
 }
 
+/// How late a tick may be started again whose run was cut short.
+fn retry_within(
+    settings: &Settings,
+    start_within: Duration,
+    window: Duration,
+    max_attempts: u32,
+    ttl: Duration,
+) -> Result<Duration, SetupError> {
+    let Some(limit) = settings.retry_within else {
+        // The first run began in time, each took as long as it may, and its lease ended before the next began.
+        let runs = settings
+            .max_runtime
+            .map(|each| each.saturating_add(ttl).saturating_mul(max_attempts - 1));
+        let limit = runs.map_or(RETRY_WITHIN, |runs| window.saturating_add(runs));
+        return Ok(limit.max(window).min(LONGEST_WINDOW));
+    };
+    if max_attempts == 1 {
+        let message = "it says nothing with Delivery::AtMostOnce";
+        return Err(SetupError::contradiction("retry_within", message));
+    }
+    check("retry_within", limit, start_within..=LONGEST_WINDOW)?;
+    Ok(limit)
+}
+
 /// Half of the time between two ticks, so that a tick does not wait for the next one, but a minute at most, and no less
 /// than a busy machine needs.
 fn default_start_within(shortest_gap: Option<Duration>) -> Duration {
@@ -162,6 +191,8 @@ const SHORTEST_START_WITHIN: Duration = Duration::from_secs(1);
 const SHORTEST_DEFAULT: Duration = Duration::from_secs(5);
 const LONGEST_DEFAULT: Duration = Duration::from_secs(60);
 const CATCH_UP_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+/// Of a run without a limit, nobody knows how long it takes.
+const RETRY_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest window that nodes know.
 const LONGEST_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 

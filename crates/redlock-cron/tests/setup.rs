@@ -104,6 +104,13 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             "2 to 10",
         ),
         (
+            job("a", DAILY, berlin)
+                .delivery(Delivery::AtLeastOnce { max_attempts: 2 })
+                .retry_within(second * 59),
+            "retry_within",
+            "between 60s and",
+        ),
+        (
             job("a", DAILY, berlin).spread(second * 16),
             "spread",
             "between 0ns and 15s",
@@ -144,6 +151,10 @@ async fn settings_that_exclude_each_other_are_refused() {
     for (job, field) in [
         (short, "start_within"),
         (all().overlap(Overlap::Allow), "missed"),
+        (
+            job("a", DAILY, "UTC").retry_within(Duration::from_secs(100)),
+            "retry_within",
+        ),
         (twice().overlap(Overlap::Allow), "delivery"),
         (twice().on_lost(OnLost::Signal), "delivery"),
         (all().overlap(Overlap::CancelOther), "missed"),

@@ -67,7 +67,7 @@ mod votes;
 pub use self::{
     attempt::{Attempt, AttemptVerdict, Failure, FailureKind, Grant},
     client::{
-        Acquire, Ask, Claim, Client, ClientConfig, Effect, Entropy, JobState, NotClaimed,
+        Acquire, Ask, Claim, Client, ClientConfig, Effect, Entropy, JobState, NotAfter, NotClaimed,
         NotExtended, NotReleased, Notice, Now, RequestError,
     },
     clocks::Clocks,

@@ -95,6 +95,23 @@ impl RunRecord {
     /// The word that is recorded where the lease was let go and nobody said how the run ended.
     pub const DROPPED: &'static str = "dropped";
 
+    /// Whether it was cut short, once nobody holds its lock: nobody has said how it ended, or it was
+    /// [never started](Self::UNSTARTED), [dropped](Self::DROPPED), or ended as one of `outcomes` says.
+    pub fn was_cut_short(&self, outcomes: &[Word]) -> bool {
+        match &self.state {
+            RunState::Claimed => true,
+            RunState::Ended { outcome, .. } => {
+                let word = outcome.as_str();
+                [Self::UNSTARTED, Self::DROPPED].contains(&word) || outcomes.contains(outcome)
+            }
+        }
+    }
+
+    /// Whether nobody has said how it ended.
+    pub fn is_open(&self) -> bool {
+        self.state == RunState::Claimed
+    }
+
     pub(crate) fn to_entry(&self) -> JobEntry {
         let (word, took) = match &self.state {
             RunState::Claimed => (CLAIMED, 0),

@@ -1,6 +1,8 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::{ResourceKey, Wait};
+use redlock_proto::NotAfter;
+
+use crate::{ResourceKey, Tick, Wait, Word};
 
 /// What one claim asks for.
 ///
@@ -25,6 +27,7 @@ pub struct ClaimOptions {
     pub(crate) wait: Duration,
     pub(crate) max_hold: Option<Duration>,
     pub(crate) fingerprint: u64,
+    pub(crate) not_after: Option<NotAfter>,
 }
 
 impl ClaimOptions {
@@ -41,6 +44,7 @@ impl ClaimOptions {
             wait: Duration::from_secs(1),
             max_hold: None,
             fingerprint: 0,
+            not_after: None,
         }
     }
 
@@ -103,6 +107,25 @@ impl ClaimOptions {
     /// asks for the job's status.
     pub fn fingerprint(mut self, fingerprint: u64) -> Self {
         self.fingerprint = fingerprint;
+        self
+    }
+
+    /// Refuses the claim if the newest run before it was cut short, as
+    /// [`ClaimOutcome::CutShort`](crate::ClaimOutcome::CutShort); by default, nothing before it matters.
+    ///
+    /// A run counts as cut short if nobody holds its lock and nobody has said how it ended, if it was dropped or never
+    /// started, or if it ended with one of `outcomes`; see
+    /// [`RunRecord::was_cut_short`](crate::RunRecord::was_cut_short).
+    /// Runs of ticks up to `settled` do not matter, however they ended.
+    pub fn not_after_cut_short(
+        mut self,
+        outcomes: impl Into<Arc<[Word]>>,
+        settled: Option<Tick>,
+    ) -> Self {
+        self.not_after = Some(NotAfter {
+            outcomes: outcomes.into(),
+            settled,
+        });
         self
     }
 }

@@ -30,6 +30,22 @@ pub enum ClaimOutcome {
         /// By how much at least.
         by: Duration,
     },
+    /// The tick could have been claimed before so many nodes lost their data that no majority is left to say whether
+    /// it was.
+    Forgotten {
+        /// Whether that will stay so: if not, nodes that have not answered may still grant it.
+        for_good: bool,
+        /// What each node said.
+        reports: Vec<NodeReport>,
+    },
+    /// The newest run before it was cut short; see
+    /// [`ClaimOptions::not_after_cut_short`](crate::ClaimOptions::not_after_cut_short).
+    ///
+    /// The tick was not claimed, and can be.
+    CutShort {
+        /// That run.
+        run: RunRecord,
+    },
     /// The nodes had granted the tick, and too few have confirmed in time that they remember it, or this caller was
     /// not polled before its lease was over.
     ///
@@ -49,6 +65,8 @@ impl ClaimOutcome {
             },
             NotClaimed::TooEarly { by } => Self::TooEarly { by },
             NotClaimed::TooLate { by } => Self::TooLate { by },
+            NotClaimed::Forgotten { for_good } => Self::Forgotten { for_good, reports },
+            NotClaimed::CutShort { last } => Self::CutShort { run: last },
             _ => Self::Unconfirmed { reports },
         }
     }

@@ -97,6 +97,7 @@ impl Redlock {
             window: Window::new(options.early, options.start_within),
             fingerprint: options.fingerprint,
             replica,
+            not_after: options.not_after,
         };
         let acquire = Acquire {
             key: client.key_space.encode(&key),

@@ -215,7 +215,13 @@ async fn a_tick_is_not_started_again_after_a_later_one() {
     other.wake_at(69_000).await;
     assert_eq!(other.outcome().await, Outcome::Ok);
     let again = fleet.member(0, slow()).await;
-    assert!(again.runner.stand_by(tick(3)).await.is_err());
+    assert!(
+        again
+            .runner
+            .stand_by(tick(3), Duration::ZERO)
+            .await
+            .is_err()
+    );
     fleet.sleep_until(120_000).await;
     assert_eq!(starts.list(), [3, 63].map(tick));
 }
@@ -267,4 +273,128 @@ async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
         later_first += usize::from(starts == [3, 63].map(tick));
     }
     assert!(later_first > 0);
+}
+
+/// A job of every minute that makes up for all ticks, whose first run of the first tick is endless.
+fn complete_job(starts: &Starts) -> SingletonJob {
+    let job = starts.job(MINUTE, move |run: Run| async move {
+        if run.tick() == tick(3) && run.attempt() == 1 {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    });
+    job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+        .missed(Missed::All { max: 9 })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_a_crash_of_all_replicas_cut_short_comes_before_the_ticks_that_were_missed_since()
+ {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = fleet.member(0, complete_job(&starts)).await;
+    first.begin();
+    first.wake_at(3_000).await;
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    fleet.sleep_until(190_000).await;
+    let members = [
+        fleet.member(0, complete_job(&starts)).await,
+        fleet.member(0, complete_job(&starts)).await,
+    ];
+    members.iter().for_each(Member::begin);
+    fleet.sleep_until(220_000).await;
+    assert_eq!(starts.list(), [3, 3, 63, 123, 183].map(tick));
+}
+
+/// As of a client that connects late, which learns of the last run only when it claims.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_before_the_last_run_is_known_does_not_pass_over_it() {
+    for policy in [Missed::Skip, Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || complete_job(&starts).missed(policy);
+        let first = fleet.member(0, job()).await;
+        first.begin();
+        first.wake_at(3_000).await;
+        fleet.sleep_until(5_000).await;
+        first.crash().await;
+        fleet.sleep_until(62_000).await;
+        let again = fleet.member(0, job()).await;
+        if let Missed::All { .. } = policy {
+            // Nobody works on the backlog otherwise.
+            assert!(!again.runner.backlog.open());
+        }
+        again.wake_at(63_000).await;
+        fleet.sleep_until(70_000).await;
+        assert_eq!(starts.list(), [3, 3, 63].map(tick), "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_waits_for_a_run_does_not_pass_over_it_when_it_is_cut_short() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = complete_job(&starts).missed(Missed::Skip);
+        job.overlap(crate::Overlap::Wait)
+            .start_within(Duration::from_secs(50))
+    };
+    let first = fleet.member(0, job()).await;
+    first.wake_at(3_000).await;
+    fleet.sleep_until(62_000).await;
+    let second = fleet.member(0, job()).await;
+    second.wake_at(63_000).await;
+    fleet.sleep_until(70_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+    first.crash().await;
+    fleet.sleep_until(112_000).await;
+    assert_eq!(starts.list(), [3, 3, 63].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_of_ten_minutes_that_is_cut_short_is_started_again() {
+    const HOURLY: &str = "5 0 * * * *";
+    for max_runtime in [None, Some(Duration::from_secs(900))] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = starts.job(HOURLY, move |run: Run| async move {
+                if run.attempt() == 1 {
+                    std::future::pending::<()>().await;
+                }
+                Ok(())
+            });
+            let job = job.delivery(Delivery::AtLeastOnce { max_attempts: 2 });
+            match max_runtime {
+                Some(limit) => job.max_runtime(limit),
+                None => job,
+            }
+        };
+        let first = fleet.member(0, job()).await;
+        let mut other = fleet.member(0, job()).await;
+        first.wake_at(3_000).await;
+        other.wake_at(3_200).await;
+        fleet.sleep_until(600_000).await;
+        first.crash().await;
+        let report = timeout(Duration::from_secs(30), other.report())
+            .await
+            .unwrap();
+        assert_eq!(
+            (report.tick(), report.attempt(), report.outcome()),
+            (tick(3), 2, Outcome::Ok)
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_not_started_again_later_than_was_said_and_then_is_not_in_the_way() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || complete_job(&starts).retry_within(Duration::from_secs(120));
+    let first = fleet.member(0, job()).await;
+    first.begin();
+    first.wake_at(3_000).await;
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    fleet.sleep_until(130_000).await;
+    let again = fleet.member(0, job()).await;
+    again.begin();
+    fleet.sleep_until(170_000).await;
+    assert_eq!(starts.list(), [3, 63, 123].map(tick));
 }

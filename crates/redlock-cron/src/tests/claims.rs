@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    claim::{Ask, Claims},
+    claim::{After, Ask, Claims},
     identity::{JobId, Namespace},
 };
 
@@ -27,6 +27,7 @@ fn ask(namespace: &str, tick: DateTime<Utc>) -> Ask {
         ttl: Duration::from_secs(10),
         wait: Duration::from_secs(1),
         fingerprint: 0,
+        after: After::Whatever,
     }
 }
 

@@ -267,3 +267,35 @@ async fn a_tick_that_was_missed_waits_for_a_run_that_goes_on() {
     fleet.sleep_until(235_000).await;
     assert_eq!(starts.list(), [3, 183].map(tick));
 }
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_all_nodes_may_have_forgotten_are_told_at_once_and_do_not_stop_those_after_them()
+{
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = starts
+        .quick_job(EVERY_FIVE_SECONDS)
+        .missed(Missed::All { max: 90 });
+    let mut member = fleet.member(0, job).await;
+    member.begin();
+    member.wake_at(3_000).await;
+    assert_eq!(member.outcome().await, Outcome::Ok);
+    fleet.sleep_until(5_000).await;
+    fleet.nodes.iter().for_each(MemoryNode::clear);
+    for second in (8..200).step_by(5) {
+        member.wake_at(second * 1_000).await;
+    }
+    fleet.sleep_until(199_000).await;
+    let reports: Vec<_> = std::iter::from_fn(|| member.reports.try_recv().ok()).collect();
+    let (forgotten, others): (Vec<_>, Vec<_>) = reports
+        .iter()
+        .partition(|report| report.outcome() == Outcome::Forgotten);
+    assert!(!forgotten.is_empty());
+    assert!(forgotten.iter().all(|report| report.detail().is_some()));
+    assert!(others.iter().all(|report| report.outcome() == Outcome::Ok));
+    // The quarantine is a little longer than twice the longest lease.
+    let ran: Vec<_> = starts.list();
+    assert_eq!(ran.last(), Some(&tick(198)));
+    let told = forgotten.iter().chain(&others).map(|report| report.tick());
+    let told: std::collections::BTreeSet<_> = told.collect();
+    assert_eq!(told, (8..200).step_by(5).map(tick).collect());
+}

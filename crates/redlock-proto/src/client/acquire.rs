@@ -288,6 +288,9 @@ impl<E: Entropy> Client<E> {
             acquisition.phase = Phase::Settling;
         }
         self.hold(id, &request, owner, grant, votes, Some(tokens));
+        if is_claim && self.comes_too_soon(id, now) {
+            return;
+        }
         if is_claim {
             return self.commit(id, votes, tokens, now);
         }

@@ -1,6 +1,6 @@
 //! Claims of scheduled ticks: acquisitions whose votes are the nodes' own judgement of the tick.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     Client, Effect, Entropy, Now,
@@ -28,6 +28,29 @@ pub struct Claim {
     pub fingerprint: u64,
     /// What to call the claimant.
     pub replica: Word,
+    /// Which run before it is to be started again first; `None` if none is.
+    pub not_after: Option<NotAfter>,
+}
+
+/// The runs that must be settled before a later tick is claimed: those that were cut short.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must settle every part of it"
+)]
+pub struct NotAfter {
+    /// The outcomes of runs that were cut short; see [`RunRecord::was_cut_short`].
+    pub outcomes: Arc<[Word]>,
+    /// The runs of ticks up to this one are settled, however they ended.
+    pub settled: Option<Tick>,
+}
+
+impl NotAfter {
+    /// Whether a claim may follow `last`, whose lock nobody holds.
+    fn forbids(&self, last: &RunRecord) -> bool {
+        let is_settled = self.settled.is_some_and(|settled| last.tick <= settled);
+        !is_settled && last.was_cut_short(&self.outcomes)
+    }
 }
 
 /// Why a tick was not claimed, where trying again would not help.
@@ -51,6 +74,18 @@ pub enum NotClaimed {
         /// By how much at least.
         by: Duration,
     },
+    /// The tick could have been claimed before so many nodes forgot what was that no majority is left to say.
+    Forgotten {
+        /// Whether that will stay so: if not, nodes that have not answered may still grant it.
+        for_good: bool,
+    },
+    /// The newest run before it was cut short, and the claimant does not know it as settled.
+    ///
+    /// The nodes had granted the tick and were not asked to remember it, so anybody can claim it.
+    CutShort {
+        /// That run.
+        last: RunRecord,
+    },
     /// The nodes had granted the tick, and too few have confirmed in time that they remember it.
     ///
     /// It was not started, and perhaps nobody can claim it any more.
@@ -66,6 +101,8 @@ pub(super) struct Claiming {
     /// By how much it was too early for nodes that vote, and too late.
     early: Vec<Duration>,
     late: Vec<Duration>,
+    /// How many that vote may have forgotten that it was claimed.
+    forgot: usize,
     /// The nodes whose votes have won it.
     pub(super) voters: Vec<usize>,
     /// Up to when they are asked to remember it.
@@ -88,6 +125,7 @@ impl Claiming {
             last: None,
             early: Vec::new(),
             late: Vec::new(),
+            forgot: 0,
             voters: Vec::new(),
             commit_until: Instant::ORIGIN,
         }
@@ -132,13 +170,37 @@ impl Claiming {
         })
     }
 
+    /// The run that must be settled before the tick is claimed.
+    fn cut_short(&self) -> Option<RunRecord> {
+        let not_after = self.claim.not_after.as_ref()?;
+        let last = RunRecord::of(self.last.as_ref()?)?;
+        not_after.forbids(&last).then_some(last)
+    }
+
+    /// Remembers the newest run that a node has told of.
+    fn note_last(&mut self, last: &JobEntry) {
+        let is_news = self.last.as_ref().is_none_or(|known| {
+            known.tick < last.tick
+                // Of what nodes say of one run, its end counts.
+                || known.is_same_run(last) && RunRecord::of(known).is_some_and(|run| run.is_open())
+        });
+        if is_news {
+            self.last = Some(last.clone());
+        }
+    }
+
     /// What the nodes' refusals come to, if nothing else keeps a majority from granting.
     pub(super) fn untimely(&self, votes: &Votes) -> Option<NotClaimed> {
         let tolerated = votes.quorum().tolerated();
         let missing = votes.refused() + votes.failed();
         let others = missing.saturating_sub(self.early.len() + self.late.len());
-        if missing <= tolerated || others > tolerated {
+        if missing <= tolerated {
             return None;
+        }
+        if others > tolerated {
+            let is_why = others.saturating_sub(self.forgot) <= tolerated;
+            let for_good = self.forgot > tolerated;
+            return is_why.then_some(NotClaimed::Forgotten { for_good });
         }
         let mut early = self.early.clone();
         early.sort_unstable();
@@ -191,17 +253,33 @@ impl<E: Entropy> Client<E> {
                 claiming.late.push(*by);
                 None
             }
+            Reply::NoClaim(NoClaim::Forgot) if votes => {
+                claiming.forgot += 1;
+                None
+            }
             _ => None,
         };
-        if let Some(last) = last
-            && claiming
-                .last
-                .as_ref()
-                .is_none_or(|known| known.tick < last.tick)
-        {
-            claiming.last = Some(last.clone());
+        if let Some(last) = last {
+            claiming.note_last(last);
         }
         claiming.passed().is_some()
+    }
+
+    /// A majority has granted: gives it back if the run before must be settled first, and says whether that is so.
+    pub(super) fn comes_too_soon(&mut self, id: u64, now: Now) -> bool {
+        let claiming = self.acquisitions.get(&id);
+        let claiming = claiming.and_then(|acquisition| acquisition.claim.as_ref());
+        let Some(last) = claiming.and_then(Claiming::cut_short) else {
+            return false;
+        };
+        self.acquisitions.remove(&id);
+        self.release(id, None, now);
+        self.effects.push_back(Effect::NotClaimed {
+            id,
+            why: NotClaimed::CutShort { last },
+            answers: Vec::new(),
+        });
+        true
     }
 
     /// An attempt to claim has failed: says so, or when to try again, if that is decided by what nodes said of the

@@ -22,7 +22,7 @@ use std::{
 
 pub use self::{
     acquire::Acquire,
-    claim::{Claim, NotClaimed},
+    claim::{Claim, NotAfter, NotClaimed},
     effect::{Effect, NotExtended, NotReleased, Notice},
     round::RequestError,
     status::JobState,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Ask, Client, Effect, Entropy, Now, round::RoundKind};
-use crate::{JobEntry, JobVerb, NodeKey, Reply, Request, RunRecord, RunState, Tick};
+use crate::{JobEntry, JobVerb, NodeKey, Reply, Request, RunRecord, Tick};
 
 /// What a majority of the nodes remembers of a job.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -54,8 +54,7 @@ impl Reading {
         let watermark = self.entries.iter().map(|entry| entry.tick).max();
         let mut runs: Vec<RunRecord> = self.entries.iter().filter_map(RunRecord::of).collect();
         // Of what nodes say of one run, its end comes first.
-        let is_open = |run: &RunRecord| run.state == RunState::Claimed;
-        runs.sort_by_key(|run| (std::cmp::Reverse((run.tick, run.token)), is_open(run)));
+        runs.sort_by_key(|run| (std::cmp::Reverse((run.tick, run.token)), run.is_open()));
         runs.dedup_by_key(|run| (run.tick, run.token));
         runs.truncate(JobEntry::MOST);
         Some(JobState {

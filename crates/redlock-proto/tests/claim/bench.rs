@@ -4,8 +4,8 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
     Acquire, Claim, Client, ClientConfig, Effect, Entropy, Instant, NodeKey, NodeTime, NodeVerb,
-    Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Space, Store,
-    Tick, Timing, Window, Word,
+    NotAfter, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Space,
+    Store, Tick, Timing, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -25,6 +25,8 @@ pub(crate) struct Bench {
     space: Space,
     ms: u64,
     wait: Duration,
+    /// What claims must not follow from now on.
+    pub(crate) not_after: Option<NotAfter>,
     next_id: u64,
 }
 
@@ -83,6 +85,7 @@ impl Bench {
             space,
             ms: 0,
             wait: Duration::ZERO,
+            not_after: None,
             next_id: 1,
         };
         for peer in 0..2 {
@@ -146,6 +149,7 @@ impl Bench {
             window: Window::new(EARLY, START_WITHIN),
             fingerprint: 7,
             replica: Word::new(&format!("replica-{peer}")).expect("it is valid"),
+            not_after: self.not_after.clone(),
         };
         let id = self.next_id;
         self.next_id += 1;
@@ -177,9 +181,13 @@ impl Bench {
 
     /// The run of the last tick that a client claimed is over.
     pub(crate) fn finish(&mut self, peer: usize) {
+        self.finish_as(peer, "ok");
+    }
+
+    pub(crate) fn finish_as(&mut self, peer: usize, outcome: &str) {
         let (now, id) = (self.now(), self.peers[peer].last);
         let client = &mut self.peers[peer].client;
-        client.finish(id, Word::new("ok").expect("it is valid"), 12 * MS, now);
+        client.finish(id, Word::new(outcome).expect("it is valid"), 12 * MS, now);
         client.release(id, None, now);
         self.gather(peer);
     }

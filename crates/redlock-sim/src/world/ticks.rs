@@ -42,6 +42,7 @@ impl World {
             window: jobs.window(client),
             fingerprint: 7,
             replica: Word::new(REPLICAS[client % REPLICAS.len()]).expect("it is a word"),
+            not_after: None,
         };
         self.trace.line(self.now, || {
             format!("client {client} claims tick {tick} of job {key}")
@@ -119,6 +120,8 @@ impl World {
             }
             NotClaimed::TooEarly { .. } => self.counters.ticks_early += 1,
             NotClaimed::TooLate { .. } => self.counters.ticks_late += 1,
+            // The nodes that said so were counted.
+            NotClaimed::Forgotten { .. } => {}
             _ => {
                 self.counters.ticks_unconfirmed += 1;
                 self.must_have_a_reason(client, id, false);

@@ -31,6 +31,22 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "                window: { let _ = window; Window::new(Window::LONGEST, Window::LONGEST) },\n",
     ),
     unit(
+        "claim-after-a-run-that-was-cut-short",
+        "crates/redlock-proto/src/client/acquire.rs",
+        "        if is_claim && self.comes_too_soon(id, now) {",
+        "        if is_claim && self.comes_too_soon(id, now) && false {",
+        "--test claim",
+        "after_a_run_that_was_cut_short",
+    ),
+    unit(
+        "forgotten-for-good-where-others-may-grant",
+        CLAIM,
+        "            let for_good = self.forgot > tolerated;",
+        "            let for_good = true;",
+        "--test claim",
+        "may_have_forgotten_is_settled",
+    ),
+    unit(
         "claim-of-a-tick-that-has-passed",
         JOBS,
         "            && last.tick >= tick\n",
