@@ -1,7 +1,7 @@
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use redlock_core::{AcquireOptions, InvalidOption, Redlock, Wait};
 
 use crate::{Hold, OnLost, RedlockLayer, Rejection, answers::Answers, shared::Shared};
@@ -36,6 +36,7 @@ pub struct RedlockLayerBuilder {
     hold: Hold,
     on_lost: OnLost,
     answers: Answers,
+    only: Option<Arc<[Method]>>,
 }
 
 impl RedlockLayerBuilder {
@@ -46,6 +47,7 @@ impl RedlockLayerBuilder {
             hold: Hold::default(),
             on_lost: OnLost::default(),
             answers: Answers::default(),
+            only: None,
         }
     }
 
@@ -71,6 +73,32 @@ impl RedlockLayerBuilder {
     /// From 100 ms to the client's [`max_ttl`](Redlock::max_ttl), in whole milliseconds.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options = self.options.ttl(ttl);
+        self
+    }
+
+    /// Locks requests of these methods only, and lets all others through unlocked.
+    ///
+    /// For places that also see requests which no handler serves, such as `MethodRouter::layer` and `Router::layer` of
+    /// axum, or a `ServiceBuilder` around a whole service: there `OPTIONS` or a wrong method would wait for the lock
+    /// before it is answered with 405.
+    /// A method that is not named here is not locked, also if a handler is added for it later.
+    /// Default: every method.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{ConfigError, HeaderKey, RedlockLayer};
+    /// # fn example(redlock: Redlock, key: HeaderKey) -> Result<(), ConfigError> {
+    /// let layer = RedlockLayer::builder(redlock)
+    ///     .only([http::Method::POST, http::Method::DELETE])
+    ///     .build(key)?;
+    /// # drop(layer);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn only(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.only = Some(methods.into_iter().collect());
         self
     }
 
@@ -165,8 +193,15 @@ impl RedlockLayerBuilder {
             hold,
             on_lost,
             answers,
+            only,
         } = self;
         redlock.check(&options)?;
+        if only.as_ref().is_some_and(|methods| methods.is_empty()) {
+            return Err(ConfigError {
+                field: "only",
+                message: "only: a layer that locks no method locks nothing".to_owned(),
+            });
+        }
         let contended = answers.contended;
         if !contended.is_client_error() && !contended.is_server_error() {
             return Err(ConfigError {
@@ -180,7 +215,7 @@ impl RedlockLayerBuilder {
             on_lost,
             key,
         };
-        Ok(RedlockLayer::from_parts(shared, hold, answers))
+        Ok(RedlockLayer::from_parts(shared, hold, answers, only))
     }
 }
 

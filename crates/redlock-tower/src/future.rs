@@ -1,6 +1,7 @@
 use std::{
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -14,7 +15,7 @@ use crate::{
     Hold, ResponseBody,
     answers::{Answers, Protocol},
     exclusive::{Exclusive, Outcome},
-    shared::Start,
+    placement::Placement,
 };
 
 pin_project! {
@@ -44,6 +45,7 @@ pin_project! {
         hold: Hold,
         answers: Answers,
         protocol: Protocol,
+        placement: Arc<Placement>,
     }
 }
 
@@ -52,17 +54,18 @@ where
     S: Service<Request<ReqBody>>,
 {
     pub(crate) fn new(
-        inner: S,
-        start: Start<Request<ReqBody>>,
+        exclusive: Exclusive<S, Request<ReqBody>>,
         hold: Hold,
         answers: Answers,
         protocol: Protocol,
+        placement: Arc<Placement>,
     ) -> Self {
         Self {
-            exclusive: Exclusive::new(inner, start),
+            exclusive,
             hold,
             answers,
             protocol,
+            placement,
         }
     }
 }
@@ -78,6 +81,9 @@ where
         let this = self.project();
         Poll::Ready(match ready!(this.exclusive.poll(cx)) {
             Outcome::Served(response, held) => {
+                if held.is_some() {
+                    this.placement.look_at(response.status());
+                }
                 let held = held.filter(|_| *this.hold == Hold::Body);
                 let protocol = *this.protocol;
                 Ok(response.map(|body| ResponseBody::new(body, held, protocol)))

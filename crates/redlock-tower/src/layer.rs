@@ -1,5 +1,6 @@
 use std::{fmt, sync::Arc};
 
+use http::Method;
 use redlock_core::{AcquireOptions, Redlock};
 use tower_layer::Layer;
 
@@ -13,8 +14,13 @@ use crate::{
 /// The [crate page](crate) tells the whole story.
 ///
 /// All state is in the client and in this value, behind one `Arc`.
+/// In axum its place is [`MethodRouter::route_layer`], as in `post(handler).route_layer(lock)`: see
+/// [where the layer goes](crate#where-the-layer-goes).
+///
 /// [`Layer::layer`] makes another handle to it and nothing else, because a server may call it anew for
 /// every connection, as `axum::serve` does.
+///
+/// [`MethodRouter::route_layer`]: https://docs.rs/axum/0.8/axum/routing/method_routing/struct.MethodRouter.html#method.route_layer
 ///
 /// # Examples
 ///
@@ -59,15 +65,22 @@ impl<K> RedlockLayer<K> {
             on_lost: OnLost::default(),
             key,
         };
-        Self::from_parts(shared, Hold::default(), Answers::default())
+        Self::from_parts(shared, Hold::default(), Answers::default(), None)
     }
 
-    pub(crate) fn from_parts(shared: Shared<K>, hold: Hold, answers: Answers) -> Self {
+    pub(crate) fn from_parts(
+        shared: Shared<K>,
+        hold: Hold,
+        answers: Answers,
+        only: Option<Arc<[Method]>>,
+    ) -> Self {
         Self {
             parts: Arc::new(Parts {
                 shared: Arc::new(shared),
                 hold,
                 answers,
+                only,
+                placement: Arc::default(),
             }),
         }
     }

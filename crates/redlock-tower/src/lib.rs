@@ -14,6 +14,7 @@ mod key;
 mod layer;
 mod lease;
 mod on_lost;
+mod placement;
 mod problem;
 mod rejection;
 mod service;

@@ -5,14 +5,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
 use crate::{
     Hold, KeyExtractor, Lease, ResponseBody, ResponseFuture,
     answers::{Answers, Protocol},
-    shared::{Carrier, Shared},
+    exclusive::Exclusive,
+    placement::Placement,
+    shared::{Carrier, Shared, Start},
 };
 
 /// The service that [`RedlockLayer`](crate::RedlockLayer) makes.
@@ -35,6 +37,9 @@ pub(crate) struct Parts<K> {
     pub(crate) shared: Arc<Shared<K>>,
     pub(crate) hold: Hold,
     pub(crate) answers: Answers,
+    /// The methods that are locked; `None` for all.
+    pub(crate) only: Option<Arc<[Method]>>,
+    pub(crate) placement: Arc<Placement>,
 }
 
 /// Requests of HTTP keep their leases in their extensions.
@@ -76,11 +81,23 @@ where
             shared,
             hold,
             answers,
+            only,
+            placement,
         } = &*self.parts;
         let protocol = Protocol::of(request.headers());
-        let start = shared.start::<_, Extensions>(request);
+        let start = match only {
+            Some(only) if !only.contains(request.method()) => Start::Unlocked(request),
+            _ => shared.start::<_, Extensions>(request),
+        };
         // `self.inner` was never made ready, so its clone may be taken instead of itself.
-        ResponseFuture::new(self.inner.clone(), start, *hold, answers.clone(), protocol)
+        let exclusive = Exclusive::new(self.inner.clone(), start);
+        ResponseFuture::new(
+            exclusive,
+            *hold,
+            answers.clone(),
+            protocol,
+            Arc::clone(placement),
+        )
     }
 }
 

@@ -1,6 +1,8 @@
 use std::{fmt::Display, mem, str::FromStr};
 
-use ::axum::extract::{FromRequestParts, RawPathParams, rejection::RawPathParamsRejection};
+use ::axum::extract::{
+    FromRequestParts, MatchedPath, RawPathParams, rejection::RawPathParamsRejection,
+};
 use http::{Request, StatusCode};
 use redlock_core::ResourceKey;
 
@@ -9,10 +11,12 @@ use crate::{KeyError, KeyExtractor};
 
 /// Locks the resource that a path parameter of an axum route names.
 ///
-/// Put the layer where the parameter is known: on a handler's `MethodRouter::layer`, or on
-/// `Router::route_layer` when every route of that router has the parameter.
-/// A request whose route has no such parameter is answered with 500, for letting it through unlocked
+/// Put the layer where the parameter is known: on `MethodRouter::route_layer`, or on `Router::route_layer` when every
+/// route of that router has the parameter.
+/// A request whose route has no such parameter is answered with 500, because letting it through unlocked
 /// would turn a typing error into a missing lock.
+/// A request that no route has matched, which `Router::layer` passes on its way to the fallback, is answered with 404:
+/// behind a fallback there may be another router, whose handlers must not run unlocked.
 /// A value that makes no valid [`ResourceKey`] is answered with 400.
 ///
 /// # One resource, one spelling
@@ -32,7 +36,7 @@ use crate::{KeyError, KeyExtractor};
 ///
 /// fn app(redlock: Redlock) -> Router {
 ///     let one_per_order = RedlockLayer::new(redlock, PathKey::new("order", "order_id").parsed::<u64>());
-///     Router::new().route("/orders/{order_id}/pay", post(pay).layer(one_per_order))
+///     Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(one_per_order))
 /// }
 ///
 /// async fn pay() {}
@@ -82,7 +86,11 @@ impl<B: Send> KeyExtractor<Request<B>> for PathKey {
             _ => self.missing(),
         })?;
         let value = parameters.iter().find(|(name, _)| *name == self.parameter);
-        let (_, value) = value.ok_or_else(|| self.missing())?;
+        let (_, value) = value.ok_or_else(|| match request.extensions().get::<MatchedPath>() {
+            Some(_) => self.missing(),
+            // On its way to a router's fallback, or to a service that routes by itself.
+            None => KeyError::new(StatusCode::NOT_FOUND, "no route has this path"),
+        })?;
         Ok(Some(self.named.key(value)?))
     }
 }

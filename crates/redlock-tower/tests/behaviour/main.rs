@@ -23,6 +23,7 @@ mod limits;
 mod locked;
 mod loss;
 mod matrix;
+mod places;
 mod positions;
 mod refusals;
 mod replicas;

@@ -40,7 +40,47 @@ pub(super) const REQUESTS: &[Mutant] = &[
         "--test paused_time",
         "outage",
     ),
+    layer(
+        "locks-methods-that-it-was-not-told",
+        "crates/redlock-tower/src/service.rs",
+        "Some(only) if !only.contains(request.method()) => Start::Unlocked(request),",
+        "Some(only) if only.is_empty() => Start::Unlocked(request),",
+        "places",
+    ),
+    layer(
+        "a-router-behind-the-lock-runs-unlocked",
+        "crates/redlock-tower/src/key/path.rs",
+        "        let (_, value) = value.ok_or_else(|| match",
+        "        if value.is_none() && request.extensions().get::<MatchedPath>().is_none() {\n            return Ok(None);\n        }\n        let (_, value) = value.ok_or_else(|| match",
+        "places",
+    ),
+    layer(
+        "a-lock-around-a-405-is-told-to-nobody",
+        "crates/redlock-tower/src/future.rs",
+        "this.placement.look_at(response.status());",
+        "",
+        "places",
+    ),
 ];
+
+/// A mistake in the layer.
+const fn layer(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    filter: &'static str,
+) -> Mutant {
+    by_test(
+        name,
+        file,
+        from,
+        to,
+        "redlock-tower",
+        "--test behaviour",
+        filter,
+    )
+}
 
 /// A mistake in how long an acquire bears with an outage.
 const fn outage(name: &'static str, from: &'static str, to: &'static str) -> Mutant {

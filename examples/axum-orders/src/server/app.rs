@@ -66,7 +66,7 @@ impl Locks {
 
 fn locked(handler: MethodRouter<App>, layer: Option<&RedlockLayer<PathKey>>) -> MethodRouter<App> {
     match layer {
-        Some(layer) => handler.layer(layer.clone()),
+        Some(layer) => handler.route_layer(layer.clone()),
         None => handler,
     }
 }
