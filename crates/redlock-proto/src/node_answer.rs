@@ -8,6 +8,11 @@ use crate::{NotAVote, Tick};
 pub enum NodeAnswer {
     /// It can be reached, and it votes.
     Reachable,
+    /// It can be reached and should vote, and it ended what it was last asked for with an error.
+    Failing {
+        /// The error.
+        reason: Arc<str>,
+    },
     /// It granted.
     Granted,
     /// It let the key go.
@@ -59,6 +64,7 @@ impl fmt::Display for NodeAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reachable => f.write_str("reachable"),
+            Self::Failing { reason } => write!(f, "reachable, and fails: {reason}"),
             Self::Granted => f.write_str("granted"),
             Self::Released => f.write_str("released"),
             Self::Held {

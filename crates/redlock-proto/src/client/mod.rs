@@ -4,6 +4,7 @@ mod acquire;
 mod claim;
 mod commit;
 mod effect;
+mod health;
 mod hold;
 mod outage;
 mod result;
@@ -197,6 +198,7 @@ impl<E: Entropy> Client<E> {
             self.on_standing(node, standing, sent, now);
         }
         for (round, result) in results {
+            self.note_health(node, round, &result, looked, now);
             self.on_result(node, round, result, now);
         }
         if looked {
@@ -236,7 +238,7 @@ impl<E: Entropy> Client<E> {
             (Link::Down(reason), _) => NodeAnswer::NotExecuted {
                 reason: Arc::clone(reason),
             },
-            (Link::Up, Ok(())) => NodeAnswer::Reachable,
+            (Link::Up, Ok(())) => self.watches[node].health.standing(),
             (Link::Up, Err(reason)) => NodeAnswer::NotAVote { reason },
         };
         (0..self.config.quorum.nodes()).map(stands).collect()
@@ -291,6 +293,7 @@ impl<E: Entropy> Client<E> {
         let Some(round) = self.rounds.get(&round) else {
             return Vec::new();
         };
+        let had_time = now.clock >= round.started + self.config.node_timeout;
         let unanswered = |node: usize| match &self.links[node] {
             // Its last call may be among those that it executed.
             Link::Down(reason) => NodeAnswer::Unknown {
@@ -300,6 +303,11 @@ impl<E: Entropy> Client<E> {
             Link::Up => match self.electorate.vote(node, now.clock) {
                 // Whatever it answers would not count.
                 Err(reason) if reason.needs_a_change() => NodeAnswer::NotAVote { reason },
+                // The others decided before it could answer, so its last answers say more.
+                vote if !had_time && self.watches[node].health.is_alive(now.clock) => match vote {
+                    Ok(()) => self.watches[node].health.standing(),
+                    Err(reason) => NodeAnswer::NotAVote { reason },
+                },
                 _ => NodeAnswer::Pending,
             },
         };

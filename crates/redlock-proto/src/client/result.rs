@@ -71,7 +71,7 @@ impl<E: Entropy> Client<E> {
                     self.attempted(id, verdict, now);
                 }
             }
-            RoundKind::Record => {}
+            RoundKind::Record | RoundKind::Probe => {}
             RoundKind::Read { reading, .. } => {
                 let votes = self.electorate.vote(node, now.clock).is_ok();
                 reading.note(reply, votes);
@@ -162,7 +162,7 @@ impl<E: Entropy> Client<E> {
             RoundKind::Survey { .. } | RoundKind::Bless { .. } => self.surveyed(id, now),
             RoundKind::Open { .. } => self.opening_over(id, now),
             RoundKind::Read { .. } => self.job_read(id, now),
-            RoundKind::Watch | RoundKind::Record => {
+            RoundKind::Watch | RoundKind::Record | RoundKind::Probe => {
                 self.rounds.remove(&id);
             }
         }

@@ -57,6 +57,8 @@ pub(super) enum RoundKind {
     Survey { survey: Survey, since: NodeTime },
     /// Every node is asked for its counters, to bless those that do not vote.
     Bless { survey: Survey, ask: Ask },
+    /// A node that refused to write is asked to write something.
+    Probe,
     /// Nodes are told to vote.
     Open { ask: Option<Ask>, nodes: Vec<usize> },
 }

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    Ask, Client, Effect, Entropy, Link, Notice, Now, Timer, round::RoundKind, timers::TimerKey,
+    Ask, Client, Effect, Entropy, Link, Notice, Now, Timer, health::Health, round::RoundKind,
+    timers::TimerKey,
 };
 use crate::{
     Answer, FencingToken, Floor, Instant, MarkState, NodeAnswer, NodeTime, NodeVerb, NotAVote,
@@ -23,6 +24,7 @@ pub(super) struct Watch {
     survey_after: Instant,
     /// What was last told of it.
     told: Option<Result<(), NotAVote>>,
+    pub(super) health: Health,
 }
 
 impl<E: Entropy> Client<E> {
@@ -97,6 +99,9 @@ impl<E: Entropy> Client<E> {
         let limit = self.config.node_timeout;
         let round = self.start_round(RoundKind::Watch, limit, now);
         self.send(node, round, Request::Node(verb));
+        if self.watches[node].health.refuses_writes() {
+            self.probe(node, now);
+        }
         self.set_watch(node, now);
     }
 

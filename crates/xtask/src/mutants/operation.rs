@@ -2,6 +2,7 @@
 
 use super::mutant::{Mutant, by_test, on_servers};
 
+const CLIENT: &str = "crates/redlock-proto/src/client/mod.rs";
 const WORDS: &str = "crates/redlock-core/src/node/redis/words.rs";
 
 pub(super) const OPERATION: &[Mutant] = &[
@@ -41,6 +42,38 @@ pub(super) const OPERATION: &[Mutant] = &[
         "\"localhost\" =>",
         "\"localhost\" | \"::1\" =>",
         "the_two_loopback",
+    ),
+    on_servers(
+        "failing-node-called-reachable",
+        CLIENT,
+        "(Link::Up, Ok(())) => self.watches[node].health.standing(),",
+        "(Link::Up, Ok(())) => NodeAnswer::Reachable,",
+        "--test node_health",
+        "a_node_that_wants_replicas",
+    ),
+    on_servers(
+        "refusal-to-write-forgotten-at-the-next-look",
+        "crates/redlock-proto/src/client/health.rs",
+        "wrote || looked && !trouble.refuses_writes;",
+        "{ let _ = trouble; wrote || looked };",
+        "--test node_health",
+        "a_node_without_memory",
+    ),
+    on_servers(
+        "refusal-to-write-never-over",
+        "crates/redlock-proto/src/client/watch.rs",
+        "if self.watches[node].health.refuses_writes() {",
+        "if false {",
+        "--test node_health",
+        "a_node_without_memory",
+    ),
+    on_servers(
+        "healthy-nodes-without-an-answer",
+        CLIENT,
+        "vote if !had_time && self.watches[node].health.is_alive(now.clock) => match vote {",
+        "vote if false => match vote {",
+        "--test failed_nodes",
+        "names_each_dead_node",
     ),
 ];
 
