@@ -115,6 +115,10 @@ counters! {
     flushes: "flushes",
     /// Nodes that stood still.
     freezes: "nodes that stood still",
+    /// Nodes that stood still in the middle of a call.
+    seizures: "nodes that stood still in a call",
+    /// Operations that failed while others of the same call may not have.
+    failures: "operations that failed",
     /// Clients that stood still.
     pauses: "clients that stood still",
     /// Clients that were killed.

@@ -22,6 +22,14 @@ pub(crate) enum Fault {
     Flush { node: usize },
     /// A node stands still, and does everything late.
     Freeze { node: usize, length: Micros },
+    /// A node stands still in the middle of the next call that it is asked to do, when it has read its clock.
+    Seize { node: usize, length: Micros },
+    /// Operations fail on a node for a while, and others of the same call do not.
+    Fail {
+        node: usize,
+        failing: Failing,
+        length: Micros,
+    },
     /// A connection breaks.
     Cut {
         client: usize,
@@ -74,6 +82,17 @@ pub(crate) enum Data {
     Stale,
 }
 
+/// Which operations fail.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Failing {
+    /// Any of them, now and then.
+    Some,
+    /// Those that may take memory.
+    Growth,
+    /// All that write.
+    All,
+}
+
 /// What becomes of requests that are on their way over a connection that breaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fate {
@@ -83,7 +102,7 @@ pub(crate) enum Fate {
 }
 
 /// All that goes wrong in a world, in no order.
-pub(crate) fn draw(setup: &Setup, random: &mut Random) -> Vec<(Micros, Fault)> {
+pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Vec<(Micros, Fault)> {
     let storm = setup.storm;
     // An operator who blesses nodes vouches that they have forgotten nothing.
     let first = match setup.birth {
@@ -168,6 +187,7 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random) -> Vec<(Micros, Fault)> {
     if setup.rolls {
         rolling_losses(setup, random, &mut faults);
     }
+    setup.odd.faults(setup, odd, first, &mut faults);
     faults
 }
 

@@ -63,6 +63,7 @@ mod history;
 #[cfg(feature = "client")]
 pub mod kit;
 mod moment;
+mod oddities;
 mod plan;
 mod random;
 mod setup;

@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{NodeKey, Quarantine, Quorum, RetryPolicy, Space};
 
-use crate::{Plan, Rules, random::Random};
+use crate::{Plan, Rules, oddities::Oddities, random::Random};
 
 /// Microseconds: the world counts in them, and does so too often for anything heavier.
 pub(crate) type Micros = u64;
@@ -48,6 +48,7 @@ pub(crate) struct Setup {
     /// Whether nodes lose data in turn, each once the one before votes again, while the key is seldom acquired.
     pub(crate) rolls: bool,
     pub(crate) storm: Storm,
+    pub(crate) odd: Oddities,
     /// How long clients rest between acquisitions at most.
     pub(crate) think: Micros,
     /// When everything is repaired.
@@ -119,7 +120,7 @@ pub(crate) struct Storm {
 }
 
 impl Setup {
-    pub(crate) fn draw(plan: Plan, random: &mut Random) -> Self {
+    pub(crate) fn draw(plan: Plan, random: &mut Random, odd: &mut Random) -> Self {
         let forgets = random.chance(150);
         let nodes = match forgets {
             true => random.pick(&[3, 3, 5]),
@@ -134,10 +135,6 @@ impl Setup {
             false => random.pick(&[300 * MS, 500 * MS, 1_000 * MS, 2_000 * MS]),
         };
         let trust = !plan.sets_clocks() && !forgets && random.chance(80);
-        let mut quarantine = Quarantine::new(Duration::from_micros(max_ttl), RATE_ERROR);
-        if trust {
-            quarantine = quarantine.trusting_persistence();
-        }
         let rolls = forgets && random.chance(600);
         let node_timeout = random.pick(&[20 * MS, 50 * MS, 150 * MS]);
         let lag_after = 2 * node_timeout;
@@ -147,11 +144,11 @@ impl Setup {
             clients: random.index(4) + 2,
             keys: (0..keys).map(|key| KEYS[key].into()).collect(),
             quorum: Quorum::of(NonZeroUsize::new(nodes).unwrap_or(NonZeroUsize::MIN)),
-            space: Space::new("{sim}", quarantine),
+            space: space(max_ttl, trust),
             retry: RetryPolicy::new(SHORTEST_DELAY, LONGEST_DELAY)
                 .expect("it is neither 0 nor longer than the longest"),
             max_ttl,
-            ttls: [max_ttl, max_ttl / 2, max_ttl / 5],
+            ttls: ttls(max_ttl),
             node_timeout,
             link: LinkLimits {
                 lag_after,
@@ -186,6 +183,7 @@ impl Setup {
                 },
                 (false, _) => Storm::draw(plan, random),
             },
+            odd: Oddities::default(),
             think: match rolls {
                 // Whoever acquires the key tells a node what it has forgotten.
                 true => 3 * SECOND,
@@ -198,6 +196,7 @@ impl Setup {
             jobs: None,
             job_keys: Vec::new(),
         };
+        setup.odd = Oddities::draw(&mut setup, odd);
         if plan.has_jobs() {
             setup.draw_jobs(random);
             if plan == Plan::TicksBack {
@@ -224,6 +223,19 @@ impl Setup {
         });
         let jobs = JOBS.iter().take(self.keys.len());
         self.job_keys = jobs.map(|job| (*job).into()).collect();
+    }
+
+    /// Changes how long nodes keep keys at most.
+    pub(crate) fn set_max_ttl(&mut self, max_ttl: Micros, trust: bool) {
+        self.max_ttl = max_ttl;
+        self.ttls = ttls(max_ttl);
+        self.trust = trust;
+        self.space = space(max_ttl, trust);
+    }
+
+    /// Changes how many keys there are.
+    pub(crate) fn set_keys(&mut self, keys: usize) {
+        self.keys = KEYS[..keys].iter().map(|key| (*key).into()).collect();
     }
 
     /// By how much a client's wall clock is ahead besides, in microseconds.
@@ -324,6 +336,20 @@ impl Storm {
     }
 }
 
+/// How long leases last that are asked for.
+const fn ttls(max_ttl: Micros) -> [Micros; 3] {
+    [max_ttl, max_ttl / 2, max_ttl / 5]
+}
+
+fn space(max_ttl: Micros, trust: bool) -> Space {
+    let quarantine = Quarantine::new(Duration::from_micros(max_ttl), RATE_ERROR);
+    let quarantine = match trust {
+        true => quarantine.trusting_persistence(),
+        false => quarantine,
+    };
+    Space::new("{sim}", quarantine)
+}
+
 /// A quarantine, and the time to be told a floor.
 const fn turn(max_ttl: Micros) -> Micros {
     max_ttl + 400 * MS
@@ -338,5 +364,22 @@ pub(crate) fn micros(duration: Duration) -> Micros {
 const SHORTEST_DELAY: Duration = Duration::from_millis(20);
 const LONGEST_DELAY: Duration = Duration::from_millis(600);
 
-const JOBS: [&str; 3] = ["{sim}:job:a", "{sim}:job:b", "{sim}:job:c"];
-const KEYS: [&str; 3] = ["{sim}:lock:a", "{sim}:lock:b", "{sim}:lock:c"];
+/// The most keys, and jobs, that a world has.
+pub(crate) const MOST_KEYS: usize = 6;
+
+const JOBS: [&str; MOST_KEYS] = [
+    "{sim}:job:a",
+    "{sim}:job:b",
+    "{sim}:job:c",
+    "{sim}:job:d",
+    "{sim}:job:e",
+    "{sim}:job:f",
+];
+const KEYS: [&str; MOST_KEYS] = [
+    "{sim}:lock:a",
+    "{sim}:lock:b",
+    "{sim}:lock:c",
+    "{sim}:lock:d",
+    "{sim}:lock:e",
+    "{sim}:lock:f",
+];

@@ -7,13 +7,17 @@ use redlock_proto::{Answer, MarkState, NodeTime, NodeVerb, Reply, Request, Stand
 use super::{
     World,
     agenda::Due,
+    failing::call_but,
     link::{BEAT, Call, State, Tag},
     news::{Heard, News},
     owners::Gone,
     shadow::{Asked, wrong},
     ticks::as_lock,
 };
-use crate::{Event, Moment, Violation, setup::micros};
+use crate::{
+    Event, Moment, Violation,
+    setup::{MOST_KEYS, Micros, micros},
+};
 
 impl World {
     /// The first call on its way over a connection reaches its node.
@@ -28,10 +32,26 @@ impl World {
             self.agenda.add(not_before, Due::Arrive { link, conn });
             return;
         }
-        let Some(call) = this.out.pop_front() else {
+        if this.out.is_empty() {
+            return;
+        }
+        if let Some(length) = self.servers[node].seizes.take() {
+            // It has read its clock, and does the rest when it goes on.
+            let server = &mut self.servers[node];
+            server.seized = Some((link, conn, self.now));
+            server.frozen_until = self.now + length;
+            self.counters.seizures += 1;
+            self.agenda
+                .add(self.now + length, Due::Arrive { link, conn });
+            return;
+        }
+        let Some(call) = self.links[link].out.pop_front() else {
             return;
         };
-        self.execute(node, call);
+        let seized = self.servers[node].seized.take();
+        let is_seized = |(of, on, _): &(usize, u32, Micros)| (*of, *on) == (link, conn);
+        let began = seized.filter(is_seized).map_or(self.now, |(.., at)| at);
+        self.execute(node, call, began);
         let delay = self.delay();
         let this = &mut self.links[link];
         this.back.push_back(call);
@@ -63,7 +83,8 @@ impl World {
             self.trace.line(self.now, || {
                 format!("a call of client {client} arrives late at node {node}")
             });
-            self.execute(node, number);
+            self.servers[node].seized = None;
+            self.execute(node, number, self.now);
         }
         self.calls.set_late(number, false);
         let call = self.calls.get_mut(number);
@@ -144,8 +165,8 @@ impl World {
         }
     }
 
-    /// A node does what a call asks, and is watched while it does.
-    fn execute(&mut self, node: usize, number: u32) {
+    /// A node does what a call asks, by what its clock showed at `began`, and is watched while it does.
+    fn execute(&mut self, node: usize, number: u32, began: Micros) {
         self.calls.get_mut(number).is_executed = true;
         if self.phase.is_faulty() && self.random.chance(self.setup.net.refused) {
             self.counters.refusals += 1;
@@ -153,8 +174,20 @@ impl World {
         }
         let call = self.calls.get_mut(number);
         let server = &mut self.servers[node];
-        let time = server.time(self.now);
-        let answer = server.store.call(&self.setup.space, &call.requests, time);
+        let time = server.time(began);
+        let fails = server.fails.filter(|(_, until)| *until > self.now);
+        let answer = match fails {
+            Some((failing, _)) if self.phase.is_faulty() => {
+                let random = &mut self.random;
+                let fails = |request: &Request| failing.concerns(request, random);
+                let space = &self.setup.space;
+                let answer = call_but(&mut server.store, space, &call.requests, fails, time);
+                let failed = answer.replies.iter().filter(|reply| reply.is_err()).count();
+                self.counters.failures += failed as u64;
+                answer
+            }
+            _ => server.store.call(&self.setup.space, &call.requests, time),
+        };
         let votes = is_vote(answer.standing.as_ref());
         if votes {
             self.votes(node);
@@ -176,7 +209,7 @@ impl World {
         let requests = std::mem::take(&mut call.requests);
         let tags = std::mem::take(&mut call.tags);
         let client = call.link / self.setup.nodes;
-        let mut touched = [false; 3];
+        let mut touched = [false; MOST_KEYS];
         for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
             let Ok(reply) = reply else { continue };
             match request {

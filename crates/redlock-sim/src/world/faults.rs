@@ -37,6 +37,12 @@ impl World {
                 let server = &mut self.servers[node];
                 server.frozen_until = server.frozen_until.max(self.now + length);
             }
+            Fault::Seize { node, length } => self.servers[node].seizes = Some(length),
+            Fault::Fail {
+                node,
+                failing,
+                length,
+            } => self.servers[node].fails = Some((failing, self.now + length)),
             Fault::Cut {
                 client,
                 node,

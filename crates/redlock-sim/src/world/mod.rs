@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `agenda` | what will happen, in order of time |
 //! | `link`, `wire`, `news` | connections: order, delays, holes, cuts, what is made again, and what clients are told |
-//! | `server`, `calls` | nodes, and what they do with calls |
+//! | `server`, `calls`, `failing` | nodes, and what they do with calls |
 //! | `process`, `effects`, `users`, `ticks`, `status` | clients, what they want done, and who uses them |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
 //! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
@@ -15,6 +15,7 @@
 mod agenda;
 mod calls;
 mod effects;
+mod failing;
 mod faults;
 mod leftovers;
 mod link;
@@ -125,8 +126,10 @@ struct World {
 impl World {
     fn new(seed: u64, plan: Plan, readable: bool) -> Self {
         let mut random = Random::new(seed.wrapping_mul(0x9e6c_63d0_876a_68ef) ^ 0x2545_f491);
-        let setup = Setup::draw(plan, &mut random);
-        let mut faults = fault::draw(&setup, &mut random.fork());
+        // Worlds without anything odd are as they are whatever there is that is odd.
+        let mut odd = Random::new(seed.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ 0x1b56_c4e9);
+        let setup = Setup::draw(plan, &mut random, &mut odd);
+        let mut faults = fault::draw(&setup, &mut random.fork(), &mut odd);
         faults.sort_by_key(|(at, _)| *at);
         let stray = random.index(setup.nodes);
         let servers = (0..setup.nodes).map(|node| {
@@ -136,6 +139,11 @@ impl World {
             }
             let rate = draw_rate(&mut random, setup.rate);
             let clock = Clock::new(rate, ahead.cast_signed());
+            let clock = match setup.odd.nap {
+                // No rate keeps clocks together for so long, and it is as wrong one way as the other.
+                Some(_) => clock.changing(-rate, odd.between(30 * MS, 2 * SECOND)),
+                None => changing(clock, &setup, &mut odd),
+            };
             Server::new(node, setup.keys.len(), clock, setup.birth)
         });
         let servers = servers.collect();
@@ -145,7 +153,7 @@ impl World {
             let skew = EPOCH + random.below(setup.skew + 1) + setup.ahead(client);
             let skew = skew.cast_signed();
             let client = Client::new(config(&setup), random.fork());
-            let clock = Clock::new(rate, origin);
+            let clock = changing(Clock::new(rate, origin), &setup, &mut odd);
             let wall_rate = match setup.jobs {
                 Some(_) => draw_rate(&mut random, setup.rate),
                 // Only the order of tokens rests on it.
@@ -194,7 +202,8 @@ impl World {
         if self.setup.birth == Birth::Blessed {
             self.agenda.add(250 * MS, Due::Bless);
         }
-        self.agenda.add(self.setup.horizon, Due::Repair);
+        let nap = self.setup.odd.nap.map_or(0, |nap| nap.until - nap.from);
+        self.agenda.add(self.setup.horizon + nap, Due::Repair);
     }
 
     /// The first line of what can be read.
@@ -368,6 +377,17 @@ fn config(setup: &Setup) -> ClientConfig {
 fn draw_rate(random: &mut Random, most: u64) -> i64 {
     let between = random.below(2 * most + 1).cast_signed() - most.cast_signed();
     random.pick(&[most.cast_signed(), -most.cast_signed(), between])
+}
+
+/// A clock that changes its rate on the way, if clocks do in this world.
+fn changing(clock: Clock, setup: &Setup, odd: &mut Random) -> Clock {
+    match setup.odd.stretch {
+        Some(stretch) => {
+            let otherwise = draw_rate(odd, setup.rate);
+            clock.changing(otherwise, odd.between(stretch / 2, stretch))
+        }
+        None => clock,
+    }
 }
 
 /// A hundred times as many as there usually are.

@@ -45,6 +45,8 @@ impl World {
         self.observe(&Event::Mended);
         for server in &mut self.servers {
             server.frozen_until = 0;
+            server.seizes = None;
+            server.fails = None;
         }
         self.set_clocks_right();
         for node in 0..self.setup.nodes {

@@ -5,7 +5,7 @@ use redlock_proto::{NodeTime, RunId, Store};
 use super::{owners::Gone, shadow::Shadow};
 use crate::{
     clock::Clock,
-    fault::Data,
+    fault::{Data, Failing},
     setup::{Birth, Micros},
 };
 
@@ -18,6 +18,12 @@ pub(super) struct Server {
     pub(super) is_up: bool,
     /// Nothing is done before this, in true time.
     pub(super) frozen_until: Micros,
+    /// For how long it stands still in the middle of the next call.
+    pub(super) seizes: Option<Micros>,
+    /// The call that it is in the middle of, by its connection, and when it read its clock for it.
+    pub(super) seized: Option<(usize, u32, Micros)>,
+    /// Which operations fail, and until when.
+    pub(super) fails: Option<(Failing, Micros)>,
     /// Which life of its data it is; another one has forgotten something.
     pub(super) life: u32,
     /// Whether it ever lost data.
@@ -49,6 +55,9 @@ impl Server {
             clock,
             is_up: true,
             frozen_until: 0,
+            seizes: None,
+            seized: None,
+            fails: None,
             life: 0,
             has_lost: false,
             astray: 0,
@@ -74,6 +83,7 @@ impl Server {
         self.store.expire(time);
         self.shadow.expire(time.as_millis());
         self.set.push((now, time.as_millis()));
+        self.seized = None;
         if let Some((store, shadow)) = &mut self.copy {
             store.expire(time);
             shadow.expire(time.as_millis());
@@ -104,6 +114,7 @@ impl Server {
     /// Another run begins, with what is left of the data.
     pub(super) fn restart(&mut self, data: Data) {
         self.runs += 1;
+        self.seized = None;
         let run = RunId::from(format!("{}-{}", self.index, self.runs).as_str());
         match (data, self.copy.clone()) {
             (Data::Kept, _) => self.store.restart(run),
@@ -130,6 +141,7 @@ impl Server {
     }
 
     fn forgot(&mut self) {
+        self.seized = None;
         self.life += 1;
         self.has_lost = true;
     }

@@ -8,6 +8,7 @@ use redlock_proto::{Acquire, Timing, Word};
 use super::{World, agenda::Due, effects::waiter_of, process::State};
 use crate::{
     Event, Moment,
+    oddities::Nap,
     setup::{MS, Micros, RATE_ERROR},
 };
 
@@ -67,7 +68,12 @@ impl World {
             true if !self.setup.rolls => 5 * self.setup.think,
             _ => self.setup.think,
         };
-        let at = self.now + self.random.between(MS / 2, think);
+        let mut at = self.now + self.random.between(MS / 2, think);
+        if let Some(Nap { from, until }) = self.setup.odd.nap
+            && (from..until).contains(&at)
+        {
+            at = at.max(until - self.random.below(self.setup.max_ttl));
+        }
         self.processes[client].users[key].state = State::Idle;
         self.act_at(client, key, at);
     }

@@ -1,0 +1,55 @@
+//! Calls of which some operations fail, as they do on a node whose memory is full or whose disk cannot be written.
+
+use std::sync::Arc;
+
+use redlock_proto::{Answer, NodeTime, NodeVerb, Request, Space, Store};
+
+use crate::{fault::Failing, random::Random};
+
+impl Failing {
+    /// Whether an operation fails.
+    pub(super) fn concerns(self, request: &Request, random: &mut Random) -> bool {
+        let reads = matches!(
+            request,
+            Request::Node(NodeVerb::Tick | NodeVerb::Inspect | NodeVerb::Survey)
+        );
+        match self {
+            Self::Some => !reads && random.chance(300),
+            Self::Growth => !reads && !request.is_release(),
+            Self::All => !reads,
+        }
+    }
+}
+
+/// What a node does with a call if the operations for which `fails` is true fail and change nothing.
+pub(super) fn call_but(
+    store: &mut Store,
+    space: &Space,
+    requests: &[Request],
+    fails: impl FnMut(&Request) -> bool,
+    time: NodeTime,
+) -> Answer {
+    let failed: Vec<bool> = requests.iter().map(fails).collect();
+    let others = requests.iter().zip(&failed).filter(|(_, failed)| !**failed);
+    let mut others: Vec<Request> = others.map(|(request, _)| request.clone()).collect();
+    // A node looks where it stands unless it is asked for nothing but to let keys go.
+    let looks = !requests.iter().all(Request::is_release);
+    if looks {
+        others.push(Request::Node(NodeVerb::Tick));
+    }
+    let (standing, replies) = match others.is_empty() {
+        true => (None, Vec::new()),
+        false => {
+            let answer = store.call(space, &others, time);
+            (answer.standing, answer.replies)
+        }
+    };
+    let mut replies = replies.into_iter();
+    let reason: Arc<str> = "the operation failed".into();
+    let replies = failed.into_iter().map(|failed| match failed {
+        true => Err(Arc::clone(&reason)),
+        false => replies.next().unwrap_or_else(|| Err(Arc::clone(&reason))),
+    });
+    let replies = replies.collect();
+    Answer { standing, replies }
+}
