@@ -84,6 +84,9 @@ async fn wake(scheduler: &JobScheduler, id: Uuid, runner: &Weak<JobRunner>) {
     let woken = runner.upgrade().map(|runner| {
         let wake = runner.now();
         runner.wake(wake);
+        if runner.next_after(wake).is_none() {
+            runner.say_that_it_ended();
+        }
         wake
     });
     for _ in 0..REARM_ATTEMPTS {

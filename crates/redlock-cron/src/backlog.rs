@@ -9,7 +9,11 @@ use chrono::{DateTime, Utc};
 
 /// Ticks that are due, and have not been dealt with.
 #[derive(Debug)]
-pub(crate) struct Backlog(Mutex<State>);
+pub(crate) struct Backlog {
+    state: Mutex<State>,
+    /// Held while ticks are looked for that are to be added, so that none is worked on before an older one is known.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+}
 
 #[derive(Debug)]
 struct State {
@@ -20,10 +24,13 @@ struct State {
 impl Default for Backlog {
     /// Nobody works on it, and nobody may begin to: see [`open`](Backlog::open).
     fn default() -> Self {
-        Self(Mutex::new(State {
-            ticks: BTreeSet::new(),
-            working: true,
-        }))
+        Self {
+            state: Mutex::new(State {
+                ticks: BTreeSet::new(),
+                working: true,
+            }),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 }
 
@@ -62,7 +69,7 @@ impl Backlog {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while the lock is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

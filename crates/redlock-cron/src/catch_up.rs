@@ -10,7 +10,7 @@ use redlock_core::{RunRecord, RunState};
 use tokio::time::sleep;
 
 use crate::{
-    Missed, Outcome, SetupError, Trigger,
+    Missed, Outcome, SetupError, TickReport, Trigger,
     claim::{Refusal, to_instant},
     clock::lag,
     runner::JobRunner,
@@ -35,15 +35,16 @@ impl JobRunner {
             .checked_sub_signed(window)
             .unwrap_or(DateTime::<Utc>::MIN_UTC);
         let until = now + TimeDelta::seconds(1);
-        let missed = self.between(covered(&last).max(oldest), until);
+        let since = self.promised_since(&last).max(oldest);
         match self.terms.missed {
             Missed::Skip => {}
             Missed::Latest => {
-                if let Some(newest) = missed.last() {
-                    self.deal_with(*newest).await;
+                if let Some(newest) = self.schedule.between(since, until, 1).await.pop() {
+                    self.deal_with(newest).await;
                 }
             }
             Missed::All { max } => {
+                let missed = self.schedule.between(since, until, max).await;
                 let begins = self.backlog.add(missed, max) | self.backlog.open();
                 self.work_off(begins).await;
             }
@@ -106,7 +107,7 @@ impl JobRunner {
         };
         let is_other = |run: &&RunRecord| {
             let age = lag(to_instant(run.tick), self.now());
-            run.fingerprint != self.terms.fingerprint && age <= within
+            !self.terms.fingerprint.is_same(run.fingerprint) && age <= within
         };
         match state.runs.iter().find(is_other) {
             Some(run) => Err(SetupError::disagreement(run, within)),
@@ -136,25 +137,67 @@ impl JobRunner {
     }
 
     /// Tells of the ticks between the run before a claim and the claim's own.
-    pub(crate) fn tell_missed(&self, last: Option<&RunRecord>, tick: DateTime<Utc>) {
+    pub(crate) async fn tell_missed(
+        self: &Arc<Self>,
+        last: Option<&RunRecord>,
+        tick: DateTime<Utc>,
+    ) {
         let Some(last) = last else { return };
-        for missed in self.between(covered(last), tick) {
-            let by = format!("nobody had started it when {tick} was claimed");
-            self.refused(missed, Trigger::Schedule, Refusal::new(Outcome::Missed, by));
+        let since = self.promised_since(last);
+        let missed = self.schedule.between(since, tick, MOST_TOLD).await;
+        if missed.len() == MOST_TOLD {
+            let (this, before) = (Arc::clone(self), missed[0]);
+            // It may take a while to count them, and the run is to start.
+            let told = async move { this.tell_of_many(since, before, tick).await };
+            self.replica.tasks.spawn(told);
+        }
+        for missed in missed {
+            self.refused(missed, Trigger::Schedule, not_started(tick));
         }
     }
 
-    /// The newest hundred ticks after one instant and before another, in order.
-    fn between(&self, after: DateTime<Utc>, before: DateTime<Utc>) -> Vec<DateTime<Utc>> {
-        let earlier = |tick: &DateTime<Utc>| self.schedule.latest_before(*tick);
-        let ticks = std::iter::successors(self.schedule.latest_before(before), earlier);
-        let mut ticks: Vec<_> = ticks
-            .take_while(|tick| *tick > after)
-            .take(MOST_TOLD)
-            .collect();
-        ticks.reverse();
-        ticks
+    /// Tells of all ticks after one instant and before another at once.
+    async fn tell_of_many(&self, since: DateTime<Utc>, before: DateTime<Utc>, tick: DateTime<Utc>) {
+        let (first, last) = (
+            self.schedule.next_after(since),
+            self.schedule.latest_before(before),
+        );
+        let Some((first, last)) = first.zip(last).filter(|(first, last)| first <= last) else {
+            return;
+        };
+        let ticks = self.schedule.count(since, before, MOST_COUNTED).await;
+        let Refusal {
+            outcome, detail, ..
+        } = not_started(tick);
+        self.report(TickReport {
+            job: Arc::clone(self.id.name()),
+            tick: first,
+            more: (first < last).then_some((last, ticks)),
+            trigger: Trigger::Schedule,
+            attempt: 1,
+            outcome,
+            lag: lag(first, self.now()),
+            took: None,
+            measured: None,
+            detail,
+        });
     }
+
+    /// Since when ticks of this replica's schedule count as missed if nobody has started them.
+    ///
+    /// If that run was claimed under another schedule, this one promised none before this replica had the job: what
+    /// matches its pattern in the time before was never due.
+    fn promised_since(&self, last: &RunRecord) -> DateTime<Utc> {
+        match self.terms.fingerprint.is_same_schedule(last.fingerprint) {
+            true => covered(last),
+            false => covered(last).max(self.added),
+        }
+    }
+}
+
+fn not_started(tick: DateTime<Utc>) -> Refusal {
+    let why = format!("nobody had started it when {tick} was claimed");
+    Refusal::new(Outcome::Missed, why)
 }
 
 /// Up to when ticks were claimed, or came while a run went on.
@@ -175,5 +218,8 @@ fn covered(last: &RunRecord) -> DateTime<Utc> {
 /// How long to wait before a majority is looked for again.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// After a pause of hours, a job of every second has missed thousands.
+/// After a pause of hours, a job of every second has missed thousands: so many have reports of their own.
 const MOST_TOLD: usize = 100;
+
+/// So many are counted that have one report: after a year, a job of every second has missed thirty million.
+const MOST_COUNTED: u64 = 1_000_000;

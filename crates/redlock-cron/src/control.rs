@@ -16,19 +16,21 @@ use crate::{
     course::SHORT_WAIT,
     execution::Start,
     runner::JobRunner,
+    switch::Switch,
 };
 
 impl JobRunner {
     /// Lets all replicas start the job, or none.
     pub(crate) async fn set_paused(&self, paused: bool) -> Result<(), ControlError> {
-        let (number, word) = match paused {
-            true => (PAUSED, "paused"),
-            false => (RESUMED, "resumed"),
+        let switch = match paused {
+            true => Switch::Paused,
+            false => Switch::Resumed,
         };
+        let word = switch.as_str();
         let key = self.id.pause_key();
         let ask = |now| Ask {
             lock: key.clone(),
-            fingerprint: number,
+            fingerprint: switch.number(),
             ..self.moment(key.clone(), now, CONFIRMED_WITHIN)
         };
         match self.claim_now(ask).await {
@@ -48,7 +50,7 @@ impl JobRunner {
     pub(crate) async fn is_paused(&self) -> Option<bool> {
         let state = self.replica.claims.read(self.id.pause_key()).await?;
         let last = state.runs.iter().find(|run| !is_unstarted(run));
-        Some(last.is_some_and(|last| last.fingerprint == PAUSED))
+        Some(last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused))
     }
 
     /// Keeps a claim that a pause forbids to start.
@@ -171,10 +173,6 @@ fn whole(by: Duration) -> TimeDelta {
 fn is_unstarted(run: &RunRecord) -> bool {
     matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
 }
-
-/// What is remembered with the moments of a pause and its end, in place of a configuration.
-const PAUSED: u64 = 1;
-const RESUMED: u64 = 2;
 
 /// How long to wait for others that pause or resume the job at the same time.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);

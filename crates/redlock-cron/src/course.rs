@@ -16,6 +16,7 @@ use crate::{
     claim::{After, Ask, Refusal, Won, to_tick},
     clock::lag,
     execution::{Ended, Start},
+    fingerprint::is_made_up,
     runner::JobRunner,
 };
 
@@ -63,7 +64,7 @@ impl JobRunner {
             let refusal = match self.claim(tick, trigger, settled).await {
                 Ok(won) => {
                     self.compare(won.claim.last());
-                    self.tell_missed(won.claim.last(), tick);
+                    self.tell_missed(won.claim.last(), tick).await;
                     return Ok(Start {
                         won: self.unless_paused(won).await?,
                         tick,
@@ -153,8 +154,7 @@ impl JobRunner {
         if let Some(run) = first
             && run.is_open()
         {
-            let late = Duration::from_millis(run.claimed_at.saturating_sub(run.tick.as_millis()));
-            return match late > self.terms.start_within {
+            return match is_made_up(run.fingerprint) {
                 true => InTheWay::MadeUp,
                 false => InTheWay::Run,
             };
@@ -179,9 +179,14 @@ impl JobRunner {
             _ if self.terms.max_attempts == 1 => After::Whatever,
             _ => After::Settled(settled),
         };
+        let fingerprint = match trigger {
+            Trigger::CatchUp => self.terms.fingerprint.of_made_up(),
+            _ => self.terms.fingerprint.number(),
+        };
         let ask = |wait| Ask {
             start_within: self.terms.window,
             after,
+            fingerprint,
             ..self.ask(self.id.job_key(), tick, wait)
         };
         let late = lag(tick, self.replica.clock.now());
@@ -214,7 +219,7 @@ impl JobRunner {
             start_within: self.terms.start_within,
             ttl: self.terms.ttl,
             wait,
-            fingerprint: self.terms.fingerprint,
+            fingerprint: self.terms.fingerprint.number(),
             after: After::Whatever,
         }
     }
@@ -275,7 +280,7 @@ impl JobRunner {
         let (tick, trigger, attempt) = (start.tick, start.trigger, start.attempt);
         let measured = start.won.measured;
         let tasks = &self.replica.tasks;
-        let Some(in_flight) = tasks.start(self.id.name(), tick) else {
+        let Some(in_flight) = tasks.start(self.id.name(), tick, trigger) else {
             self.finish(start.won.claim, "draining", Duration::ZERO)
                 .await;
             return self.refused(tick, trigger, Refusal::draining());
@@ -291,6 +296,7 @@ impl JobRunner {
         let report = self.report(TickReport {
             job: Arc::clone(self.id.name()),
             tick,
+            more: None,
             trigger,
             attempt,
             outcome,
@@ -325,6 +331,7 @@ impl JobRunner {
         self.report(TickReport {
             job: Arc::clone(self.id.name()),
             tick,
+            more: None,
             trigger,
             attempt: 1,
             outcome: refusal.outcome,
@@ -335,7 +342,7 @@ impl JobRunner {
         })
     }
 
-    fn report(&self, report: TickReport) -> TickReport {
+    pub(crate) fn report(&self, report: TickReport) -> TickReport {
         self.replica.observer.tell(&report);
         self.journal.note(&report);
         report

@@ -20,8 +20,8 @@ pub(crate) struct Progress {
 pub(crate) struct Due {
     /// The newest tick that is due.
     pub(crate) tick: DateTime<Utc>,
-    /// Older ones that are due as well, in order; of very many, the newest.
-    pub(crate) passed_over: Vec<DateTime<Utc>>,
+    /// Those after this and before the newest are due as well.
+    pub(crate) after: DateTime<Utc>,
 }
 
 impl Progress {
@@ -51,23 +51,10 @@ impl Progress {
             return None;
         }
         let tick = schedule.latest_at(wake).filter(|tick| *tick > self.until)?;
-        let mut passed_over = Vec::new();
-        let mut newer = tick;
-        while passed_over.len() < MOST_PASSED_OVER
-            && let Some(older) = schedule.latest_before(newer)
-            && older > self.until
-        {
-            passed_over.push(older);
-            newer = older;
-        }
-        passed_over.reverse();
-        self.until = tick;
-        Some(Due { tick, passed_over })
+        let after = std::mem::replace(&mut self.until, tick);
+        Some(Due { tick, after })
     }
 }
-
-/// After a pause of hours, a job of every second has passed over thousands.
-const MOST_PASSED_OVER: usize = 100;
 
 #[cfg(test)]
 mod tests {
@@ -78,11 +65,12 @@ mod tests {
         DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
     }
 
-    fn due(progress: &mut Progress, wake: i64) -> Option<(DateTime<Utc>, usize)> {
+    /// The newest tick that is due, and how many are before it.
+    fn due(progress: &mut Progress, wake: i64) -> Option<(DateTime<Utc>, i64)> {
         let schedule = Schedule::parse("*/10 * * * * *", Tz::UTC).unwrap();
-        progress
-            .due(&schedule, at(wake))
-            .map(|due| (due.tick, due.passed_over.len()))
+        let due = progress.due(&schedule, at(wake))?;
+        let others = (due.tick - due.after - chrono::TimeDelta::milliseconds(1)).num_seconds() / 10;
+        Some((due.tick, others))
     }
 
     #[test]
@@ -104,20 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn after_a_pause_the_newest_is_due_and_the_others_are_told() {
-        let schedule = Schedule::parse("*/10 * * * * *", Tz::UTC).unwrap();
+    fn after_a_pause_the_newest_is_due_and_so_are_the_others() {
         let mut progress = Progress::from(at(5));
-        let due = progress.due(&schedule, at(45)).unwrap();
-        assert_eq!(
-            due,
-            Due {
-                tick: at(40),
-                passed_over: vec![at(10), at(20), at(30)]
-            }
-        );
-        let long = progress.due(&schedule, at(86_400)).unwrap();
-        assert_eq!(long.passed_over.len(), 100);
-        assert_eq!(long.passed_over.last(), Some(&at(86_390)));
+        assert_eq!(due(&mut progress, 45), Some((at(40), 3)));
+        assert_eq!(due(&mut progress, 86_405), Some((at(86_400), 8_635)));
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub enum SetupErrorKind {
     Misuse,
     /// Two settings of the job exclude each other: change one of them.
     Contradiction,
-    /// The pattern is valid, but no instant to come matches it, such as 30 February: change it.
+    /// The pattern is valid, but no instant matches it, such as 30 February: change it.
+    ///
+    /// A job whose last tick has passed, by a year in its pattern, is no error.
     NeverFires,
     /// The scheduler has a job of that name already: names must differ.
     Duplicate,
@@ -48,7 +50,7 @@ impl SetupError {
     }
 
     pub(crate) fn never_fires(plan: &Plan) -> Self {
-        let message = format!("{plan} matches no instant to come; it must match at least one");
+        let message = format!("{plan} matches no instant; it must match at least one");
         Self::new(SetupErrorKind::NeverFires, "pattern", message)
     }
 

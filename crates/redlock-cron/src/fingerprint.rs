@@ -1,55 +1,309 @@
 //! A number that stands for a job's configuration, so that replicas which differ notice.
+//!
+//! It is remembered with each run, and so is read by other versions of this crate.
+//! Its highest byte says how the others are to be read.
+//! In format 1, the lowest 27 bits stand for the policies and the 27 before them for the schedule, so that a replica can
+//! tell whether the ticks since a run were promised by its own schedule.
+//! The highest bit after the format is no part of the configuration: it says that the run makes up for a missed tick.
+//! Each half is hashed from fields with a number of their own, so that no name in the source is part of it.
+//! What earlier versions wrote is a number without a format; it is taken for another configuration.
 
+use std::time::Duration;
+
+use chrono_tz::IANA_TZDB_VERSION;
 use sha2::{Digest, Sha256};
 
-use crate::job::{Plan, Settings};
+use crate::{Missed, OnLost, Overlap, job::Plan, terms::Terms};
 
-/// The same on all replicas that are configured alike and know the same zones.
-pub(crate) fn fingerprint(plan: &Plan, settings: &Settings) -> u64 {
-    let described = format!("{plan}\n{settings:?}");
-    let hash = Sha256::digest(described.as_bytes());
-    hash.iter()
-        .take(8)
-        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+/// A job's configuration in format 1.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Fingerprint {
+    // invariant: both have HALF bits
+    schedule: u64,
+    policies: u64,
 }
+
+impl Fingerprint {
+    /// The same on all replicas that are configured alike and know the same zones.
+    pub(crate) fn of(plan: &Plan, terms: &Terms) -> Self {
+        Self::with_zones(plan, terms, IANA_TZDB_VERSION)
+    }
+
+    fn with_zones(plan: &Plan, terms: &Terms, zones: &str) -> Self {
+        Self {
+            schedule: schedule(plan),
+            policies: policies(terms, zones),
+        }
+    }
+
+    /// As it is remembered with a run that was due.
+    pub(crate) fn number(self) -> u64 {
+        FORMAT << 56 | self.schedule << HALF | self.policies
+    }
+
+    /// As it is remembered with a run that makes up for a missed tick.
+    pub(crate) fn of_made_up(self) -> u64 {
+        self.number() | MADE_UP
+    }
+
+    /// Whether what is remembered of a run says that it was claimed under this configuration.
+    pub(crate) fn is_same(self, number: u64) -> bool {
+        number & !MADE_UP == self.number()
+    }
+
+    /// Whether it says that it was claimed under this schedule.
+    pub(crate) fn is_same_schedule(self, number: u64) -> bool {
+        (number & !MADE_UP) >> HALF == self.number() >> HALF
+    }
+}
+
+/// Whether what is remembered of a run says that it makes up for a missed tick.
+pub(crate) fn is_made_up(number: u64) -> bool {
+    number >> 56 == FORMAT && number & MADE_UP != 0
+}
+
+fn schedule(plan: &Plan) -> u64 {
+    let fields = Fields::default();
+    match plan {
+        Plan::Cron { pattern, zone } => fields.text(1, pattern).text(2, &zone.to_string()).hash(),
+        Plan::Every(interval) => fields.time(3, *interval).hash(),
+    }
+}
+
+/// What is in force, whether it was set or is a default.
+fn policies(terms: &Terms, zones: &str) -> u64 {
+    let Terms {
+        early,
+        start_within,
+        ttl,
+        overlap,
+        missed,
+        window,
+        max_attempts,
+        retry_within,
+        on_lost,
+        max_runtime,
+        spread,
+        fingerprint: _,
+    } = *terms;
+    let overlap = match overlap {
+        Overlap::Skip => 1,
+        Overlap::Wait => 2,
+        Overlap::CancelOther => 3,
+        Overlap::Allow => 4,
+    };
+    let (missed, max) = match missed {
+        Missed::Skip => (1, 0),
+        Missed::Latest => (2, 0),
+        Missed::All { max } => (3, max as u64),
+    };
+    let on_lost = match on_lost {
+        OnLost::Abort => 1,
+        OnLost::Signal => 2,
+    };
+    let fields = Fields::default()
+        .text(1, zones)
+        .time(2, early)
+        .time(3, start_within)
+        .time(4, ttl)
+        .number(5, overlap)
+        .number(6, missed)
+        .number(7, max)
+        .time(8, window)
+        .number(9, max_attempts.into())
+        .time(10, retry_within)
+        .number(11, on_lost)
+        .time(13, spread);
+    match max_runtime {
+        Some(limit) => fields.time(12, limit).hash(),
+        None => fields.hash(),
+    }
+}
+
+/// Numbered values, one after the other: the number in a byte, the length in eight, and the value.
+#[derive(Default)]
+struct Fields(Sha256);
+
+impl Fields {
+    fn text(self, number: u8, value: &str) -> Self {
+        self.field(number, value.as_bytes())
+    }
+
+    fn number(self, number: u8, value: u64) -> Self {
+        self.field(number, &value.to_be_bytes())
+    }
+
+    /// In nanoseconds.
+    fn time(self, number: u8, value: Duration) -> Self {
+        self.field(number, &value.as_nanos().to_be_bytes())
+    }
+
+    fn field(mut self, number: u8, value: &[u8]) -> Self {
+        self.0.update([number]);
+        self.0.update((value.len() as u64).to_be_bytes());
+        self.0.update(value);
+        self
+    }
+
+    fn hash(self) -> u64 {
+        let hash = self.0.finalize();
+        let first = hash.iter().take(8);
+        first.fold(0, |number, byte| number << 8 | u64::from(*byte)) >> (64 - HALF)
+    }
+}
+
+const FORMAT: u64 = 1;
+
+const MADE_UP: u64 = 1 << 55;
+
+/// The bits of the schedule, and as many of the policies.
+const HALF: u32 = 27;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Delivery, job::Settings};
     use chrono_tz::Tz;
-    use std::{collections::HashSet, time::Duration};
+    use redlock_core::Redlock;
+    use std::collections::HashSet;
 
-    #[test]
-    fn whatever_differs_is_another() {
-        let second = Some(Duration::from_secs(1));
-        let settings = [
-            Settings::default(),
+    fn cron(pattern: &str, zone: Tz) -> Plan {
+        Plan::Cron {
+            pattern: pattern.into(),
+            zone: zone.into(),
+        }
+    }
+
+    async fn fingerprint(plan: &Plan, settings: &Settings) -> Fingerprint {
+        let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
+        let schedule = plan.schedule().unwrap();
+        let terms = Terms::new(settings, plan, &schedule, &redlock).unwrap();
+        Fingerprint::with_zones(plan, &terms, "2026a")
+    }
+
+    fn settings() -> Vec<Settings> {
+        let default = Settings::default;
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let twice = Delivery::AtLeastOnce { max_attempts: 2 };
+        let all = |max| Settings {
+            missed: Missed::All { max },
+            ..default()
+        };
+        vec![
+            default(),
             Settings {
-                early: second,
-                ..Settings::default()
+                early: seconds(1),
+                ..default()
             },
             Settings {
-                start_within: second,
-                ..Settings::default()
+                start_within: seconds(7),
+                ..default()
             },
             Settings {
-                overlap: crate::Overlap::Wait,
-                ..Settings::default()
+                ttl: seconds(7),
+                ..default()
             },
-        ];
+            Settings {
+                overlap: Overlap::Wait,
+                ..default()
+            },
+            Settings {
+                missed: Missed::Latest,
+                ..default()
+            },
+            Settings {
+                catch_up_window: seconds(7_000),
+                ..all(9)
+            },
+            all(9),
+            all(10),
+            Settings {
+                delivery: twice,
+                ..default()
+            },
+            Settings {
+                delivery: twice,
+                retry_within: seconds(7_000),
+                ..default()
+            },
+            Settings {
+                on_lost: OnLost::Signal,
+                ..default()
+            },
+            Settings {
+                max_runtime: seconds(9),
+                ..default()
+            },
+            Settings {
+                spread: seconds(1),
+                ..default()
+            },
+        ]
+    }
+
+    #[tokio::test]
+    async fn whatever_differs_is_another() {
         let mut seen = HashSet::new();
-        for settings in &settings {
-            let mut plans = vec![Plan::Every(Duration::from_secs(5))];
-            for pattern in ["0 0 2 * * *", "0 0 3 * * *"] {
-                for zone in [Tz::UTC, Tz::Europe__Berlin] {
-                    let (pattern, zone) = (pattern.into(), zone.into());
-                    plans.push(Plan::Cron { pattern, zone });
-                }
-            }
+        let mut plans = vec![Plan::Every(Duration::from_secs(60))];
+        for pattern in ["0 0 2 * * *", "0 0 3 * * *"] {
+            plans.extend([Tz::UTC, Tz::Europe__Berlin].map(|zone| cron(pattern, zone)));
+        }
+        for settings in &settings() {
             for plan in &plans {
-                assert!(seen.insert(fingerprint(plan, settings)));
-                assert!(!seen.insert(fingerprint(plan, settings)));
+                let number = fingerprint(plan, settings).await.number();
+                assert!(seen.insert(number), "{plan:?} {settings:?}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_default_that_is_spelled_out_is_no_difference() {
+        let plan = cron("0 0 2 * * *", Tz::UTC);
+        let spelled_out = Settings {
+            start_within: Some(Duration::from_secs(60)),
+            ..Settings::default()
+        };
+        assert_eq!(
+            fingerprint(&plan, &spelled_out).await,
+            fingerprint(&plan, &Settings::default()).await
+        );
+    }
+
+    #[tokio::test]
+    async fn a_schedule_is_told_from_policies() {
+        let (two, three) = (cron("0 0 2 * * *", Tz::UTC), cron("0 0 3 * * *", Tz::UTC));
+        let ours = fingerprint(&two, &Settings::default()).await;
+        for settings in &settings() {
+            let same = fingerprint(&two, settings).await.number();
+            assert!(ours.is_same_schedule(same), "{settings:?}");
+            let other = fingerprint(&three, settings).await.number();
+            assert!(!ours.is_same_schedule(other), "{settings:?}");
+        }
+        assert!(ours.is_same(ours.of_made_up()) && ours.is_same_schedule(ours.of_made_up()));
+        assert!(is_made_up(ours.of_made_up()) && !is_made_up(ours.number()));
+        // What versions without a format wrote.
+        assert!(!ours.is_same_schedule(ours.number() & u64::MAX >> 8));
+    }
+
+    /// Another number means that replicas of this version and the one before warn of each other: say so in the
+    /// changelog, and begin another format if what they mean is another.
+    #[tokio::test]
+    async fn the_encoding_is_the_one_that_other_versions_read() {
+        let berlin = cron("0 0 2 * * *", Tz::Europe__Berlin);
+        let berlin = fingerprint(&berlin, &Settings::default()).await;
+        let every = Plan::Every(Duration::from_secs(60));
+        let settings = Settings {
+            max_runtime: Some(Duration::from_secs(9)),
+            spread: Some(Duration::ZERO),
+            ..Settings::default()
+        };
+        let numbers = [
+            berlin.number(),
+            fingerprint(&every, &settings).await.number(),
+        ];
+        assert_eq!(
+            numbers.map(|number| format!("{number:016x}")),
+            ["013165099748a3f1", "011afa16ed356972"]
+        );
     }
 }

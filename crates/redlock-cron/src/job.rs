@@ -85,7 +85,7 @@ pub(crate) struct Settings {
     pub(crate) retry_within: Option<Duration>,
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
-    pub(crate) spread: Duration,
+    pub(crate) spread: Option<Duration>,
 }
 
 impl SingletonJob {
@@ -266,7 +266,7 @@ impl SingletonJob {
     ///
     /// Default: none, and then the replica whose clock is the furthest ahead has most of the runs.
     pub fn spread(mut self, longest: Duration) -> Self {
-        self.settings.spread = longest;
+        self.settings.spread = Some(longest);
         self
     }
 }

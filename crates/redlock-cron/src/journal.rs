@@ -7,7 +7,7 @@ use std::{
 
 use redlock_core::RunRecord;
 
-use crate::{Outcome, TickReport};
+use crate::{Outcome, TickReport, fingerprint::Fingerprint};
 
 /// What this process has seen since the job was added.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ struct Seen {
 
 impl Journal {
     /// Looks at whether a run was claimed by a replica with another configuration; true if that is news.
-    pub(crate) fn differs(&self, run: &RunRecord, fingerprint: u64) -> bool {
-        if run.fingerprint == fingerprint {
+    pub(crate) fn differs(&self, run: &RunRecord, fingerprint: Fingerprint) -> bool {
+        if fingerprint.is_same(run.fingerprint) {
             return false;
         }
         let mut seen = self.seen();

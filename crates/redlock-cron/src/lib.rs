@@ -28,6 +28,7 @@ mod scheduler;
 mod stand_by;
 mod status;
 mod status_text;
+mod switch;
 mod tasks;
 mod terms;
 #[cfg(test)]

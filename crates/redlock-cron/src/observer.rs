@@ -36,6 +36,8 @@ fn log(report: &TickReport) {
             $level!(
                 job = report.job(),
                 tick = %report.tick,
+                last_tick = report.more.map(|(last, _)| tracing::field::display(last)),
+                ticks = report.more.map(|(_, ticks)| ticks),
                 trigger = ?report.trigger,
                 attempt = report.attempt,
                 outcome = report.outcome.as_str(),

@@ -38,8 +38,13 @@ pub enum Missed {
     Latest,
     /// They are started one after another, the oldest first, if they are not older than `catch_up_window`; of more
     /// than `max`, the newest.
+    ///
+    /// Ticks that are due meanwhile are started after those that were missed, each at its turn, whatever the
+    /// [overlap](Overlap) policy says: so if runs take longer than the time between ticks, the job stays behind by up
+    /// to `max` ticks.
+    /// Those that are left out are reported as [`Missed`](crate::Outcome::Missed).
     All {
-        /// The most that are started.
+        /// The most that wait for their start: from 1 to 100,000.
         max: usize,
     },
 }
@@ -92,4 +97,11 @@ pub enum Trigger {
     Retry,
     /// Somebody asked for it.
     Manual,
+}
+
+impl Trigger {
+    /// Whether the run makes up for one that did not come, or was cut short.
+    pub(crate) fn is_making_up(self) -> bool {
+        matches!(self, Self::CatchUp | Self::Retry)
+    }
 }

@@ -8,7 +8,6 @@ use crate::{
     claim::Claims,
     clock::Clock,
     due::Progress,
-    fingerprint::fingerprint,
     identity::{JobId, Namespace},
     journal::Journal,
     observer::Observer,
@@ -61,11 +60,10 @@ impl Replica {
         let id = JobId::new(self.namespace.clone(), &job.name)?;
         let schedule = job.plan.schedule()?;
         let now = self.clock.now();
-        if schedule.next_after(now).is_none() {
+        if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
             return Err(SetupError::never_fires(&job.plan));
         }
-        let fingerprint = fingerprint(&job.plan, &job.settings);
-        let terms = Terms::new(&job.settings, &schedule, fingerprint, &self.claims.redlock)?;
+        let terms = Terms::new(&job.settings, &job.plan, &schedule, &self.claims.redlock)?;
         let progress = Mutex::new(Progress::from(now));
         let replica = Arc::clone(self);
         Ok(Arc::new(JobRunner {
@@ -74,6 +72,7 @@ impl Replica {
             schedule,
             terms,
             work: job.work,
+            added: now,
             progress,
             journal: Journal::default(),
             backlog: Backlog::default(),

@@ -12,6 +12,8 @@ use crate::{Trigger, claim::Measured};
 pub struct TickReport {
     pub(crate) job: Arc<str>,
     pub(crate) tick: DateTime<Utc>,
+    /// The last tick it is about and how many there are, if it is about more than one.
+    pub(crate) more: Option<(DateTime<Utc>, u64)>,
     pub(crate) trigger: Trigger,
     pub(crate) attempt: u32,
     pub(crate) outcome: Outcome,
@@ -57,7 +59,8 @@ pub enum Outcome {
     Paused,
     /// Nobody had started it when this replica claimed a later one.
     ///
-    /// One replica says so; after a long time without a run, of the newest hundred.
+    /// One replica says so: of the newest hundred, each in a report of its own, and of all before them in one that says
+    /// how many [ticks](TickReport::ticks) there are, and which is the first and the last.
     Missed,
     /// So many nodes have lost their data since it could be claimed that nobody knows if it was started.
     ///
@@ -82,9 +85,21 @@ impl TickReport {
         &self.job
     }
 
-    /// The scheduled instant, in whole seconds.
+    /// The scheduled instant, in whole seconds; the first, if it is about [several](Self::ticks).
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
+    }
+
+    /// The last tick that it is about: [`tick`](Self::tick), unless it is about several.
+    pub fn last_tick(&self) -> DateTime<Utc> {
+        self.more.map_or(self.tick, |(last, _)| last)
+    }
+
+    /// How many ticks it is about: one, unless very many were [missed](Outcome::Missed).
+    ///
+    /// Up to a million are counted.
+    pub fn ticks(&self) -> u64 {
+        self.more.map_or(1, |(_, ticks)| ticks)
     }
 
     /// Why it was to be started.

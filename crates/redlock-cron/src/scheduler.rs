@@ -122,6 +122,8 @@ impl SingletonScheduler {
     /// Adds a job, before or after the start.
     ///
     /// Its first tick is the first after now, unless it makes up for [missed](SingletonJob::missed) ones.
+    /// A job whose schedule has ended, because the year in its pattern has passed, is added too: it says so in the log,
+    /// has nothing to do, and can be looked at and triggered.
     ///
     /// # Errors
     ///
@@ -152,6 +154,9 @@ impl SingletonScheduler {
         let id = attach(&self.scheduler, &runner)
             .await
             .map_err(|error| SetupError::scheduler("it did not take the job", error))?;
+        if runner.next_after(runner.now()).is_none() {
+            runner.say_that_it_ended();
+        }
         if jobs.started {
             self.begin(&runner);
         }

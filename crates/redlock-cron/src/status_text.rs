@@ -29,6 +29,8 @@ impl fmt::Display for JobStatus {
         if let Some(next) = self.next_tick() {
             let next = next.to_rfc3339_opts(SecondsFormat::Secs, true);
             write!(f, "\n  next tick     {next}")?;
+        } else {
+            f.write_str("\n  next tick     none: the schedule has ended")?;
         }
         match self.last_run() {
             Some(run) => write!(f, "\n  last run      {run}")?,
@@ -40,7 +42,14 @@ impl fmt::Display for JobStatus {
         }
         for skipped in self.skipped() {
             let tick = skipped.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
-            write!(f, "\n  skipped here  {tick}: {}", skipped.outcome())?;
+            write!(f, "\n  skipped here  {tick}")?;
+            if skipped.ticks() > 1 {
+                let last = skipped
+                    .last_tick()
+                    .to_rfc3339_opts(SecondsFormat::Secs, true);
+                write!(f, " to {last}, {} ticks", skipped.ticks())?;
+            }
+            write!(f, ": {}", skipped.outcome())?;
             if let Some(why) = skipped.detail() {
                 write!(f, ", {}", why.replace('\n', "; "))?;
             }

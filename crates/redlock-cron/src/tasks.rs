@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{ShutdownReport, UnfinishedRun};
+use crate::{ShutdownReport, Trigger, UnfinishedRun};
 
 /// The tasks of one scheduler.
 ///
@@ -28,8 +28,13 @@ pub(crate) struct Tasks {
 #[derive(Default)]
 struct Runs {
     next: u64,
-    in_flight: HashMap<u64, UnfinishedRun>,
+    in_flight: HashMap<u64, Running>,
     dropped: Vec<UnfinishedRun>,
+}
+
+struct Running {
+    run: UnfinishedRun,
+    trigger: Trigger,
 }
 
 /// A run that was let start and has not ended.
@@ -44,7 +49,12 @@ impl Tasks {
     }
 
     /// Lets a run start, unless a shutdown has begun.
-    pub(crate) fn start(self: &Arc<Self>, job: &Arc<str>, tick: DateTime<Utc>) -> Option<InFlight> {
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        job: &Arc<str>,
+        tick: DateTime<Utc>,
+        trigger: Trigger,
+    ) -> Option<InFlight> {
         // Under the lock that `drain` takes: a run that it did not see never starts.
         let mut runs = self.runs();
         if self.draining.is_cancelled() {
@@ -57,16 +67,21 @@ impl Tasks {
             tick,
             dropped: false,
         };
-        runs.in_flight.insert(id, run);
+        runs.in_flight.insert(id, Running { run, trigger });
         Some(InFlight {
             tasks: Arc::clone(self),
             id,
         })
     }
 
-    /// Whether a run of the job is in flight.
+    /// Whether a run of the job is in flight that was due or that somebody asked for.
     pub(crate) fn is_running(&self, job: &str) -> bool {
-        self.runs().in_flight.values().any(|run| &*run.job == job)
+        let runs = self.runs();
+        let mut of_job = runs
+            .in_flight
+            .values()
+            .filter(|running| &*running.run.job == job);
+        of_job.any(|running| !running.trigger.is_making_up())
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -113,7 +128,7 @@ impl Tasks {
         }
         let mut runs = self.runs();
         let mut unfinished = std::mem::take(&mut runs.dropped);
-        unfinished.extend(runs.in_flight.values().cloned());
+        unfinished.extend(runs.in_flight.values().map(|running| running.run.clone()));
         ShutdownReport { unfinished }
     }
 
@@ -127,7 +142,7 @@ impl InFlight {
     /// Says that the run was dropped before it finished.
     pub(crate) fn dropped(self) {
         let mut runs = self.tasks.runs();
-        if let Some(run) = runs.in_flight.remove(&self.id) {
+        if let Some(Running { run, .. }) = runs.in_flight.remove(&self.id) {
             runs.dropped.push(UnfinishedRun {
                 dropped: true,
                 ..run

@@ -4,7 +4,12 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use redlock_core::Redlock;
 
-use crate::{Delivery, Missed, OnLost, Overlap, SetupError, job::Settings, schedule::Schedule};
+use crate::{
+    Delivery, Missed, OnLost, Overlap, SetupError,
+    fingerprint::Fingerprint,
+    job::{Plan, Settings},
+    schedule::Schedule,
+};
 
 /// On what terms the ticks of a job are claimed and run.
 #[derive(Clone, Copy, Debug)]
@@ -27,14 +32,14 @@ pub(crate) struct Terms {
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
     /// Stands for all of it and the schedule.
-    pub(crate) fingerprint: u64,
+    pub(crate) fingerprint: Fingerprint,
 }
 
 impl Terms {
     pub(crate) fn new(
         settings: &Settings,
+        plan: &Plan,
         schedule: &Schedule,
-        fingerprint: u64,
         redlock: &Redlock,
     ) -> Result<Self, SetupError> {
         let longest_early = LONGEST_EARLY.min(redlock.max_ttl() / 2);
@@ -54,7 +59,7 @@ impl Terms {
         if let Some(limit) = settings.max_runtime {
             check("max_runtime", limit, SHORTEST_RUNTIME..=Duration::MAX)?;
         }
-        let spread = settings.spread;
+        let spread = settings.spread.unwrap_or(Duration::ZERO);
         check("spread", spread, Duration::ZERO..=start_within / 4)?;
         if settings.overlap == Overlap::CancelOther && start_within < SHORTEST_CANCELLATION {
             let message = format!(
@@ -65,7 +70,7 @@ impl Terms {
         }
         let window = window(settings, start_within)?;
         let max_attempts = max_attempts(settings)?;
-        Ok(Self {
+        let mut terms = Self {
             early,
             start_within,
             ttl,
@@ -77,8 +82,10 @@ impl Terms {
             on_lost: settings.on_lost,
             max_runtime: settings.max_runtime,
             spread,
-            fingerprint,
-        })
+            fingerprint: Fingerprint::default(),
+        };
+        terms.fingerprint = Fingerprint::of(plan, &terms);
+        Ok(terms)
     }
 }
 
@@ -90,8 +97,8 @@ fn window(settings: &Settings, start_within: Duration) -> Result<Duration, Setup
         (Missed::Skip, Some(_)) => {
             return contradiction("catch_up_window", "it says nothing with Missed::Skip");
         }
-        (Missed::All { max: 0 }, _) => {
-            let message = "Missed::All with a max of 0 is Missed::Skip; it must be 1 or more";
+        (Missed::All { max }, _) if !(1..=MOST_MISSED).contains(&max) => {
+            let message = format!("Missed::All has a max of {max}; it must be 1 to {MOST_MISSED}");
             return Err(SetupError::misuse("missed", message));
         }
         (Missed::All { .. }, _)
@@ -137,6 +144,9 @@ fn retry_within(
     ttl: Duration,
 ) -> Result<Duration, SetupError> {
     let Some(limit) = settings.retry_within else {
+        if max_attempts == 1 {
+            return Ok(window);
+        }
         // The first run began in time, each took as long as it may, and its lease ended before the next began.
         let runs = settings
             .max_runtime
@@ -171,6 +181,9 @@ fn check(
     let message = format!("{value:?} is not between {least:?} and {most:?}");
     Err(SetupError::misuse(field, message))
 }
+
+/// A replica keeps them in memory while they wait.
+const MOST_MISSED: usize = 100_000;
 
 /// For each there is a key on the nodes.
 const MOST_ATTEMPTS: u32 = 10;

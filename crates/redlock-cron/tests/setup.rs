@@ -6,7 +6,7 @@ use std::{convert::Infallible, error::Error as _, time::Duration};
 
 use redlock_core::Redlock;
 use redlock_cron::{
-    Delivery, Missed, OnLost, Overlap, Run, SetupError, SetupErrorKind, SingletonJob,
+    Delivery, Missed, OnLost, Outcome, Overlap, Run, SetupError, SetupErrorKind, SingletonJob,
     SingletonScheduler, Zone, tokio_cron_scheduler::JobScheduler,
 };
 
@@ -89,7 +89,12 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
         (
             job("a", DAILY, berlin).missed(Missed::All { max: 0 }),
             "missed",
-            "1 or more",
+            "1 to 100000",
+        ),
+        (
+            job("a", DAILY, berlin).missed(Missed::All { max: 100_001 }),
+            "missed",
+            "1 to 100000",
         ),
         (
             job("a", DAILY, berlin)
@@ -173,12 +178,28 @@ async fn settings_that_exclude_each_other_are_refused() {
 
 #[tokio::test]
 async fn a_pattern_that_can_never_be_due_is_refused() {
-    for pattern in ["0 0 0 30 2 *", "0 0 0 1 1 * 2020"] {
-        let error = refused(job("a", pattern, chrono_tz::UTC)).await;
-        assert_eq!(
-            (error.kind(), error.field()),
-            (SetupErrorKind::NeverFires, "pattern")
-        );
+    let error = refused(job("a", "0 0 0 30 2 *", chrono_tz::UTC)).await;
+    assert_eq!(
+        (error.kind(), error.field()),
+        (SetupErrorKind::NeverFires, "pattern")
+    );
+}
+
+#[tokio::test]
+async fn a_job_whose_last_tick_has_passed_is_there_to_be_looked_at_and_has_nothing_to_do() {
+    for missed in [Missed::Skip, Missed::Latest, Missed::All { max: 9 }] {
+        let jobs = scheduler("tests", Duration::from_secs(30)).await.unwrap();
+        let once = job("once", "0 0 0 1 1 * 2020", chrono_tz::UTC);
+        jobs.add(once.missed(missed)).await.unwrap();
+        jobs.start().await.unwrap();
+        let status = jobs.status("once").await.unwrap();
+        assert_eq!(status.next_tick(), None);
+        assert!(status.runs().is_empty());
+        let page = status.to_string();
+        assert!(page.contains("none: the schedule has ended"), "{page}");
+        let ran = jobs.trigger_now("once").await.unwrap();
+        assert_eq!(ran.outcome(), Outcome::Ok);
+        assert!(jobs.shutdown(Duration::ZERO).await.is_clean());
     }
 }
 

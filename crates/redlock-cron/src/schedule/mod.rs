@@ -17,6 +17,8 @@ use croner::{
 
 use crate::SetupError;
 
+mod missing_days;
+
 /// A cron pattern in a zone, or an interval.
 ///
 /// Replicas that are given the same pattern, zone and zone data compute the same ticks.
@@ -68,8 +70,14 @@ impl Schedule {
     pub(crate) fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self {
             Self::Cron { cron, zone } => {
-                let next = cron.find_next_occurrence(&local(time, *zone), false).ok()?;
-                Some(next.with_timezone(&Utc))
+                let mut from = (local(time, *zone), false);
+                loop {
+                    from = match cron.find_next_occurrence(&from.0, from.1) {
+                        Ok(next) if missing_days::is_from_one(&next, cron) => (next, false),
+                        Ok(next) => return Some(next.with_timezone(&Utc)),
+                        Err(_) => (missing_days::next_end(&from.0)?, true),
+                    };
+                }
             }
             Self::Every(interval) => {
                 let earlier = time.timestamp().div_euclid(*interval);
@@ -82,16 +90,67 @@ impl Schedule {
     pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self {
             Self::Cron { cron, zone } => {
-                let latest = cron
-                    .find_previous_occurrence(&local(time, *zone), true)
-                    .ok()?;
-                Some(latest.with_timezone(&Utc))
+                let mut from = local(time, *zone);
+                loop {
+                    from = match cron.find_previous_occurrence(&from, true) {
+                        Ok(latest) if missing_days::is_from_one(&latest, cron) => {
+                            latest - TimeDelta::seconds(1)
+                        }
+                        Ok(latest) => return Some(latest.with_timezone(&Utc)),
+                        Err(_) => missing_days::previous_begin(&from)?,
+                    };
+                }
             }
             Self::Every(interval) => {
                 let earlier = time.timestamp().div_euclid(*interval);
                 DateTime::from_timestamp(earlier * *interval, 0)
             }
         }
+    }
+
+    /// How many ticks there are after one instant and before another, if it is fewer than `most`; `most` otherwise.
+    pub(crate) async fn count(
+        &self,
+        after: DateTime<Utc>,
+        before: DateTime<Utc>,
+        most: u64,
+    ) -> u64 {
+        if let Self::Every(interval) = self {
+            let number = |time: DateTime<Utc>| time.timestamp().div_euclid(*interval);
+            let ticks = number(before - TimeDelta::milliseconds(1)) - number(after);
+            return u64::try_from(ticks).unwrap_or(0).min(most);
+        }
+        let (mut ticks, mut time) = (0, before);
+        while ticks < most
+            && let Some(tick) = self.latest_before(time).filter(|tick| *tick > after)
+        {
+            (ticks, time) = (ticks + 1, tick);
+            if ticks.is_multiple_of(BETWEEN_PAUSES) {
+                tokio::task::yield_now().await;
+            }
+        }
+        ticks
+    }
+
+    /// The ticks after one instant and before another, in order; of more than `most`, the newest.
+    pub(crate) async fn between(
+        &self,
+        after: DateTime<Utc>,
+        before: DateTime<Utc>,
+        most: usize,
+    ) -> Vec<DateTime<Utc>> {
+        let (mut ticks, mut time) = (Vec::new(), before);
+        while ticks.len() < most
+            && let Some(tick) = self.latest_before(time).filter(|tick| *tick > after)
+        {
+            ticks.push(tick);
+            time = tick;
+            if (ticks.len() as u64).is_multiple_of(BETWEEN_PAUSES) {
+                tokio::task::yield_now().await;
+            }
+        }
+        ticks.reverse();
+        ticks
     }
 
     /// The newest tick before `time`, which is a whole second.
@@ -115,6 +174,9 @@ impl Schedule {
 fn local(time: DateTime<Utc>, zone: Tz) -> DateTime<Tz> {
     time.trunc_subsecs(0).with_timezone(&zone)
 }
+
+/// After so many ticks that were looked for, other tasks have their turn.
+const BETWEEN_PAUSES: u64 = 500;
 
 /// A year.
 const LONGEST_INTERVAL: i64 = 365 * 24 * 60 * 60;

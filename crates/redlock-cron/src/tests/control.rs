@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ControlErrorKind, Delivery, Missed, Overlap, Trigger};
+use crate::{ControlErrorKind, Delivery, Missed, Overlap, Trigger, switch::Switch};
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -282,7 +282,10 @@ async fn a_pause_that_was_not_confirmed_is_none() {
         let ask = crate::claim::Ask {
             lock: key.clone(),
             // What a pause has, and the end of one.
-            fingerprint: if paused { 2 } else { 1 },
+            fingerprint: match paused {
+                true => Switch::Resumed.number(),
+                false => Switch::Paused.number(),
+            },
             ..runner.ask(key, runner.now(), Duration::from_secs(1))
         };
         let won = runner.replica.claims.claim(ask).await.unwrap();

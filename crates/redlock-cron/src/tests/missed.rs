@@ -299,3 +299,97 @@ async fn ticks_that_all_nodes_may_have_forgotten_are_told_at_once_and_do_not_sto
     let told: std::collections::BTreeSet<_> = told.collect();
     assert_eq!(told, (8..200).step_by(5).map(tick).collect());
 }
+
+/// A job of every minute, whose runs take so many seconds.
+fn every_minute(starts: &Starts, seconds: u64, max: usize) -> SingletonJob {
+    let job = starts.job(MINUTE, move |_| async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(())
+    });
+    job.missed(Missed::All { max })
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_missed_ticks_are_all_of_them_up_to_what_was_said_and_every_other_is_told() {
+    for (max, left_out) in [(1_000, 0), (20, 230)] {
+        let starts = Starts::default();
+        let fleet = fleet_with_history(&starts).await;
+        fleet.sleep_until(250 * 60_000 + 10_000).await;
+        let mut member = fleet.member(0, every_minute(&starts, 0, max)).await;
+        member.begin();
+        fleet.sleep_until(250 * 60_000 + 50_000).await;
+        let expected = (1..=250).skip(left_out).map(|minute| tick(3 + 60 * minute));
+        let expected: Vec<_> = std::iter::once(tick(3)).chain(expected).collect();
+        assert_eq!(starts.list(), expected);
+        let reports: Vec<_> = std::iter::from_fn(|| member.reports.try_recv().ok()).collect();
+        let missed = reports
+            .iter()
+            .filter(|report| report.outcome() == Outcome::Missed);
+        assert_eq!(
+            missed.clone().map(TickReport::ticks).sum::<u64>(),
+            left_out as u64
+        );
+        let Some(many) = missed.clone().find(|report| report.ticks() > 1) else {
+            assert_eq!(left_out, 0);
+            continue;
+        };
+        let range = (many.tick(), many.last_tick(), many.ticks());
+        assert_eq!(range, (tick(63), tick(3 + 60 * 130), 130));
+        assert_eq!(missed.count(), 101);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_in_a_run_that_makes_up_for_another_is_started_after_it() {
+    let starts = Starts::default();
+    let fleet = fleet_with_history(&starts).await;
+    fleet.sleep_until(190_000).await;
+    let mut members = [
+        fleet.member(0, every_minute(&starts, 25, 9)).await,
+        fleet.member(0, every_minute(&starts, 25, 9)).await,
+    ];
+    members.iter().for_each(Member::begin);
+    for second in [243, 303] {
+        for member in &members {
+            member.wake_at(second * 1_000).await;
+        }
+    }
+    fleet.sleep_until(360_000).await;
+    assert_eq!(starts.list(), [3, 63, 123, 183, 243, 303].map(tick));
+    for member in &mut members {
+        assert!(member.ticks(Outcome::Overlapping).is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_was_changed_makes_up_for_no_tick_that_it_never_promised() {
+    for (pattern, expected) in [
+        ("5 0 * * * *", vec![243]),
+        (MINUTE, vec![63, 123, 183, 243]),
+    ] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let mut before = fleet.member(0, starts.quick_job(pattern)).await;
+        before.wake_at(3_000).await;
+        assert_eq!(before.outcome().await, Outcome::Ok);
+        fleet.sleep_until(190_000).await;
+        let mut after = fleet.member(0, every_minute(&starts, 0, 90)).await;
+        after.begin();
+        after.wake_at(243_000).await;
+        fleet.sleep_until(250_000).await;
+        let expected = std::iter::once(3).chain(expected).map(tick);
+        assert_eq!(starts.list(), expected.collect::<Vec<_>>(), "{pattern:?}");
+        assert!(after.ticks(Outcome::Missed).is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_a_pause_of_this_process_passed_over_are_made_up_for_however_many() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet.member(0, every_minute(&starts, 0, 1_000)).await;
+    member.begin();
+    member.wake_at(3_000).await;
+    member.wake_at(250 * 60_000 + 3_000).await;
+    fleet.sleep_until(250 * 60_000 + 40_000).await;
+    let expected = (0..=250).map(|minute| tick(3 + 60 * minute));
+    assert_eq!(starts.list(), expected.collect::<Vec<_>>());
+}

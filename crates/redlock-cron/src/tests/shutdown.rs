@@ -1,4 +1,5 @@
 use super::*;
+use crate::Trigger;
 use crate::tasks::Tasks;
 
 fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
@@ -51,10 +52,10 @@ async fn a_claim_that_waits_is_given_up_at_once() {
 async fn no_run_starts_between_its_claim_and_its_start() {
     let tasks = Arc::new(Tasks::default());
     let job: Arc<str> = "job".into();
-    let before = tasks.start(&job, tick(3));
+    let before = tasks.start(&job, tick(3), Trigger::Schedule);
     tasks.drain();
     assert!(before.is_some());
-    assert!(tasks.start(&job, tick(8)).is_none());
+    assert!(tasks.start(&job, tick(8), Trigger::Schedule).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +108,7 @@ async fn a_run_that_outlasts_the_grace_is_dropped_reported_and_releases_its_leas
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_dropped_does_not_hold_the_shutdown_up_for_ever() {
     let tasks = Arc::new(Tasks::default());
-    let stuck = tasks.start(&"job".into(), tick(3));
+    let stuck = tasks.start(&"job".into(), tick(3), Trigger::Schedule);
     tasks.spawn(async move {
         let _stuck = stuck;
         std::future::pending::<()>().await;

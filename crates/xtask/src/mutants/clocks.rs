@@ -26,8 +26,8 @@ pub(super) const CLOCKS: &[Mutant] = &[
     changes(
         "gap-drops-a-fixed-time",
         SCHEDULE,
-        "                Some(latest.with_timezone(&Utc))\n",
-        "                let is_there = cron.is_time_matching(&latest).ok()?;\n                is_there.then(|| latest.with_timezone(&Utc))\n",
+        "                        Ok(latest) => return Some(latest.with_timezone(&Utc)),\n",
+        "                        Ok(latest) => {\n                            let is_there = cron.is_time_matching(&latest).ok()?;\n                            return is_there.then(|| latest.with_timezone(&Utc));\n                        }\n",
         "sao_paulo",
     ),
     // A day of a change does not have 24 hours.

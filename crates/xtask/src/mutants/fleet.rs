@@ -96,7 +96,7 @@ pub(super) const FLEET: &[Mutant] = &[
     on_servers(
         "missed-not-told",
         COURSE,
-        "                    self.tell_missed(won.claim.last(), tick);\n",
+        "                    self.tell_missed(won.claim.last(), tick).await;\n",
         "",
         JOBS,
         "a_rolling_restart",
@@ -104,8 +104,8 @@ pub(super) const FLEET: &[Mutant] = &[
     on_servers(
         "oldest-for-the-latest",
         CATCH_UP,
-        "if let Some(newest) = missed.last() {",
-        "if let Some(newest) = missed.first() {",
+        "self.schedule.between(since, until, 1).await.pop()",
+        "self.schedule.between(since, until, usize::MAX).await.first().copied()",
         JOBS,
         "a_rolling_restart",
     ),
@@ -216,8 +216,8 @@ pub(super) const FLEET: &[Mutant] = &[
     on_servers(
         "end-of-a-pause-forgotten",
         CONTROL,
-        "Some(last.is_some_and(|last| last.fingerprint == PAUSED))",
-        "Some(last.is_some() && state.runs.iter().any(|run| run.fingerprint == PAUSED))",
+        "Some(last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused))",
+        "Some(last.is_some() && state.runs.iter().any(|run| Switch::of(run.fingerprint) == Switch::Paused))",
         HANDLED,
         "a_pause_keeps",
     ),
