@@ -46,6 +46,16 @@ pub enum JobVerb {
         /// The run, with another text.
         entry: JobEntry,
     },
+    /// Forget a run that was never started, and never will be: a later claim may have its tick.
+    ///
+    /// Only the claimant itself asks for this, before it lets the lock go, and only of the very entry that it asked
+    /// to [`Commit`](Self::Commit).
+    Withdraw {
+        /// The run, as it was to be remembered.
+        entry: JobEntry,
+        /// How long this is worth saying again, should it fail.
+        ttl: Duration,
+    },
     /// Which runs do you remember, and is the lock free?
     Read {
         /// The lock.

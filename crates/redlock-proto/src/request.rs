@@ -101,15 +101,26 @@ pub enum NodeVerb {
 }
 
 impl Request {
-    /// Whether this lets a key go, whatever the node's standing.
+    /// Whether this lets something go, whatever the node's standing: a key, or a tick that was not started.
     pub const fn is_release(&self) -> bool {
-        matches!(
-            self,
+        self.worth_repeating_for().is_some()
+    }
+
+    /// For how long this is worth making again, should it fail: as long as what it lets go may stay.
+    ///
+    /// `None` for anything but a release.
+    pub const fn worth_repeating_for(&self) -> Option<Duration> {
+        match self {
             Self::Lock {
-                verb: Verb::Release { .. } | Verb::Bury { .. },
+                verb: Verb::Release { ttl } | Verb::Bury { ttl },
                 ..
             }
-        )
+            | Self::Job {
+                verb: JobVerb::Withdraw { ttl, .. },
+                ..
+            } => Some(*ttl),
+            _ => None,
+        }
     }
 
     /// The request as it must be made again over another connection.

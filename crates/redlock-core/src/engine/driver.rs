@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redlock_proto::{Answer, Client, ClientConfig, Effect, Now, Request, Verb};
+use redlock_proto::{Answer, Client, ClientConfig, Effect, Now, Request};
 use tokio::{
     select,
     sync::{
@@ -298,14 +298,10 @@ impl Driver {
     }
 
     fn gather(&mut self, node: usize, round: u64, request: Request, connection: u64) {
-        // Up to when a release is worth delivering: the key has ended by itself then.
-        let owed_until = match &request {
-            Request::Lock {
-                verb: Verb::Release { ttl } | Verb::Bury { ttl },
-                ..
-            } => Some(tokio::time::Instant::now() + *ttl),
-            _ => None,
-        };
+        // Up to when a release is worth delivering: what it lets go has ended by itself then.
+        let owed_until = request
+            .worth_repeating_for()
+            .map(|ttl| tokio::time::Instant::now() + ttl);
         self.outboxes[node].gathered.push(Op {
             request,
             round,

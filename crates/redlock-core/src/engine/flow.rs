@@ -182,6 +182,10 @@ impl Flow {
                     Verb::Release { .. } | Verb::Bury { .. } => self.queue.push_back(op),
                     Verb::Extend { .. } | Verb::Heal { .. } => left.dropped.push(op),
                 },
+                Request::Job {
+                    verb: JobVerb::Withdraw { .. },
+                    ..
+                } => self.queue.push_back(op),
                 Request::Job { verb, .. } => {
                     if let JobVerb::Claim { owner, .. } = verb {
                         unsent.insert(*owner);

@@ -287,11 +287,17 @@ impl Few {
                 tick: when(random),
                 text,
             },
-            75..90 => Ask::Record {
+            75..83 => Ask::Record {
                 job,
                 which: random.index(3),
                 offset: i64::from(random.percent(20)),
                 text,
+            },
+            83..91 => Ask::Withdraw {
+                job,
+                which: random.index(3),
+                offset: i64::from(random.percent(20)),
+                text: random.percent(20).then_some(text),
             },
             _ => Ask::Read { job, key },
         }

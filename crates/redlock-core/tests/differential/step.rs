@@ -97,6 +97,15 @@ pub(crate) enum Ask {
         offset: i64,
         text: &'static str,
     },
+    Withdraw {
+        job: usize,
+        /// Which of the runs, from the newest on.
+        which: usize,
+        /// Another token than that run has.
+        offset: i64,
+        /// Another text than that run has.
+        text: Option<&'static str>,
+    },
     Read {
         job: usize,
         key: usize,

@@ -217,9 +217,11 @@ impl<'a> World<'a> {
                 (Verb::Release { ttl }, key, owner)
             }
             Ask::Bury { key, owner, ttl } => (Verb::Bury { ttl }, key, owner),
-            Ask::Claim { .. } | Ask::Commit { .. } | Ask::Record { .. } | Ask::Read { .. } => {
-                return self.job_request(space, ask);
-            }
+            Ask::Claim { .. }
+            | Ask::Commit { .. }
+            | Ask::Record { .. }
+            | Ask::Withdraw { .. }
+            | Ask::Read { .. } => return self.job_request(space, ask),
             Ask::Tick => return Request::Node(NodeVerb::Tick),
             Ask::Inspect => return Request::Node(NodeVerb::Inspect),
             Ask::Survey => return Request::Node(NodeVerb::Survey),
@@ -296,14 +298,18 @@ impl<'a> World<'a> {
                 offset,
                 text,
             } => {
-                let run = self.store.runs(&cast::job(job)).get(which);
-                let now = Tick::from_millis(self.now / 1_000).expect("it is this century");
-                let entry = JobEntry {
-                    tick: run.map_or(now, |run| run.tick),
-                    token: run.map_or(1, |run| run.token.saturating_add_signed(offset)),
-                    text: text.into(),
-                };
+                let entry = self.run(job, which, offset, Some(text));
                 (JobVerb::Record { entry }, job)
+            }
+            Ask::Withdraw {
+                job,
+                which,
+                offset,
+                text,
+            } => {
+                let entry = self.run(job, which, offset, text);
+                let ttl = Duration::from_secs(1);
+                (JobVerb::Withdraw { entry, ttl }, job)
             }
             Ask::Read { job, key } => {
                 let lock = cast::key(key);
@@ -313,6 +319,18 @@ impl<'a> World<'a> {
         };
         let job = cast::job(job);
         Request::Job { verb, job }
+    }
+
+    /// A run that is remembered, or one like it.
+    fn run(&self, job: usize, which: usize, offset: i64, text: Option<&str>) -> JobEntry {
+        let run = self.store.runs(&cast::job(job)).get(which);
+        let now = Tick::from_millis(self.now / 1_000).expect("it is this century");
+        let its_text = run.map_or("", |run| &*run.text);
+        JobEntry {
+            tick: run.map_or(now, |run| run.tick),
+            token: run.map_or(1, |run| run.token.saturating_add_signed(offset)),
+            text: text.unwrap_or(its_text).into(),
+        }
     }
 
     fn tick(&self, space: usize, job: usize, when: When) -> Tick {

@@ -66,6 +66,28 @@ impl TickCheck {
         })
     }
 
+    /// The smallest world that shows a broken rule, with that rule broken.
+    pub const fn that_notices(mutation: TickMutation) -> Self {
+        let (claimants, crashes) = match mutation {
+            TickMutation::WatermarkNotCommitted
+            | TickMutation::CommitBeforeMajority
+            | TickMutation::StartedAndWithdrawn => (2, 0),
+            TickMutation::NewestWithdrawn => (3, 0),
+            _ => (2, 1),
+        };
+        Self {
+            claimants,
+            first: 2,
+            crashes,
+            clock: match mutation {
+                TickMutation::EarlyDiffers => 2,
+                _ => 1,
+            },
+            strays: matches!(mutation, TickMutation::HorizonOfTheTelling),
+            mutation: Some(mutation),
+        }
+    }
+
     /// Each claims any of two ticks, of which the first can be claimed at once.
     pub const fn two_ticks(mut self) -> Self {
         self.first = 1;

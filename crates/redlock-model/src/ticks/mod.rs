@@ -16,6 +16,9 @@
 //!   Its requests take any time, overtake each other, or never arrive, also after it has started or lost interest.
 //!   It may settle with any majority of its votes, and starts once a majority of these has confirmed its commit,
 //!   in whichever rounds.
+//!   A vote that comes later may join them.
+//!   It may give up at any moment before it starts, and then tells nodes to forget its tick, as often as it likes and
+//!   also while its requests are on their way.
 //!   A replica that claims again is another claimant.
 //! - **A lock** of anybody on any node may expire at any moment; a release is the same.
 //!   So leases may overlap here, and nothing is said about the order of starts.

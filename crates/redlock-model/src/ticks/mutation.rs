@@ -15,6 +15,10 @@ pub enum TickMutation {
     CommitBeforeMajority,
     /// Nodes whose vote did not count are asked to remember the tick too, and are counted.
     CommitUncounted,
+    /// A claimant that has started its tick tells nodes to forget it.
+    StartedAndWithdrawn,
+    /// A withdrawal makes a node forget its newest run, whose it ever is.
+    NewestWithdrawn,
     /// A node that lost its data has no horizon.
     HorizonIgnored,
     /// The horizon is what the node's clock shows when it is told to vote.
@@ -29,10 +33,12 @@ pub enum TickMutation {
 
 impl TickMutation {
     /// All there are.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::WatermarkNotCommitted,
         Self::CommitBeforeMajority,
         Self::CommitUncounted,
+        Self::StartedAndWithdrawn,
+        Self::NewestWithdrawn,
         Self::HorizonIgnored,
         Self::HorizonOfTheTelling,
         Self::QuarantinedVotes,
@@ -46,6 +52,8 @@ impl TickMutation {
             Self::WatermarkNotCommitted => "watermark-not-committed",
             Self::CommitBeforeMajority => "commit-before-majority",
             Self::CommitUncounted => "commit-uncounted",
+            Self::StartedAndWithdrawn => "started-and-withdrawn",
+            Self::NewestWithdrawn => "newest-withdrawn",
             Self::HorizonIgnored => "horizon-ignored",
             Self::HorizonOfTheTelling => "horizon-of-the-telling",
             Self::QuarantinedVotes => "quarantined-claims",

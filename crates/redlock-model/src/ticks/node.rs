@@ -16,6 +16,8 @@ pub(super) enum Ask {
     Claim { by: u8, tick: u8, early: u8 },
     /// A commit of a tick by a claimant.
     Commit { by: u8, tick: u8 },
+    /// To forget this run.
+    Withdraw { by: u8, tick: u8 },
     /// To vote from now on, with a horizon if there is one.
     Open { horizon: Option<u8> },
 }
@@ -65,6 +67,10 @@ impl Nodes {
                 shard: shard(),
                 entry: entry((by, tick)),
             }),
+            Ask::Withdraw { by, tick } => job(JobVerb::Withdraw {
+                entry: entry((by, tick)),
+                ttl: FOREVER,
+            }),
             Ask::Open { horizon } => {
                 let since = self.sit_out(&mut store, now);
                 Request::Node(NodeVerb::Open {
@@ -90,16 +96,17 @@ impl Nodes {
             store.call(&self.space, &[request], now);
         };
         ask(Request::Node(NodeVerb::Tick));
-        if node.watermark.0 > 0 {
-            ask(acquire(node.watermark.0));
+        for run in node.runs.into_iter().rev().filter(|(by, _)| *by > 0) {
+            let by = run.0;
+            ask(acquire(by));
             ask(job(JobVerb::Commit {
                 lock: LOCK.into(),
-                owner: owner(node.watermark.0),
+                owner: owner(by),
                 ttl: FOREVER,
                 shard: shard(),
-                entry: entry(node.watermark),
+                entry: entry(run),
             }));
-            ask(lock(node.watermark.0, Verb::Release { ttl: FOREVER }));
+            ask(lock(by, Verb::Release { ttl: FOREVER }));
         }
         if node.lock > 0 {
             ask(acquire(node.lock));
@@ -136,15 +143,16 @@ impl Nodes {
     fn read(&self, store: &mut Store, node: Node, now: NodeTime) -> Node {
         let holder = store.holder(&LOCK.into(), now);
         let lock = (1..=MOST).find(|by| holder == Some(owner(*by)));
-        let watermark = store.runs(&JOB.into()).first().map(|run| {
+        let mut runs = [(0, 0); 2];
+        for (place, run) in runs.iter_mut().zip(store.runs(&JOB.into())) {
             let by = u8::try_from(run.token).unwrap_or_default();
-            (by, step_of(run.tick.as_millis()))
-        });
+            *place = (by, step_of(run.tick.as_millis()));
+        }
         let horizon = store.horizon(&self.space);
         let standing = store.call(&self.space, &[], now).standing;
         Node {
             lock: lock.unwrap_or(0),
-            watermark: watermark.unwrap_or((0, 0)),
+            runs,
             is_quarantined: standing.is_none_or(|standing| standing.state != MarkState::Voting),
             horizon: horizon.map_or(0, |horizon| 1 + step_of(horizon.as_millis())),
             ..node

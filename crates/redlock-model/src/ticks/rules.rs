@@ -33,6 +33,20 @@ pub(super) enum Step {
         by: usize,
         node: usize,
     },
+    /// The vote of this node has come after a claimant had counted others; it is asked to remember the tick too.
+    Join {
+        by: usize,
+        node: usize,
+    },
+    /// A claimant will never start its tick.
+    GiveUp {
+        by: usize,
+    },
+    /// A withdrawal reaches a node.
+    ArriveWithdrawal {
+        by: usize,
+        node: usize,
+    },
     /// A claimant starts its tick.
     Start {
         by: usize,
@@ -72,6 +86,13 @@ impl fmt::Display for Step {
             }
             Self::ArriveCommit { by, node } => {
                 write!(f, "the commit of {} reaches node {node}", name(by))
+            }
+            Self::Join { by, node } => {
+                write!(f, "{} counts the late vote of node {node} too", name(by))
+            }
+            Self::GiveUp { by } => write!(f, "{} gives up", name(by)),
+            Self::ArriveWithdrawal { by, node } => {
+                write!(f, "the withdrawal of {} reaches node {node}", name(by))
             }
             Self::Start { by } => write!(f, "{} starts", name(by)),
             Self::Expire { node } => write!(f, "the lock on node {node} expires"),
@@ -172,8 +193,21 @@ impl Rules {
                     if is_enough {
                         tell(Step::Start { by });
                     }
+                    at(Request::Vote)
+                        .filter(|node| claimant.voters >> node & 1 == 0)
+                        .for_each(|node| tell(Step::Join { by, node }));
+                    tell(Step::GiveUp { by });
+                }
+                Phase::Started if self.breaks(TickMutation::StartedAndWithdrawn) => {
+                    (0..NODES).for_each(|node| tell(Step::ArriveWithdrawal { by, node }));
                 }
                 Phase::Started => {}
+                Phase::GivenUp => {
+                    // What was sent before may still arrive.
+                    let asked = members(claimant.voters);
+                    asked.for_each(|node| tell(Step::ArriveCommit { by, node }));
+                    (0..NODES).for_each(|node| tell(Step::ArriveWithdrawal { by, node }));
+                }
             }
         }
         let least = state.nodes.iter().map(|node| node.clock).min().unwrap_or(0);
@@ -244,6 +278,16 @@ impl Rules {
                 if done && self.votes(before) {
                     next.claimants[by].at[node] = Request::Confirmed;
                 }
+            }
+            Step::Join { by, node } => next.claimants[by].voters |= 1 << node,
+            Step::GiveUp { by } => next.claimants[by].phase = Phase::GivenUp,
+            Step::ArriveWithdrawal { by, node } => {
+                let before = state.nodes[node];
+                let (by, tick) = match self.breaks(TickMutation::NewestWithdrawn) {
+                    true => before.runs[0],
+                    false => (number(by), state.claimants[by].tick),
+                };
+                (next.nodes[node], _) = self.nodes.ask(before, Ask::Withdraw { by, tick });
             }
             Step::Start { by } => {
                 let tick = state.claimants[by].tick;

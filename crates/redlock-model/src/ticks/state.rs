@@ -19,8 +19,8 @@ pub(super) struct State {
 pub(super) struct Node {
     /// Who has the lock.
     pub(super) lock: u8,
-    /// Whose run is the newest that it remembers, and which tick that was.
-    pub(super) watermark: (u8, u8),
+    /// Whose runs it remembers, and of which ticks, the newest first.
+    pub(super) runs: [(u8, u8); 2],
     pub(super) clock: u8,
     pub(super) is_astray: bool,
     pub(super) is_quarantined: bool,
@@ -46,6 +46,8 @@ pub(super) enum Phase {
     Claiming,
     Committing,
     Started,
+    /// It has given up and will never start; nodes that remember its tick are told to forget it.
+    GivenUp,
 }
 
 /// What has become of a claimant's request to a node.
@@ -74,8 +76,10 @@ impl State {
         let mut push = |value: u8, bits: u32| number = number << bits | u128::from(value);
         for node in order.map(|node| self.nodes[node]) {
             push(node.lock, 2);
-            push(node.watermark.0, 2);
-            push(node.watermark.1, 2);
+            for (by, tick) in node.runs {
+                push(by, 2);
+                push(tick, 2);
+            }
             push(node.clock, 2);
             push(node.is_astray.into(), 1);
             push(node.is_quarantined.into(), 1);
@@ -118,7 +122,8 @@ impl State {
             claimant.phase = match pop(2) {
                 0 => Phase::Claiming,
                 1 => Phase::Committing,
-                _ => Phase::Started,
+                2 => Phase::Started,
+                _ => Phase::GivenUp,
             };
             claimant.tick = pop(2);
         }
@@ -128,8 +133,10 @@ impl State {
             node.is_quarantined = pop(1) == 1;
             node.is_astray = pop(1) == 1;
             node.clock = pop(2);
-            node.watermark.1 = pop(2);
-            node.watermark.0 = pop(2);
+            for run in node.runs.iter_mut().rev() {
+                run.1 = pop(2);
+                run.0 = pop(2);
+            }
             node.lock = pop(2);
         }
         state
@@ -153,7 +160,7 @@ mod tests {
     fn a_number_keeps_the_whole_world() {
         let node = Node {
             lock: 3,
-            watermark: (2, 1),
+            runs: [(2, 2), (1, 1)],
             clock: 2,
             is_astray: true,
             is_quarantined: true,

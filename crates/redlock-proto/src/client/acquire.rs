@@ -6,6 +6,7 @@ use super::{
     Client, Effect, Entropy, Now, Timer,
     claim::{Claiming, Decided},
     round::RoundKind,
+    settle::Settlement,
     timers::TimerKey,
 };
 use crate::{
@@ -46,33 +47,24 @@ pub(super) struct Acquisition {
     attempts: u32,
     /// Since when it bears with too few nodes.
     pub(super) outage: Option<Instant>,
-    phase: Phase,
+    pub(super) phase: Phase,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Phase {
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
     Attempting {
         round: u64,
     },
-    /// A majority has granted, and the token is being written back.
-    Settling,
+    /// A majority has granted, and is asked to confirm.
+    Settling(Settlement),
     /// A majority has granted a claim, and will be asked again to remember it.
     Unconfirmed {
         timer: TimerKey,
+        settlement: Settlement,
     },
     Pausing {
         timer: TimerKey,
     },
-}
-
-impl Acquisition {
-    /// Nodes are being asked again.
-    pub(super) fn settling(self) -> Self {
-        Self {
-            phase: Phase::Settling,
-            ..self
-        }
-    }
 }
 
 impl<E: Entropy> Client<E> {
@@ -109,11 +101,11 @@ impl<E: Entropy> Client<E> {
     fn stop(&mut self, id: u64, acquisition: &Acquisition, now: Now) {
         match acquisition.phase {
             Phase::Pausing { timer } => self.timers.cancel(timer),
-            Phase::Settling | Phase::Unconfirmed { .. } => {
-                if let Phase::Unconfirmed { timer } = acquisition.phase {
+            Phase::Settling(_) | Phase::Unconfirmed { .. } => {
+                if let Phase::Unconfirmed { timer, .. } = acquisition.phase {
                     self.timers.cancel(timer);
                 }
-                self.was_not_started(id, now);
+                self.withdraw(id, now);
                 self.release(id, None, now);
             }
             Phase::Attempting { round } => {
@@ -138,8 +130,9 @@ impl<E: Entropy> Client<E> {
         let Some(acquisition) = self.acquisitions.remove(&id) else {
             return;
         };
-        if let Phase::Unconfirmed { .. } = acquisition.phase {
-            return self.commit_again(id, acquisition, now);
+        if let Phase::Unconfirmed { settlement, .. } = &acquisition.phase {
+            let settlement = settlement.clone();
+            return self.confirm_again(id, acquisition, settlement, now);
         }
         let Acquisition {
             request,
@@ -151,10 +144,16 @@ impl<E: Entropy> Client<E> {
         self.attempt(id, request, claim, attempts + 1, outage, now);
     }
 
-    /// A claim is to be tried again, from where it is, at this moment.
-    pub(super) fn confirm_at(&mut self, id: u64, mut acquisition: Acquisition, at: Instant) {
+    /// Those who were asked to confirm are to be asked again at this moment.
+    pub(super) fn confirm_at(
+        &mut self,
+        id: u64,
+        mut acquisition: Acquisition,
+        settlement: Settlement,
+        at: Instant,
+    ) {
         let timer = self.timers.set(at, Timer::Retry(id));
-        acquisition.phase = Phase::Unconfirmed { timer };
+        acquisition.phase = Phase::Unconfirmed { timer, settlement };
         self.acquisitions.insert(id, acquisition);
     }
 
@@ -176,7 +175,9 @@ impl<E: Entropy> Client<E> {
         };
         match verdict {
             AttemptVerdict::Granted(grant) => {
-                entry.kind = RoundKind::Decided { lease: Some(id) };
+                entry.kind = RoundKind::Decided {
+                    lease: Some((id, owner)),
+                };
                 self.won(id, owner, &grant, attempt.votes(), round, now);
             }
             AttemptVerdict::Failed(failure) => {
@@ -264,9 +265,9 @@ impl<E: Entropy> Client<E> {
         };
         let request = acquisition.request.clone();
         let is_claim = acquisition.claim.is_some();
-        let (counter, nodes) = match &grant.settled {
-            Settled::Agreed(counter) => (*counter, None),
-            Settled::WriteBack { counter, nodes } => (*counter, Some(nodes)),
+        let (counter, is_agreed) = match &grant.settled {
+            Settled::Agreed(counter) => (*counter, true),
+            Settled::WriteBack { counter, .. } => (*counter, false),
         };
         let Some(tokens) = TokenBlock::new(counter, request.tokens) else {
             // Nodes refuse to count so far, so these do not speak the truth; there is no token to hand out.
@@ -284,18 +285,15 @@ impl<E: Entropy> Client<E> {
             });
             return;
         };
-        if nodes.is_some() || is_claim {
-            acquisition.phase = Phase::Settling;
-        }
         self.hold(id, &request, owner, grant, votes, Some(tokens));
         if is_claim && self.comes_too_soon(id, now) {
             return;
         }
         if is_claim {
-            return self.commit(id, votes, tokens, now);
+            self.prepare_commit(id, tokens, now);
         }
-        if let Some(nodes) = nodes {
-            return self.write_back(id, &request, owner, nodes, tokens, now);
+        if is_claim || !is_agreed {
+            return self.settle(id, owner, votes, now);
         }
         let Some(acquisition) = self.acquisitions.remove(&id) else {
             return;

@@ -103,10 +103,6 @@ pub(super) struct Claiming {
     late: Vec<Duration>,
     /// How many that vote may have forgotten that it was claimed.
     forgot: usize,
-    /// The nodes whose votes have won it.
-    pub(super) voters: Vec<usize>,
-    /// Up to when they are asked to remember it.
-    pub(super) commit_until: Instant,
 }
 
 /// What follows from what nodes said of the tick.
@@ -126,8 +122,6 @@ impl Claiming {
             early: Vec::new(),
             late: Vec::new(),
             forgot: 0,
-            voters: Vec::new(),
-            commit_until: Instant::ORIGIN,
         }
     }
 

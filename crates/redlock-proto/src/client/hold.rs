@@ -17,7 +17,7 @@ pub(super) struct Held {
     pub(super) owner: OwnerId,
     pub(super) timing: Timing,
     /// `None` only for a lease that is given back at once.
-    tokens: Option<TokenBlock>,
+    pub(super) tokens: Option<TokenBlock>,
     /// The run that goes on under it, if it was claimed.
     pub(super) claimed: Option<Claimed>,
     timer: Option<TimerKey>,

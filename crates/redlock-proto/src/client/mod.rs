@@ -9,6 +9,7 @@ mod hold;
 mod outage;
 mod result;
 mod round;
+mod settle;
 mod status;
 mod timers;
 mod tokens;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Client, Entropy, Now,
-    round::{RequestError, RoundKind},
+    round::{RequestError, Round, RoundKind},
 };
 use crate::{Floor, MarkState, Outcome, Reply};
 
@@ -37,7 +37,12 @@ impl<E: Entropy> Client<E> {
             self.note_counter(id, reply);
         }
         self.on_outcome(id, node, outcome, result.ok(), now);
-        if self.rounds.get(&id).is_some_and(|round| round.open == 0) {
+        self.forget_if_over(id);
+    }
+
+    /// Forgets a round of which nothing is to come any more.
+    fn forget_if_over(&mut self, id: u64) {
+        if self.rounds.get(&id).is_some_and(Round::is_over) {
             self.decided(id);
             self.rounds.remove(&id);
         }
@@ -80,16 +85,27 @@ impl<E: Entropy> Client<E> {
                 }
             }
             RoundKind::Decided { lease } => {
-                if let Some(held) = lease.and_then(|lease| self.leases.get_mut(&lease)) {
+                let Some((id, owner)) = *lease else { return };
+                if let Some(held) = self.leases.get_mut(&id)
+                    && held.owner == owner
+                {
                     held.state.on_late_outcome(node, outcome);
+                    self.voted_late(id, owner, node, outcome, now);
                 }
             }
-            RoundKind::WriteBack { extension, lease } => {
-                if let Some(held) = self.leases.get_mut(lease) {
+            RoundKind::WriteBack {
+                extension,
+                lease,
+                owner,
+            } => {
+                // After a failure the number of the lease is that of another attempt's.
+                if let Some(held) = self.leases.get_mut(lease)
+                    && held.owner == *owner
+                {
                     held.state.on_extension_outcome(node, outcome);
                 }
                 if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
-                    self.written_back(id, verdict, now);
+                    self.settled(id, verdict, now);
                 }
             }
             RoundKind::Extension {
@@ -144,8 +160,9 @@ impl<E: Entropy> Client<E> {
             RoundKind::Decided { .. } | RoundKind::Heal { .. } => {}
             RoundKind::WriteBack { extension, .. } => {
                 if let Some(verdict) = extension.on_time_limit(now.clock) {
-                    self.written_back(id, verdict, now);
+                    self.settled(id, verdict, now);
                 }
+                self.forget_if_over(id);
             }
             RoundKind::Extension { extension, .. } => {
                 if let Some(verdict) = extension.on_time_limit(now.clock) {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::{Ask, status::Reading, timers::TimerKey};
 use crate::{
     Attempt, Extension, Instant, NoClaim, NodeAnswer, NodeTime, NotAVote, Outcome, OwnerId,
-    Release, Reply, Shard, Survey,
+    Release, Reply, Shard, Survey, Vote, Votes,
 };
 
 /// One request to every node that is concerned, until each has had its outcome.
@@ -31,10 +31,14 @@ pub(super) enum RoundKind {
         owner: OwnerId,
         attempt: Attempt,
     },
-    /// An attempt that was decided; its late outcomes concern the lease, if it became one.
-    Decided { lease: Option<u64> },
-    /// The greatest counter is written back to the nodes that voted; the lease is handed out then.
-    WriteBack { lease: u64, extension: Extension },
+    /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
+    Decided { lease: Option<(u64, OwnerId)> },
+    /// Nodes that have granted confirm the token, and the tick of a claim; the lease is handed out then.
+    WriteBack {
+        lease: u64,
+        owner: OwnerId,
+        extension: Extension,
+    },
     Extension {
         lease: u64,
         extension: Extension,
@@ -151,6 +155,22 @@ impl Round {
         if let Some(noted) = self.answers.get_mut(node) {
             *noted = Some(answer);
         }
+    }
+
+    /// Whether no outcome is to come any more.
+    pub(super) fn is_over(&self) -> bool {
+        // While it is undecided, it may be joined by a node whose vote is late.
+        let may_grow = matches!(self.kind, RoundKind::WriteBack { .. }) && self.limit.is_some();
+        self.open == 0 && !may_grow
+    }
+
+    /// Which nodes have confirmed, or were not heard of at all.
+    pub(super) fn confirmed_or_silent(&self, votes: &Votes) -> Vec<bool> {
+        let confirmed = |vote| matches!(vote, Vote::Cast(Outcome::Granted { .. }));
+        let heard = self.heard.iter().zip(votes.iter());
+        heard
+            .map(|(heard, vote)| !heard || confirmed(vote))
+            .collect()
     }
 
     /// What a node said, for an error; `None` if it has said nothing.

@@ -1,10 +1,7 @@
-//! Fencing counters: what a client has seen of them, and how a token comes to be known to a majority.
+//! Fencing counters: what a client has seen of them.
 
-use super::{Client, Entropy, Now, acquire::Acquire, round::RoundKind};
-use crate::{
-    Extension, ExtensionVerdict, Failure, FailureKind, FencingToken, OwnerId, Reply, Request,
-    Shard, TokenBlock, Verb,
-};
+use super::{Client, Entropy, Now};
+use crate::{FencingToken, Reply, Shard};
 
 impl<E: Entropy> Client<E> {
     /// A node said how far it has counted.
@@ -35,76 +32,5 @@ impl<E: Entropy> Client<E> {
             // The clock is off by centuries.
             false => seen,
         }
-    }
-
-    /// Makes the greatest counter that a majority knows, where that is needed.
-    pub(super) fn write_back(
-        &mut self,
-        id: u64,
-        request: &Acquire,
-        owner: OwnerId,
-        nodes: &[usize],
-        tokens: TokenBlock,
-        now: Now,
-    ) {
-        let Some(held) = self.leases.get(&id) else {
-            return;
-        };
-        let extension: Extension = held.state.extension(self.config.quorum, now.clock);
-        let kind = RoundKind::WriteBack {
-            lease: id,
-            extension: extension.among(nodes),
-        };
-        let round = self.start_round(kind, self.limit_within(request.timing), now);
-        let verb = Verb::Extend {
-            ttl: request.timing.key_ttl(),
-            write_back: Some((Shard::of(&request.key), tokens.last().get())),
-        };
-        for node in nodes {
-            let request = Request::Lock {
-                verb,
-                key: request.key.clone(),
-                owner,
-            };
-            self.send(*node, round, request);
-        }
-    }
-
-    /// A token was written back, or was not.
-    pub(super) fn written_back(&mut self, round: u64, verdict: ExtensionVerdict, now: Now) {
-        self.decided(round);
-        let Some(entry) = self.rounds.get_mut(&round) else {
-            return;
-        };
-        let started = entry.started;
-        let RoundKind::WriteBack { lease, extension } = &entry.kind else {
-            return;
-        };
-        let id = *lease;
-        let is_contended = extension.votes().refused() > 0;
-        let Some(acquisition) = self.acquisitions.remove(&id) else {
-            return;
-        };
-        let Some(held) = self.leases.get_mut(&id) else {
-            return;
-        };
-        let action = held.state.on_extension(started, verdict, now.clock);
-        let usable = held.state.may_hand_out(now.clock);
-        let is_confirmed = matches!(verdict, ExtensionVerdict::Extended { .. });
-        if acquisition.claim.is_some() && !(is_confirmed && held.state.is_live() && usable) {
-            return self.not_committed(id, acquisition, verdict, round, now);
-        }
-        let kind = match verdict {
-            ExtensionVerdict::Extended { .. } if held.state.is_live() && usable => {
-                self.hand_out(id);
-                return self.follow_lease(id, action, now);
-            }
-            ExtensionVerdict::Extended { .. } => FailureKind::Expired,
-            _ if is_contended => FailureKind::Contended,
-            _ => FailureKind::NoQuorum,
-        };
-        let failure = Failure::after_grant(kind, started, now.clock);
-        self.release(id, None, now);
-        self.failed(id, acquisition, failure, round, None, now);
     }
 }

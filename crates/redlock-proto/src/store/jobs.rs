@@ -30,7 +30,7 @@ impl Store {
                 self.is_there(lock, now);
                 false
             }
-            JobVerb::Record { .. } => false,
+            JobVerb::Record { .. } | JobVerb::Withdraw { .. } => false,
         }
     }
 
@@ -105,6 +105,7 @@ impl Store {
                     None => Reply::Missing,
                 })
             }
+            JobVerb::Withdraw { entry, .. } => Ok(self.withdraw(job, entry)),
             JobVerb::Read { lock } => {
                 let now = time.as_millis();
                 let free_in = self.keys.get(lock).map_or(Duration::ZERO, |held| {
@@ -152,6 +153,21 @@ impl Store {
 
     fn is_owner(&self, lock: &NodeKey, owner: OwnerId) -> bool {
         self.keys.get(lock).is_some_and(|held| held.owner == owner)
+    }
+
+    /// Forgets this very run; the run before it has the watermark again, if it was the newest.
+    fn withdraw(&mut self, job: &NodeKey, entry: &JobEntry) -> Reply {
+        let Some(runs) = self.jobs.get_mut(job) else {
+            return Reply::Missing;
+        };
+        let Some(place) = runs.iter().position(|run| run == entry) else {
+            return Reply::Missing;
+        };
+        runs.remove(place);
+        if runs.is_empty() {
+            self.jobs.remove(job);
+        }
+        Reply::Done
     }
 
     /// Makes the entry's tick the watermark.
@@ -277,6 +293,28 @@ mod tests {
             assert_eq!(ask(&mut store, commit(1, older), at(1_000)), passed);
         }
         assert_eq!(store.runs(&"job".into()), [entry(1_000, 5)]);
+    }
+
+    #[test]
+    fn only_the_very_run_is_withdrawn() {
+        let mut store = voting();
+        ask(&mut store, claim(1, 900), at(1_000));
+        for run in [entry(900, 4), entry(1_000, 5)] {
+            ask(&mut store, commit(1, run), at(1_000));
+        }
+        let withdraw = |entry| JobVerb::Withdraw { entry, ttl: TTL };
+        let mut namesake = entry(1_000, 5);
+        namesake.text = "another".into();
+        for other in [entry(1_000, 6), entry(999, 5), namesake] {
+            assert_eq!(ask(&mut store, withdraw(other), at(1_000)), Reply::Missing);
+        }
+        let withdraw = withdraw(entry(1_000, 5));
+        assert_eq!(ask(&mut store, withdraw.clone(), at(1_000)), Reply::Done);
+        assert_eq!(store.runs(&"job".into()), [entry(900, 4)]);
+        assert_eq!(ask(&mut store, withdraw, at(1_000)), Reply::Missing);
+        // Its lock is there yet, and the tick is anybody's who has that.
+        ask(&mut store, commit(1, entry(1_000, 7)), at(1_000));
+        assert_eq!(store.runs(&"job".into()), [entry(1_000, 7), entry(900, 4)]);
     }
 
     #[test]

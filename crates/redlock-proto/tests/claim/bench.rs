@@ -4,8 +4,8 @@ use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
     Acquire, Claim, Client, ClientConfig, Effect, Entropy, Instant, NodeKey, NodeTime, NodeVerb,
-    NotAfter, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Space,
-    Store, Tick, Timing, Window, Word,
+    NotAfter, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Shard,
+    Space, Store, Tick, Timing, Verb, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -35,6 +35,8 @@ struct Peer {
     sent: Vec<Sent>,
     seen: Vec<Effect>,
     last: u64,
+    /// The nodes that it is not connected to.
+    down: Vec<bool>,
 }
 
 /// A request that is on its way to a node, and its round.
@@ -54,6 +56,14 @@ impl Entropy for Counting {
     fn bits(&mut self) -> u64 {
         0
     }
+}
+
+/// What becomes of a request on a connection that is gone.
+fn failed(may_have_run: bool) -> Result<Reply, RequestError> {
+    Err(RequestError {
+        may_have_run,
+        reason: "cut".into(),
+    })
 }
 
 impl Bench {
@@ -77,6 +87,7 @@ impl Bench {
             sent: Vec::new(),
             seen: Vec::new(),
             last: 0,
+            down: vec![false; ahead.len()],
         };
         let mut bench = Self {
             nodes: nodes.collect(),
@@ -131,18 +142,41 @@ impl Bench {
         self.ms += ms;
     }
 
-    /// A client claims the tick so many milliseconds after the beginning.
-    pub(crate) fn claim(&mut self, peer: usize, tick: u64) {
-        let now = self.now();
-        let request = Acquire {
-            key: "{bench}:lock:books".into(),
+    /// A client acquires the lock of the job.
+    pub(crate) fn acquire(&mut self, peer: usize) {
+        let (now, request) = (self.now(), self.request());
+        let id = self.start(peer);
+        self.peers[peer].client.acquire(id, request, now);
+        self.gather(peer);
+    }
+
+    /// Each client's number of what it did last.
+    fn start(&mut self, peer: usize) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.peers[peer].last = id;
+        id
+    }
+
+    fn request(&self) -> Acquire {
+        Acquire {
+            key: Self::lock(),
             timing: Timing::new(TTL, 0.01, 50 * MS).expect("it is valid"),
             renew: true,
             max_hold: None,
             tokens: 1,
-            wait_until: now.clock + self.wait,
+            wait_until: self.now().clock + self.wait,
             quorum_wait: None,
-        };
+        }
+    }
+
+    pub(crate) fn lock() -> NodeKey {
+        "{bench}:lock:books".into()
+    }
+
+    /// A client claims the tick so many milliseconds after the beginning.
+    pub(crate) fn claim(&mut self, peer: usize, tick: u64) {
+        let (now, request) = (self.now(), self.request());
         let claim = Claim {
             job: Self::job(),
             tick: Self::tick(tick),
@@ -151,9 +185,7 @@ impl Bench {
             replica: Word::new(&format!("replica-{peer}")).expect("it is valid"),
             not_after: self.not_after.clone(),
         };
-        let id = self.next_id;
-        self.next_id += 1;
-        self.peers[peer].last = id;
+        let id = self.start(peer);
         self.peers[peer].client.claim(id, request, claim, now);
         self.gather(peer);
     }
@@ -194,15 +226,20 @@ impl Bench {
 
     pub(crate) fn read(&mut self, peer: usize, ask: u64) {
         let (now, job) = (self.now(), Self::job());
-        let lock = "{bench}:lock:books".into();
+        let lock = Self::lock();
         self.peers[peer].client.read_job(ask, &job, &lock, now);
         self.gather(peer);
     }
 
     fn gather(&mut self, peer: usize) {
+        let now = self.now();
         let peer = &mut self.peers[peer];
         while let Some(effect) = peer.client.poll_effect() {
             match effect {
+                Effect::Send { node, round, .. } if peer.down[node] => {
+                    let result = [(round, failed(false))];
+                    peer.client.on_answer(node, None, result, now.clock, now);
+                }
                 Effect::Send {
                     node,
                     round,
@@ -256,6 +293,37 @@ impl Bench {
         let client = &mut self.peers[peer].client;
         client.on_answer(node, answer.standing, results, now.clock, now);
         self.gather(peer);
+    }
+
+    /// Whether a client has sent something that a node has not answered.
+    pub(crate) fn has_sent(&self, peer: usize, node: usize) -> bool {
+        self.peers[peer].sent.iter().any(|(to, ..)| *to == node)
+    }
+
+    /// A node has counted a second further than the others.
+    pub(crate) fn count_ahead(&mut self, node: usize) {
+        let ask = |verb| Request::Lock {
+            verb,
+            key: Self::lock(),
+            owner: OwnerId::from_random([9; 16]),
+        };
+        let ahead = Verb::Acquire {
+            ttl: TTL,
+            shard: Shard::of(&Self::lock()),
+            proposal: self.now().wall + 1_000_000,
+            block: 1,
+        };
+        self.run(node, &[ask(ahead), ask(Verb::Release { ttl: TTL })]);
+    }
+
+    /// A node answers the first thing that it was sent.
+    pub(crate) fn answer_once(&mut self, peer: usize, node: usize) {
+        let sent = &mut self.peers[peer].sent;
+        let first = sent.iter().position(|(to, ..)| *to == node);
+        let first = sent.remove(first.expect("something was sent"));
+        let rest = std::mem::replace(sent, vec![first]);
+        self.answer(peer, node);
+        self.peers[peer].sent.splice(..0, rest);
     }
 
     /// Every node answers what it was sent so far.
@@ -329,6 +397,18 @@ impl Bench {
     /// A node's clock is set to so many milliseconds before or after the right time.
     pub(crate) fn set_clock(&mut self, node: usize, ahead: i64) {
         self.ahead[node] = ahead;
+    }
+
+    /// A client's connection to a node breaks, with all that was sent over it and not answered.
+    pub(crate) fn cut(&mut self, peer: usize, node: usize) {
+        let now = self.now();
+        let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
+        let failed: Vec<_> = sent.map(|(_, round, _)| (round, failed(true))).collect();
+        let Peer { client, down, .. } = &mut self.peers[peer];
+        down[node] = true;
+        client.on_disconnected(node, "cut".into(), now);
+        client.on_answer(node, None, failed, now.clock, now);
+        self.gather(peer);
     }
 
     /// A client connects to a node anew, and the node does not say what it is.

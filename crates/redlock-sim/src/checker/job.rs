@@ -196,6 +196,9 @@ impl Job {
         let run = self.runs.entry((tick, token)).or_default();
         run.is_started = true;
         let kept = run.kept;
+        if run.is_false() {
+            return Some(Violation::FalseRecord { job, tick });
+        }
         let newest = self.started.last_key_value().map(|(tick, at)| (*tick, *at));
         if self.started.contains_key(&tick) {
             return Some(Violation::StartedAgain { job, tick });
@@ -239,11 +242,17 @@ impl Job {
         if watermark > 0 && !self.committed.contains(&watermark) {
             return Some(Violation::NeverClaimed { job, watermark });
         }
-        (watermark < known).then_some(Violation::StatusBehind {
+        (watermark < known && !self.was_withdrawn(known)).then_some(Violation::StatusBehind {
             job,
             watermark,
             known,
         })
+    }
+
+    /// Whether no run of a tick was started, and nodes were told so of one.
+    fn was_withdrawn(&self, tick: u64) -> bool {
+        let runs = || self.runs.range((tick, 0)..=(tick, u64::MAX));
+        !runs().any(|(_, run)| run.is_started) && runs().any(|(_, run)| !run.outcomes.is_empty())
     }
 
     /// Somebody is told of a run, and how it ended, if it did.

@@ -3,8 +3,8 @@
 use std::{fmt, time::Duration};
 
 use redlock_proto::{
-    Effect, FailureKind, JobVerb, Loss, NodeKey, NodeVerb, NotAVote, Notice, OwnerId, Request,
-    TokenBlock, Verb,
+    Effect, FailureKind, Loss, NodeKey, NodeVerb, NotAVote, Notice, OwnerId, Request, TokenBlock,
+    Verb,
 };
 
 use super::{
@@ -164,8 +164,8 @@ impl World {
         }
         if let Request::Job { verb, job } = &request {
             self.processes[client].has_asked = true;
-            if let (JobVerb::Record { entry }, 0) = (verb, node) {
-                self.on_record(job, entry);
+            if node == 0 {
+                self.on_record(job, verb);
             }
             number = self.on_send_job(client, round, verb);
         }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use redlock_proto::{Answer, Request, Verb};
+use redlock_proto::{Answer, Request};
 
 use super::news::News;
 use crate::setup::{MS, Micros, SECOND, micros};
@@ -200,13 +200,7 @@ impl Link {
 impl Op {
     /// What a release is worth making for: as long as the key can stay.
     pub(super) fn ttl(request: &Request) -> Option<Micros> {
-        match request {
-            Request::Lock {
-                verb: Verb::Release { ttl } | Verb::Bury { ttl },
-                ..
-            } => Some(micros(*ttl)),
-            _ => None,
-        }
+        request.worth_repeating_for().map(micros)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use redlock_proto::{
-    Acquire, Claim, JobEntry, JobVerb, NoClaim, NodeKey, NotClaimed, OwnerId, Reply, RunRecord,
-    RunState, Tick, TokenBlock, Verb, Window, Word,
+    Acquire, Claim, JobVerb, NoClaim, NodeKey, NotClaimed, OwnerId, Reply, RunRecord, RunState,
+    Tick, TokenBlock, Verb, Window, Word,
 };
 
 use super::{World, process::State};
@@ -158,24 +158,31 @@ impl World {
                 self.observe(&Event::Commits { job, tick, token });
                 Some(number)
             }
-            JobVerb::Record { .. } | JobVerb::Read { .. } => None,
+            JobVerb::Record { .. } | JobVerb::Withdraw { .. } | JobVerb::Read { .. } => None,
         }
     }
 
     /// A client tells nodes what came of a run.
-    pub(super) fn on_record(&mut self, job: &NodeKey, entry: &JobEntry) {
+    pub(super) fn on_record(&mut self, job: &NodeKey, verb: &JobVerb) {
         let names = &self.setup.job_keys;
         let Some(job) = names.iter().position(|name| name == job) else {
             return;
         };
-        if let Some(RunState::Ended { outcome, .. }) = RunRecord::of(entry).map(|run| run.state) {
-            self.observe(&Event::Recorded {
-                job,
-                tick: entry.tick.as_millis(),
-                token: entry.token,
-                outcome: outcome.as_str().into(),
-            });
-        }
+        let (entry, outcome) = match verb {
+            JobVerb::Record { entry } => match RunRecord::of(entry).map(|run| run.state) {
+                Some(RunState::Ended { outcome, .. }) => (entry, outcome.as_str().into()),
+                _ => return,
+            },
+            // It says that the run was not started, and is not to be remembered.
+            JobVerb::Withdraw { entry, .. } => (entry, RunRecord::UNSTARTED.into()),
+            _ => return,
+        };
+        self.observe(&Event::Recorded {
+            job,
+            tick: entry.tick.as_millis(),
+            token: entry.token,
+            outcome,
+        });
     }
 
     /// A user's claim has ended without a start.
@@ -263,7 +270,7 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
             };
             Some((extend, *owner, reply.clone()))
         }
-        JobVerb::Record { .. } | JobVerb::Read { .. } => None,
+        JobVerb::Record { .. } | JobVerb::Withdraw { .. } | JobVerb::Read { .. } => None,
     }
 }
 

@@ -7,16 +7,17 @@ use super::{
 };
 
 const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
-const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
+const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
+const SETTLE: &str = "crates/redlock-proto/src/client/settle.rs";
 const DRIVEN: &str = "crates/redlock-core/src/client/jobs.rs";
 const JOBS: &str = "crates/redlock-proto/src/store/jobs.rs";
 
 pub(super) const CLAIMS: &[Mutant] = &[
     ticks(
         "watermark-not-committed",
-        COMMIT,
-        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.ask_to_remember(id, now);",
-        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.acquisitions.remove(&id);\n        self.hand_out(id);",
+        ACQUIRE,
+        "if is_claim || !is_agreed {",
+        "if !is_agreed {",
     ),
     ticks(
         "watermark-not-kept",
@@ -88,9 +89,49 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     ticks(
         "unconfirmed-claim-started",
-        COMMIT,
-        "        let answers = self.answers(round, now);\n        self.unconfirmed(id, answers, now);\n",
-        "        let answers = self.answers(round, now);\n        if verdict == ExtensionVerdict::Failed {\n            return self.hand_out(id);\n        }\n        self.unconfirmed(id, answers, now);\n",
+        SETTLE,
+        "if usable && matches!(verdict, ExtensionVerdict::Extended { .. }) {",
+        "if usable && !matches!(verdict, ExtensionVerdict::Revoked) {",
+    ),
+    unit(
+        "late-votes-do-not-count",
+        SETTLE,
+        "let counts = counts(outcome, tokens);",
+        "let counts = counts(outcome, tokens) && tokens.first().get() == 0;",
+        "--test claim",
+        "dies_at_any_moment_neither_fails_nor_delays_a_claim",
+    ),
+    unit(
+        "late-votes-count-with-any-counter",
+        SETTLE,
+        "counter <= tokens.first().get()",
+        "counter <= tokens.first().get().max(u64::MAX)",
+        "--test claim",
+        "late_vote_with_a_greater_counter",
+    ),
+    unit(
+        "claim-given-up-burns-its-tick",
+        SETTLE,
+        "        self.withdraw(id, now);\n        self.release(id, None, now);\n        self.failed(",
+        "        self.release(id, None, now);\n        self.failed(",
+        "--test claim",
+        "can_no_longer_be_confirmed",
+    ),
+    unit(
+        "claim-kept-while-it-cannot-be-confirmed",
+        SETTLE,
+        "hopeful >= quorum.majority() || reachable",
+        "hopeful >= quorum.majority().min(1) || reachable",
+        "--test claim",
+        "can_no_longer_be_confirmed",
+    ),
+    unit(
+        "withdrawal-of-any-run-of-the-tick",
+        JOBS,
+        "runs.iter().position(|run| run == entry)",
+        "runs.iter().position(|run| run.tick == entry.tick)",
+        "--lib",
+        "only_the_very_run_is_withdrawn",
     ),
     ticks(
         "buried-owner-claims",
@@ -185,27 +226,27 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "commit-asked-for-once",
-        COMMIT,
-        "if at < until && held.state.may_hand_out(at) {",
-        "if at > until && held.state.may_hand_out(at) {",
+        SETTLE,
+        "if may_wait && at < until && self",
+        "if may_wait && at > until && self",
         "--test claim",
         "asked_for_again",
     ),
     unit(
         "commit-goes-on-for-nobody",
         "crates/redlock-proto/src/client/acquire.rs",
-        "                    self.timers.cancel(timer);\n                }\n                self.was_not_started",
-        "                    let _ = timer;\n                    return;\n                }\n                self.was_not_started",
+        "                    self.timers.cancel(timer);\n                }\n                self.withdraw",
+        "                    let _ = timer;\n                    return;\n                }\n                self.withdraw",
         "--test claim",
         "nobody_waits_for_any_more",
     ),
     unit(
-        "unstarted-not-recorded",
-        COMMIT,
-        "        self.was_not_started(id, now);\n        self.release(id, None, now);\n        let why",
+        "unconfirmed-claim-remembered",
+        SETTLE,
+        "        self.withdraw(id, now);\n        self.release(id, None, now);\n        let why",
         "        self.release(id, None, now);\n        let why",
         "--test claim",
-        "that_is_recorded",
+        "nobody_remembers_it_then",
     ),
     unit(
         "window-that-opens-not-waited-for",
@@ -301,13 +342,13 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     alike(
         "script-runs-forgotten-in-their-call",
-        "    else\n      owners[note_at] = note\n",
-        "    else\n",
+        "      else\n        owners[note_at] = note\n",
+        "      else\n",
     ),
     alike(
         "script-record-adds",
-        "    else\n      reply = -2\n    end\n    op, next_key = op + 4, next_key + 1\n  elseif verb == 'read' then",
-        "    else\n      note = run .. ARGV[op + 3]\n    end\n    op, next_key = op + 4, next_key + 1\n  elseif verb == 'read' then",
+        "    else\n      reply = -2\n    end\n    op, next_key = op + 4, next_key + 1\n  elseif verb == 'withdraw' then",
+        "    else\n      note = run .. ARGV[op + 3]\n    end\n    op, next_key = op + 4, next_key + 1\n  elseif verb == 'withdraw' then",
     ),
     alike(
         "script-record-of-the-newest-only",

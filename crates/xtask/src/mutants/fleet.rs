@@ -4,7 +4,7 @@ use super::mutant::{Mutant, on_servers};
 
 const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
 const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
-const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
+const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
 const CONTROL: &str = "crates/redlock-cron/src/control.rs";
 const COURSE: &str = "crates/redlock-cron/src/course.rs";
 const EXECUTION: &str = "crates/redlock-cron/src/execution.rs";
@@ -31,9 +31,9 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "watermark-not-committed",
-        COMMIT,
-        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.ask_to_remember(id, now);",
-        "            held.claimed = Some(Claimed { job, run, last });\n        }\n        self.acquisitions.remove(&id);\n        self.hand_out(id);",
+        ACQUIRE,
+        "if is_claim || !is_agreed {",
+        "if !is_agreed {",
         JOBS,
         "skewed_clocks",
     ),

@@ -37,6 +37,8 @@ pub(super) const MODEL: &[Mutation] = &[
     breaks("watermark-not-committed", NO_LOSS),
     breaks("commit-before-majority", NO_LOSS),
     breaks("commit-uncounted", ONE_LOSS),
+    breaks("started-and-withdrawn", NO_LOSS),
+    breaks("newest-withdrawn", "--claims --claimants 3 --crashes 0"),
     breaks("horizon-ignored", ONE_LOSS),
     breaks("horizon-of-the-telling", "--claims --crashes 1 --strays"),
     breaks("quarantined-claims", ONE_LOSS),

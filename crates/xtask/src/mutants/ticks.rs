@@ -29,8 +29,8 @@ pub(super) const TICKS: &[Mutant] = &[
     world(
         "record-for-one-node",
         COMMIT,
-        "        for node in 0..self.config.quorum.nodes() {\n            let request = Request::Job {\n                verb: JobVerb::Record {",
-        "        for node in 0..1 {\n            let request = Request::Job {\n                verb: JobVerb::Record {",
+        "        for node in 0..self.config.quorum.nodes() {\n            let request = Request::Job {\n                verb: verb.clone(),",
+        "        for node in 0..1 {\n            let request = Request::Job {\n                verb: verb.clone(),",
     ),
     world(
         "dropped-is-unstarted",

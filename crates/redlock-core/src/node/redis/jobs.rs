@@ -21,7 +21,7 @@ pub(super) fn keys_of<'a>(
             vec![plain(lock), tomb.into(), plain(job), horizon]
         }
         JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => vec![plain(lock), plain(job)],
-        JobVerb::Record { .. } => vec![plain(job)],
+        JobVerb::Record { .. } | JobVerb::Withdraw { .. } => vec![plain(job)],
     }
 }
 
@@ -53,8 +53,9 @@ pub(super) fn operation(cmd: &mut Cmd, verb: &JobVerb) {
                 .arg(digits(entry.tick.as_millis()))
                 .arg(&*entry.text);
         }
-        JobVerb::Record { entry } => {
-            cmd.arg("record")
+        JobVerb::Record { entry } | JobVerb::Withdraw { entry, .. } => {
+            let is_record = matches!(verb, JobVerb::Record { .. });
+            cmd.arg(if is_record { "record" } else { "withdraw" })
                 .arg(digits(entry.tick.as_millis()))
                 .arg(digits(entry.token))
                 .arg(&*entry.text);

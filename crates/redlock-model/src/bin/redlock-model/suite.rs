@@ -171,15 +171,8 @@ fn claims_hold(check: TickCheck) -> Case {
     Case { what, holds: true }
 }
 
-/// In the smallest world that shows it.
 fn claims_broken(mutation: TickMutation) -> Case {
-    let check = match mutation {
-        TickMutation::WatermarkNotCommitted | TickMutation::CommitBeforeMajority => claims(2, 0),
-        TickMutation::HorizonOfTheTelling => claims(2, 1).with_strays(),
-        TickMutation::EarlyDiffers => claims(2, 1).longer(),
-        _ => claims(2, 1),
-    };
-    let what = What::Claims(check.mutation(mutation));
+    let what = What::Claims(TickCheck::that_notices(mutation));
     Case { what, holds: false }
 }
 
