@@ -10,7 +10,7 @@ use tokio::{
 use crate::{
     BuildError, Config, MemoryNode, NodeAnswer, NodeConfig, NodeReport, Redlock, VirtualProcess,
     Wait,
-    clock::Clock,
+    clock::{Clock, PauseDetector},
     config::NodeSpec,
     engine::{self, EngineConfig, LinkConfig, LinkState, Placement},
     keyspace::{KeySpace, Namespace},
@@ -218,6 +218,7 @@ impl RedlockBuilder {
     /// and the operating system's clock.
     ///
     /// For tests with paused time, over nodes in memory.
+    /// Without it, [`build`](Self::build) fails while tokio's time is paused.
     /// In production a handler that blocks its thread would delay the renewal of leases.
     pub fn virtual_time(self) -> Self {
         self.virtual_process(&VirtualProcess::new())
@@ -245,7 +246,8 @@ impl RedlockBuilder {
     ///
     /// # Errors
     ///
-    /// A setting is not valid, a node is given twice, or fewer than a majority of the nodes can be
+    /// A setting is not valid, a node is given twice, tokio's time is paused without
+    /// [`virtual_time`](Self::virtual_time), or fewer than a majority of the nodes can be
     /// reached and are fit to vote; the error names the setting, or has a line per node.
     /// Nodes in quarantine are no error: they vote later.
     ///
@@ -266,6 +268,7 @@ impl RedlockBuilder {
             return Err(BuildError::misuse("nodes", message));
         };
         let quorum = Quorum::of(count);
+        let is_in_real_time = self.process.is_none();
         let (clock, placement) = match self.process {
             Some(process) => (
                 Clock::Tokio {
@@ -291,9 +294,17 @@ impl RedlockBuilder {
             lag_after: settings.node_timeout,
         };
         let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();
+        let detector = PauseDetector::start();
         let (engine, mut states) = engine::start(config, links, nodes, placement)?;
         if !self.connect_lazily {
             connected(&mut states, settings.connect_timeout).await;
+        }
+        if is_in_real_time && detector.is_paused() {
+            let message = "tokio's time is paused, and this client keeps real time: call `virtual_time()`, with nodes \
+                 in memory, or do not pause it";
+            return Err(BuildError::misuse("virtual_time", message));
+        }
+        if !self.connect_lazily {
             let reports = NodeReport::of_all(&names, engine.standing().await);
             let up = reports.iter().filter(|report| may_vote(&report.answer));
             if up.count() < quorum.majority() {

@@ -2,10 +2,7 @@ mod jobs;
 
 use std::{
     fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -21,6 +18,7 @@ use crate::{
     keyspace::KeySpace,
     queue::{LocalQueue, QueueFull, QueueLimits, Turn},
     settings::Settings,
+    within,
 };
 
 /// The client: acquires leases on resources over a fixed set of nodes.
@@ -53,7 +51,6 @@ pub struct Redlock {
 }
 
 struct Client {
-    id: u64,
     engine: EngineHandle,
     queue: Arc<LocalQueue>,
     closing: CancellationToken,
@@ -82,7 +79,6 @@ impl Redlock {
         let queue = LocalQueue::new(clock);
         let closing = CancellationToken::new();
         let client = Client {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             engine,
             queue,
             closing,
@@ -152,6 +148,8 @@ impl Redlock {
     /// # Errors
     ///
     /// [`AcquireError::kind`] says who must act; nothing is held after an error.
+    /// In what [runs](crate::Lease::run) under a lease of this client on the same resource, it is
+    /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld) at once: it would wait for itself.
     ///
     /// # Panics
     ///
@@ -174,6 +172,9 @@ impl Redlock {
             .try_into()
             .map_err(|invalid| AcquireError::from(invalid.into()))?;
         let client = &*self.client;
+        if within::holds(client.engine.client(), &key) {
+            return Err(AcquireError::already_held());
+        }
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = options.wait.unwrap_or(client.settings.wait);
@@ -297,7 +298,7 @@ impl Redlock {
 
     /// A number for this client that no other client of the process has; all its handles tell the same.
     pub fn id(&self) -> u64 {
-        self.client.id
+        self.client.engine.client()
     }
 
     /// The number of nodes.
@@ -358,5 +359,3 @@ impl fmt::Debug for Redlock {
             .finish_non_exhaustive()
     }
 }
-
-static NEXT_ID: AtomicU64 = AtomicU64::new(0);

@@ -34,6 +34,39 @@ impl Clock {
     }
 }
 
+/// Tells whether tokio's time is paused while the operating system's goes on.
+#[derive(Debug)]
+pub(crate) struct PauseDetector {
+    real: std::time::Instant,
+    tokio: tokio::time::Instant,
+}
+
+impl PauseDetector {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is what tokio's own clock reads while that goes on"
+    )]
+    fn real() -> std::time::Instant {
+        std::time::Instant::now()
+    }
+
+    pub(crate) fn start() -> Self {
+        Self {
+            real: Self::real(),
+            tokio: tokio::time::Instant::now(),
+        }
+    }
+
+    /// Whether tokio's time has stood still since the start, or has jumped ahead.
+    ///
+    /// It reads the same clock, so between the readings of that clock it can do neither.
+    pub(crate) fn is_paused(&self) -> bool {
+        let tokio = self.tokio.elapsed();
+        let real = Self::real().saturating_duration_since(self.real);
+        tokio > real || (tokio.is_zero() && real > Duration::from_micros(1))
+    }
+}
+
 /// The clock of nodes in memory: the same for all of them, on tokio's time, and the wall clock when it is first
 /// looked at.
 pub(crate) fn node_time() -> NodeTime {

@@ -6,7 +6,7 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::{BuildError, MemoryNode, node::Node};
+use crate::{BuildError, MemoryNode, node::Node, variables};
 
 /// The settings of a client, for a configuration file or the environment.
 ///
@@ -74,11 +74,16 @@ impl Config {
     /// `%2C`); `REDLOCK_NAMESPACE` is text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
     /// `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT` and `REDLOCK_CONNECT_TIMEOUT` are durations such as `30s`.
     /// A variable that is empty counts as not set.
+    /// A variable whose name is one of these but for a slip or two is refused, and so is one that names a setting which
+    /// only a file or the builder has; others that begin with `REDLOCK_` are ignored, because they may be another
+    /// program's (Kubernetes sets `REDLOCK_PORT` for a service of this name), and an event at `DEBUG` names them.
     ///
     /// # Errors
     ///
-    /// Names the variable that cannot be read.
+    /// Names the variable that cannot be read, or that is none.
     pub fn from_env() -> Result<Self, BuildError> {
+        let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        variables::check(names)?;
         Self::from_vars(|name| match env::var(name) {
             Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
             Err(env::VarError::NotPresent) => Ok(None),

@@ -37,6 +37,11 @@ impl Lease {
         &self.shared.key
     }
 
+    /// The client that it is of.
+    pub(crate) fn client(&self) -> u64 {
+        self.shared.client
+    }
+
     /// The fencing token of the lease: greater than that of every lease on the resource before it.
     pub fn token(&self) -> FencingToken {
         self.shared.token
@@ -102,6 +107,9 @@ impl Lease {
 impl Lease {
     /// Runs `work` for as long as the lease is valid.
     ///
+    /// An acquire of the same resource that `work` awaits fails at once as
+    /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld), because it would wait for this lease.
+    ///
     /// The deadline is looked at before each poll of `work`; when it has passed, `work` is dropped
     /// before this returns.
     /// Work that blocks its thread cannot be dropped in time, and may even finish late: it must ask
@@ -120,6 +128,7 @@ impl Lease {
     /// Dropping it drops `work`, and nothing else.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
         let mut work = pin!(work);
+        let mut work = poll_fn(|cx| self.within(|| work.as_mut().poll(cx)));
         select! {
             biased;
             reason = self.lost() => Err(LeaseLost::new(reason)),
@@ -141,6 +150,7 @@ impl fmt::Debug for Lease {
 /// What the engine, the guard and the views of a lease share.
 #[derive(Debug)]
 pub(crate) struct LeaseShared {
+    client: u64,
     key: ResourceKey,
     token: FencingToken,
     clock: Clock,
@@ -161,6 +171,7 @@ struct Validity {
 
 impl LeaseShared {
     pub(crate) fn new(
+        client: u64,
         key: ResourceKey,
         clock: Clock,
         deadline: Instant,
@@ -174,6 +185,7 @@ impl LeaseShared {
             turn: None,
         });
         Self {
+            client,
             key,
             token,
             clock,
@@ -258,7 +270,7 @@ mod tests {
         };
         let key = "key".parse().unwrap();
         let token = FencingToken::new(1).unwrap();
-        let shared = LeaseShared::new(key, clock, clock.now() + valid_for, None, token);
+        let shared = LeaseShared::new(0, key, clock, clock.now() + valid_for, None, token);
         (Lease::new(Arc::new(shared)), clock)
     }
 

@@ -16,6 +16,8 @@ mod options;
 mod process;
 mod queue;
 mod settings;
+mod variables;
+mod within;
 
 pub use self::{
     builder::RedlockBuilder,

@@ -26,6 +26,28 @@ async fn no_node_is_refused() {
     assert!(error.to_string().contains("give one"), "{error}");
 }
 
+/// The client's thread keeps real time, and tokio's jumps ahead of it whenever the test waits.
+#[tokio::test(start_paused = true)]
+async fn paused_time_without_virtual_time_is_refused_by_its_name() {
+    for _ in 0..20 {
+        let error = refused(three()).await;
+        assert_eq!(error.field(), "virtual_time");
+        assert!(error.to_string().contains("paused"), "{error}");
+        let lazily = refused(three().connect_lazily()).await;
+        assert_eq!(lazily.field(), "virtual_time");
+    }
+    three().virtual_time().build().await.expect("it is called");
+}
+
+#[tokio::test]
+async fn real_time_is_not_taken_for_paused() {
+    for _ in 0..200 {
+        three().build().await.expect("time goes on");
+        let lazily = three().connect_lazily().build().await;
+        lazily.expect("time goes on");
+    }
+}
+
 #[tokio::test]
 async fn a_malformed_url_is_named_and_not_shown() {
     for url in [

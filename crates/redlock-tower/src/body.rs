@@ -109,7 +109,11 @@ where
                         Protocol::Grpc => Ok(Frame::trailers(grpc::trailers(&rejection))),
                     }));
                 }
-                let frame = ready!(body.as_mut().poll_frame(cx));
+                let polled = match held {
+                    Some(held) => held.within(|| body.as_mut().poll_frame(cx)),
+                    None => body.as_mut().poll_frame(cx),
+                };
+                let frame = ready!(polled);
                 // Whoever reads may stop at the last frame without polling for the end behind it.
                 if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
                     this.kind.set(Kind::Ended);

@@ -107,7 +107,11 @@ where
                     this.state.set(State::Calling { future });
                 }
                 StateProj::Calling { future } => {
-                    return Poll::Ready(match ready!(future.poll(cx)) {
+                    let polled = match this.held {
+                        Some(held) => held.within(|| future.poll(cx)),
+                        None => future.poll(cx),
+                    };
+                    return Poll::Ready(match ready!(polled) {
                         Ok(response) => Outcome::Served(response, this.held.take()),
                         Err(error) => Outcome::Failed(error),
                     });

@@ -50,6 +50,14 @@ impl Held {
         self
     }
 
+    /// Calls `work` as work under the lock, which cannot take it again.
+    pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
+        match self.guard {
+            Some(_) => self.lease.within(work),
+            None => work(),
+        }
+    }
+
     pub(crate) fn lease(&self) -> &Lease {
         &self.lease
     }

@@ -88,7 +88,7 @@ impl Rejection {
                 AcquireErrorKind::Contended => RejectionKind::Contended,
                 AcquireErrorKind::Overloaded => RejectionKind::Overloaded,
                 AcquireErrorKind::Closed => RejectionKind::Closed,
-                AcquireErrorKind::Misuse => RejectionKind::Misuse,
+                AcquireErrorKind::Misuse | AcquireErrorKind::AlreadyHeld => RejectionKind::Misuse,
                 // Also for a kind that is not known here: it is the answer that lets nothing through
                 // and blames neither the request nor the program.
                 _ => RejectionKind::Unavailable,

@@ -45,6 +45,7 @@ impl Driver {
         };
         let Waiting { key, terms, answer } = waiting;
         let shared = Arc::new(LeaseShared::new(
+            engine.client(),
             key,
             self.clock,
             deadline,

@@ -102,6 +102,7 @@ pub(super) type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
 /// clean up.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineHandle {
+    client: u64,
     commands: mpsc::UnboundedSender<Command>,
     next_id: Arc<AtomicU64>,
 }
@@ -109,6 +110,7 @@ pub(crate) struct EngineHandle {
 /// The driver's own handle, from which it makes one for each lease that it hands out.
 #[derive(Debug)]
 pub(super) struct WeakEngineHandle {
+    client: u64,
     commands: mpsc::WeakUnboundedSender<Command>,
     next_id: Arc<AtomicU64>,
 }
@@ -118,6 +120,7 @@ impl WeakEngineHandle {
     pub(super) fn upgrade(&self) -> Option<EngineHandle> {
         let commands = self.commands.upgrade()?;
         Some(EngineHandle {
+            client: self.client,
             commands,
             next_id: Arc::clone(&self.next_id),
         })
@@ -129,11 +132,17 @@ impl EngineHandle {
         let (commands, received) = mpsc::unbounded_channel();
         (
             Self {
+                client: NEXT_CLIENT.fetch_add(1, Ordering::Relaxed),
                 commands,
                 next_id: Arc::default(),
             },
             received,
         )
+    }
+
+    /// A number that no other client of this process has.
+    pub(crate) fn client(&self) -> u64 {
+        self.client
     }
 
     /// Attempts to win the lease until its `wait_until`.
@@ -226,6 +235,7 @@ impl EngineHandle {
     /// A handle that does not keep the driver alive.
     pub(super) fn downgrade(&self) -> WeakEngineHandle {
         WeakEngineHandle {
+            client: self.client,
             commands: self.commands.downgrade(),
             next_id: Arc::clone(&self.next_id),
         }
@@ -254,3 +264,6 @@ impl Drop for Pending<'_> {
         }
     }
 }
+
+/// The number of the next client.
+static NEXT_CLIENT: AtomicU64 = AtomicU64::new(0);

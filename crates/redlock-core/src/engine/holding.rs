@@ -188,8 +188,10 @@ impl Parked {
         }
         self.claimed = true;
         let token = self.tokens.first();
-        let shared = Arc::new(LeaseShared::new(key, clock, self.deadline, None, token));
         let engine = self.engine.clone();
+        let client = engine.client();
+        let shared = LeaseShared::new(client, key, clock, self.deadline, None, token);
+        let shared = Arc::new(shared);
         engine.send(Command::Resume {
             lease: self.id,
             shared: Arc::clone(&shared),

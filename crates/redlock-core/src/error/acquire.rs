@@ -45,6 +45,12 @@ pub enum AcquireErrorKind {
     Expired,
     /// Too many callers in this process wait already: shed load.
     Overloaded,
+    /// The caller runs under a lease on this very resource: it would wait for itself.
+    ///
+    /// Told where the client can know it: in what [`Lease::run`](crate::Lease::run) runs, and in a handler behind a
+    /// layer of `redlock-tower`; not in a task that was spawned there.
+    /// The caller must use the lease that is there.
+    AlreadyHeld,
     /// The client was closed.
     Closed,
     /// The key or an option is not valid: the caller must change it.
@@ -94,6 +100,11 @@ impl AcquireError {
     /// Granted in time, and over before the caller looked.
     pub(crate) fn expired() -> Self {
         Self::plain(AcquireErrorKind::Expired)
+    }
+
+    /// The caller holds it.
+    pub(crate) fn already_held() -> Self {
+        Self::plain(AcquireErrorKind::AlreadyHeld)
     }
 
     pub(crate) fn closed() -> Self {
@@ -154,6 +165,9 @@ impl fmt::Display for AcquireError {
             AcquireErrorKind::Quarantined => "no quorum until nodes leave their quarantine",
             AcquireErrorKind::Expired => "the lease was over before it could be used",
             AcquireErrorKind::Overloaded => "too many callers wait",
+            AcquireErrorKind::AlreadyHeld => {
+                "the caller holds the resource itself, and would wait for itself: use the lease that is there"
+            }
             AcquireErrorKind::Closed => "the client is closed",
             AcquireErrorKind::Misuse => "bad request",
         })?;

@@ -14,3 +14,4 @@ mod overload;
 mod quorum;
 mod random;
 mod renewal;
+mod within;

@@ -82,8 +82,10 @@ pub(crate) async fn virtual_client(nodes: &Nodes) -> Redlock {
 pub(crate) async fn is_free(redlock: &Redlock, key: &str) -> bool {
     match redlock.try_acquire(format!("test:{key}")).await {
         Ok(_) => true,
-        Err(error) if error.kind() == AcquireErrorKind::Contended => false,
-        Err(error) => panic!("{error}"),
+        Err(error) => match error.kind() {
+            AcquireErrorKind::Contended | AcquireErrorKind::AlreadyHeld => false,
+            _ => panic!("{error}"),
+        },
     }
 }
 

@@ -234,3 +234,35 @@ async fn an_inner_body_is_not_failed_by_an_outer_layer_that_holds_for_less_long(
     let body = response.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(body, "ab");
 }
+
+/// A handler cannot know that its layer holds what it asks the client for.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_acquires_what_its_request_holds_is_told_at_once() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let key = format!("test:{KEY}");
+    let body_key = key.clone();
+    let handler = async move |State(redlock): State<Redlock>| {
+        let refused = redlock.acquire(&*key).await.unwrap_err();
+        let body = stream::once(async move {
+            let refused = redlock.acquire(&*body_key).await.unwrap_err();
+            Ok::<_, Infallible>(format!("{:?}", refused.kind()))
+        });
+        (format!("{:?}", refused.kind()), body)
+    };
+    let handler = async |state: State<Redlock>| {
+        let (head, body) = handler(state).await;
+        ([("x-refused", head)], Body::from_stream(body))
+    };
+    let app = Router::new()
+        .route("/", get(handler))
+        .route_layer(RedlockLayer::new(redlock.clone(), by_header()))
+        .with_state(redlock.clone());
+    let start = Instant::now();
+    let response = in_time(app.oneshot(request(KEY))).await.unwrap();
+    assert_eq!(response.headers()["x-refused"], "AlreadyHeld");
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, "AlreadyHeld");
+    assert_eq!(start.elapsed(), Duration::ZERO);
+    assert!(is_free(&redlock, KEY).await);
+}

@@ -167,9 +167,54 @@ fn connection_info(config: &deadpool_redis::Config) -> Result<ConnectionInfo, Re
     };
     // The parser's own message may quote the URL, and with it the password.
     info.map_err(|_| {
-        RedisNodeError(
-            "is not a URL like redis://[user:password@]host[:port][/db], rediss://… or unix:///path"
-                .to_owned(),
-        )
+        let url = config.url.as_deref().unwrap_or_default();
+        RedisNodeError(refused_url(url, cfg!(feature = "tls-rustls")).to_owned())
     })
+}
+
+/// What is wrong with a URL that could not be read.
+fn refused_url(url: &str, has_tls: bool) -> &'static str {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    let asks_for_tls = scheme
+        .is_some_and(|s| s.eq_ignore_ascii_case("rediss") || s.eq_ignore_ascii_case("valkeys"));
+    match asks_for_tls && !has_tls {
+        true => "asks for TLS, which needs the feature `tls-rustls` of redlock-core",
+        false => {
+            "is not a URL like redis://[user:password@]host[:port][/db], rediss://… or unix:///path"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_asks_for_tls_names_the_feature_that_is_missing() {
+        for url in [
+            "rediss://me:hunter2@host",
+            "REDISS://host:6379",
+            "valkeys://host",
+        ] {
+            let refused = refused_url(url, false);
+            assert!(refused.contains("`tls-rustls`"), "{url}: {refused}");
+        }
+        for (url, has_tls) in [
+            ("rediss://ho st", true),
+            ("redis:/host", false),
+            ("", false),
+        ] {
+            let refused = refused_url(url, has_tls);
+            assert!(refused.starts_with("is not a URL"), "{url}: {refused}");
+        }
+    }
+
+    #[cfg(not(feature = "tls-rustls"))]
+    #[test]
+    fn without_the_feature_tls_is_refused_by_its_name() {
+        let config = deadpool_redis::Config::from_url("rediss://me:hunter2@host:6380");
+        let RedisNodeError(refused) = connection_info(&config).unwrap_err();
+        assert!(refused.contains("`tls-rustls`"), "{refused}");
+        assert!(!refused.contains("hunter2"), "{refused}");
+    }
 }
