@@ -211,7 +211,7 @@ impl World {
         let setup = &self.setup;
         self.trace.line(0, || {
             format!(
-                "{} nodes, {} clients, {} keys, max_ttl {} µs, node_timeout {} µs, rates {} ppm, skew {} µs, nodes {:?}, trust {}, {:?}",
+                "{} nodes, {} clients, {} keys, max_ttl {} µs, node_timeout {} µs, rates {} ppm, skew {} µs, nodes {:?}, trust {}, {:?}, {:?}",
                 setup.nodes,
                 setup.clients,
                 setup.keys.len(),
@@ -222,6 +222,7 @@ impl World {
                 setup.birth,
                 setup.trust,
                 setup.net,
+                setup.odd,
             ) + &setup.jobs.map_or(String::new(), |jobs| format!(", {jobs:?}"))
         });
     }
