@@ -167,6 +167,11 @@ fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
         for place in (1..nodes.len()).rev() {
             nodes.swap(place, random.index(place + 1));
         }
+        // The wall clocks of those who are left stand in for nothing.
+        for client in (0..setup.clients).filter(|_| round == 0) {
+            let successor = Some(random.between(10 * MS, 300 * MS));
+            faults.push((at, Fault::Kill { client, successor }));
+        }
         let (knowing, others) = nodes.split_at(setup.quorum.majority());
         let losing = random.index(setup.quorum.tolerated()) + 1;
         for node in others {
