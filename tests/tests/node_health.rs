@@ -5,7 +5,7 @@ use std::{fs, io::Write, net::TcpStream, path::Path, time::Duration};
 
 use redlock_core::{NodeAnswer, NotAVote, Redlock, Unfit};
 use redlock_sandbox::ServerOptions;
-use redlock_tests::{Nodes, client, within};
+use redlock_tests::{Nodes, client, eventually, within};
 
 const TTL: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(3);
@@ -55,6 +55,13 @@ async fn reported(nodes: &Nodes, trouble: impl FnOnce(&Nodes), words: [&str; 2],
     let line = stands(&redlock, SOON, fails).await;
     for word in words {
         assert!(line.contains(word), "{line}");
+    }
+    if words[0] != "BUSY" {
+        // It goes on to say where it stands, which proves nothing.
+        let calls = || nodes.calls(2, "evalsha");
+        let before = calls();
+        eventually("it is looked at", OVER, calls, |now| *now > before + 2).await;
+        stands(&redlock, Duration::ZERO, fails).await;
     }
     nodes.ask(2, end);
     stands(&redlock, OVER, votes).await;

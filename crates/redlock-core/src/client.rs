@@ -16,6 +16,7 @@ use crate::{
     clock::Clock,
     engine::{AcquireRequest, EngineHandle, Terms},
     keyspace::KeySpace,
+    lease::Subject,
     queue::{LocalQueue, QueueFull, QueueLimits, Turn},
     settings::Settings,
     within,
@@ -195,11 +196,16 @@ impl Redlock {
         let turn = client.turn(&key, wait, limits).await?;
         let parked = turn.inherit();
         let terms = Terms::of(&acquire);
-        if let Some(holding) = parked.and_then(|p| p.claim(key.clone(), terms, client.clock)) {
+        let subject = Subject {
+            key,
+            class: options.class,
+            ttl: timing.ttl(),
+        };
+        if let Some(holding) = parked.and_then(|p| p.claim(subject.clone(), terms, client.clock)) {
             return Ok(LockGuard::new(holding, turn));
         }
         turn.leave_a_gap(wait).await;
-        let request = AcquireRequest { key, acquire };
+        let request = AcquireRequest { subject, acquire };
         let holding = client.engine.acquire(request).await?;
         turn.won();
         // The answer may have waited for this caller, whose thread was blocked or paused meanwhile.

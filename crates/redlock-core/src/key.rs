@@ -1,4 +1,11 @@
-use std::{borrow::Borrow, convert::Infallible, fmt, sync::Arc};
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    convert::Infallible,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 /// The name of what is locked: 1 to 512 bytes without control characters.
 ///
@@ -7,6 +14,7 @@ use std::{borrow::Borrow, convert::Infallible, fmt, sync::Arc};
 ///
 /// A key that comes from outside is untrusted: it is bounded here, it is never logged above `TRACE`,
 /// and `Debug` shows only its length.
+/// The class is the program's own and may be logged: log lines call a lease by it.
 ///
 /// # Examples
 ///
@@ -19,11 +27,13 @@ use std::{borrow::Borrow, convert::Infallible, fmt, sync::Arc};
 /// assert!(ResourceKey::new("order", "").is_err());
 /// # Ok::<_, redlock_core::InvalidKey>(())
 /// ```
-#[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct ResourceKey(
+#[derive(Clone)]
+pub struct ResourceKey {
     // invariant: 1 to MAX_LEN bytes, no control characters
-    Arc<str>,
-);
+    name: Arc<str>,
+    // invariant: the name begins with so many bytes of a class that was given, and a colon; or 0
+    class: usize,
+}
 
 impl ResourceKey {
     /// The longest name, in bytes.
@@ -43,12 +53,21 @@ impl ResourceKey {
         if name.len() == class.len() + 1 {
             return Err(InvalidKey(Reason::Empty));
         }
-        name.parse()
+        let key: Self = name.parse()?;
+        let class = class.len();
+        Ok(Self { class, ..key })
     }
 
     /// The name.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.name
+    }
+
+    /// The class that it was made of by [`new`](Self::new); `None` if it was made of a whole name.
+    pub fn class(&self) -> Option<&str> {
+        self.name
+            .get(..self.class)
+            .filter(|class| !class.is_empty())
     }
 }
 
@@ -65,7 +84,10 @@ impl std::str::FromStr for ResourceKey {
         if name.chars().any(char::is_control) {
             return Err(InvalidKey(Reason::Control));
         }
-        Ok(Self(name.into()))
+        Ok(Self {
+            name: name.into(),
+            class: 0,
+        })
     }
 }
 
@@ -101,13 +123,40 @@ impl From<&Self> for ResourceKey {
 
 impl Borrow<str> for ResourceKey {
     fn borrow(&self) -> &str {
-        &self.0
+        &self.name
+    }
+}
+
+// Keys are the same if their names are, however they were made.
+impl PartialEq for ResourceKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for ResourceKey {}
+
+impl PartialOrd for ResourceKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ResourceKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name.cmp(&other.name)
+    }
+}
+
+impl Hash for ResourceKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
     }
 }
 
 impl fmt::Debug for ResourceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ResourceKey({} bytes)", self.0.len())
+        write!(f, "ResourceKey({} bytes)", self.name.len())
     }
 }
 

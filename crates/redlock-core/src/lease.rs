@@ -34,7 +34,15 @@ impl Lease {
 
     /// What the lease is on.
     pub fn key(&self) -> &ResourceKey {
-        &self.shared.key
+        &self.shared.subject.key
+    }
+
+    /// The class of what it is on, if it has one: a name that may be logged.
+    ///
+    /// It is what [`AcquireOptions::class`](crate::AcquireOptions::class) says, or else the
+    /// [key's](ResourceKey::class).
+    pub fn class(&self) -> Option<&str> {
+        self.shared.class()
     }
 
     /// The client that it is of.
@@ -65,6 +73,74 @@ impl Lease {
     /// Whether the lease can be relied on at this moment.
     pub fn is_held(&self) -> bool {
         self.shared.loss().is_none()
+    }
+
+    /// Whether no more than a third of its time to live is left, or it is lost.
+    ///
+    /// See [`endangered`](Self::endangered).
+    pub fn is_endangered(&self) -> bool {
+        self.shared.safe_for().is_zero()
+    }
+
+    /// Waits until no more than a third of its time to live is left, or it is lost.
+    ///
+    /// Renewal begins when two thirds are left, so this is a third of the time to live in which no majority has
+    /// confirmed one, and a third before the lease is lost: the time to save what can be saved, or to begin nothing
+    /// new.
+    /// A renewal may still succeed; [`is_endangered`](Self::is_endangered) is false again then.
+    /// It also resolves where nothing renews the lease any more: under [`Renewal::Manual`](crate::Renewal::Manual), and
+    /// before the end of its [`max_hold`](crate::AcquireOptions::max_hold).
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let guard = redlock.acquire("import").await?;
+    /// let lease = guard.lease();
+    /// for _batch in 0..3 {
+    ///     tokio::select! {
+    ///         biased;
+    ///         () = lease.endangered() => break, // begin no other batch
+    ///         () = async { /* import a batch */ } => {}
+    ///     }
+    /// }
+    /// # assert!(!lease.is_endangered());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn endangered(&self) {
+        let mut timer = pin!(tokio::time::sleep(self.shared.safe_for()));
+        let mut over = pin!(self.shared.over.notified());
+        over.as_mut().enable();
+        poll_fn(|cx| {
+            loop {
+                if self.is_endangered() {
+                    return Poll::Ready(());
+                }
+                if over.as_mut().poll(cx).is_ready() {
+                    over.set(self.shared.over.notified());
+                } else if timer.as_mut().poll(cx).is_ready() {
+                    // A renewal has come in time.
+                    let safe_for = self.shared.safe_for();
+                    timer.as_mut().reset(tokio::time::Instant::now() + safe_for);
+                } else {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await;
     }
 
     /// Waits until the lease can no longer be relied on.
@@ -140,18 +216,26 @@ impl Lease {
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
-            .field("key", &self.shared.key)
+            .field("key", &self.shared.subject.key)
             .field("token", &self.shared.token)
             .field("remaining", &self.remaining())
             .finish()
     }
 }
 
+/// What a lease is on, and for how long it is asked for at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    pub(crate) key: ResourceKey,
+    pub(crate) class: Option<Arc<str>>,
+    pub(crate) ttl: Duration,
+}
+
 /// What the engine, the guard and the views of a lease share.
 #[derive(Debug)]
 pub(crate) struct LeaseShared {
     client: u64,
-    key: ResourceKey,
+    subject: Subject,
     token: FencingToken,
     clock: Clock,
     validity: Mutex<Validity>,
@@ -172,7 +256,7 @@ struct Validity {
 impl LeaseShared {
     pub(crate) fn new(
         client: u64,
-        key: ResourceKey,
+        subject: Subject,
         clock: Clock,
         deadline: Instant,
         ends: Option<Instant>,
@@ -186,12 +270,22 @@ impl LeaseShared {
         });
         Self {
             client,
-            key,
+            subject,
             token,
             clock,
             validity,
             over: Notify::new(),
         }
+    }
+
+    /// The class of the lease, for the log.
+    pub(crate) fn class(&self) -> Option<&str> {
+        let class = self.subject.class.as_deref();
+        class.or_else(|| self.subject.key.class())
+    }
+
+    pub(crate) fn token(&self) -> FencingToken {
+        self.token
     }
 
     /// Moves the deadline, later only, unless somebody has seen the lease end; then `false`.
@@ -238,7 +332,12 @@ impl LeaseShared {
         self.look().over
     }
 
-    fn remaining(&self) -> Duration {
+    /// How much longer more than a third of the time to live is left.
+    fn safe_for(&self) -> Duration {
+        self.remaining().saturating_sub(self.subject.ttl / 3)
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
         let validity = self.look();
         match validity.over {
             Some(_) => Duration::ZERO,
@@ -270,7 +369,12 @@ mod tests {
         };
         let key = "key".parse().unwrap();
         let token = FencingToken::new(1).unwrap();
-        let shared = LeaseShared::new(0, key, clock, clock.now() + valid_for, None, token);
+        let subject = Subject {
+            key,
+            class: None,
+            ttl: Duration::from_secs(6),
+        };
+        let shared = LeaseShared::new(0, subject, clock, clock.now() + valid_for, None, token);
         (Lease::new(Arc::new(shared)), clock)
     }
 
@@ -293,6 +397,45 @@ mod tests {
         assert!(lease.shared.extend(start + Duration::from_secs(2)));
         assert_eq!(lost.await, LossReason::Expired);
         assert_eq!(clock.now().saturating_since(start), Duration::from_secs(8));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
+        let subject = |key: ResourceKey, class: Option<&str>| Subject {
+            key,
+            class: class.map(Arc::from),
+            ttl: Duration::from_secs(6),
+        };
+        let (clock, token) = (lease(Duration::ZERO).1, FencingToken::new(1).unwrap());
+        let class = |subject| {
+            let shared = LeaseShared::new(0, subject, clock, clock.now(), None, token);
+            Lease::new(Arc::new(shared)).class().map(str::to_owned)
+        };
+        let order = || ResourceKey::new("order", "7:8").unwrap();
+        assert_eq!(class(subject(order(), None)).as_deref(), Some("order"));
+        assert_eq!(class(subject(order(), Some("o"))).as_deref(), Some("o"));
+        assert_eq!(class(subject("order:7".parse().unwrap(), None)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn danger_is_told_with_a_third_of_the_time_to_live_left() {
+        let (lease, clock) = lease(Duration::from_secs(5));
+        let start = clock.now();
+        let mut endangered = pin!(lease.endangered());
+        assert!(futures_util::poll!(endangered.as_mut()).is_pending());
+        assert!(!lease.is_endangered());
+        // A renewal that comes in time.
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(lease.shared.extend(start + Duration::from_secs(8)));
+        endangered.await;
+        assert_eq!(clock.now().saturating_since(start), Duration::from_secs(6));
+        assert!(lease.is_endangered() && lease.is_held());
+        // And one that comes late.
+        assert!(lease.shared.extend(start + Duration::from_secs(12)));
+        assert!(!lease.is_endangered());
+        lease.shared.end(LossReason::Revoked);
+        lease.endangered().await;
+        assert_eq!(clock.now().saturating_since(start), Duration::from_secs(6));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// How long an acquire waits for a resource that another holds.
 ///
@@ -57,6 +57,7 @@ pub struct AcquireOptions {
     pub(crate) lock_delay: Duration,
     pub(crate) max_waiters_per_key: Option<usize>,
     pub(crate) max_waiters: Option<usize>,
+    pub(crate) class: Option<Arc<str>>,
 }
 
 impl AcquireOptions {
@@ -123,6 +124,15 @@ impl AcquireOptions {
     /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
     pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
         self.max_waiters_per_key = Some(waiters);
+        self
+    }
+
+    /// What the resource is one of, such as `order`: the name by which log lines call a lease that is in danger or
+    /// lost, because they never have its key.
+    ///
+    /// Default: the class of the [key](crate::ResourceKey::class), if it was made of one.
+    pub fn class(mut self, class: impl Into<Arc<str>>) -> Self {
+        self.class = Some(class.into());
         self
     }
 

@@ -137,7 +137,7 @@ async fn set_next(
         }
     }
     if let Err(error) = store.set_next_and_last_tick(id, next, None).await {
-        tracing::warn!(%error, "next tick not stored; the job is woken up every second");
+        tracing::warn!(target: crate::TARGET, %error, "next tick not stored; the job is woken up every second");
     }
     true
 }

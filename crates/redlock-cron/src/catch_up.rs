@@ -102,7 +102,7 @@ impl JobRunner {
     pub(crate) async fn check_agreement(&self, within: Duration) -> Result<(), SetupError> {
         let Some(state) = self.replica.claims.read(self.id.job_key()).await else {
             let job = &**self.id.name();
-            tracing::warn!(job, "too few nodes said whether other replicas agree on it");
+            tracing::warn!(target: crate::TARGET, job, "too few nodes said whether other replicas agree on it");
             return Ok(());
         };
         let is_other = |run: &&RunRecord| {

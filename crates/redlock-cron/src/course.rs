@@ -85,7 +85,7 @@ impl JobRunner {
                 Some(pause) => {
                     if refusal.outcome == Outcome::NoQuorum && !std::mem::replace(&mut told, true) {
                         let (job, detail) = (&**self.id.name(), refusal.detail.as_deref());
-                        tracing::warn!(job, %tick, detail, "no quorum; the claim is tried again");
+                        tracing::warn!(target: crate::TARGET, job, %tick, detail, "no quorum; the claim is tried again");
                     }
                     sleep(pause).await;
                     tries += 1;
@@ -237,7 +237,7 @@ impl JobRunner {
             Err(refusal) if refusal.outcome == Outcome::NotWinner => {}
             Err(refusal) => {
                 let (outcome, detail) = (refusal.outcome, refusal.detail.as_deref());
-                tracing::warn!(job = &**self.id.name(), %tick, %outcome, detail, "not cancelled");
+                tracing::warn!(target: crate::TARGET, job = &**self.id.name(), %tick, %outcome, detail, "not cancelled");
             }
         }
     }
@@ -248,7 +248,7 @@ impl JobRunner {
             && self.journal.differs(run, self.terms.fingerprint)
         {
             tracing::warn!(
-                job = &**self.id.name(),
+                target: crate::TARGET, job = &**self.id.name(),
                 replica = %run.replica,
                 tick = %run.tick,
                 "a replica has another schedule or other policies for this job; \
@@ -316,7 +316,7 @@ impl JobRunner {
         };
         if let Err(error) = claim.finish(outcome, took).await {
             // The run is over, and its lease ends by itself.
-            tracing::debug!(job = &**self.id.name(), %error, "release");
+            tracing::debug!(target: crate::TARGET, job = &**self.id.name(), %error, "release");
         }
     }
 

@@ -48,6 +48,9 @@ pub use self::{
     zone::Zone,
 };
 
+/// The target of this crate's events and spans, which stays as it is.
+const TARGET: &str = "redlock::job";
+
 // Their types are in this crate's signatures.
 pub use chrono;
 pub use chrono_tz;

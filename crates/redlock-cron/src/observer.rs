@@ -24,7 +24,7 @@ impl Observer {
             // A hook that panics must not take with it the task that has a lease to release.
             // No state of ours is behind the hook, so none can be left half-done.
             if catch_unwind(AssertUnwindSafe(|| hook(report))).is_err() {
-                error!(job = report.job(), tick = %report.tick, "the outcome hook panicked");
+                error!(target: crate::TARGET, job = report.job(), tick = %report.tick, "the outcome hook panicked");
             }
         }
     }
@@ -34,6 +34,7 @@ fn log(report: &TickReport) {
     macro_rules! event {
         ($level:ident) => {
             $level!(
+                target: crate::TARGET,
                 job = report.job(),
                 tick = %report.tick,
                 last_tick = report.more.map(|(last, _)| tracing::field::display(last)),

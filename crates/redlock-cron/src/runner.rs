@@ -93,7 +93,7 @@ impl JobRunner {
         if !self.replica.tasks.is_draining() {
             let job = &**self.id.name();
             tracing::warn!(
-                job,
+                target: crate::TARGET, job,
                 "its schedule has ended: no tick is left, and it is not started any more"
             );
         }

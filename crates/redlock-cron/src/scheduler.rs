@@ -62,7 +62,7 @@ impl Jobs {
             }
         }
         if set_back >= Duration::from_secs(1) {
-            tracing::warn!(by = ?set_back, "the clock was set back");
+            tracing::warn!(target: crate::TARGET, by = ?set_back, "the clock was set back");
         }
     }
 
@@ -83,7 +83,7 @@ impl Jobs {
         if !self.warned && !has_places(8 * jobs) {
             self.warned = true;
             tracing::warn!(
-                jobs,
+                target: crate::TARGET, jobs,
                 "tokio-cron-scheduler's channels have less than eight places for each job: ticks may be a second \
                  late; make it with JobScheduler::new_with_channel_size"
             );
@@ -302,8 +302,12 @@ impl SingletonScheduler {
         let mut scheduler = self.scheduler.clone();
         match tokio::time::timeout(SCHEDULER_GRACE, scheduler.shutdown()).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "tokio-cron-scheduler did not shut down"),
-            Err(_) => tracing::warn!("tokio-cron-scheduler's shutdown handler did not end"),
+            Ok(Err(error)) => {
+                tracing::warn!(target: crate::TARGET, %error, "tokio-cron-scheduler did not shut down");
+            }
+            Err(_) => {
+                tracing::warn!(target: crate::TARGET, "tokio-cron-scheduler's shutdown handler did not end");
+            }
         }
         self.replica.tasks.shut_down(grace).await
     }

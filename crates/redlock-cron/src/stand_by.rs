@@ -85,7 +85,7 @@ impl JobRunner {
                 }
                 Look::Over(refusal) => {
                     if let Some(why) = refusal.detail {
-                        tracing::warn!(job = &**self.id.name(), %tick, why, "not started again");
+                        tracing::warn!(target: crate::TARGET, job = &**self.id.name(), %tick, why, "not started again");
                     }
                     return true;
                 }

@@ -1,7 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    Facts, Instant, MarkState, NodeTime, Quarantine, Quorum, Standing, Unfit, clocks::Clocks,
+    Facts, Instant, MarkState, NodeTime, Quarantine, Quorum, RunId, Standing, Unfit, clocks::Clocks,
 };
 
 /// Which nodes vote: what is known of each, from its last answer.
@@ -133,6 +133,11 @@ impl Electorate {
         self.nodes.get(node)?.state.as_ref()
     }
 
+    /// Which run of a server the node is, if it has said so.
+    pub(crate) fn run(&self, node: usize) -> Option<&RunId> {
+        self.nodes.get(node)?.facts.as_ref().map(|facts| &facts.run)
+    }
+
     /// The first node that is the same server as this one, if there is one before it.
     pub fn same_server(&self, node: usize) -> Option<usize> {
         let (before, rest) = self.nodes.split_at_checked(node)?;
@@ -208,7 +213,7 @@ impl fmt::Display for NotAVote {
         match self {
             Self::Quarantined { ready_in } => write!(
                 f,
-                "it may have forgotten leases and votes in {} ms at the earliest",
+                "it may have forgotten leases: wait, it votes in {} ms at the earliest",
                 ready_in.as_millis()
             ),
             Self::Stuck { reason } => write!(f, "it cannot leave its quarantine: {reason}"),

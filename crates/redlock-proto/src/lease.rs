@@ -20,6 +20,8 @@ pub struct LeaseState {
     /// Whether the lease is renewed while somebody holds it.
     renews: bool,
     renewal: Renewal,
+    /// When the holder is told that a renewal is failing, unless one succeeds before.
+    danger: Option<Instant>,
     // invariant: one entry per node
     keys: Vec<Presence>,
 }
@@ -54,6 +56,8 @@ enum Renewal {
 pub enum LeaseAction {
     /// Start an [`Extension`](crate::Extension) with the present deadline.
     Extend,
+    /// Tell an operator that no renewal has succeeded, though one was due for a third of the time to live.
+    Warn,
     /// Tell the holder that the lease can no longer be relied on.
     Lost(Loss),
 }
@@ -94,12 +98,14 @@ impl LeaseState {
             false => Renewal::Off,
         };
         let ends = max_hold.map(|max_hold| grant.start + max_hold);
+        let deadline = earlier(grant.deadline, ends);
         Self {
             timing,
-            deadline: earlier(grant.deadline, ends),
+            deadline,
             ends,
             renews: renew,
             renewal,
+            danger: Some(danger(timing, grant.start, deadline)),
             keys,
         }
     }
@@ -130,9 +136,11 @@ impl LeaseState {
 
     /// When [`on_timer`](Self::on_timer) has something to say at the earliest.
     pub fn next_timer(&self) -> Option<Instant> {
+        let warning = self.danger.unwrap_or(self.deadline).min(self.deadline);
         match self.renewal {
-            Renewal::Due(at) => Some(at.min(self.deadline)),
-            Renewal::UnderWay | Renewal::Off => Some(self.deadline),
+            Renewal::Due(at) => Some(at.min(warning)),
+            Renewal::UnderWay => Some(warning),
+            Renewal::Off => Some(self.deadline),
             Renewal::Over => None,
         }
     }
@@ -152,7 +160,11 @@ impl LeaseState {
                 self.renewal = Renewal::UnderWay;
                 Some(LeaseAction::Extend)
             }
-            _ => None,
+            Renewal::Due(_) | Renewal::UnderWay => {
+                self.danger.take_if(|danger| now >= *danger)?;
+                Some(LeaseAction::Warn)
+            }
+            Renewal::Off | Renewal::Over => None,
         }
     }
 
@@ -176,6 +188,9 @@ impl LeaseState {
         if self.is_live() && self.renews {
             let left = self.timing.ttl() - self.timing.ttl() / 3;
             self.renewal = Renewal::Due(self.deadline + self.timing.drift() - left);
+            // It may have waited for its holder until now, and nothing has failed yet.
+            let half = self.deadline.saturating_since(now) / 2;
+            self.danger = Some((self.deadline - self.timing.ttl() / 3).max(now + half));
         }
         self.on_timer(now)
     }
@@ -203,6 +218,7 @@ impl LeaseState {
         let next = match verdict {
             ExtensionVerdict::Extended { deadline } => {
                 self.deadline = earlier(self.deadline.max(deadline), self.ends);
+                self.danger = Some(danger(self.timing, start, self.deadline));
                 start + self.timing.ttl() / 3
             }
             // The lease is valid up to its deadline all the same, and the next round may succeed.
@@ -303,6 +319,12 @@ impl LeaseState {
     pub(crate) fn pause_after_failure(&self) -> Duration {
         (self.timing.ttl() / 20).clamp(Duration::from_millis(5), Duration::from_millis(500))
     }
+}
+
+/// A third of the ttl before the deadline, and not before the next renewal is due.
+fn danger(timing: Timing, start: Instant, deadline: Instant) -> Instant {
+    let third = timing.ttl() / 3;
+    (deadline - third).max(start + third)
 }
 
 fn earlier(deadline: Instant, ends: Option<Instant>) -> Instant {

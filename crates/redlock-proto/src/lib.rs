@@ -67,8 +67,8 @@ mod votes;
 pub use self::{
     attempt::{Attempt, AttemptVerdict, Failure, FailureKind, Grant},
     client::{
-        Acquire, Ask, Claim, Client, ClientConfig, Effect, Entropy, JobState, NotAfter, NotClaimed,
-        NotExtended, NotReleased, Notice, Now, RequestError,
+        Acquire, Ask, Claim, Client, ClientConfig, Effect, Entropy, Forgot, JobState, Majority,
+        NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError,
     },
     clocks::Clocks,
     electorate::{Electorate, NotAVote},

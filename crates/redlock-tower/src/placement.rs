@@ -25,4 +25,4 @@ impl Placement {
 }
 
 /// The target of the event.
-const TARGET: &str = "redlock_tower::placement";
+const TARGET: &str = "redlock::http";

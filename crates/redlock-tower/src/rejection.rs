@@ -228,4 +228,4 @@ const SOON: Duration = Duration::from_secs(1);
 /// When nodes that are down may be back.
 const OUTAGE: Duration = Duration::from_secs(5);
 /// The target of all events about refusals.
-const TARGET: &str = "redlock_tower::rejection";
+const TARGET: &str = "redlock::http";

@@ -7,7 +7,11 @@ use crate::{
     AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
     JobStatus, LockGuard, NodeReport, ResourceKey, Tick, Wait, Word,
     engine::{AcquireRequest, Claimed},
+    lease::Subject,
 };
+
+/// The class of leases under which runs go on.
+const JOB: &str = "job";
 
 impl Redlock {
     /// Claims a tick of a job: the right to start its run, and the lock under which the run goes on.
@@ -117,7 +121,12 @@ impl Redlock {
         // What a holder before in this process has left was acquired on other terms.
         drop(turn.inherit());
         turn.leave_a_gap(wait).await;
-        let request = AcquireRequest { key, acquire };
+        let subject = Subject {
+            key,
+            class: Some(JOB.into()),
+            ttl: timing.ttl(),
+        };
+        let request = AcquireRequest { subject, acquire };
         Ok(match client.engine.claim(request, claim).await? {
             // The answer may have waited for this caller, whose thread was blocked or paused meanwhile.
             Claimed::Won(holding, _) if !holding.lease().is_held() => ClaimOutcome::Unconfirmed {

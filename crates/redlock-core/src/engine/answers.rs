@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use redlock_proto::{
-    Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, Notice, RunRecord, TokenBlock,
+    Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, RunRecord, TokenBlock,
 };
 use tokio::sync::oneshot;
 
@@ -43,10 +43,14 @@ impl Driver {
             // Nobody is left.
             return self.client.release(id, None, self.now());
         };
-        let Waiting { key, terms, answer } = waiting;
+        let Waiting {
+            subject,
+            terms,
+            answer,
+        } = waiting;
         let shared = Arc::new(LeaseShared::new(
             engine.client(),
-            key,
+            subject,
             self.clock,
             deadline,
             ends,
@@ -118,24 +122,5 @@ impl Driver {
     /// Names the nodes that gave these answers.
     pub(super) fn reports(&self, answers: Vec<NodeAnswer>) -> Vec<NodeReport> {
         NodeReport::of_all(&self.names, answers)
-    }
-
-    pub(super) fn notice(&self, notice: &Notice) {
-        match notice {
-            Notice::Votes { node } => {
-                tracing::info!(node = %self.names[*node], "node votes");
-            }
-            Notice::DoesNotVote { node, reason } => {
-                tracing::warn!(node = %self.names[*node], %reason, "node does not vote");
-            }
-            Notice::FencingDegraded { node } => tracing::warn!(
-                node = %self.names[*node],
-                "too few nodes know the fencing counters, as on a first start; the wall clock stands in"
-            ),
-            Notice::ExtensionFailed => {
-                tracing::debug!("no majority confirmed an extension; the lease keeps its deadline");
-            }
-            _ => {}
-        }
     }
 }

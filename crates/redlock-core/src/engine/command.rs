@@ -12,7 +12,10 @@ use redlock_proto::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::Holding;
-use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, ResourceKey, lease::LeaseShared};
+use crate::{
+    AcquireError, ExtendError, NodeReport, ReleaseError,
+    lease::{LeaseShared, Subject},
+};
 
 /// What callers ask of the driver.
 #[derive(Debug)]
@@ -79,7 +82,7 @@ pub(super) enum Command {
 /// An acquisition: the attempts that one caller makes until it wins, or its wait ends.
 #[derive(Debug)]
 pub(crate) struct AcquireRequest {
-    pub(crate) key: ResourceKey,
+    pub(crate) subject: Subject,
     pub(crate) acquire: Acquire,
 }
 

@@ -17,6 +17,7 @@ use super::{
     command::{AcquireRequest, Command, WeakEngineHandle},
     entropy::Source,
     link::{LinkEvent, Op, What},
+    log,
     waiting::{Answer as Answered, Waiting},
 };
 use crate::{clock::Clock, lease::LeaseShared};
@@ -137,8 +138,8 @@ impl Driver {
                 request,
                 answer,
             } => {
-                let AcquireRequest { key, acquire } = request;
-                let waiting = Waiting::new(key, &acquire, Answered::Acquire(answer));
+                let AcquireRequest { subject, acquire } = request;
+                let waiting = Waiting::new(subject, &acquire, Answered::Acquire(answer));
                 self.waiting.insert(id, waiting);
                 self.client.acquire(id, acquire, now);
             }
@@ -148,8 +149,8 @@ impl Driver {
                 claim,
                 answer,
             } => {
-                let AcquireRequest { key, acquire } = request;
-                let waiting = Waiting::new(key, &acquire, Answered::Claim(answer));
+                let AcquireRequest { subject, acquire } = request;
+                let waiting = Waiting::new(subject, &acquire, Answered::Claim(answer));
                 self.waiting.insert(id, waiting);
                 self.client.claim(id, acquire, claim, now);
             }
@@ -282,7 +283,7 @@ impl Driver {
                 Effect::Lost { lease, loss } => {
                     if let Some(shared) = self.leases.get(&lease) {
                         shared.end(loss.into());
-                        tracing::warn!(reason = ?loss, "a lease was lost before its release");
+                        log::lost(shared, loss);
                     }
                 }
                 Effect::ExtensionOver { ask, result } => self.extension_over(ask, result),

@@ -5,7 +5,10 @@ use tokio::sync::oneshot;
 
 use super::command::{Command, EngineHandle};
 use crate::{
-    ExtendError, Lease, LossReason, ReleaseError, clock::Clock, lease::LeaseShared, queue::Turn,
+    ExtendError, Lease, LossReason, ReleaseError,
+    clock::Clock,
+    lease::{LeaseShared, Subject},
+    queue::Turn,
 };
 
 /// The driver's promise that a lease is held; dropping it releases the lease.
@@ -177,12 +180,7 @@ pub(crate) struct Parked {
 
 impl Parked {
     /// The lease, for a caller who asks for it on these terms, if enough of it is left.
-    pub(crate) fn claim(
-        mut self,
-        key: crate::ResourceKey,
-        terms: Terms,
-        clock: Clock,
-    ) -> Option<Holding> {
+    pub(crate) fn claim(mut self, subject: Subject, terms: Terms, clock: Clock) -> Option<Holding> {
         if terms != self.terms || !terms.timing.may_hand_out(self.deadline, clock.now()) {
             return None;
         }
@@ -190,7 +188,7 @@ impl Parked {
         let token = self.tokens.first();
         let engine = self.engine.clone();
         let client = engine.client();
-        let shared = LeaseShared::new(client, key, clock, self.deadline, None, token);
+        let shared = LeaseShared::new(client, subject, clock, self.deadline, None, token);
         let shared = Arc::new(shared);
         engine.send(Command::Resume {
             lease: self.id,

@@ -13,6 +13,7 @@ use tokio::{
 use super::{
     entropy::Source,
     flow::{Flow, LeftBehind},
+    log,
     owed::Owed,
 };
 use crate::{
@@ -115,7 +116,7 @@ impl Link {
                     self.connections += 1;
                     self.tell(What::Connected { answer, sent });
                     if let LinkState::Down(_) = self.state.send_replace(LinkState::Up) {
-                        tracing::info!(node = %self.node.name(), "node is back");
+                        log::is_back(&self.node.name());
                     }
                     let since = Instant::now();
                     let Some(reason) = self.serve(session).await else {
@@ -130,7 +131,7 @@ impl Link {
                 Err(reason) => reason,
             };
             if !matches!(&*self.state.borrow(), LinkState::Down(_)) {
-                tracing::warn!(node = %self.node.name(), %reason, "node is down");
+                log::is_down(&self.node.name(), &reason);
             }
             self.tell(What::Disconnected {
                 reason: Arc::clone(&reason),

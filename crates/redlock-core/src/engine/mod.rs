@@ -13,6 +13,7 @@ mod entropy;
 mod flow;
 mod holding;
 mod link;
+mod log;
 mod owed;
 mod tasks;
 mod waiting;

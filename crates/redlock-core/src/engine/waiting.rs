@@ -8,10 +8,10 @@ use super::{
     command::{AcquireAnswer, ClaimAnswer, Claimed},
     holding::Terms,
 };
-use crate::{AcquireError, NodeReport, ResourceKey};
+use crate::{AcquireError, NodeReport, lease::Subject};
 
 pub(super) struct Waiting {
-    pub(super) key: ResourceKey,
+    pub(super) subject: Subject,
     pub(super) terms: Terms,
     pub(super) answer: Answer,
 }
@@ -24,9 +24,13 @@ pub(super) enum Answer {
 }
 
 impl Waiting {
-    pub(super) fn new(key: ResourceKey, acquire: &Acquire, answer: Answer) -> Self {
+    pub(super) fn new(subject: Subject, acquire: &Acquire, answer: Answer) -> Self {
         let terms = Terms::of(acquire);
-        Self { key, terms, answer }
+        Self {
+            subject,
+            terms,
+            answer,
+        }
     }
 }
 

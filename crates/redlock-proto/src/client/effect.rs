@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Ask, JobState, NotClaimed};
+use super::{Ask, Forgot, JobState, Majority, NotClaimed};
 use crate::{Failure, Instant, Loss, NodeAnswer, NotAVote, Request, RunRecord, TokenBlock};
 
 /// What a driver must do.
@@ -155,6 +155,22 @@ pub enum Notice {
         node: usize,
         /// Why.
         reason: NotAVote,
+        /// If it may have forgotten leases: by what.
+        forgot: Option<Forgot>,
+    },
+    /// Enough nodes vote for a majority, or do not.
+    Majority {
+        /// What has become of it.
+        is: Majority,
+        /// How many nodes vote.
+        votes: usize,
+        /// How many must.
+        needed: usize,
+    },
+    /// A renewal of a lease is failing, and a third of the lease's time to live is left.
+    Endangered {
+        /// The lease.
+        lease: u64,
     },
     /// A majority lost its counters at once, so the order of tokens rested on the wall clock at this moment.
     FencingDegraded {

@@ -64,6 +64,7 @@ impl<E: Entropy> Client<E> {
     ) {
         let kind = self.rounds.get(&round).map(|round| &round.kind);
         let health = &mut self.watches[node].health;
+        let refused = health.refuses_writes();
         let granted = matches!(result, Ok(Reply::Taken { .. } | Reply::Claimed { .. }));
         match (result, kind) {
             (Ok(_), Some(RoundKind::Probe)) => health.on_reply(looked, true, now.clock),
@@ -77,6 +78,9 @@ impl<E: Entropy> Client<E> {
                 });
             }
             (Err(_), Some(_)) => {}
+        }
+        if refused != self.watches[node].health.refuses_writes() {
+            self.judge(now);
         }
     }
 

@@ -283,6 +283,10 @@ impl<E: Entropy> Client<E> {
     pub(super) fn follow_lease(&mut self, id: u64, action: Option<LeaseAction>, now: Now) {
         match action {
             Some(LeaseAction::Extend) => self.start_extension(id, None, now),
+            Some(LeaseAction::Warn) => {
+                let notice = Notice::Endangered { lease: id };
+                self.effects.push_back(Effect::Notice(notice));
+            }
             Some(LeaseAction::Lost(loss)) => {
                 self.effects.push_back(Effect::Lost { lease: id, loss });
             }

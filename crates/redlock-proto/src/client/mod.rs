@@ -6,6 +6,7 @@ mod commit;
 mod effect;
 mod health;
 mod hold;
+mod news;
 mod outage;
 mod result;
 mod round;
@@ -26,12 +27,14 @@ pub use self::{
     acquire::Acquire,
     claim::{Claim, NotAfter, NotClaimed},
     effect::{Effect, NotExtended, NotReleased, Notice},
+    news::{Forgot, Majority},
     round::RequestError,
     status::JobState,
 };
 use self::{
     acquire::Acquisition,
     hold::Held,
+    news::News,
     outage::Outage,
     round::{Round, RoundKind},
     timers::Timers,
@@ -65,6 +68,7 @@ pub struct Client<E> {
     connections: Vec<u64>,
     watches: Vec<Watch>,
     outage: Outage,
+    news: News,
     /// The greatest counter seen, by shard.
     counters: Vec<u64>,
     acquisitions: BTreeMap<u64, Acquisition>,
@@ -149,6 +153,7 @@ impl<E: Entropy> Client<E> {
             connections: vec![0; nodes],
             watches: (0..nodes).map(|_| Watch::default()).collect(),
             outage: Outage::new(nodes),
+            news: News::new(nodes),
             counters: vec![0; usize::from(Shard::COUNT)],
             acquisitions: BTreeMap::new(),
             leases: BTreeMap::new(),

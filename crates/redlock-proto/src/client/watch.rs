@@ -7,8 +7,8 @@ use super::{
     timers::TimerKey,
 };
 use crate::{
-    Answer, FencingToken, Floor, Instant, MarkState, NodeAnswer, NodeTime, NodeVerb, NotAVote,
-    Reply, Request, Standing, Survey,
+    Answer, FencingToken, Floor, Instant, MarkState, NodeAnswer, NodeTime, NodeVerb, Reply,
+    Request, Standing, Survey,
 };
 
 /// What the watch remembers of one node.
@@ -22,8 +22,6 @@ pub(super) struct Watch {
     surveys: u32,
     /// Not to be looked for again before this.
     survey_after: Instant,
-    /// What was last told of it.
-    told: Option<Result<(), NotAVote>>,
     pub(super) health: Health,
 }
 
@@ -52,6 +50,8 @@ impl<E: Entropy> Client<E> {
         if let Some(timer) = watch.timer {
             self.timers.cancel(timer);
         }
+        self.news.on_disconnected(node);
+        self.judge(now);
     }
 
     /// Lets every node vote at once that is only quarantined.
@@ -70,7 +70,7 @@ impl<E: Entropy> Client<E> {
     pub(super) fn follow_standing(&mut self, node: usize, now: Now) {
         let vote = self.electorate.vote(node, now.clock);
         self.outage.on_standing(node, vote.is_ok(), now.clock);
-        self.tell(node, &vote);
+        self.tell(node, &vote, now);
         let watch = &mut self.watches[node];
         if let Some(MarkState::Aged { since }) = self.electorate.state(node)
             && !watch.surveying
@@ -265,29 +265,6 @@ impl<E: Entropy> Client<E> {
         }
         if told.is_empty() {
             self.opening_over(round, now);
-        }
-    }
-
-    /// Says once when a node begins to vote or stops.
-    fn tell(&mut self, node: usize, vote: &Result<(), NotAVote>) {
-        let told = &mut self.watches[node].told;
-        let is_news = match (told.as_ref(), vote) {
-            (None | Some(Ok(())), Ok(())) => false,
-            (Some(Err(told)), Err(now)) => {
-                std::mem::discriminant(told) != std::mem::discriminant(now)
-            }
-            _ => true,
-        };
-        *told = Some(vote.clone());
-        if is_news {
-            let notice = match vote {
-                Ok(()) => Notice::Votes { node },
-                Err(reason) => Notice::DoesNotVote {
-                    node,
-                    reason: reason.clone(),
-                },
-            };
-            self.effects.push_back(Effect::Notice(notice));
         }
     }
 

@@ -55,6 +55,7 @@ fn s07_renewal_is_due_before_the_deadline_for_every_ttl() {
 fn s06_the_loss_is_told_at_the_deadline_though_a_round_is_under_way() {
     let mut lease = lease(1_000, true);
     assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+    assert_eq!(lease.on_timer(ms(645)), Some(LeaseAction::Warn));
     assert_eq!(lease.next_timer(), Some(ms(978)));
     assert_eq!(lease.on_timer(ms(977)), None);
     assert_eq!(
@@ -62,6 +63,36 @@ fn s06_the_loss_is_told_at_the_deadline_though_a_round_is_under_way() {
         Some(LeaseAction::Lost(Loss::Expired))
     );
     assert_eq!(lease.on_timer(ms(979)), None);
+}
+
+#[test]
+fn an_operator_is_warned_once_with_a_third_left_unless_a_renewal_succeeds() {
+    let mut lease = lease(1_000, true);
+    assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
+    let danger = lease.next_timer().unwrap();
+    assert_eq!(danger, lease.deadline() - Duration::from_secs(1) / 3);
+    assert_eq!(lease.on_timer(danger), Some(LeaseAction::Warn));
+    assert_eq!(lease.next_timer(), Some(lease.deadline()));
+    assert_eq!(lease.on_timer(danger), None);
+    // A renewal that succeeds late ends the danger, and the next one begins another.
+    let deadline = ms(1_600);
+    let extended = ExtensionVerdict::Extended { deadline };
+    assert_eq!(lease.on_extension(ms(650), extended, ms(700)), None);
+    assert_eq!(lease.deadline(), deadline);
+    assert_eq!(lease.on_timer(ms(1_000)), Some(LeaseAction::Extend));
+    assert_eq!(lease.on_timer(ms(1_250)), None);
+    assert_eq!(lease.on_timer(ms(1_270)), Some(LeaseAction::Warn));
+}
+
+#[test]
+fn nobody_is_warned_of_a_lease_that_nothing_renews() {
+    let mut parked = lease(1_000, true);
+    parked.park();
+    for lease in [&mut lease(1_000, false), &mut parked] {
+        assert_eq!(lease.next_timer(), Some(lease.deadline()));
+        let before = lease.deadline() - Duration::from_millis(1);
+        assert_eq!(lease.on_timer(before), None);
+    }
 }
 
 #[test]

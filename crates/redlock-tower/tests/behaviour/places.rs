@@ -116,9 +116,7 @@ async fn a_request_that_held_a_lock_for_its_405_is_told_once() {
     ask(&right, Method::GET, "/orders/1").await;
     let told = || {
         let text = log.text();
-        let lines = text
-            .lines()
-            .filter(|line| line.contains("redlock_tower::placement"));
+        let lines = text.lines().filter(|line| line.contains("redlock::http"));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(told(), [""; 0]);

@@ -209,8 +209,8 @@ async fn a_layer_that_is_set_up_wrongly_is_an_error_in_the_log() {
     }));
     assert_eq!(service.oneshot(request(KEY)).await.unwrap().status(), 500);
     let log = log.text();
-    assert!(log.contains("ERROR redlock_tower::rejection"), "{log}");
+    assert!(log.contains("ERROR redlock::http"), "{log}");
     assert!(log.contains("there is no such parameter"), "{log}");
 }
 
-const TARGET: &str = "redlock_tower::rejection";
+const TARGET: &str = "redlock::http";

@@ -3,6 +3,7 @@
 use super::mutant::{Mutant, by_test, on_servers};
 
 const CLIENT: &str = "crates/redlock-proto/src/client/mod.rs";
+const NEWS: &str = "crates/redlock-proto/src/client/news.rs";
 const WORDS: &str = "crates/redlock-core/src/node/redis/words.rs";
 
 pub(super) const OPERATION: &[Mutant] = &[
@@ -74,6 +75,48 @@ pub(super) const OPERATION: &[Mutant] = &[
         "vote if false => match vote {",
         "--test failed_nodes",
         "names_each_dead_node",
+    ),
+    on_servers(
+        "nodes-alone-for-a-moment-warned-of",
+        NEWS,
+        "(_, Err(NotAVote::Alone)) | (None | Some(Ok(())), Ok(())) => false,",
+        "(None | Some(Ok(())), Ok(())) => false,",
+        "--test log_of_a_healthy_start",
+        "a_healthy_start",
+    ),
+    on_servers(
+        "majority-judged-before-all-are-known",
+        NEWS,
+        "if self.closing || !self.links.iter().all(is_settled) {",
+        "if self.closing || !self.links.iter().any(is_settled) {",
+        "--test log_of_a_healthy_start",
+        "a_healthy_start",
+    ),
+    on_servers(
+        "majority-at-risk-not-told",
+        NEWS,
+        "Some(0) if quorum.tolerated() > 0 => Level::AtRisk,",
+        "Some(0) if quorum.tolerated() > 99 => Level::AtRisk,",
+        "--test log_lines",
+        "each_change",
+    ),
+    by_test(
+        "danger-told-late",
+        "crates/redlock-core/src/lease.rs",
+        "self.remaining().saturating_sub(self.subject.ttl / 3)",
+        "self.remaining().saturating_sub(self.subject.ttl / 4)",
+        "redlock-core",
+        "--lib",
+        "danger_is_told",
+    ),
+    by_test(
+        "danger-of-a-lease-that-was-renewed",
+        "crates/redlock-proto/src/lease.rs",
+        "                self.danger = Some(danger(self.timing, start, self.deadline));\n",
+        "",
+        "redlock-proto",
+        "--lib",
+        "an_operator_is_warned",
     ),
 ];
 

@@ -1,0 +1,91 @@
+//! What the log says, under targets that stay as they are: `redlock::node`, `redlock::quorum` and `redlock::lease`.
+
+use redlock_proto::{Loss, Majority, Notice};
+
+use super::driver::Driver;
+use crate::{LossReason, lease::LeaseShared};
+
+const NODE: &str = "redlock::node";
+const QUORUM: &str = "redlock::quorum";
+const LEASE: &str = "redlock::lease";
+
+pub(super) fn is_down(node: &str, reason: &str) {
+    tracing::warn!(target: NODE, node, reason, "node is down");
+}
+
+pub(super) fn is_back(node: &str) {
+    tracing::info!(target: NODE, node, "node is back");
+}
+
+pub(super) fn lost(lease: &LeaseShared, loss: Loss) {
+    let (class, token, cause) = (lease.class(), lease.token().get(), LossReason::from(loss));
+    tracing::warn!(target: LEASE, class, token, %cause, "a lease was lost before its release");
+}
+
+impl Driver {
+    pub(super) fn notice(&self, notice: &Notice) {
+        match notice {
+            Notice::Votes { node } => {
+                tracing::info!(target: NODE, node = &*self.names[*node], "node votes");
+            }
+            Notice::DoesNotVote {
+                node,
+                reason,
+                forgot,
+            } => {
+                let (node, cause) = (&*self.names[*node], forgot.map(tracing::field::display));
+                tracing::warn!(target: NODE, node, %reason, cause, "node does not vote");
+            }
+            Notice::Majority { is, votes, needed } => self.majority(*is, *votes, *needed),
+            Notice::FencingDegraded { node } => tracing::warn!(
+                target: QUORUM,
+                node = &*self.names[*node],
+                "too few nodes know the fencing counters, as on a first start; the wall clock stands in"
+            ),
+            Notice::Endangered { lease } => {
+                if let Some(lease) = self.leases.get(lease) {
+                    let (class, token) = (lease.class(), lease.token().get());
+                    let left = lease.remaining();
+                    tracing::warn!(
+                        target: LEASE,
+                        class,
+                        token,
+                        ?left,
+                        "a lease is in danger: no majority has confirmed its renewal"
+                    );
+                }
+            }
+            Notice::ExtensionFailed => tracing::debug!(
+                target: LEASE,
+                "no majority confirmed an extension; the lease keeps its deadline"
+            ),
+            _ => {}
+        }
+    }
+
+    fn majority(&self, is: Majority, votes: usize, needed: usize) {
+        let nodes = self.names.len();
+        match is {
+            Majority::Lost => tracing::warn!(
+                target: QUORUM,
+                votes,
+                needed,
+                nodes,
+                "majority lost: nothing is acquired or renewed until more nodes vote"
+            ),
+            Majority::Regained => {
+                tracing::info!(target: QUORUM, votes, needed, nodes, "majority regained");
+            }
+            Majority::AtRisk => tracing::warn!(
+                target: QUORUM,
+                votes,
+                needed,
+                nodes,
+                "majority at risk: it is lost with one more node"
+            ),
+            Majority::Safe => {
+                tracing::info!(target: QUORUM, votes, needed, nodes, "majority safe again");
+            }
+        }
+    }
+}
