@@ -111,6 +111,8 @@ counters! {
     crashes_stale: "crashes with stale data",
     /// Nodes that were replaced behind connections that stood.
     promotions: "replacements behind a proxy",
+    /// Nodes whose data was replaced by older data while their run stayed.
+    rewinds: "data set back while the run stayed",
     /// Nodes that were told to forget everything.
     flushes: "flushes",
     /// Nodes that stood still.
@@ -125,8 +127,10 @@ counters! {
     kills: "clients killed",
     /// Clocks of nodes that were set.
     steps: "clocks set",
-    /// Worlds in which leases overlapped because a clock was set.
-    excused: "overlaps owing to clocks set",
+    /// Worlds in which two clients believed in leases on one key at once.
+    overlaps: "worlds with overlaps",
+    /// Worlds in which something went wrong that follows from a broken assumption.
+    excused: "worlds with what a broken assumption excuses",
 }
 
 impl Counters {
@@ -139,6 +143,7 @@ impl Counters {
     pub const fn faults(&self) -> u64 {
         self.crashes()
             + self.promotions
+            + self.rewinds
             + self.flushes
             + self.freezes
             + self.pauses

@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     Replace { node: usize, data: Data },
     /// A node keeps a copy of its data, to come back with.
     Snapshot { node: usize },
+    /// A node's data is replaced by the copy that it keeps, and its run stays.
+    Rewind { node: usize },
     /// A node is told to forget everything.
     Flush { node: usize },
     /// A node stands still, and does everything late.

@@ -2,7 +2,7 @@
 //!
 //! They are drawn from a generator of their own, so that a world without them is the same as if there were none.
 
-use std::num::NonZeroUsize;
+use std::{num::NonZeroUsize, ops::Range};
 
 use redlock_proto::Quorum;
 
@@ -30,6 +30,8 @@ pub(crate) struct Oddities {
     pub(crate) seizures: u64,
     /// How often the clock of a node jumps by more than a second, of so few nodes that a majority's never does.
     pub(crate) jumps: u64,
+    /// How often the data of one of few nodes is replaced by older data, and nothing shows it.
+    pub(crate) rewinds: u64,
     /// A time in which hardly anybody does anything, and some clients stand still.
     pub(crate) nap: Option<Nap>,
 }
@@ -44,6 +46,9 @@ pub(crate) struct Nap {
 impl Oddities {
     pub(crate) fn draw(setup: &mut Setup, random: &mut Random) -> Self {
         let mut odd = Self::default();
+        if setup.plan == Plan::Rollback {
+            odd.rewinds = random.between(1, 6);
+        }
         if random.chance(700) {
             return odd;
         }
@@ -67,10 +72,12 @@ impl Oddities {
                 let from = random.between(300 * MS, calm(setup));
                 let until = from + random.between(60, 400) * SECOND;
                 odd.nap = Some(Nap { from, until });
-                odd.jumps = random.below(2);
                 setup.clients = setup.clients.min(3);
             }
-            3 if has_order && keeps_clocks => odd.jumps = random.between(1, 3),
+            3 if has_order && keeps_clocks => {
+                odd.jumps = random.between(1, 3);
+                setup.stray = false;
+            }
             _ => {}
         }
         odd
@@ -106,13 +113,24 @@ impl Oddities {
         if self.strands {
             stranded(setup, random, faults);
         }
+        let rewound = few(setup, random);
+        for _ in 0..self.rewinds {
+            let Some(node) = rewound.get(random.index(rewound.len())).copied() else {
+                continue;
+            };
+            let at = random.between(first, setup.horizon);
+            faults.push((at, Fault::Snapshot { node }));
+            let after = random.pick(&[2 * MS, 20 * MS, 200 * MS]);
+            let at = at + random.between(MS, after);
+            faults.push((at, Fault::Rewind { node }));
+        }
         let jumping = few(setup, random);
         for _ in 0..self.jumps {
             let at = random.between(first, calm(setup));
             faults.extend(jump(&jumping, at, random));
         }
         if let Some(nap) = self.nap {
-            sleep(setup, nap, &jumping, random, faults);
+            sleep(setup, nap, random, faults);
         }
     }
 }
@@ -175,7 +193,7 @@ fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
         let (knowing, others) = nodes.split_at(setup.quorum.majority());
         let losing = random.index(setup.quorum.tolerated()) + 1;
         for node in others {
-            away(setup, *node, at - learns, learns, faults);
+            away(0..setup.clients, *node, (at - learns, learns), faults);
         }
         for (place, node) in knowing.iter().enumerate() {
             let length = stranding(setup) - 500 * MS + random.below(SECOND);
@@ -189,15 +207,15 @@ fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
                     let (down, data) = (length, Data::Kept);
                     faults.push((at, Fault::Crash { node, down, data }));
                 }
-                false => away(setup, node, at, length, faults),
+                false => away(0..setup.clients, node, (at, length), faults),
             }
         }
     }
 }
 
-/// No client reaches a node.
-fn away(setup: &Setup, node: usize, at: Micros, length: Micros, faults: &mut Faults) {
-    for client in 0..setup.clients {
+/// These clients do not reach a node for so long.
+fn away(clients: Range<usize>, node: usize, (at, length): (Micros, Micros), faults: &mut Faults) {
+    for client in clients {
         let hole = Fault::Hole {
             client,
             node,
@@ -230,22 +248,17 @@ fn jump(jumping: &[usize], at: Micros, random: &mut Random) -> Option<(Micros, F
     Some((at, Fault::Step { node, by }))
 }
 
-/// Everything that goes wrong later does so after the nap, in which some clients stand still, and just before whose
-/// end clocks may jump.
-fn sleep(setup: &Setup, nap: Nap, jumping: &[usize], random: &mut Random, faults: &mut Faults) {
+/// Everything that goes wrong later does so after the nap, in which some clients stand still.
+fn sleep(setup: &Setup, nap: Nap, random: &mut Random, faults: &mut Faults) {
     let length = nap.until - nap.from;
     for (at, _) in faults.iter_mut().filter(|(at, _)| *at >= nap.from) {
         *at += length;
     }
-    let sleepers = random.between(1, 2).min(setup.clients as u64 - 1);
-    for client in 0..usize::try_from(sleepers).unwrap_or(1) {
+    let sleepers = (1 + random.index(2)).min(setup.clients - 1);
+    for client in 0..sleepers {
         let at = nap.from + random.below(200 * MS);
         let length = nap.until - at - random.below(100 * MS);
         faults.push((at, Fault::Pause { client, length }));
-    }
-    if random.chance(700) {
-        let at = nap.until - random.below(setup.max_ttl / 2);
-        faults.extend(jump(jumping, at, random));
     }
 }
 

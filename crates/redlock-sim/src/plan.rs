@@ -12,6 +12,9 @@ pub enum Plan {
     /// Wall clocks of nodes are set forward and back while they keep keys: leases may overlap, nothing else
     /// may go wrong.
     ClockSteps,
+    /// The data of a few nodes that live is replaced by older data, and nothing shows it, which the protocol assumes
+    /// not to happen: leases may overlap and tokens be out of order, and nothing else may go wrong.
+    Rollback,
     /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
     Ticks,
     /// As [`Ticks`](Self::Ticks), and all wall clocks are set, of nodes and of replicas, while nodes lose data: no
@@ -26,9 +29,10 @@ pub enum Plan {
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Default,
         Self::ClockSteps,
+        Self::Rollback,
         Self::Ticks,
         Self::TicksClocks,
         Self::TicksBack,
@@ -39,6 +43,7 @@ impl Plan {
         match self {
             Self::Default => "default",
             Self::ClockSteps => "clock-steps",
+            Self::Rollback => "rollback",
             Self::Ticks => "ticks",
             Self::TicksClocks => "ticks-clocks",
             Self::TicksBack => "ticks-back",
@@ -65,6 +70,13 @@ impl Plan {
         match self {
             Self::Default | Self::Ticks => false,
             Self::ClockSteps => violation.needs_steady_clocks(),
+            Self::Rollback => {
+                let of_data = matches!(
+                    violation,
+                    Violation::TokenOrder { .. } | Violation::EarlyVote { .. }
+                );
+                of_data || violation.needs_steady_clocks()
+            }
             // A quarantine bears two steps forward.
             Self::TicksClocks => {
                 let of_steps = matches!(violation, Violation::EarlyVote { .. });

@@ -318,7 +318,11 @@ impl Storm {
             steps: match plan {
                 Plan::ClockSteps => 1 + up_to(&[1, 3, 6]),
                 // They are drawn where they are put in order.
-                Plan::Default | Plan::Ticks | Plan::TicksClocks | Plan::TicksBack => 0,
+                Plan::Default
+                | Plan::Rollback
+                | Plan::Ticks
+                | Plan::TicksClocks
+                | Plan::TicksBack => 0,
             },
         }
     }

@@ -37,9 +37,10 @@ const OF_TICKS: [&str; 8] = [
     "claims that were not confirmed",
     "ticks that a node may have forgotten",
 ];
-const OF_CLOCKS: [&str; 5] = [
-    "clocks set",
-    "overlaps owing to clocks set",
+const OF_ASSUMPTIONS: [&str; 6] = [
+    "worlds with overlaps",
+    "data set back while the run stayed",
+    "worlds with what a broken assumption excuses",
     "clocks of replicas set",
     "clocks far behind for a while",
     "worlds with ticks started twice",
@@ -50,7 +51,7 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
     let outcome = campaign(Plan::Default, 0, 300);
     assert_nothing_went_wrong(&outcome);
     let counters = outcome.counters;
-    assert_all_at_work(&counters, &[&OF_TICKS[..], &OF_CLOCKS].concat());
+    assert_all_at_work(&counters, &[&OF_TICKS[..], &OF_ASSUMPTIONS].concat());
     assert!(counters.acquisitions >= 30 * counters.seeds);
     assert!(counters.faults() >= 10 * counters.seeds);
     assert!(counters.write_backs >= counters.seeds / 4);
@@ -82,6 +83,15 @@ fn clocks_that_are_set_break_nothing_but_exclusion() {
     assert!(outcome.counters.disagreed > 0);
 }
 
+/// The world notices when a node that lives loses what it knew, and nothing else depends on that.
+#[test]
+fn data_that_is_set_back_unseen_breaks_nothing_but_exclusion_and_order() {
+    let outcome = campaign(Plan::Rollback, 0, 300);
+    assert_nothing_went_wrong(&outcome);
+    assert!(outcome.counters.rewinds >= outcome.counters.seeds / 2);
+    assert!(outcome.counters.overlaps > 0);
+}
+
 /// Clocks that are set forward end tombs, which are no less gone once the clocks are set right.
 #[test]
 fn a_tomb_that_ended_because_a_clock_was_set_is_not_missed_when_it_is_set_right() {
@@ -97,11 +107,12 @@ fn no_tick_starts_twice_while_everything_is_at_work() {
     let counters = outcome.counters;
     // A claim is never handed over, and its token is always committed.
     let never = ["leases handed over", "write-backs"];
-    assert_all_at_work(&counters, &[&never[..], &OF_CLOCKS].concat());
+    let never = [&never[..], &OF_ASSUMPTIONS, &["clocks set"]].concat();
+    assert_all_at_work(&counters, &never);
     assert!(counters.ticks_started >= 10 * counters.seeds);
     assert!(counters.ticks_passed >= 10 * counters.seeds);
     assert!(counters.ticks_forgotten >= counters.seeds);
-    assert!(counters.ticks_unconfirmed >= counters.seeds / 10);
+    assert!(counters.ticks_unconfirmed >= counters.seeds / 20);
     assert!(counters.faults() >= 10 * counters.seeds);
 }
 
@@ -115,6 +126,7 @@ fn no_tick_starts_twice_while_clocks_are_set() {
         "leases handed over",
         "write-backs",
         "worlds with ticks started twice",
+        "data set back while the run stayed",
     ];
     assert_all_at_work(&counters, &never);
     assert!(counters.ticks_started >= 10 * counters.seeds);

@@ -25,6 +25,12 @@ impl World {
                 }
             }
             Fault::Snapshot { node } => self.servers[node].copy(),
+            Fault::Rewind { node } => {
+                if self.servers[node].is_up && self.servers[node].rewind() {
+                    self.counters.rewinds += 1;
+                    self.observe(&Event::Forgot { node });
+                }
+            }
             Fault::Flush { node } => {
                 if self.servers[node].is_up {
                     self.counters.flushes += 1;

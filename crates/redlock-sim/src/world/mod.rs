@@ -345,10 +345,9 @@ impl World {
     fn report(mut self, seed: u64) -> Report {
         let mut violations = self.checker.finish(Moment::from_micros(self.now));
         let plan = self.setup.plan;
-        let is_again = |(_, violation): &(Moment, Violation)| {
-            matches!(violation, Violation::StartedAgain { .. })
-        };
-        self.counters.ticks_again += u64::from(violations.iter().any(is_again));
+        let has = |name| violations.iter().any(|(_, found)| found.name() == name);
+        self.counters.ticks_again += u64::from(has("StartedAgain"));
+        self.counters.overlaps += u64::from(has("Overlap"));
         let before = violations.len();
         violations.retain(|(_, violation)| !plan.excuses(violation));
         self.counters.excused += u64::from(before > violations.len());

@@ -133,6 +133,19 @@ impl Server {
         }
     }
 
+    /// Sets its data back to the copy, if there is one, in the same run; returns whether there was.
+    pub(super) fn rewind(&mut self) -> bool {
+        let Some((mut store, mut shadow)) = self.copy.clone() else {
+            return false;
+        };
+        store.restart(self.store.run().clone());
+        shadow.grow_old();
+        self.store = store;
+        self.shadow = shadow;
+        self.forgot();
+        true
+    }
+
     /// Forgets everything.
     pub(super) fn flush(&mut self) {
         self.store.flush();

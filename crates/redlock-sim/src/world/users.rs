@@ -165,6 +165,7 @@ impl World {
         let ttl = self.setup.max_ttl;
         let random = &mut self.random;
         let length = match random.below(10) {
+            0..=7 if self.setup.odd.nap.is_some() => random.between(0, ttl / 2),
             0..=7 => random.between(0, 8 * MS),
             8 => random.between(0, ttl / 2),
             _ => random.between(0, 2 * ttl),
