@@ -160,7 +160,7 @@ async fn a_replica_that_is_paused_killed_or_asked_to_end_in_a_run_leaves_the_nex
     let nodes = Nodes::start(3);
     let long = Job {
         // So that each of them has a run now and then.
-        spread: SECOND,
+        spread: Some(SECOND),
         ..Job::new("long", SECOND, SECOND * 3)
     };
     let mut fleet = Fleet::new(REPLICA, connect(&nodes), vec![long]);

@@ -41,7 +41,7 @@ async fn a_pause_keeps_the_replicas_of_all_processes_from_starting_until_another
     let names = ["a", "b", "c"];
     let job = Job {
         // So that each of them has a tick now and then.
-        spread: SECOND,
+        spread: Some(SECOND),
         ..Job::new(JOB, SECOND, SECOND / 100)
     };
     let (mut fleet, wall) = start(&nodes, job, &names).await;

@@ -16,7 +16,7 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Replicas that are ready, and what their wall clocks show at the beginning of the tests' time, in milliseconds.
 async fn start(nodes: &Nodes, mut jobs: Vec<Job>, names: &[&str]) -> (Fleet, i64) {
     // So that each of them has a run now and then.
-    jobs.iter_mut().for_each(|job| job.spread = SECOND);
+    jobs.iter_mut().for_each(|job| job.spread = Some(SECOND));
     let mut fleet = Fleet::new(REPLICA, Connect::to(nodes.urls(), TTL), jobs);
     for name in names {
         fleet.start(name, GRACE);

@@ -33,7 +33,7 @@ pub(crate) async fn attach(
     scheduler: &JobScheduler,
     runner: &Arc<JobRunner>,
 ) -> Result<Uuid, JobSchedulerError> {
-    let next = runner.next_after(runner.now());
+    let next = runner.next_wake(runner.nodes_now());
     let runner = Arc::downgrade(runner);
     let job = Job::new_async(EVERY_SECOND, move |id, scheduler| {
         let runner = Weak::clone(&runner);
@@ -82,11 +82,9 @@ async fn has_code(scheduler: &JobScheduler, id: Uuid) -> bool {
 
 async fn wake(scheduler: &JobScheduler, id: Uuid, runner: &Weak<JobRunner>) {
     let woken = runner.upgrade().map(|runner| {
-        let wake = runner.now();
-        runner.wake(wake);
-        if runner.next_after(wake).is_none() {
-            runner.say_that_it_ended();
-        }
+        let wake = runner.nodes_now();
+        runner.wake();
+        runner.say_if_it_ended();
         wake
     });
     for _ in 0..REARM_ATTEMPTS {
@@ -95,7 +93,7 @@ async fn wake(scheduler: &JobScheduler, id: Uuid, runner: &Weak<JobRunner>) {
         let next = runner
             .upgrade()
             .zip(woken)
-            .and_then(|(runner, wake)| runner.next_after(wake.min(runner.now())));
+            .and_then(|(runner, wake)| runner.next_wake(wake.min(runner.nodes_now())));
         if set_next(scheduler, id, next, Unless::Unwritten).await {
             return;
         }
@@ -103,11 +101,11 @@ async fn wake(scheduler: &JobScheduler, id: Uuid, runner: &Weak<JobRunner>) {
     }
 }
 
-/// Does what a wake-up does, because the clock was set back: what was stored may be due in years.
+/// Does what a wake-up does, because the clock was set: what was stored may be due too late, or in years.
 pub(crate) async fn wake_anew(scheduler: &JobScheduler, id: Uuid, runner: &Arc<JobRunner>) {
-    let now = runner.now();
-    runner.wake(now);
-    set_next(scheduler, id, runner.next_after(now), Unless::Never).await;
+    let now = runner.nodes_now();
+    runner.wake();
+    set_next(scheduler, id, runner.next_wake(now), Unless::Never).await;
 }
 
 /// When the next tick must not be set.

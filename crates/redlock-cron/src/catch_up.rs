@@ -117,12 +117,12 @@ impl JobRunner {
 
     /// Whether the tick may be started as one that was not missed.
     pub(crate) fn is_fresh(&self, tick: DateTime<Utc>) -> bool {
-        lag(tick, self.now()) <= self.terms.start_within
+        lag(tick, self.nodes_now()) <= self.terms.start_within
     }
 
     /// Whether it makes sense to try again to claim a tick for which there was no majority.
     pub(crate) fn is_worth_waiting_for(&self, tick: DateTime<Utc>) -> bool {
-        let in_time = lag(tick, self.now()) < self.terms.window;
+        let in_time = lag(tick, self.nodes_now()) < self.terms.window;
         match self.terms.missed {
             // The newer one stands for it.
             Missed::Skip | Missed::Latest => in_time && self.is_newest(tick),
@@ -132,7 +132,7 @@ impl JobRunner {
 
     /// Whether no later tick is due.
     pub(crate) fn is_newest(&self, tick: DateTime<Utc>) -> bool {
-        let due = self.schedule.latest_at(self.now());
+        let due = self.schedule.latest_at(self.nodes_now());
         due.is_none_or(|due| due <= tick)
     }
 

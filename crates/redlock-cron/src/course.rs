@@ -2,13 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Claim, JobState, ResourceKey, RunRecord, Tick, Word};
 use tokio::{
     select,
     time::{Instant, sleep},
 };
-use uuid::Uuid;
 
 use crate::{
     Outcome, Overlap, TickReport, Trigger,
@@ -17,6 +16,7 @@ use crate::{
     clock::lag,
     execution::{Ended, Start},
     fingerprint::is_made_up,
+    random,
     runner::JobRunner,
 };
 
@@ -57,13 +57,20 @@ impl JobRunner {
         tick: DateTime<Utc>,
         trigger: Trigger,
     ) -> Result<Start, Refusal> {
-        sleep(random_up_to(self.terms.spread)).await;
+        if trigger == Trigger::Schedule {
+            let turn = self
+                .turns
+                .delay(&self.replica.claims.replica, self.terms.spread);
+            self.until(tick, turn).await;
+        }
         let (mut tries, mut told, mut settled) = (0, false, None);
         loop {
             let trigger = self.by_age(tick, trigger);
             let refusal = match self.claim(tick, trigger, settled).await {
                 Ok(won) => {
                     self.compare(won.claim.last());
+                    self.turns
+                        .won(won.claim.tick(), &self.replica.claims.replica);
                     self.tell_missed(won.claim.last(), tick).await;
                     return Ok(Start {
                         won: self.unless_paused(won).await?,
@@ -130,6 +137,13 @@ impl JobRunner {
             }
             _ => None,
         }
+    }
+
+    /// Waits until the nodes' clocks are so long after the tick; they are asked, because this replica's may be wrong.
+    pub(crate) async fn until(&self, tick: DateTime<Utc>, turn: Duration) {
+        self.replica.look_at_clocks().await;
+        let turn = TimeDelta::from_std(turn).unwrap_or(TimeDelta::zero());
+        sleep(lag(self.nodes_now(), tick + turn)).await;
     }
 
     /// Asks the nodes what keeps a tick from being claimed.
@@ -244,9 +258,9 @@ impl JobRunner {
 
     /// Warns if a run was claimed under another configuration.
     pub(crate) fn compare(&self, run: Option<&RunRecord>) {
-        if let Some(run) = run
-            && self.journal.differs(run, self.terms.fingerprint)
-        {
+        let Some(run) = run else { return };
+        self.turns.heard_of(run);
+        if self.journal.differs(run, self.terms.fingerprint) {
             tracing::warn!(
                 target: crate::TARGET, job = &**self.id.name(),
                 replica = %run.replica,
@@ -353,14 +367,7 @@ impl JobRunner {
 /// as long each time, so that replicas which all ask for many ticks at once let nodes come to rest.
 fn a_while(tries: u32) -> Duration {
     let least = SHORT_WAIT / 4 * (1 << tries.min(4));
-    least + random_up_to(least)
-}
-
-/// A random time, in whole milliseconds.
-fn random_up_to(longest: Duration) -> Duration {
-    let millis = longest.as_millis();
-    let random = Uuid::new_v4().as_u128() % (millis + 1);
-    Duration::from_millis(u64::try_from(random).unwrap_or(0))
+    least + random::up_to(least)
 }
 
 /// How long a claim waits for a run that goes on, where it is not to wait for its end.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{clock::lag, course::LONGEST_AHEAD, schedule::Schedule};
 
@@ -18,11 +18,14 @@ pub(crate) struct Progress {
 /// What a wake-up has to deal with.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Due {
-    /// The newest tick that is due.
-    pub(crate) tick: DateTime<Utc>,
-    /// Those after this and before the newest are due as well.
+    /// The newest tick that is due, and those that will be within [`LEAD`], in order; at least one.
+    pub(crate) ticks: Vec<DateTime<Utc>>,
+    /// Those after this and before the first of them are due as well.
     pub(crate) after: DateTime<Utc>,
 }
+
+/// A wake-up comes so long before its tick, because it may be late by half a second.
+pub(crate) const LEAD: TimeDelta = TimeDelta::seconds(1);
 
 impl Progress {
     /// Ticks at or before `now` are not this replica's business.
@@ -38,21 +41,31 @@ impl Progress {
         lag(now, self.woken)
     }
 
-    /// What is due at `wake`, once: what was returned is dealt with.
+    /// What is due `now` by the nodes' clocks, or soon, once: what was returned is dealt with.
     ///
-    /// Wake-ups may come late, in bursts, or without a tick; only the newest tick is worth claiming,
-    /// because the job would otherwise run for each second of a pause.
-    pub(crate) fn due(&mut self, schedule: &Schedule, wake: DateTime<Utc>) -> Option<Due> {
-        self.woken = wake;
+    /// Wake-ups may come late, in bursts, or without a tick; of ticks that have passed, only the newest is worth
+    /// claiming, because the job would otherwise run for each second of a pause.
+    pub(crate) fn due(
+        &mut self,
+        schedule: &Schedule,
+        own: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Option<Due> {
+        self.woken = own;
         // Of a clock that was ahead by less, the nodes were waited for.
-        if lag(wake, self.until) > LONGEST_AHEAD {
+        if lag(now, self.until) > LONGEST_AHEAD {
             // It was wrong, nothing was started by it, and it could silence the job for years.
-            self.until = wake;
+            self.until = now;
             return None;
         }
-        let tick = schedule.latest_at(wake).filter(|tick| *tick > self.until)?;
-        let after = std::mem::replace(&mut self.until, tick);
-        Some(Due { tick, after })
+        let newest = schedule.latest_at(now).filter(|tick| *tick > self.until);
+        let soon = std::iter::successors(schedule.next_after(now.max(self.until)), |tick| {
+            schedule.next_after(*tick)
+        });
+        let soon = soon.take_while(|tick| *tick <= now + LEAD);
+        let ticks: Vec<_> = newest.into_iter().chain(soon).collect();
+        let after = std::mem::replace(&mut self.until, *ticks.last()?);
+        Some(Due { ticks, after })
     }
 }
 
@@ -65,12 +78,12 @@ mod tests {
         DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
     }
 
-    /// The newest tick that is due, and how many are before it.
+    /// The first tick that is due, and how many are before it.
     fn due(progress: &mut Progress, wake: i64) -> Option<(DateTime<Utc>, i64)> {
         let schedule = Schedule::parse("*/10 * * * * *", Tz::UTC).unwrap();
-        let due = progress.due(&schedule, at(wake))?;
-        let others = (due.tick - due.after - chrono::TimeDelta::milliseconds(1)).num_seconds() / 10;
-        Some((due.tick, others))
+        let due = progress.due(&schedule, at(wake), at(wake))?;
+        let others = (due.ticks[0] - due.after - TimeDelta::milliseconds(1)).num_seconds() / 10;
+        Some((due.ticks[0], others))
     }
 
     #[test]
@@ -79,8 +92,22 @@ mod tests {
         assert_eq!(due(&mut progress, 7), None);
         assert_eq!(due(&mut progress, 10), Some((at(10), 0)));
         assert_eq!(due(&mut progress, 10), None);
-        assert_eq!(due(&mut progress, 19), None);
+        assert_eq!(due(&mut progress, 18), None);
         assert_eq!(due(&mut progress, 23), Some((at(20), 0)));
+    }
+
+    #[test]
+    fn what_is_due_within_the_lead_is_dealt_with_before_and_no_more_than_once() {
+        let schedule = Schedule::parse("* * * * * *", Tz::UTC).unwrap();
+        let mut progress = Progress::from(at(5));
+        let mut due = |millis: i64| {
+            let now = at(0) + TimeDelta::milliseconds(millis);
+            progress.due(&schedule, now, now).map(|due| due.ticks)
+        };
+        assert_eq!(due(5_100), Some(vec![at(6)]));
+        assert_eq!(due(5_900), None);
+        assert_eq!(due(6_000), Some(vec![at(7)]));
+        assert_eq!(due(9_300), Some(vec![at(9), at(10)]));
     }
 
     #[test]

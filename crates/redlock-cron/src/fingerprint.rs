@@ -303,7 +303,7 @@ mod tests {
         ];
         assert_eq!(
             numbers.map(|number| format!("{number:016x}")),
-            ["013165099748a3f1", "011afa16ed356972"]
+            ["0131650993e78e6e", "011afa16ed356972"]
         );
     }
 }

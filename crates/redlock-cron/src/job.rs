@@ -261,10 +261,16 @@ impl SingletonJob {
         self
     }
 
-    /// The longest random time for which this replica waits before it claims a tick: up to a quarter of
+    /// How long after a tick, by the nodes' clocks, replicas ask for it at the latest: up to a quarter of
     /// `start_within`.
     ///
-    /// Default: none, and then the replica whose clock is the furthest ahead has most of the runs.
+    /// Default: half a second, or a quarter of `start_within` if that is less.
+    /// Each waits for a random part of it, a replica that has won one of the last ticks longer than the others, so that
+    /// all have about as many runs, whatever their clocks show.
+    /// A replica that is alone waits for half of it at most.
+    /// With [`Duration::ZERO`], all ask at the tick, and the quickest has it: for jobs that must start as soon as they
+    /// can.
+    /// Ticks that were missed and runs that are started again are not spread.
     pub fn spread(mut self, longest: Duration) -> Self {
         self.settings.spread = Some(longest);
         self

@@ -19,6 +19,7 @@ mod job;
 mod journal;
 mod observer;
 mod policy;
+mod random;
 mod replica;
 mod report;
 mod run;
@@ -33,6 +34,7 @@ mod tasks;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod zone;
 
 pub use self::{

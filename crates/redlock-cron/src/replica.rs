@@ -1,5 +1,6 @@
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use chrono::TimeDelta;
 use redlock_core::{Redlock, Word};
 
 use crate::{
@@ -7,6 +8,7 @@ use crate::{
     backlog::Backlog,
     claim::Claims,
     clock::Clock,
+    course::LONGEST_AHEAD,
     due::Progress,
     identity::{JobId, Namespace},
     journal::Journal,
@@ -14,6 +16,7 @@ use crate::{
     runner::JobRunner,
     tasks::Tasks,
     terms::Terms,
+    turns::Turns,
 };
 
 /// What the jobs of one scheduler share.
@@ -23,6 +26,7 @@ pub(crate) struct Replica {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) observer: Observer,
     pub(crate) clock: Arc<dyn Clock>,
+    ahead: Mutex<TimeDelta>,
 }
 
 impl Replica {
@@ -52,7 +56,26 @@ impl Replica {
             tasks: Arc::default(),
             observer,
             clock,
+            ahead: Mutex::default(),
         }))
+    }
+
+    /// By how much this replica's clock is ahead of the nodes', as it was seen last: zero if it is not known, or if it is
+    /// by more than a minute, because what the job does by such a clock is for people to look at.
+    pub(crate) fn ahead(&self) -> TimeDelta {
+        // Nothing panics while the lock is held.
+        let ahead = *self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        match ahead.abs().to_std() {
+            Ok(by) if by <= LONGEST_AHEAD => ahead,
+            _ => TimeDelta::zero(),
+        }
+    }
+
+    /// Compares this replica's clock with the nodes', as far as they are known.
+    pub(crate) async fn look_at_clocks(&self) {
+        if let Some(ahead) = self.claims.ahead().await {
+            *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = ahead;
+        }
     }
 
     /// The job, checked, from now on.
@@ -76,6 +99,7 @@ impl Replica {
             progress,
             journal: Journal::default(),
             backlog: Backlog::default(),
+            turns: Turns::default(),
         }))
     }
 }

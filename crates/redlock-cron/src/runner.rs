@@ -4,18 +4,20 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use tokio::select;
 
 use crate::{
     Missed, Outcome, Overlap, Trigger,
     backlog::Backlog,
     claim::Refusal,
-    due::{Due, Progress},
+    due::{Due, LEAD, Progress},
     identity::JobId,
     job::Work,
     journal::Journal,
     replica::Replica,
     schedule::Schedule,
     terms::Terms,
+    turns::Turns,
 };
 
 /// One job on one replica: turns wake-ups into runs, and both into reports.
@@ -32,35 +34,52 @@ pub(crate) struct JobRunner {
     pub(crate) progress: Mutex<Progress>,
     pub(crate) journal: Journal,
     pub(crate) backlog: Backlog,
+    pub(crate) turns: Turns,
 }
 
 impl JobRunner {
-    /// Deals with a wake-up at `wake`; what it starts goes on in a task.
-    pub(crate) fn wake(self: &Arc<Self>, wake: DateTime<Utc>) {
-        let due = self.progress().due(&self.schedule, wake);
-        let Some(due) = due else { return };
-        let (this, tasks) = (Arc::clone(self), &self.replica.tasks);
-        match self.terms.missed {
-            Missed::All { max } => tasks.spawn(this.add_due(due, max)),
-            // Of those that were passed over, whoever claims this one knows if another replica had them.
-            _ => tasks.spawn(this.tick(due.tick, Trigger::Schedule)),
+    /// Deals with a wake-up; what it starts goes on in a task.
+    pub(crate) fn wake(self: &Arc<Self>) {
+        let (own, nodes) = (self.now(), self.nodes_now());
+        let Some(due) = self.progress().due(&self.schedule, own, nodes) else {
+            return;
+        };
+        let tasks = &self.replica.tasks;
+        if let Missed::All { max } = self.terms.missed {
+            return tasks.spawn(Arc::clone(self).add_due(due, max));
+        }
+        // Of those that were passed over, whoever claims the next one knows if another replica had them.
+        for tick in due.ticks {
+            tasks.spawn(Arc::clone(self).tick(tick, Trigger::Schedule));
         }
     }
 
     /// Adds what is due to what is started one after the other.
     async fn add_due(self: Arc<Self>, due: Due, max: usize) {
         let turn = self.backlog.turn.lock().await;
-        let mut ticks = self.schedule.between(due.after, due.tick, max).await;
-        // A tick that came while a run went on here was not missed.
-        if self.skips(due.tick) {
-            let refusal = Refusal::bare(Outcome::Overlapping);
-            self.refused(due.tick, Trigger::Schedule, refusal);
-        } else {
-            ticks.push(due.tick);
+        for (number, tick) in due.ticks.into_iter().enumerate() {
+            let draining = self.replica.tasks.draining();
+            select! {
+                () = draining => return,
+                () = self.until(tick, Duration::ZERO) => {}
+            }
+            let mut ticks = match number {
+                0 => self.schedule.between(due.after, tick, max).await,
+                _ => Vec::new(),
+            };
+            // A tick that came while a run went on here was not missed.
+            if self.skips(tick) {
+                let refusal = Refusal::bare(Outcome::Overlapping);
+                self.refused(tick, Trigger::Schedule, refusal);
+            } else {
+                ticks.push(tick);
+            }
+            if self.backlog.add(ticks, max) {
+                let work = Arc::clone(&self).work_off(true);
+                self.replica.tasks.spawn(work);
+            }
         }
-        let begins = self.backlog.add(ticks, max);
         drop(turn);
-        self.work_off(begins).await;
     }
 
     /// By how much the clock was set back since the last wake-up.
@@ -88,9 +107,9 @@ impl JobRunner {
         self.replica.clock.now()
     }
 
-    /// Logs that no tick is left, unless the scheduler ends.
-    pub(crate) fn say_that_it_ended(&self) {
-        if !self.replica.tasks.is_draining() {
+    /// Logs it if no tick is left, unless the scheduler ends.
+    pub(crate) fn say_if_it_ended(&self) {
+        if !self.replica.tasks.is_draining() && self.has_ended() {
             let job = &**self.id.name();
             tracing::warn!(
                 target: crate::TARGET, job,
@@ -99,12 +118,24 @@ impl JobRunner {
         }
     }
 
-    /// When to wake up next, or `None` if there is nothing more to wake up for.
-    pub(crate) fn next_after(&self, wake: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    /// The time of day by the nodes' clocks, as far as they are known; see [`Replica::ahead`].
+    pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
+        self.now() - self.replica.ahead()
+    }
+
+    /// Whether there is nothing more to wake up for.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.schedule.next_after(self.nodes_now()).is_none()
+    }
+
+    /// When to wake up next, by this replica's clock; `None` if there is nothing more to wake up for.
+    ///
+    /// That is before the next tick which a wake-up at `now`, by the nodes' clocks, does not deal with.
+    pub(crate) fn next_wake(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         if self.replica.tasks.is_draining() {
-            None
-        } else {
-            self.schedule.next_after(wake)
+            return None;
         }
+        let next = self.schedule.next_after(now + LEAD)?;
+        Some(next - LEAD + self.replica.ahead())
     }
 }

@@ -51,12 +51,12 @@ struct Attached {
 }
 
 impl Jobs {
-    /// Has the jobs woken up anew that were woken up when the clock showed more.
-    pub(crate) async fn look_at_clock(&self, scheduler: &JobScheduler) {
+    /// Has the jobs woken up anew that were woken up when the clock showed more, or all of them if it `was_set`.
+    pub(crate) async fn look_at_clock(&self, scheduler: &JobScheduler, was_set: bool) {
         let mut set_back = Duration::ZERO;
         for Attached { runner, id } in self.by_name.values() {
             let by = runner.set_back_by();
-            if by > Duration::ZERO {
+            if was_set || by > Duration::ZERO {
                 set_back = set_back.max(by);
                 wake_anew(scheduler, *id, runner).await;
             }
@@ -151,12 +151,11 @@ impl SingletonScheduler {
         if let Some(within) = self.agreed_within {
             runner.check_agreement(within).await?;
         }
+        self.replica.look_at_clocks().await;
         let id = attach(&self.scheduler, &runner)
             .await
             .map_err(|error| SetupError::scheduler("it did not take the job", error))?;
-        if runner.next_after(runner.now()).is_none() {
-            runner.say_that_it_ended();
-        }
+        runner.say_if_it_ended();
         if jobs.started {
             self.begin(&runner);
         }

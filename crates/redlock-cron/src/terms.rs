@@ -59,7 +59,9 @@ impl Terms {
         if let Some(limit) = settings.max_runtime {
             check("max_runtime", limit, SHORTEST_RUNTIME..=Duration::MAX)?;
         }
-        let spread = settings.spread.unwrap_or(Duration::ZERO);
+        let spread = settings
+            .spread
+            .unwrap_or_else(|| SPREAD.min(start_within / 4));
         check("spread", spread, Duration::ZERO..=start_within / 4)?;
         if settings.overlap == Overlap::CancelOther && start_within < SHORTEST_CANCELLATION {
             let message = format!(
@@ -192,6 +194,9 @@ const MOST_ATTEMPTS: u32 = 10;
 const SHORTEST_CANCELLATION: Duration = Duration::from_secs(4);
 
 const SHORTEST_RUNTIME: Duration = Duration::from_millis(1);
+
+/// Replicas that are asked a few milliseconds apart do not meet, and a person does not notice.
+const SPREAD: Duration = Duration::from_millis(500);
 
 const EARLY: Duration = Duration::from_secs(2);
 const SHORTEST_EARLY: Duration = Duration::from_millis(10);

@@ -37,8 +37,8 @@ pub struct Job {
     pub pattern: Option<(String, String)>,
     /// How long a run takes.
     pub work: Duration,
-    /// The longest random time before it is claimed.
-    pub spread: Duration,
+    /// How long after a tick replicas ask for it at the latest; by default, what the scheduler's default is.
+    pub spread: Option<Duration>,
     /// What becomes of ticks that nobody started.
     pub missed: MissedTicks,
     /// Its other policies.
@@ -65,7 +65,7 @@ impl Job {
             every,
             pattern: None,
             work,
-            spread: Duration::ZERO,
+            spread: None,
             missed: MissedTicks::Skip,
             policies: Policies::default(),
         }
@@ -97,7 +97,11 @@ impl Job {
             Some((pattern, zone)) => SingletonJob::cron(name, pattern, zone.as_str(), work),
             None => SingletonJob::every(name, self.every, work),
         };
-        policies.apply(job.spread(self.spread).missed(missed))
+        let job = match self.spread {
+            Some(spread) => job.spread(spread),
+            None => job,
+        };
+        policies.apply(job.missed(missed))
     }
 }
 

@@ -40,8 +40,8 @@ pub(super) const FLEET: &[Mutant] = &[
     on_servers(
         "tick-named-after-the-wake-up",
         RUNNER,
-        "_ => tasks.spawn(this.tick(due.tick, Trigger::Schedule)),",
-        "_ => tasks.spawn(this.tick(wake, Trigger::Schedule)),",
+        "            tasks.spawn(Arc::clone(self).tick(tick, Trigger::Schedule));",
+        "            tasks.spawn(Arc::clone(self).tick(own.max(tick), Trigger::Schedule));",
         JOBS,
         "skewed_clocks",
     ),

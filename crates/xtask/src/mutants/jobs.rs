@@ -132,6 +132,27 @@ pub(super) const JOBS: &[Mutant] = &[
         "nothing_is_heard",
     ),
     job(
+        "winner-asks-first-again",
+        "crates/redlock-cron/src/turns.rs",
+        "        let mut last = winners.values().rev().take(others);",
+        "        let mut last = winners.values().rev().take(others * 0);",
+        "turns",
+    ),
+    job(
+        "tick-asked-for-by-the-replicas-own-clock",
+        "crates/redlock-cron/src/runner.rs",
+        "        self.now() - self.replica.ahead()",
+        "        self.now() - self.replica.ahead() * 0",
+        "like_shares",
+    ),
+    job(
+        "tick-asked-for-before-it-is-due",
+        COURSE,
+        "        sleep(lag(self.nodes_now(), tick + turn)).await;",
+        "        sleep(lag(self.nodes_now(), tick + turn) / 50).await;",
+        "waits_for_the_nodes_clocks",
+    ),
+    job(
         "a-hundred-missed-ticks-are-all",
         CATCH_UP,
         "self.schedule.between(since, until, max).await",
@@ -141,8 +162,8 @@ pub(super) const JOBS: &[Mutant] = &[
     job(
         "a-hundred-ticks-passed-over-are-all",
         "crates/redlock-cron/src/runner.rs",
-        "self.schedule.between(due.after, due.tick, max).await",
-        "self.schedule.between(due.after, due.tick, max.min(100)).await",
+        "self.schedule.between(due.after, tick, max).await",
+        "self.schedule.between(due.after, tick, max.min(100)).await",
         "passed_over_are_made_up_for",
     ),
     job(
