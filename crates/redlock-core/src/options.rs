@@ -66,6 +66,27 @@ impl AcquireOptions {
         Self::default()
     }
 
+    /// These options, and those of `defaults` where these say nothing.
+    pub fn or(self, defaults: &Self) -> Self {
+        Self {
+            ttl: self.ttl.or(defaults.ttl),
+            wait: self.wait.or(defaults.wait),
+            quorum_wait: self.quorum_wait.or(defaults.quorum_wait),
+            renewal: match self.renewal {
+                Renewal::Automatic => defaults.renewal,
+                renewal @ Renewal::Manual => renewal,
+            },
+            max_hold: self.max_hold.or(defaults.max_hold),
+            lock_delay: match self.lock_delay.is_zero() {
+                true => defaults.lock_delay,
+                false => self.lock_delay,
+            },
+            max_waiters_per_key: self.max_waiters_per_key.or(defaults.max_waiters_per_key),
+            max_waiters: self.max_waiters.or(defaults.max_waiters),
+            class: self.class.or_else(|| defaults.class.clone()),
+        }
+    }
+
     /// How long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole
     /// milliseconds.
     ///

@@ -41,9 +41,11 @@ pub(crate) fn check(names: impl Iterator<Item = String>) -> Result<(), BuildErro
                 let message = format!("is no variable of the client; did you mean {known}?");
                 return Err(BuildError::misuse(name, message));
             }
-            _ => {
-                tracing::debug!(target: "redlock::config", %name, "a variable of the environment that the client ignores")
-            }
+            _ => tracing::debug!(
+                target: "redlock::config",
+                %name,
+                "a variable of the environment that the client ignores"
+            ),
         }
     }
     Ok(())

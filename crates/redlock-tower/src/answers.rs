@@ -30,6 +30,15 @@ impl Answers {
         protocol: Protocol,
     ) -> Response<ResponseBody<B>> {
         rejection.log();
+        self.tell(rejection, protocol)
+    }
+
+    /// The answer to a request that was refused, which the log knows of.
+    pub(crate) fn tell<B>(
+        &self,
+        rejection: Rejection,
+        protocol: Protocol,
+    ) -> Response<ResponseBody<B>> {
         let rejection = rejection.when_contended(self.contended);
         let response = match (&self.reject_with, protocol) {
             (Some(reject_with), _) => reject_with(&rejection),

@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use pin_project_lite::pin_project;
 
-use crate::{Rejection, answers::Protocol, grpc, held::Held};
+use crate::{Rejection, answers::Protocol, grpc, locks::Locks};
 
 /// Any error.
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -19,6 +19,7 @@ pin_project! {
     /// the lock until it ends, or a refusal.
     ///
     /// The lock is released with the last frame, with an error, or when this is dropped.
+    /// A lock that the handler has [taken out](crate::Lease::into_owned) is no longer this body's.
     /// A body that is empty from the start, such as that of a `204` or of a `HEAD` request, releases
     /// it with the head.
     ///
@@ -46,7 +47,7 @@ pin_project! {
             #[pin]
             body: B,
             // Dropped after `body`: its work is over before the resource is another's.
-            held: Option<Held>,
+            locks: Option<Locks>,
             protocol: Protocol,
         },
         Refusal { #[pin] body: Full<Bytes> },
@@ -65,13 +66,13 @@ impl<B> ResponseBody<B> {
 }
 
 impl<B: Body> ResponseBody<B> {
-    pub(crate) fn new(body: B, held: Option<Held>, protocol: Protocol) -> Self {
+    pub(crate) fn new(body: B, locks: Option<Locks>, protocol: Protocol) -> Self {
         // A server need not poll a body that says it has ended.
-        let held = held.filter(|_| !body.is_end_stream());
+        let locks = locks.filter(|_| !body.is_end_stream());
         Self {
             kind: Kind::Inner {
                 body,
-                held,
+                locks,
                 protocol,
             },
         }
@@ -94,11 +95,11 @@ where
         match this.kind.as_mut().project() {
             KindProj::Inner {
                 mut body,
-                held,
+                locks,
                 protocol,
             } => {
-                if let Some(held) = held
-                    && let Poll::Ready(reason) = held.poll_lost(cx)
+                if let Some(locks) = locks
+                    && let Poll::Ready(reason) = locks.poll_lost(cx)
                 {
                     let protocol = *protocol;
                     this.kind.set(Kind::Ended);
@@ -109,8 +110,8 @@ where
                         Protocol::Grpc => Ok(Frame::trailers(grpc::trailers(&rejection))),
                     }));
                 }
-                let polled = match held {
-                    Some(held) => held.within(|| body.as_mut().poll_frame(cx)),
+                let polled = match locks {
+                    Some(locks) => locks.within(|| body.as_mut().poll_frame(cx)),
                     None => body.as_mut().poll_frame(cx),
                 };
                 let frame = ready!(polled);
@@ -150,7 +151,7 @@ impl<B: Default> Default for ResponseBody<B> {
         Self {
             kind: Kind::Inner {
                 body: B::default(),
-                held: None,
+                locks: None,
                 protocol: Protocol::Http,
             },
         }

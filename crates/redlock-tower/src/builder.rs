@@ -4,7 +4,11 @@ use bytes::Bytes;
 use http::{Method, Response, StatusCode};
 use redlock_core::{AcquireOptions, InvalidOption, Redlock, Wait};
 
-use crate::{Hold, OnLost, RedlockLayer, Rejection, answers::Answers, shared::Shared};
+use crate::{
+    Hold, OnLost, RedlockLayer, Rejection,
+    answers::Answers,
+    shared::{Shared, Terms},
+};
 
 /// Describes a [`RedlockLayer`] that differs from the client's defaults.
 ///
@@ -209,12 +213,12 @@ impl RedlockLayerBuilder {
                 message: format!("contended_status: {contended} is not the status of an error"),
             });
         }
-        let shared = Shared {
+        let terms = Terms {
             redlock,
             options,
             on_lost,
-            key,
         };
+        let shared = Shared { terms, key };
         Ok(RedlockLayer::from_parts(shared, hold, answers, only))
     }
 }

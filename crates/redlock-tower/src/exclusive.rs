@@ -11,7 +11,7 @@ use tower_service::Service;
 
 use crate::{
     Rejection,
-    held::Held,
+    locks::Locks,
     shared::{Acquiring, Start},
 };
 
@@ -27,7 +27,7 @@ pin_project! {
         state: State<S::Future, Req>,
         inner: S,
         // Dropped after `state`: the handler is gone before the resource is another's.
-        held: Option<Held>,
+        locks: Option<Locks>,
     }
 }
 
@@ -44,8 +44,8 @@ pin_project! {
 
 /// What became of a request.
 pub(crate) enum Outcome<R, E> {
-    /// It was served, and still holds its lock if it had one.
-    Served(R, Option<Held>),
+    /// It was served, and still holds the locks that it had.
+    Served(R, Option<Locks>),
     /// The inner service failed; nothing is held.
     Failed(E),
     /// It was not served, or not to its end; nothing is held.
@@ -57,19 +57,22 @@ where
     S: Service<Req>,
 {
     pub(crate) fn new(inner: S, start: Start<Req>) -> Self {
-        let state = match start {
-            Start::Refused(rejection) => State::Refused {
-                rejection: Some(rejection),
-            },
-            Start::Acquiring(acquiring) => State::Acquiring { acquiring },
-            Start::Unlocked(request) => State::Readying {
-                request: Some(request),
-            },
+        let readying = |request| State::Readying {
+            request: Some(request),
+        };
+        let (state, locks) = match start {
+            Start::Refused(rejection) => {
+                let rejection = Some(rejection);
+                (State::Refused { rejection }, None)
+            }
+            Start::Acquiring(acquiring) => (State::Acquiring { acquiring }, None),
+            Start::Unlocked(request) => (readying(request), None),
+            Start::Attended(request, desk) => (readying(request), Some(Locks::Handler(desk))),
         };
         Self {
             state,
             inner,
-            held: None,
+            locks,
         }
     }
 
@@ -79,8 +82,8 @@ where
     ) -> Poll<Outcome<S::Response, S::Error>> {
         let mut this = self.project();
         loop {
-            if let Some(held) = this.held
-                && let Poll::Ready(reason) = held.poll_lost(cx)
+            if let Some(locks) = this.locks
+                && let Poll::Ready(reason) = locks.poll_lost(cx)
             {
                 return Poll::Ready(Outcome::Refused(Rejection::lost(reason)));
             }
@@ -91,7 +94,7 @@ where
                 }
                 StateProj::Acquiring { acquiring } => match ready!(acquiring.as_mut().poll(cx)) {
                     Ok((request, held)) => {
-                        *this.held = held;
+                        *this.locks = held.map(Locks::Layer);
                         this.state.set(State::Readying {
                             request: Some(request),
                         });
@@ -107,14 +110,22 @@ where
                     this.state.set(State::Calling { future });
                 }
                 StateProj::Calling { future } => {
-                    let polled = match this.held {
-                        Some(held) => held.within(|| future.poll(cx)),
-                        None => future.poll(cx),
+                    let Some(locks) = this.locks else {
+                        return Poll::Ready(match ready!(future.poll(cx)) {
+                            Ok(response) => Outcome::Served(response, None),
+                            Err(error) => Outcome::Failed(error),
+                        });
                     };
-                    return Poll::Ready(match ready!(polled) {
-                        Ok(response) => Outcome::Served(response, this.held.take()),
-                        Err(error) => Outcome::Failed(error),
-                    });
+                    return match locks.within(|| future.poll(cx)) {
+                        Poll::Ready(Ok(response)) => {
+                            Poll::Ready(Outcome::Served(response, this.locks.take()))
+                        }
+                        Poll::Ready(Err(error)) => Poll::Ready(Outcome::Failed(error)),
+                        // The handler may have taken a lock in this poll, whose loss nobody waits for yet.
+                        Poll::Pending => locks
+                            .poll_lost(cx)
+                            .map(|reason| Outcome::Refused(Rejection::lost(reason))),
+                    };
                 }
                 StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
             }
@@ -134,7 +145,7 @@ where
         // The finished future goes first, with all that it still owns; then whatever of the lock the outcome does
         // not have, and not only when the caller drops this future.
         this.state.set(State::Done);
-        *this.held = None;
+        *this.locks = None;
         Poll::Ready(outcome)
     }
 }

@@ -12,9 +12,10 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use crate::{
-    Hold, ResponseBody,
+    Hold, Rejection, ResponseBody,
     answers::{Answers, Protocol},
     exclusive::{Exclusive, Outcome},
+    locks::Locks,
     placement::Placement,
 };
 
@@ -80,13 +81,22 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         Poll::Ready(match ready!(this.exclusive.poll(cx)) {
-            Outcome::Served(response, held) => {
-                if held.is_some() {
-                    this.placement.look_at(response.status());
-                }
-                let held = held.filter(|_| *this.hold == Hold::Body);
+            Outcome::Served(response, locks) => {
                 let protocol = *this.protocol;
-                Ok(response.map(|body| ResponseBody::new(body, held, protocol)))
+                match &locks {
+                    Some(Locks::Layer(_)) => this.placement.look_at(response.status()),
+                    // What the handler was refused is told as the layer tells it.
+                    Some(Locks::Handler(desk)) if desk.has_refused() => {
+                        if let Some(rejection) = response.extensions().get::<Rejection>() {
+                            let told = this.answers.tell(rejection.clone(), protocol);
+                            return Poll::Ready(Ok(told));
+                        }
+                    }
+                    _ => {}
+                }
+                let locks = locks.filter(|_| *this.hold == Hold::Body);
+                let locks = locks.and_then(Locks::beyond_the_head);
+                Ok(response.map(|body| ResponseBody::new(body, locks, protocol)))
             }
             Outcome::Failed(error) => Err(error),
             Outcome::Refused(rejection) => Ok(this.answers.refuse(rejection, *this.protocol)),

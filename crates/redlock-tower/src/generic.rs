@@ -19,7 +19,7 @@ use tower_service::Service;
 use crate::{
     ConfigError, KeyExtractor, Lease, OnLost,
     exclusive::{Exclusive, Outcome},
-    shared::{Carrier, Shared},
+    shared::{Carrier, Shared, Terms},
 };
 
 /// Any error: the inner service's, or a [`Rejection`](crate::Rejection).
@@ -28,7 +28,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// Lets one request per resource at a time through to the inner service, across every replica.
 ///
 /// It is [`crate::RedlockLayer`] for requests that are not HTTP's.
-/// The lock is held until the inner service's future ends.
+/// The lock is held until the inner service's future ends, unless the service has taken it out by
+/// [`Lease::into_owned`].
 /// A request that needs the fencing token gets it from [`KeyExtractor::granted`].
 ///
 /// # Examples
@@ -76,12 +77,12 @@ pub struct RedlockLayer<K> {
 impl<K> RedlockLayer<K> {
     /// A layer that locks what `key` names, with the client's own time to live and wait.
     pub fn new(redlock: Redlock, key: K) -> Self {
-        Self::from_shared(Shared {
+        let terms = Terms {
             redlock,
             options: AcquireOptions::new(),
             on_lost: OnLost::default(),
-            key,
-        })
+        };
+        Self::from_shared(Shared { terms, key })
     }
 
     /// A layer that locks what `key` names as `options` say, and treats a loss as `on_lost` says.
@@ -96,12 +97,12 @@ impl<K> RedlockLayer<K> {
         key: K,
     ) -> Result<Self, ConfigError> {
         redlock.check(&options)?;
-        Ok(Self::from_shared(Shared {
+        let terms = Terms {
             redlock,
             options,
             on_lost,
-            key,
-        }))
+        };
+        Ok(Self::from_shared(Shared { terms, key }))
     }
 
     fn from_shared(shared: Shared<K>) -> Self {

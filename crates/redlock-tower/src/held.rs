@@ -1,6 +1,7 @@
 use std::{
     fmt,
     pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
 };
 
@@ -8,58 +9,91 @@ use redlock_core::{AcquireError, AcquireOptions, LockGuard, LossReason, Redlock,
 
 use crate::{Lease, OnLost};
 
-/// The lock that a request holds, and the watch over it; dropping it releases the lock.
+/// A lock that a request holds, and the watch over it; dropping it releases the lock.
 pub(crate) struct Held {
     lease: Lease,
     // `Sync`, so that a response's body is if the inner one is.
     lost: Option<Pin<Box<dyn Future<Output = LossReason> + Send + Sync>>>,
     /// `None` if something further out in the same request holds the lock.
-    guard: Option<LockGuard>,
+    slot: Option<Arc<Slot>>,
+}
+
+/// Where a request keeps its guard, and its handler can take it from.
+///
+/// Views of the lease lead here, and are cloned; so they do not keep it, and it is emptied with the request.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    guard: Mutex<Option<LockGuard>>,
+    on_lost: OnLost,
+}
+
+impl Slot {
+    /// The guard, if nobody has taken it before.
+    pub(crate) fn take(&self) -> Option<LockGuard> {
+        self.look().take()
+    }
+
+    pub(crate) fn on_lost(&self) -> OnLost {
+        self.on_lost
+    }
+
+    fn is_full(&self) -> bool {
+        self.look().is_some()
+    }
+
+    fn look(&self) -> std::sync::MutexGuard<'_, Option<LockGuard>> {
+        // Nothing panics while it is locked.
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Held {
     /// Locks `key` for a request that may hold leases already.
     ///
     /// If one of them is on that key, it is used: the request would wait for itself.
+    /// The lease is watched if its loss ends the request.
     pub(crate) async fn take(
         redlock: &Redlock,
         options: AcquireOptions,
+        on_lost: OnLost,
         key: ResourceKey,
         carried: Option<&Lease>,
     ) -> Result<Self, AcquireError> {
-        let (lease, guard) = match carried.and_then(|carried| carried.of(&key, redlock)) {
-            Some(lease) => (lease.clone(), None),
+        let (lease, slot) = match carried.and_then(|carried| carried.of(&key, redlock)) {
+            Some(same) => (same.again(carried), None),
             None => {
                 let guard = redlock.acquire_with(key, options).await?;
-                (guard.lease().clone(), Some(guard))
+                let lease = guard.lease().clone();
+                let slot = Arc::new(Slot {
+                    guard: Mutex::new(Some(guard)),
+                    on_lost,
+                });
+                (Lease::new(lease, redlock, &slot, carried), Some(slot))
             }
         };
-        Ok(Self {
-            lease: Lease::new(lease, redlock, carried),
-            lost: None,
-            guard,
-        })
-    }
-
-    /// Watches over the lease if its loss ends the request.
-    pub(crate) fn watched(mut self, on_lost: OnLost) -> Self {
-        if on_lost == OnLost::Abort {
-            let lease = redlock_core::Lease::clone(&self.lease);
-            self.lost = Some(Box::pin(async move { lease.lost().await }));
-        }
-        self
+        let watched = redlock_core::Lease::clone(&lease);
+        let lost = (on_lost == OnLost::Abort)
+            .then(|| Box::pin(async move { watched.lost().await }) as Pin<Box<_>>);
+        Ok(Self { lease, lost, slot })
     }
 
     /// Calls `work` as work under the lock, which cannot take it again.
+    ///
+    /// A lock that was taken out may be released by another task, for which such work can wait.
     pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
-        match self.guard {
-            Some(_) => self.lease.within(work),
-            None => work(),
+        match self.owns() {
+            true => self.lease.within(work),
+            false => work(),
         }
     }
 
     pub(crate) fn lease(&self) -> &Lease {
         &self.lease
+    }
+
+    /// Whether the response's body must not outlive the lock: nobody has taken it out.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.slot.as_ref().is_none_or(|slot| slot.is_full())
     }
 
     /// Looks at the clock, and asks to be woken when the lease is lost.
@@ -71,11 +105,29 @@ impl Held {
         };
         match ready!(lost.as_mut().poll(cx)) {
             // Whoever holds it for this request has decided to hold it for less long.
-            LossReason::Released if self.guard.is_none() => {
+            LossReason::Released if !self.owns() => {
                 self.lost = None;
                 Poll::Pending
             }
             reason => Poll::Ready(reason),
+        }
+    }
+
+    /// The lease, if the guard is here.
+    pub(crate) fn owned(&self) -> Option<&Lease> {
+        self.owns().then_some(&self.lease)
+    }
+
+    /// Whether the guard is here.
+    fn owns(&self) -> bool {
+        self.slot.as_ref().is_some_and(|slot| slot.is_full())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(slot) = &self.slot {
+            drop(slot.take());
         }
     }
 }
@@ -84,7 +136,7 @@ impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
             .field("lease", &self.lease)
-            .field("guard", &self.guard)
+            .field("slot", &self.slot)
             .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,10 @@ use redlock_core::{AcquireOptions, Redlock};
 use tower_layer::Layer;
 
 use crate::{
-    OnLost, RedlockLayerBuilder, RedlockService, answers::Answers, service::Parts, shared::Shared,
+    OnLost, RedlockLayerBuilder, RedlockService,
+    answers::Answers,
+    service::Parts,
+    shared::{Shared, Terms},
 };
 
 /// Lets one request per resource at a time through to the inner service, across every replica.
@@ -59,12 +62,12 @@ pub enum Hold {
 impl<K> RedlockLayer<K> {
     /// A layer that locks what `key` names, with the client's own time to live and wait.
     pub fn new(redlock: Redlock, key: K) -> Self {
-        let shared = Shared {
+        let terms = Terms {
             redlock,
             options: AcquireOptions::new(),
             on_lost: OnLost::default(),
-            key,
         };
+        let shared = Shared { terms, key };
         Self::from_parts(shared, Hold::default(), Answers::default(), None)
     }
 

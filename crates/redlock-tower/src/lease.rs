@@ -1,6 +1,13 @@
-use std::{ops::Deref, sync::Arc};
+use std::{
+    error::Error,
+    fmt,
+    ops::Deref,
+    sync::{Arc, Weak},
+};
 
 use redlock_core::{Redlock, ResourceKey};
+
+use crate::{OwnedLease, held::Slot};
 
 /// A view of the lease that the request holds.
 ///
@@ -11,7 +18,7 @@ use redlock_core::{Redlock, ResourceKey};
 /// If two layers locked something for the request, it is the lease of the inner one, and
 /// [`outer`](Self::outer) leads to the other.
 ///
-/// Keeping it keeps nothing locked.
+/// Keeping it keeps nothing locked; [`into_owned`](Self::into_owned) does.
 ///
 /// # Examples
 ///
@@ -30,17 +37,62 @@ pub struct Lease {
     lease: redlock_core::Lease,
     /// The client it comes from: equal keys of two clients are two resources.
     client: u64,
+    /// The guard, while the request has it.
+    slot: Weak<Slot>,
     outer: Option<Arc<Self>>,
 }
 
 impl Lease {
-    /// A view of a lease of `client`, for a request that already has `outer`.
-    pub(crate) fn new(lease: redlock_core::Lease, client: &Redlock, outer: Option<&Self>) -> Self {
+    /// A view of a lease of `client` whose guard is in `slot`, for a request that already has `outer`.
+    pub(crate) fn new(
+        lease: redlock_core::Lease,
+        client: &Redlock,
+        slot: &Arc<Slot>,
+        outer: Option<&Self>,
+    ) -> Self {
         Self {
             lease,
             client: client.id(),
+            slot: Arc::downgrade(slot),
             outer: outer.cloned().map(Arc::new),
         }
+    }
+
+    /// Another view of this lease, for a request that already has `outer`.
+    pub(crate) fn again(&self, outer: Option<&Self>) -> Self {
+        Self {
+            outer: outer.cloned().map(Arc::new),
+            ..self.clone()
+        }
+    }
+
+    /// Takes the lock out of the request, so that it outlives the request: in a spawned task, a stream, or a
+    /// connection that was upgraded, such as a WebSocket.
+    ///
+    /// From now on the lock is released when the [`OwnedLease`] is dropped, and no longer with the response.
+    /// The rules of the layer go with it: see [`OwnedLease::run`].
+    /// While the handler runs, the loss of the lease still ends the request as the layer says; releasing it does not.
+    ///
+    /// # Errors
+    ///
+    /// The lock was taken out before, or the request is over and has released it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use redlock_tower::{Lease, LeaseTaken};
+    ///
+    /// async fn import(lease: Lease) -> Result<StatusCode, LeaseTaken> {
+    ///     let lock = lease.into_owned()?;
+    ///     tokio::spawn(lock.run(async { /* dropped if the lease is lost */ }));
+    ///     Ok(StatusCode::ACCEPTED)
+    /// }
+    /// ```
+    pub fn into_owned(self) -> Result<OwnedLease, LeaseTaken> {
+        let slot = self.slot.upgrade().ok_or(LeaseTaken(()))?;
+        let guard = slot.take().ok_or(LeaseTaken(()))?;
+        Ok(OwnedLease::new(guard, self, slot.on_lost()))
     }
 
     /// The lease that a layer further out took for the same request.
@@ -49,10 +101,9 @@ impl Lease {
     }
 
     /// The lease on `key`, if it is this one or one further out.
-    pub(crate) fn of(&self, key: &ResourceKey, client: &Redlock) -> Option<&redlock_core::Lease> {
+    pub(crate) fn of(&self, key: &ResourceKey, client: &Redlock) -> Option<&Self> {
         let mut leases = std::iter::successors(Some(self), |lease| lease.outer());
-        let lease = leases.find(|lease| lease.client == client.id() && lease.key() == key)?;
-        Some(&lease.lease)
+        leases.find(|lease| lease.client == client.id() && lease.key() == key)
     }
 }
 
@@ -69,3 +120,15 @@ impl From<Lease> for redlock_core::Lease {
         lease.lease
     }
 }
+
+/// A lock that cannot be taken out of its request: it was before, or the request is over.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LeaseTaken(());
+
+impl fmt::Display for LeaseTaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request's lock was taken out before, or its request is over")
+    }
+}
+
+impl Error for LeaseTaken {}

@@ -13,7 +13,9 @@ mod held;
 mod key;
 mod layer;
 mod lease;
+mod locks;
 mod on_lost;
+mod owned;
 mod placement;
 mod problem;
 mod rejection;
@@ -29,10 +31,11 @@ pub use self::{
     body::ResponseBody,
     builder::{ConfigError, RedlockLayerBuilder},
     future::ResponseFuture,
-    key::{BoxedKey, ExtensionKey, HeaderKey, KeyError, KeyExtractor, LockKey},
+    key::{BoxedKey, ExtensionKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey},
     layer::{Hold, RedlockLayer},
-    lease::Lease,
+    lease::{Lease, LeaseTaken},
     on_lost::OnLost,
+    owned::OwnedLease,
     rejection::{Rejection, RejectionKind},
     service::RedlockService,
 };

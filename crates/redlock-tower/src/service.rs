@@ -13,6 +13,7 @@ use crate::{
     Hold, KeyExtractor, Lease, ResponseBody, ResponseFuture,
     answers::{Answers, Protocol},
     exclusive::Exclusive,
+    locks::Desk,
     placement::Placement,
     shared::{Carrier, Shared, Start},
 };
@@ -76,7 +77,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
         let Parts {
             shared,
             hold,
@@ -87,6 +88,11 @@ where
         let protocol = Protocol::of(request.headers());
         let start = match only {
             Some(only) if !only.contains(request.method()) => Start::Unlocked(request),
+            _ if shared.key.leaves_it_to_the_handler() => {
+                let desk = Desk::new(shared.terms.clone());
+                request.extensions_mut().insert(desk.way());
+                Start::Attended(request, desk)
+            }
             _ => shared.start::<_, Extensions>(request),
         };
         // `self.inner` was never made ready, so its clone may be taken instead of itself.

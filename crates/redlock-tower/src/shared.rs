@@ -4,14 +4,20 @@ use std::{fmt, pin::Pin, sync::Arc};
 
 use redlock_core::{AcquireOptions, Redlock, ResourceKey};
 
-use crate::{KeyError, KeyExtractor, Lease, OnLost, Rejection, held::Held};
+use crate::{KeyError, KeyExtractor, Lease, OnLost, Rejection, held::Held, locks::Desk};
+
+/// How a layer locks, and what.
+pub(crate) struct Shared<K> {
+    pub(crate) terms: Terms,
+    pub(crate) key: K,
+}
 
 /// How a layer locks.
-pub(crate) struct Shared<K> {
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
     pub(crate) redlock: Redlock,
     pub(crate) options: AcquireOptions,
     pub(crate) on_lost: OnLost,
-    pub(crate) key: K,
 }
 
 /// Where requests of one kind keep their leases.
@@ -33,6 +39,8 @@ pub(crate) type Acquiring<Req> = Pin<Box<dyn Future<Output = Locked<Req>> + Send
 pub(crate) enum Start<Req> {
     /// It needs no lock.
     Unlocked(Req),
+    /// Its handler takes the locks.
+    Attended(Req, Arc<Desk>),
     Refused(Rejection),
     Acquiring(Acquiring<Req>),
 }
@@ -71,20 +79,24 @@ impl<K> Shared<K> {
             return Ok((request, None));
         };
         let carried = C::carried(&request).cloned();
-        let held = Held::take(&self.redlock, self.options.clone(), key, carried.as_ref()).await?;
+        let Terms {
+            redlock,
+            options,
+            on_lost,
+        } = &self.terms;
+        let options = options.clone();
+        let held = Held::take(redlock, options, *on_lost, key, carried.as_ref()).await?;
         // The view and never the guard: extensions are cloned, and a clone kept somewhere would hold on.
         C::carry(&mut request, held.lease().clone());
         self.key.granted(&mut request, held.lease());
-        Ok((request, Some(held.watched(self.on_lost))))
+        Ok((request, Some(held)))
     }
 }
 
 impl<K> fmt::Debug for Shared<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
-            .field("redlock", &self.redlock)
-            .field("options", &self.options)
-            .field("on_lost", &self.on_lost)
+            .field("terms", &self.terms)
             .finish_non_exhaustive()
     }
 }

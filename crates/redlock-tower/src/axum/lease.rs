@@ -7,13 +7,14 @@ use ::axum::{
 };
 use http::{StatusCode, request::Parts};
 
-use crate::{Lease, problem::problem};
+use crate::{Lease, LeaseTaken, OwnedLease, problem::problem};
 
 impl<S: Sync> FromRequestParts<S> for Lease {
     type Rejection = MissingLease;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, MissingLease> {
-        parts.extensions.get().cloned().ok_or(MissingLease(()))
+        let lease = parts.extensions.get().cloned();
+        lease.ok_or(MissingLease(Missing::Lease))
     }
 }
 
@@ -25,11 +26,29 @@ impl<S: Sync> OptionalFromRequestParts<S> for Lease {
     }
 }
 
-/// The rejection of [`Lease`]: the request that reached the handler holds no lock.
+impl<S: Sync> FromRequestParts<S> for OwnedLease {
+    type Rejection = MissingLease;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, MissingLease> {
+        let lease = <Lease as FromRequestParts<S>>::from_request_parts(parts, state).await?;
+        lease
+            .into_owned()
+            .map_err(|taken| MissingLease(Missing::Taken(taken)))
+    }
+}
+
+/// The rejection of [`Lease`], [`OwnedLease`] and [`Locked`](crate::Locked): what the handler asks for is not there.
 ///
 /// It is the program's fault and not the client's, hence the status 500.
 #[derive(Clone, Debug)]
-pub struct MissingLease(());
+pub struct MissingLease(pub(super) Missing);
+
+#[derive(Clone, Debug)]
+pub(super) enum Missing {
+    Lease,
+    Taken(LeaseTaken),
+    Layer,
+}
 
 impl MissingLease {
     /// The status of the answer.
@@ -44,13 +63,27 @@ impl IntoResponse for MissingLease {
     }
 }
 
+/// A program's fault, hence the status 500.
+impl IntoResponse for LeaseTaken {
+    fn into_response(self) -> Response {
+        MissingLease(Missing::Taken(self)).into_response()
+    }
+}
+
 impl fmt::Display for MissingLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "the request holds no lease: is `RedlockLayer` around this route? A router's layer is only \
-             around routes that were added before it. If its key lets requests through unlocked, \
-             extract `Option<Lease>`",
-        )
+        f.write_str(match &self.0 {
+            Missing::Lease => {
+                "the request holds no lease: is `RedlockLayer` around this route? A router's layer is only \
+                 around routes that were added before it. If its key lets requests through unlocked, \
+                 extract `Option<Lease>`"
+            }
+            Missing::Taken(taken) => return taken.fmt(f),
+            Missing::Layer => {
+                "`Locked` needs a layer around this route that watches over the lock: \
+                 `RedlockLayer::new(redlock, InHandler)`"
+            }
+        })
     }
 }
 

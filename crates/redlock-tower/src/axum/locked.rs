@@ -1,33 +1,32 @@
 use std::{error::Error, fmt, ops::Deref};
 
 use ::axum::{
-    extract::{FromRef, FromRequest, FromRequestParts, Request},
+    extract::{FromRequest, FromRequestParts, Request},
     response::{IntoResponse, Response},
 };
 use http::request::Parts;
-use redlock_core::{LeaseLost, Redlock};
+use redlock_core::LeaseLost;
 
-use crate::{Lease, LockKey, Rejection, held::Held};
+use super::lease::{Missing, MissingLease};
+use crate::{Lease, LockKey, Rejection, locks::ToDesk};
 
 /// Extracts `E`, and takes the lock that it names before the handler runs.
 ///
 /// For keys that no layer can see: in the request's body, or in what another extractor found.
-/// `E` is any extractor whose value is, or derefs to, a [`LockKey`], such as `Json<Transfer>`; the client comes from
-/// the router's state.
-/// The lock is released when this is dropped, which is at the end of the handler unless the handler moves it.
+/// `E` is any extractor whose value is, or derefs to, a [`LockKey`], such as `Json<Transfer>`.
+///
+/// It needs a [`RedlockLayer`](crate::RedlockLayer) with the key [`InHandler`](crate::InHandler) around the route, which
+/// brings the client and whose rules are those of any other layer: when the lease is lost, the handler is dropped and
+/// the answer is 503; the lock is held until the response's body has ended, and for `max_hold` at most; and refusals are
+/// answered as the layer says.
+/// So dropping this releases nothing; [`Lease::into_owned`] takes the lock out of the request.
 ///
 /// If a layer, or an argument before, holds the same lock for this request, it is used.
 /// Two different keys in one handler are taken from left to right: take them in the same order everywhere.
 ///
-/// # A lost lease
-///
-/// An extractor cannot stop its handler as [`RedlockLayer`](crate::RedlockLayer) does.
-/// Put the work that must be exclusive into [`run`](Self::run), or hand [`token`](redlock_core::Lease::token) to a
-/// resource that checks it.
-///
 /// # Cancel safety
 ///
-/// Dropping the handler's future, at any point, gives up the place in the queue and the lock; see
+/// Dropping the request's future, at any point, gives up the place in the queue and the lock; see
 /// [the crate page](crate#cancel-safety).
 ///
 /// # Examples
@@ -35,7 +34,7 @@ use crate::{Lease, LockKey, Rejection, held::Held};
 /// ```
 /// use axum::{Json, Router, routing::post};
 /// use redlock_core::{Redlock, ResourceKey};
-/// use redlock_tower::{KeyError, LockKey, Locked};
+/// use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Transfer { from: u64, cents: u64 }
@@ -52,25 +51,26 @@ use crate::{Lease, LockKey, Rejection, held::Held};
 /// }
 ///
 /// fn app(redlock: Redlock) -> Router {
-///     // In a state with other things: `impl FromRef<AppState> for Redlock`.
-///     Router::new().route("/transfers", post(transfer)).with_state(redlock)
+///     let lock = RedlockLayer::new(redlock, InHandler);
+///     Router::new().route("/transfers", post(transfer).route_layer(lock))
 /// }
 /// ```
-#[clippy::has_significant_drop]
 #[derive(Debug)]
-#[must_use = "dropping it releases the lock"]
 pub struct Locked<E> {
     value: E,
-    held: Held,
+    lease: Lease,
 }
 
 impl<E> Locked<E> {
     /// The lease.
     pub fn lease(&self) -> &Lease {
-        self.held.lease()
+        &self.lease
     }
 
     /// Runs `work` for as long as the lease is valid, as [`redlock_core::Lease::run`] says.
+    ///
+    /// The layer drops the whole handler when the lease is lost, unless it is to
+    /// [signal](crate::OnLost::Signal) that only; then this ends the part that must be exclusive.
     ///
     /// # Errors
     ///
@@ -79,12 +79,12 @@ impl<E> Locked<E> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`; the lease stays with `self`.
+    /// Dropping it drops `work`; the request keeps the lock.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
         self.lease().run(work).await
     }
 
-    /// Takes the value out, and releases the lock.
+    /// Takes the value out; the request keeps the lock.
     pub fn into_inner(self) -> E {
         self.value
     }
@@ -102,18 +102,17 @@ impl<E, S> FromRequestParts<S> for Locked<E>
 where
     E: FromRequestParts<S> + LockKey + Send,
     S: Send + Sync,
-    Redlock: FromRef<S>,
 {
     type Rejection = LockedRejection<E::Rejection>;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let desk = parts.extensions.get().cloned();
         let value = E::from_request_parts(parts, state).await;
         let value = value.map_err(LockedRejection::Value)?;
-        let held = lock(&value, state, parts.extensions.get().cloned()).await;
-        let held = held.map_err(LockedRejection::Lock)?;
+        let lease = lock(&value, desk, parts.extensions.get().cloned()).await?;
         // For what comes after it: another argument, or a service that the handler calls.
-        parts.extensions.insert(held.lease().clone());
-        Ok(Self { value, held })
+        parts.extensions.insert(lease.clone());
+        Ok(Self { value, lease })
     }
 }
 
@@ -121,32 +120,36 @@ impl<E, S> FromRequest<S> for Locked<E>
 where
     E: FromRequest<S> + LockKey + Send,
     S: Send + Sync,
-    Redlock: FromRef<S>,
 {
     type Rejection = LockedRejection<E::Rejection>;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Self::Rejection> {
+        let desk = request.extensions().get().cloned();
         let carried = request.extensions().get().cloned();
         let value = E::from_request(request, state).await;
         let value = value.map_err(LockedRejection::Value)?;
-        let held = lock(&value, state, carried).await;
-        let held = held.map_err(LockedRejection::Lock)?;
-        Ok(Self { value, held })
+        let lease = lock(&value, desk, carried).await?;
+        Ok(Self { value, lease })
     }
 }
 
 /// Takes the lock; the future has nothing of `value`, which need not be `Sync`.
-fn lock<E: LockKey, S>(
+fn lock<E: LockKey, R>(
     value: &E,
-    state: &S,
+    desk: Option<ToDesk>,
     carried: Option<Lease>,
-) -> impl Future<Output = Result<Held, Rejection>> + Send + use<E, S>
-where
-    Redlock: FromRef<S>,
-{
+) -> impl Future<Output = Result<Lease, LockedRejection<R>>> + Send + use<E, R> {
     let (key, options) = (value.lock_key(), value.options());
-    let redlock = Redlock::from_ref(state);
-    async move { Ok(Held::take(&redlock, options, key?, carried.as_ref()).await?) }
+    async move {
+        let missing = || LockedRejection::Layer(MissingLease(Missing::Layer));
+        let desk = desk.ok_or_else(missing)?;
+        let key = key.map_err(|error| {
+            desk.refused();
+            LockedRejection::Lock(error.into())
+        })?;
+        let taken = desk.take(key, options, carried.as_ref()).await;
+        taken.ok_or_else(missing)?.map_err(LockedRejection::Lock)
+    }
 }
 
 /// The rejection of [`Locked`].
@@ -157,6 +160,8 @@ pub enum LockedRejection<R> {
     Value(R),
     /// The value does not say what to lock, or it could not be locked.
     Lock(Rejection),
+    /// There is no layer that watches over the lock.
+    Layer(MissingLease),
 }
 
 impl<R: IntoResponse> IntoResponse for LockedRejection<R> {
@@ -164,6 +169,7 @@ impl<R: IntoResponse> IntoResponse for LockedRejection<R> {
         match self {
             Self::Value(rejection) => rejection.into_response(),
             Self::Lock(rejection) => rejection.into_response(),
+            Self::Layer(missing) => missing.into_response(),
         }
     }
 }
@@ -173,6 +179,7 @@ impl<R: fmt::Display> fmt::Display for LockedRejection<R> {
         match self {
             Self::Value(rejection) => rejection.fmt(f),
             Self::Lock(rejection) => rejection.fmt(f),
+            Self::Layer(missing) => missing.fmt(f),
         }
     }
 }
@@ -182,6 +189,7 @@ impl<R: Error + 'static> Error for LockedRejection<R> {
         match self {
             Self::Value(rejection) => rejection.source(),
             Self::Lock(rejection) => rejection.source(),
+            Self::Layer(missing) => missing.source(),
         }
     }
 }

@@ -34,6 +34,7 @@ trait Erased<Req>: Send + Sync {
     fn extract<'a>(&'a self, request: &'a mut Req) -> Extracting<'a>;
     fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>>;
     fn granted(&self, request: &mut Req, lease: &Lease);
+    fn leaves_it_to_the_handler(&self) -> bool;
 }
 
 impl<Req> BoxedKey<Req> {
@@ -55,6 +56,10 @@ impl<Req, K: KeyExtractor<Req>> Erased<Req> for K {
     fn granted(&self, request: &mut Req, lease: &Lease) {
         KeyExtractor::granted(self, request, lease);
     }
+
+    fn leaves_it_to_the_handler(&self) -> bool {
+        KeyExtractor::leaves_it_to_the_handler(self)
+    }
 }
 
 impl<Req: Send + 'static> KeyExtractor<Req> for BoxedKey<Req> {
@@ -68,6 +73,10 @@ impl<Req: Send + 'static> KeyExtractor<Req> for BoxedKey<Req> {
 
     fn granted(&self, request: &mut Req, lease: &Lease) {
         self.0.granted(request, lease);
+    }
+
+    fn leaves_it_to_the_handler(&self) -> bool {
+        self.0.leaves_it_to_the_handler()
     }
 }
 

@@ -36,7 +36,7 @@ pub trait LockKey {
     /// The request must not go on; the error says with which answer.
     fn lock_key(&self) -> Result<ResourceKey, KeyError>;
 
-    /// How `Locked` asks for the lease; the client's defaults unless this says otherwise.
+    /// How `Locked` asks for the lease; as the layer around it says, unless this says otherwise.
     fn options(&self) -> AcquireOptions {
         AcquireOptions::new()
     }

@@ -4,6 +4,7 @@ mod boxed;
 mod error;
 mod extension;
 mod header;
+mod in_handler;
 mod lock_key;
 mod named;
 #[cfg(feature = "axum")]
@@ -12,7 +13,8 @@ mod path;
 #[cfg(feature = "axum")]
 pub use self::path::PathKey;
 pub use self::{
-    boxed::BoxedKey, error::KeyError, extension::ExtensionKey, header::HeaderKey, lock_key::LockKey,
+    boxed::BoxedKey, error::KeyError, extension::ExtensionKey, header::HeaderKey,
+    in_handler::InHandler, lock_key::LockKey,
 };
 
 use std::future;
@@ -91,6 +93,12 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
         let _ = request;
         None
+    }
+
+    /// Whether nothing is locked before the handler runs, which takes its locks by itself: see [`InHandler`].
+    #[doc(hidden)]
+    fn leaves_it_to_the_handler(&self) -> bool {
+        false
     }
 
     /// Tells of the lease, before the inner service sees the request.

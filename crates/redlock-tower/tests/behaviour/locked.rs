@@ -1,6 +1,7 @@
 //! `Locked` as an argument of a handler.
 
 use std::{
+    convert::Infallible,
     pin::pin,
     sync::{
         Arc,
@@ -16,10 +17,14 @@ use axum::{
     extract::{FromRef, Path, State},
     routing::{get, post},
 };
-use http::{Request, Response};
+use futures_util::{StreamExt, stream};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
-use redlock_tower::{KeyError, LockKey, Locked, Rejection};
+use redlock_tower::{
+    Hold, InHandler, KeyError, LockKey, Locked, OnLost, RedlockLayer, RedlockLayerBuilder,
+    Rejection,
+};
 use serde::Deserialize;
 use tokio::time::Instant;
 use tower::ServiceExt;
@@ -60,6 +65,11 @@ impl FromRef<AppState> for Redlock {
 }
 
 fn app(redlock: &Redlock) -> (Router, Arc<AtomicUsize>) {
+    app_with(redlock, RedlockLayer::builder(redlock.clone()))
+}
+
+fn app_with(redlock: &Redlock, layer: RedlockLayerBuilder) -> (Router, Arc<AtomicUsize>) {
+    let layer = layer.build(InHandler).unwrap();
     let by_path = async |State(state): State<AppState>, order: Locked<Path<Order>>| {
         state.entered.fetch_add(1, SeqCst);
         tokio::task::yield_now().await;
@@ -75,6 +85,18 @@ fn app(redlock: &Redlock) -> (Router, Arc<AtomicUsize>) {
         order.run(std::future::pending::<()>()).await?;
         Ok::<_, Rejection>(())
     };
+    let stuck = async |State(state): State<AppState>, _order: Locked<Path<Order>>| {
+        state.entered.fetch_add(1, SeqCst);
+        std::future::pending::<()>().await;
+    };
+    let streaming = async |order: Locked<Path<Order>>| {
+        drop(order);
+        let frames = stream::iter(["a", "b"]).then(async |frame| {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            Ok::<_, Infallible>(frame)
+        });
+        Body::from_stream(frames)
+    };
     let entered = Arc::new(AtomicUsize::new(0));
     let state = AppState {
         redlock: redlock.clone(),
@@ -84,7 +106,10 @@ fn app(redlock: &Redlock) -> (Router, Arc<AtomicUsize>) {
         .route("/orders/{id}", get(by_path))
         .route("/orders/{id}/{patient}", get(by_path))
         .route("/stuck/{id}", get(to_the_end))
+        .route("/pending/{id}", get(stuck))
+        .route("/streams/{id}", get(streaming))
         .route("/", post(by_body))
+        .route_layer(layer)
         .with_state(state);
     (app, entered)
 }
@@ -223,4 +248,114 @@ async fn work_that_must_be_exclusive_ends_with_the_lease() {
     assert_eq!(response.headers()["retry-after"], "1");
     assert!(text(response).await.contains("half done"));
     assert!(is_free(&redlock, "7").await);
+}
+
+/// What a layer would do for a key of its own.
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_lease_is_lost_is_dropped() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let (app, entered) = app(&redlock);
+    let trouble = async {
+        while entered.load(SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        nodes.have_keys(1).await;
+        nodes.drop_locks();
+    };
+    let (response, ()) = tokio::join!(ask(&app, to("/pending/7")), trouble);
+    assert_eq!(response.status(), 503);
+    assert!(text(response).await.contains("half done"));
+    assert!(is_free(&redlock, "7").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_hold_of_the_layer_ends_a_handler_too() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let hold = Duration::from_secs(3);
+    let layer = RedlockLayer::builder(redlock.clone()).max_hold(hold);
+    let (app, _) = app_with(&redlock, layer);
+    let start = Instant::now();
+    assert_eq!(ask(&app, to("/pending/7")).await.status(), 503);
+    let took = start.elapsed();
+    assert!(took > hold / 2 && took <= hold, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lock_is_held_until_the_body_has_ended() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let (app, _) = app(&redlock);
+    let response = ask(&app, to("/streams/7")).await;
+    assert!(!is_free(&redlock, "7").await, "the body is still its work");
+    assert_eq!(text(response).await, "ab");
+    assert!(is_free(&redlock, "7").await);
+
+    let response = ask(&app, to("/streams/7")).await;
+    nodes.have_keys(1).await;
+    nodes.drop_locks();
+    let cut = response.into_body().collect().await;
+    assert!(cut.is_err(), "a lost lease cuts the body off");
+
+    let layer = RedlockLayer::builder(redlock.clone()).hold(Hold::Response);
+    let (app, _) = app_with(&redlock, layer);
+    let response = ask(&app, to("/streams/7")).await;
+    assert!(is_free(&redlock, "7").await, "as the layer says");
+    assert_eq!(text(response).await, "ab");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_settings_of_the_layer_are_those_of_the_handlers_locks() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let layer = RedlockLayer::builder(redlock.clone())
+        .wait(Wait::UpTo(Duration::from_secs(2)))
+        .contended_status(StatusCode::LOCKED);
+    let (app, _) = app_with(&redlock, layer);
+    let _holder = redlock.acquire("test:7").await.unwrap();
+    // The value of the first says not to wait, and that of the second nothing.
+    for (path, wait) in [("/orders/7", 0), ("/orders/7/true", 2)] {
+        let start = Instant::now();
+        assert_eq!(ask(&app, to(path)).await.status(), 423);
+        assert_eq!(start.elapsed().as_secs(), wait, "{path}");
+    }
+    let layer = RedlockLayer::builder(redlock.clone()).reject_with(|rejection| {
+        let mut response = rejection.problem();
+        *response.status_mut() = StatusCode::IM_A_TEAPOT;
+        response
+    });
+    let (app, _) = app_with(&redlock, layer);
+    let refused = ask(&app, to("/orders/7")).await;
+    assert_eq!(refused.status(), 418);
+    assert!(refused.extensions().get::<Rejection>().is_some());
+    let invalid = format!(r#"{{"id":"{}"}}"#, "x".repeat(600));
+    assert_eq!(ask(&app, with_json(&invalid)).await.status(), 418);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_is_only_signalled_leaves_the_handler_to_decide() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let layer = RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
+    let (app, entered) = app_with(&redlock, layer);
+    let trouble = async {
+        while entered.load(SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        nodes.drop_locks();
+    };
+    // This one asks for it, by `Locked::run`.
+    let (response, ()) = tokio::join!(ask(&app, to("/stuck/7")), trouble);
+    assert_eq!(response.status(), 503);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_no_layer_watches_over_is_not_taken() {
+    let nodes = Nodes::new();
+    let _redlock = virtual_client(&nodes).await;
+    let handler = async |_: Locked<Path<Order>>| {};
+    let app: Router = Router::new().route("/orders/{id}", get(handler));
+    let response = ask(&app, to("/orders/7")).await;
+    assert_eq!(response.status(), 500);
+    assert!(text(response).await.contains("InHandler"));
+    nodes.have_keys(0).await;
 }

@@ -23,6 +23,7 @@ mod limits;
 mod locked;
 mod loss;
 mod matrix;
+mod owned;
 mod places;
 mod positions;
 mod refusals;

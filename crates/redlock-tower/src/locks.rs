@@ -1,0 +1,152 @@
+//! The locks of one request: that of its layer, or those that its handler takes.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use redlock_core::{LossReason, ResourceKey};
+
+use crate::{Lease, Rejection, held::Held, shared::Terms};
+
+/// The locks of one request; dropping it releases them.
+#[derive(Debug)]
+pub(crate) enum Locks {
+    /// That of the layer.
+    Layer(Held),
+    /// Those that the handler has taken so far.
+    Handler(Arc<Desk>),
+}
+
+/// Where a handler takes its locks, and leaves them for the layer around it to hold and to watch.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    terms: Terms,
+    held: Mutex<Vec<Held>>,
+    /// Whether one could not be taken.
+    refused: AtomicBool,
+}
+
+/// The way to the desk, in the extensions of a request; it ends with the request.
+#[derive(Clone, Debug)]
+pub(crate) struct ToDesk(Weak<Desk>);
+
+impl Desk {
+    pub(crate) fn new(terms: Terms) -> Arc<Self> {
+        Arc::new(Self {
+            terms,
+            held: Mutex::default(),
+            refused: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn way(self: &Arc<Self>) -> ToDesk {
+        ToDesk(Arc::downgrade(self))
+    }
+
+    /// Whether the handler could not take a lock.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<Held>> {
+        // Nothing panics while it is locked, and the list is whole at every moment.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg_attr(
+    not(feature = "axum"),
+    expect(dead_code, reason = "its users are extractors of axum")
+)]
+impl ToDesk {
+    /// The handler is told of a lock that it cannot have.
+    pub(crate) fn refused(&self) {
+        if let Some(desk) = self.0.upgrade() {
+            desk.refused.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a lock for a request that may hold leases already; `None` if the request is over.
+    pub(crate) async fn take(
+        &self,
+        key: ResourceKey,
+        options: redlock_core::AcquireOptions,
+        carried: Option<&Lease>,
+    ) -> Option<Result<Lease, Rejection>> {
+        let terms = self.0.upgrade()?.terms.clone();
+        let options = options.or(&terms.options);
+        let held = Held::take(&terms.redlock, options, terms.on_lost, key, carried).await;
+        let held = match held {
+            Ok(held) => held,
+            Err(error) => {
+                self.refused();
+                return Some(Err(error.into()));
+            }
+        };
+        let lease = held.lease().clone();
+        self.0.upgrade()?.held().push(held);
+        Some(Ok(lease))
+    }
+}
+
+impl Locks {
+    /// Calls `work` as work under the locks, which cannot take them again.
+    pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
+        match self {
+            Self::Layer(held) => held.within(work),
+            Self::Handler(desk) => {
+                // The handler takes more of them meanwhile.
+                let held = desk.held();
+                let leases: Vec<Lease> = held.iter().filter_map(Held::owned).cloned().collect();
+                drop(held);
+                within(&leases, work)
+            }
+        }
+    }
+
+    /// As [`Held::poll_lost`], for each of them.
+    pub(crate) fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LossReason> {
+        match self {
+            Self::Layer(held) => held.poll_lost(cx),
+            Self::Handler(desk) => {
+                for held in &mut *desk.held() {
+                    if let Poll::Ready(reason) = held.poll_lost(cx) {
+                        return Poll::Ready(reason);
+                    }
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Those that the request holds beyond the response's head; `None` if there are none.
+    pub(crate) fn beyond_the_head(self) -> Option<Self> {
+        let goes_on = match &self {
+            Self::Layer(held) => held.goes_on(),
+            Self::Handler(desk) => {
+                let mut held = desk.held();
+                held.retain(Held::goes_on);
+                !held.is_empty()
+            }
+        };
+        goes_on.then_some(self)
+    }
+}
+
+fn within<R>(leases: &[Lease], work: impl FnOnce() -> R) -> R {
+    // `dyn`, because a closure in a closure in a closure would be a type without end.
+    fn nested(leases: &[Lease], work: &mut dyn FnMut()) {
+        match leases.split_first() {
+            None => work(),
+            Some((lease, rest)) => lease.within(|| nested(rest, work)),
+        }
+    }
+    let mut work = Some(work);
+    let mut done = None;
+    nested(leases, &mut || done = work.take().map(|work| work()));
+    done.expect("it is called once")
+}

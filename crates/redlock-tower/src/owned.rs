@@ -1,0 +1,120 @@
+use std::{fmt, future::poll_fn, ops::Deref, pin::pin};
+
+use redlock_core::{LeaseLost, LockGuard, ReleaseError};
+
+use crate::{Lease, OnLost};
+
+/// A lock that was taken out of its request by [`Lease::into_owned`], to outlive it.
+///
+/// Dropping it releases the lock, wherever it is by then; it never blocks and needs no runtime.
+/// The layer's time to live, renewal and [`max_hold`](crate::RedlockLayerBuilder::max_hold) go on as before, and
+/// [`run`](Self::run) treats a loss as the layer does.
+/// With the feature `axum` it is an extractor, which takes the lock out before the handler runs; if the handler does not
+/// move it on, the lock ends with the handler, and not with the response's body.
+///
+/// # Examples
+///
+/// A connection that is upgraded keeps its lock for as long as it is open:
+///
+/// ```
+/// use axum::{body::Body, extract::Request, response::Response};
+/// use redlock_tower::OwnedLease;
+///
+/// async fn console(lock: OwnedLease, mut request: Request) -> Response {
+///     let upgrade = hyper::upgrade::on(&mut request);
+///     tokio::spawn(lock.run(async move {
+///         if let Ok(socket) = upgrade.await {
+///             // One console per machine; the socket is closed when the lease is lost.
+/// #           drop(socket);
+///         }
+///     }));
+///     let response = Response::builder().status(101).header("connection", "upgrade");
+///     response.header("upgrade", "console").body(Body::empty()).expect("it is valid")
+/// }
+/// ```
+#[clippy::has_significant_drop]
+#[must_use = "dropping it releases the lock"]
+pub struct OwnedLease {
+    // Dropped after what a view of it could still guard.
+    guard: LockGuard,
+    lease: Lease,
+    on_lost: OnLost,
+}
+
+impl OwnedLease {
+    pub(crate) fn new(guard: LockGuard, lease: Lease, on_lost: OnLost) -> Self {
+        Self {
+            guard,
+            lease,
+            on_lost,
+        }
+    }
+
+    /// Runs `work` under the lock, and releases it then.
+    ///
+    /// When the lease is lost, also because `max_hold` is over, `work` is dropped before the resource can be another's;
+    /// if the layer is to [signal](OnLost::Signal) a loss only, `work` goes on.
+    ///
+    /// # Errors
+    ///
+    /// The lease was lost, and `work` was dropped unfinished.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime with its timer enabled.
+    /// A panic of `work` releases the lock and goes on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it at any point, also before its first poll, drops `work` and releases the lock; work that has begun is
+    /// dropped first.
+    pub async fn run<F: Future>(self, work: F) -> Result<F::Output, LeaseLost> {
+        match self.on_lost {
+            OnLost::Abort => self.lease.run(work).await,
+            OnLost::Signal => {
+                let mut work = pin!(work);
+                Ok(poll_fn(|cx| self.lease.within(|| work.as_mut().poll(cx))).await)
+            }
+        }
+    }
+
+    /// A view of the lease, to be cloned and handed on.
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Releases the lock and waits until a majority has confirmed it, as [`LockGuard::release`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockGuard::release`]: nothing needs to be done about it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`LockGuard::release`].
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        self.guard.release().await
+    }
+
+    /// The guard itself, without the layer's rule for a loss.
+    pub fn into_guard(self) -> LockGuard {
+        self.guard
+    }
+}
+
+impl Deref for OwnedLease {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.lease
+    }
+}
+
+impl fmt::Debug for OwnedLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OwnedLease")
+            .field("lease", &self.lease)
+            .field("on_lost", &self.on_lost)
+            .finish_non_exhaustive()
+    }
+}
