@@ -29,7 +29,8 @@ impl JobRunner {
             let resume = Arc::clone(&self).resume(to_instant(last.tick));
             self.replica.tasks.spawn(resume);
         }
-        let now = self.now();
+        self.replica.look_at_clocks().await;
+        let now = self.nodes_now();
         let window = TimeDelta::from_std(self.terms.window).unwrap_or(TimeDelta::MAX);
         let oldest = now
             .checked_sub_signed(window)

@@ -20,7 +20,8 @@ use crate::{replica::Replica, scheduler::Jobs};
 
 /// Looks at the clock every second, until nothing may be started any more.
 pub(crate) async fn watch(scheduler: JobScheduler, replica: Arc<Replica>, jobs: Weak<Mutex<Jobs>>) {
-    let mut known = replica.ahead();
+    // What jobs were added by.
+    let mut known = TimeDelta::zero();
     loop {
         select! {
             () = replica.tasks.draining() => return,

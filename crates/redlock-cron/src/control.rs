@@ -69,7 +69,7 @@ impl JobRunner {
                 }
                 None => {}
             }
-            let is_late = look >= PAUSE_LOOKS && lag(tick, self.now()) > self.terms.window;
+            let is_late = look >= PAUSE_LOOKS && lag(tick, self.nodes_now()) > self.terms.window;
             if is_late || !won.claim.lease().is_held() {
                 break;
             }

@@ -41,6 +41,13 @@ impl Progress {
         lag(now, self.woken)
     }
 
+    /// The clock was wrong, and it is `now` by the nodes' clocks: ticks to come are not dealt with.
+    ///
+    /// Of those that are waited for already, the claim of the second to come here says so.
+    pub(crate) fn set_right(&mut self, now: DateTime<Utc>) {
+        self.until = self.until.min(now + LEAD);
+    }
+
     /// What is due `now` by the nodes' clocks, or soon, once: what was returned is dealt with.
     ///
     /// Wake-ups may come late, in bursts, or without a tick; of ticks that have passed, only the newest is worth
@@ -140,6 +147,15 @@ mod tests {
         assert!(due(&mut progress, 1_860).is_some());
         assert_eq!(due(&mut progress, 65), None);
         assert_eq!(due(&mut progress, 70), Some((at(70), 0)));
+    }
+
+    #[test]
+    fn a_clock_that_was_ahead_until_the_nodes_were_asked_does_not_pass_over_what_is_to_come() {
+        let mut progress = Progress::from(at(5));
+        assert_eq!(due(&mut progress, 31), Some((at(30), 2)));
+        progress.set_right(at(11));
+        assert_eq!(due(&mut progress, 12), None);
+        assert_eq!(due(&mut progress, 20), Some((at(20), 0)));
     }
 
     #[test]

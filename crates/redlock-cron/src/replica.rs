@@ -82,7 +82,7 @@ impl Replica {
     pub(crate) fn job(self: &Arc<Self>, job: SingletonJob) -> Result<Arc<JobRunner>, SetupError> {
         let id = JobId::new(self.namespace.clone(), &job.name)?;
         let schedule = job.plan.schedule()?;
-        let now = self.clock.now();
+        let now = self.clock.now() - self.ahead();
         if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
             return Err(SetupError::never_fires(&job.plan));
         }

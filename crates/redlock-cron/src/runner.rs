@@ -29,7 +29,7 @@ pub(crate) struct JobRunner {
     pub(crate) schedule: Schedule,
     pub(crate) terms: Terms,
     pub(crate) work: Work,
-    /// Since when this replica has the job.
+    /// Since when this replica has the job, by the nodes' clocks as far as they were known.
     pub(crate) added: DateTime<Utc>,
     pub(crate) progress: Mutex<Progress>,
     pub(crate) journal: Journal,
@@ -86,6 +86,12 @@ impl JobRunner {
     pub(crate) fn set_back_by(&self) -> Duration {
         let now = self.now();
         self.progress().set_back_by(now)
+    }
+
+    /// This replica's clock was set in relation to the nodes'.
+    pub(crate) fn clock_was_set(&self) {
+        let now = self.nodes_now();
+        self.progress().set_right(now);
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

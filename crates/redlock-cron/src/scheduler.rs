@@ -56,6 +56,9 @@ impl Jobs {
         let mut set_back = Duration::ZERO;
         for Attached { runner, id } in self.by_name.values() {
             let by = runner.set_back_by();
+            if was_set {
+                runner.clock_was_set();
+            }
             if was_set || by > Duration::ZERO {
                 set_back = set_back.max(by);
                 wake_anew(scheduler, *id, runner).await;
@@ -143,6 +146,8 @@ impl SingletonScheduler {
         let mut jobs = self.jobs.lock().await;
         self.check_open()?;
         let name = job.name.clone();
+        // Ticks count from now on, which is for the nodes' clocks to say.
+        self.replica.look_at_clocks().await;
         let runner = self.replica.job(job)?;
         if jobs.by_name.contains_key(&name) {
             return Err(SetupError::duplicate());
@@ -151,7 +156,6 @@ impl SingletonScheduler {
         if let Some(within) = self.agreed_within {
             runner.check_agreement(within).await?;
         }
-        self.replica.look_at_clocks().await;
         let id = attach(&self.scheduler, &runner)
             .await
             .map_err(|error| SetupError::scheduler("it did not take the job", error))?;

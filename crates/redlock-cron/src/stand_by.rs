@@ -62,7 +62,7 @@ impl JobRunner {
             match self.look(tick, &mut attempt).await {
                 Look::Again(start) => return Ok(*start),
                 Look::Over(refusal) => return Err(refusal),
-                Look::Open if lag(tick, self.now()) > self.terms.retry_within => {
+                Look::Open if lag(tick, self.nodes_now()) > self.terms.retry_within => {
                     return Err(too_late());
                 }
                 Look::Open => pause = self.pause_after(begun.elapsed()),

@@ -173,3 +173,19 @@ async fn replicas_have_like_shares_whatever_their_clocks_show() {
         assert!(*most <= 2 * *least, "{skews:?}: {shares:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_ahead_at_the_start_does_not_cost_the_ticks_up_to_what_it_shows() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet
+        .member(20_000, starts.quick_job(EVERY_FIVE_SECONDS))
+        .await;
+    // It was added before the nodes were heard, and is woken up when they are.
+    member.runner.replica.look_at_clocks().await;
+    member.runner.clock_was_set();
+    for second in [3, 8, 13, 18, 23] {
+        member.wake_at(20_000 + 1_000 * second).await;
+    }
+    fleet.sleep_until(24_000).await;
+    assert_eq!(starts.list(), [3, 8, 13, 18, 23].map(tick));
+}

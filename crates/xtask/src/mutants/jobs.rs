@@ -146,6 +146,13 @@ pub(super) const JOBS: &[Mutant] = &[
         "like_shares",
     ),
     job(
+        "ticks-that-a-wrong-clock-passed-over-are-dealt-with",
+        "crates/redlock-cron/src/due.rs",
+        "        self.until = self.until.min(now + LEAD);",
+        "        let _ = now;",
+        "ahead",
+    ),
+    job(
         "tick-asked-for-before-it-is-due",
         COURSE,
         "        sleep(lag(self.nodes_now(), tick + turn)).await;",
