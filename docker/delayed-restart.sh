@@ -10,8 +10,9 @@
 # from connecting to a server that is up.
 #
 # Environment:
-#   REDLOCK_MAX_TTL       the longest lease of any client in whole seconds, such as 30 or 30s;
-#                         required, for only the clients' operator knows it
+#   REDLOCK_MAX_TTL       the longest lease of any client, as clients read the same variable: numbers
+#                         with units (ms, s, m, h), such as 30s, 1.5m or "1m 30s", up to a day;
+#                         required, because only the clients' operator knows it
 #   REDLOCK_FIRST_START   delayed (default) or immediate
 #   REDLOCK_MARKER        the file that tells a first start from a restart; only with immediate;
 #                         by default redlock-started in the folder of temporary files
@@ -33,14 +34,49 @@ refuse() {
 
 [ $# -gt 0 ] || refuse "no command; usage: delayed-restart.sh COMMAND [ARGUMENT...]"
 
+# Takes the digits and the spaces after them off the beginning of `text`; fails if there are none, or too many.
+read_digits() {
+    digits=${text%%[!0-9]*} text=${text#"${text%%[!0-9]*}"}
+    text=${text#"${text%%[! ]*}"}
+    [ -n "$digits" ] && [ ${#digits} -le 9 ]
+}
+
+# Sets `total` to the milliseconds of a duration, rounded up; fails if it is none, or more than a day.
+read_duration() {
+    text=$1 total=0
+    while :; do
+        text=${text#"${text%%[! ]*}"}
+        [ -n "$text" ] || return 0
+        read_digits || return 1
+        # Arithmetic takes a number that begins with 0 for an octal one.
+        whole=1$digits scale=1$(printf '%s' "$digits" | tr 0-9 0) part=0 parts=1
+        whole=$((whole - scale))
+        case $text in
+        .*)
+            text=${text#.}
+            read_digits || return 1
+            part=1$digits parts=1$(printf '%s' "$digits" | tr 0-9 0)
+            part=$((part - parts))
+            ;;
+        esac
+        unit=${text%%[!a-z]*} text=${text#"${text%%[!a-z]*}"}
+        case $unit in
+        ms | msec | millis) factor=1 ;;
+        s | sec | secs | second | seconds) factor=1000 ;;
+        m | min | mins | minute | minutes) factor=60000 ;;
+        h | hr | hrs | hour | hours) factor=3600000 ;;
+        d | day | days) factor=86400000 ;;
+        *) return 1 ;;
+        esac
+        total=$((total + whole * factor + (part * factor + parts - 1) / parts))
+        [ "$total" -le 86400000 ] || return 1
+    done
+}
+
 ttl=${REDLOCK_MAX_TTL:-}
-ttl=${ttl%s}
-case $ttl in
-'') refuse "REDLOCK_MAX_TTL is not set; it is the longest lease of any client, such as 30s" ;;
-*[!0-9]* | 0* | ??????*)
-    refuse "REDLOCK_MAX_TTL is '$REDLOCK_MAX_TTL'; it must be a whole number of seconds from 1 to 99999, such as 30s"
-    ;;
-esac
+[ -n "$ttl" ] || refuse "REDLOCK_MAX_TTL is not set; it is the longest lease of any client, such as 30s"
+read_duration "$ttl" && [ "$total" -ge 100 ] ||
+    refuse "REDLOCK_MAX_TTL is '$ttl'; it must be from 100ms to 24h, with units, such as 30s or 1m"
 
 first_start=${REDLOCK_FIRST_START:-delayed}
 marker=${REDLOCK_MARKER:-${TMPDIR:-/tmp}/redlock-started}
@@ -51,7 +87,7 @@ esac
 
 # The lease, 1 % and 2 ms for clocks of different speed, and 1 s because a server's uptime is in
 # whole seconds; rounded up, because POSIX' sleep takes whole seconds only.
-delay=$(((ttl * 1010 + 2 + 1000 + 999) / 1000))
+delay=$(((total + total / 100 + 1 + 2 + 1000 + 999) / 1000))
 
 if [ "$first_start" = immediate ] && [ ! -e "$marker" ]; then
     # The marker comes before the server: a start that fails after it is a restart next time.
@@ -63,7 +99,7 @@ else
     # A second at a time, for a sleep outlives a shell that is killed.
     trap 'say "stopped during the wait"; exit 143' TERM
     trap 'say "stopped during the wait"; exit 130' INT
-    say "waiting ${delay} s before listening: leases of up to ${ttl} s that this server may have forgotten end by then"
+    say "waiting ${delay} s before listening: leases of up to ${total} ms that this server may have forgotten end by then"
     left=$delay
     while [ "$left" -gt 0 ]; do
         sleep 1 &

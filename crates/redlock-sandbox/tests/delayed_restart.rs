@@ -27,8 +27,8 @@ fn a_first_start_too_listens_only_after_the_longest_lease() {
 
 #[test]
 fn the_delay_is_the_lease_and_its_drift_and_a_second_rounded_up() {
-    for ttl in [1, 9, 30, 60, 99, 100, 3_600, 99_999] {
-        let text = ttl.to_string();
+    for ttl in [1, 9, 30, 60, 99, 100, 3_600, 86_400] {
+        let text = format!("{ttl}s");
         let mut entrypoint = Entrypoint::start(&["true"], &[("REDLOCK_MAX_TTL", &text)]);
         let line = entrypoint.line();
         let words: Vec<_> = line.split(' ').collect();
@@ -41,7 +41,7 @@ fn the_delay_is_the_lease_and_its_drift_and_a_second_rounded_up() {
 
 #[test]
 fn a_stop_during_the_wait_ends_it_at_once_and_starts_nothing() {
-    let mut entrypoint = Entrypoint::start(&["echo", "started"], &[("REDLOCK_MAX_TTL", "3600")]);
+    let mut entrypoint = Entrypoint::start(&["echo", "started"], &[("REDLOCK_MAX_TTL", "1h")]);
     assert!(entrypoint.line().contains("waiting"));
     entrypoint.process.terminate().unwrap();
     assert_eq!(entrypoint.status(), Some(143));
@@ -84,20 +84,14 @@ fn a_setting_it_does_not_understand_is_refused_and_nothing_is_started() {
     let ttl = "REDLOCK_MAX_TTL";
     let refused = [
         (ttl, ""),
-        (ttl, "s"),
-        (ttl, "0"),
-        (ttl, "-30"),
-        (ttl, "1.5"),
-        (ttl, "08"),
-        (ttl, "500ms"),
-        (ttl, "30 "),
-        (ttl, "30ss"),
-        (ttl, "100000"),
-        (ttl, "$(echo 30)"),
+        (ttl, "30"),
+        (ttl, "99ms"),
+        (ttl, "25h"),
+        (ttl, "$(echo 30s)"),
         ("REDLOCK_FIRST_START", "sometimes"),
     ];
     for variable in refused {
-        let variables = [(ttl, "1"), variable];
+        let variables = [(ttl, "1s"), variable];
         let mut entrypoint = Entrypoint::start(&["echo", "started"], &variables);
         assert_eq!(entrypoint.rest(), "", "{variable:?}");
         assert_eq!(entrypoint.status(), Some(64), "{variable:?}");
@@ -108,7 +102,7 @@ fn a_setting_it_does_not_understand_is_refused_and_nothing_is_started() {
         "no longest lease"
     );
     assert_eq!(
-        Entrypoint::start(&[], &[(ttl, "1")]).status(),
+        Entrypoint::start(&[], &[(ttl, "1s")]).status(),
         Some(64),
         "no command"
     );
@@ -182,7 +176,7 @@ impl Entrypoint {
     fn of_server_at_once(address: SocketAddr, folder: &Path) -> Self {
         let marker = folder.join("started");
         let variables = [
-            ("REDLOCK_MAX_TTL", "3600"),
+            ("REDLOCK_MAX_TTL", "1h"),
             ("REDLOCK_FIRST_START", "immediate"),
             ("REDLOCK_MARKER", marker.to_str().unwrap()),
         ];
