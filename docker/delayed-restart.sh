@@ -6,6 +6,8 @@
 # A master without a synced append-only file forgets its locks when it stops.
 # If it came back at once, it could vote for a second holder while the first one's lease still runs.
 # So it stays away until the longest lease that any client could have taken before is over.
+# Clients of this project see to that by themselves, and need no such delay: it is for masters on which
+# other clients lock too, and the two add up.
 # The wait must come before the server listens: a health check or a readiness probe keeps nobody
 # from connecting to a server that is up.
 #

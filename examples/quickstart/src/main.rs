@@ -34,6 +34,7 @@ enum Mode {
 }
 
 const REPLICAS: usize = 3;
+/// How long the show takes at most, once the nodes vote.
 const LONGEST: Duration = Duration::from_secs(19);
 
 #[tokio::main]
@@ -47,21 +48,22 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let ended = tokio::time::timeout(LONGEST, run(mode)).await;
-    match ended {
-        Ok(Ok(verdict)) => {
+    match run(mode).await {
+        Ok(verdict) => {
             println!("{verdict}");
             ExitCode::SUCCESS
         }
-        Ok(Err(error)) => {
+        Err(error) => {
             println!("quickstart: failed: {error}");
             ExitCode::FAILURE
         }
-        Err(_) => {
-            println!("quickstart: failed: not done after {LONGEST:?}");
-            ExitCode::FAILURE
-        }
     }
+}
+
+/// The verdict of a show that ends in time.
+async fn in_time(show: impl Future<Output = Result<String, BoxError>>) -> Result<String, BoxError> {
+    let ended = tokio::time::timeout(LONGEST, show).await;
+    ended.map_err(|_| format!("not done after {LONGEST:?}"))?
 }
 
 /// Runs the show; the verdict is its last line.
@@ -69,11 +71,11 @@ async fn run(mode: Mode) -> Result<String, BoxError> {
     let story = Story::begin();
     let bank = Arc::new(Bank::open());
     if mode == Mode::WithoutLock {
-        return without_lock(&story, &bank).await;
+        return in_time(without_lock(&story, &bank)).await;
     }
 
     let mut config = Config::from_env()?;
-    let mut nodes = Nodes::choose(std::mem::take(&mut config.nodes), &story)?;
+    let nodes = Nodes::choose(std::mem::take(&mut config.nodes), &story)?;
     let given_namespace = config.namespace.is_some();
     config
         .namespace
@@ -88,6 +90,17 @@ async fn run(mode: Mode) -> Result<String, BoxError> {
     nodes
         .become_ready(&replicas[0].redlock, given_namespace, &story)
         .await?;
+    in_time(with_lock(&story, &bank, &run, nodes, replicas)).await
+}
+
+/// The show itself, with nodes that vote.
+async fn with_lock(
+    story: &Story,
+    bank: &Bank,
+    run: &str,
+    mut nodes: Nodes,
+    replicas: Vec<Replica>,
+) -> Result<String, BoxError> {
     story.tell(format_args!(
         "{REPLICAS} replicas listen on {}; each asks {} of {} nodes for every lock",
         list(replicas.iter().map(|replica| replica.address.to_string())),
@@ -95,14 +108,14 @@ async fn run(mode: Mode) -> Result<String, BoxError> {
         replicas[0].redlock.nodes(),
     ));
 
-    let jobs = jobs::start(&replicas, &run, &story).await?;
+    let jobs = jobs::start(&replicas, run, story).await?;
     let addresses: Vec<_> = replicas.iter().map(|replica| replica.address).collect();
     let load = clients::Load::start(&addresses);
     load.wait_for(clients::TRANSFERS / 3).await;
-    let killed = nodes.kill_one(&story)?;
-    let answers = load.finish(&story).await?;
-    let books = bank.check(&story);
-    let ticks = jobs.finish(&story).await?;
+    let killed = nodes.kill_one(story)?;
+    let answers = load.finish(story).await?;
+    let books = bank.check(story);
+    let ticks = jobs.finish(story).await?;
     for replica in replicas {
         replica.stop().await;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_core::{MemoryNode, NodeAnswer, NodeConfig, Redlock};
+use redlock_core::{MemoryNode, NodeAnswer, NodeConfig, NodeReport, NotAVote, Redlock};
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 use tokio::time::{Instant, sleep};
 
@@ -20,6 +20,20 @@ pub(crate) enum Nodes {
 }
 
 const NODES: usize = 5;
+
+/// How early a tick of the job may be claimed, and so how much later than its quarantine a tick must be that a node
+/// cannot have forgotten; a little more than that.
+const EARLY: Duration = Duration::from_secs(3);
+
+/// How long a node does not vote yet, if that is all that is wrong with it.
+fn votes_in(report: &NodeReport) -> Option<Duration> {
+    match &report.answer {
+        NodeAnswer::NotAVote {
+            reason: NotAVote::Quarantined { ready_in },
+        } => Some(*ready_in),
+        _ => None,
+    }
+}
 
 impl Nodes {
     /// Chooses, and says in one line what was chosen and how to change it.
@@ -89,19 +103,30 @@ impl Nodes {
             let reports = redlock.node_reports().await;
             let voting = reports.iter().filter(|r| r.answer == NodeAnswer::Reachable);
             if voting.count() >= redlock.majority() {
+                if told {
+                    story.tell(format_args!(
+                        "they vote; what they may have forgotten of jobs is over in {EARLY:?}"
+                    ));
+                    sleep(EARLY).await;
+                }
                 return Ok(());
             }
             if !told {
                 told = true;
+                let wait = reports.iter().filter_map(votes_in).max();
+                let wait = wait.unwrap_or_default().as_secs_f32();
                 story.tell(format_args!(
-                    "the nodes are new to this namespace: they vote later"
+                    "the nodes may have forgotten leases in this namespace: waiting {wait:.0} s until they vote"
                 ));
                 reports
                     .iter()
                     .for_each(|report| story.tell(format_args!("  {report}")));
             }
-            if started.elapsed() > redlock.max_ttl() * 2 {
-                return Err("no majority of the nodes votes".into());
+            // A quarantine is a little longer than the longest lease.
+            if started.elapsed() > redlock.max_ttl() * 2 + Duration::from_secs(5) {
+                let reports = reports.iter().map(|report| format!("\n  {report}"));
+                let reports: String = reports.collect();
+                return Err(format!("no majority of the nodes votes{reports}").into());
             }
             sleep(Duration::from_millis(200)).await;
         }

@@ -94,6 +94,25 @@ fn on_servers_that_are_given_none_is_killed() {
 }
 
 #[test]
+fn a_first_quarantine_is_said_and_waited_through() {
+    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+    let servers = ServerSet::start(&binary, 3, &ServerOptions::default()).expect("they start");
+    let output = quickstart()
+        .env("REDLOCK_NODES", servers.urls().join(","))
+        .env("REDLOCK_NAMESPACE", "demo")
+        // Longer than the show itself may take.
+        .env("REDLOCK_MAX_TTL", "20s")
+        .output()
+        .expect("it starts");
+    verdict(&output);
+    let text = lines(&output).join("\n");
+    assert!(
+        text.contains("waiting 2") && text.contains(" s until they vote"),
+        "{text}"
+    );
+}
+
+#[test]
 fn without_the_lock_transfers_are_lost() {
     let output = quickstart()
         .arg("--without-lock")

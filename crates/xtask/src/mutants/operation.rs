@@ -100,6 +100,14 @@ pub(super) const OPERATION: &[Mutant] = &[
         "--test log_lines",
         "each_change",
     ),
+    on_servers(
+        "quarantine-looked-at-as-seldom-as-a-vote",
+        "crates/redlock-proto/src/client/watch.rs",
+        "Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {\n                self.config.space.quarantine().step() / 2\n",
+        "Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {\n                INSPECT_EVERY\n",
+        "--test ageing",
+        "an_idle_client",
+    ),
     by_test(
         "danger-told-late",
         "crates/redlock-core/src/lease.rs",
