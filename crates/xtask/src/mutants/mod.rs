@@ -4,6 +4,7 @@
 //! It is put into a copy of the sources, and what it says should catch it must fail, after it was seen to pass
 //! without it.
 
+mod backlog;
 mod claims;
 mod clocks;
 mod edit;
@@ -26,6 +27,7 @@ mod worlds;
 use std::collections::BTreeSet;
 
 use self::{
+    backlog::BACKLOG,
     claims::CLAIMS,
     clocks::CLOCKS,
     examples::EXAMPLES,
@@ -53,6 +55,7 @@ const GROUPS: &[(&str, &[Mutant])] = &[
     ("worlds", WORLDS),
     ("ticks", TICKS),
     ("jobs", JOBS),
+    ("backlog", BACKLOG),
     ("clocks", CLOCKS),
     ("fleet", FLEET),
     ("hand-over", HAND_OVER),
