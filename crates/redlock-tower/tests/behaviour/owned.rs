@@ -302,8 +302,9 @@ async fn a_loss_ends_the_handler_and_not_the_body_of_a_request_whose_lock_was_ta
     assert_eq!(answer(layer(), get(handler)).await.status(), 503);
     assert!(is_free(&redlock, KEY).await);
 
-    let handler = async |lock: OwnedLease| {
-        drop(lock);
+    let (told, mut taken) = mpsc::unbounded_channel();
+    let handler = async move |lock: OwnedLease| {
+        told.send(lock).expect("it is waited for");
         let frames = stream::iter(["a", "b"]).then(async |frame| {
             tokio::time::sleep(Duration::from_secs(30)).await;
             Ok::<_, Infallible>(frame)
@@ -311,9 +312,13 @@ async fn a_loss_ends_the_handler_and_not_the_body_of_a_request_whose_lock_was_ta
         Body::from_stream(frames)
     };
     let response = answer(layer(), get(handler)).await;
-    assert!(is_free(&redlock, KEY).await);
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    assert_eq!(body, "ab");
+    let lock = taken.recv().await.unwrap();
+    let (body, lost) = tokio::join!(response.into_body().collect(), async {
+        nodes.drop_locks();
+        lock.run(pending::<()>()).await
+    });
+    assert_eq!(lost.unwrap_err().reason(), LossReason::Revoked);
+    assert_eq!(body.expect("it is not cut off").to_bytes(), "ab");
 }
 
 #[tokio::test(start_paused = true)]
