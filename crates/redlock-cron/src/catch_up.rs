@@ -10,7 +10,7 @@ use redlock_core::{RunRecord, RunState};
 use tokio::time::sleep;
 
 use crate::{
-    Missed, Outcome, SetupError, TickReport, Trigger,
+    Missed, Outcome, Overlap, SetupError, TickReport, Trigger,
     claim::{Refusal, to_instant},
     clock::lag,
     runner::JobRunner,
@@ -129,6 +129,12 @@ impl JobRunner {
             Missed::Skip | Missed::Latest => in_time && self.is_newest(tick),
             Missed::All { .. } => in_time,
         }
+    }
+
+    /// Whether no later tick takes its place.
+    pub(crate) fn stands_for_itself(&self, tick: DateTime<Utc>) -> bool {
+        let each_counts = matches!(self.terms.missed, Missed::All { .. });
+        each_counts || self.terms.overlap == Overlap::Wait || self.is_newest(tick)
     }
 
     /// Whether no later tick is due.

@@ -132,7 +132,7 @@ impl JobRunner {
                     InTheWay::Run if self.terms.overlap != Overlap::Allow => None,
                     // No tick that is due is lost to a run that the scheduler makes up for another.
                     InTheWay::MadeUp if self.is_worth_waiting_for(tick) => Some(pause),
-                    _ => (self.is_fresh(tick) && self.is_newest(tick)).then_some(pause),
+                    _ => (self.is_fresh(tick) && self.stands_for_itself(tick)).then_some(pause),
                 }
             }
             _ => None,

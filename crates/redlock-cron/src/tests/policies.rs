@@ -1,5 +1,5 @@
 use super::*;
-use crate::{OnLost, Overlap};
+use crate::{Missed, OnLost, Overlap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const MINUTE: &str = "5 * * * * *";
@@ -271,4 +271,28 @@ async fn a_replica_with_other_policies_is_noticed_once() {
         ),
         (0, 1)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_waits_for_others_that_have_the_lock_though_a_later_one_is_due_if_each_counts() {
+    for (missed, expected) in [
+        (Missed::Skip, vec![8]),
+        (Missed::All { max: 9 }, vec![3, 8]),
+    ] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = starts.quick_job(EVERY_FIVE_SECONDS).missed(missed);
+        let member = fleet
+            .member(0, job.start_within(Duration::from_secs(20)))
+            .await;
+        member.begin();
+        let client = fleet.client().await;
+        let guard = client.acquire(member.runner.id.job_key()).await.unwrap();
+        member.wake_at(3_000).await;
+        member.wake_at(8_000).await;
+        fleet.sleep_until(10_500).await;
+        drop(guard);
+        fleet.sleep_until(20_000).await;
+        let expected: Vec<_> = expected.into_iter().map(tick).collect();
+        assert_eq!(starts.list(), expected, "{missed:?}");
+    }
 }

@@ -39,6 +39,13 @@ pub(super) const BACKLOG: &[Mutant] = &[
         "waits_for_the_nodes_clocks",
     ),
     job(
+        "later-tick-stands-for-one-that-counts",
+        CATCH_UP,
+        "        let each_counts = matches!(self.terms.missed, Missed::All { .. });",
+        "        let each_counts = false;",
+        "if_each_counts",
+    ),
+    job(
         "a-hundred-missed-ticks-are-all",
         CATCH_UP,
         "self.schedule.between(since, until, max).await",

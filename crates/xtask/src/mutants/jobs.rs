@@ -155,7 +155,7 @@ pub(super) const JOBS: &[Mutant] = &[
     job(
         "contention-taken-for-a-run",
         COURSE,
-        "_ => (self.is_fresh(tick) && self.is_newest(tick)).then_some(pause),",
+        "_ => (self.is_fresh(tick) && self.stands_for_itself(tick)).then_some(pause),",
         "_ => None,",
         "for_replicas_that_want_it_too",
     ),
