@@ -91,6 +91,8 @@ counters! {
     blessings: "quarantines ended by blessing",
     /// Grants that were no votes, because of a quarantine.
     uncounted: "grants in quarantine",
+    /// Requests of clients that were told something else than those before them.
+    unlike: "requests of strangers refused",
     /// Nodes that were told not to vote because of their clock.
     disagreed: "clocks that disagreed",
     /// Calls whose answer came twice.

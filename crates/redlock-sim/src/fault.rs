@@ -190,6 +190,9 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Vec<
         rolling_losses(setup, random, &mut faults);
     }
     setup.odd.faults(setup, odd, first, &mut faults);
+    if setup.strangers.is_some() {
+        crate::oddities::spare(setup, odd, &mut faults);
+    }
     faults
 }
 

@@ -240,6 +240,23 @@ const fn calm(setup: &Setup) -> Micros {
     setup.horizon - setup.max_ttl - setup.max_ttl / 20
 }
 
+/// Only few nodes lose data, so that a majority never forgets what it was told.
+pub(crate) fn spare(setup: &Setup, random: &mut Random, faults: &mut Faults) {
+    let losing = few(setup, random);
+    faults.retain_mut(|(_, fault)| {
+        match fault {
+            Fault::Crash { node, data, .. } | Fault::Replace { node, data } => {
+                if !losing.contains(node) {
+                    *data = Data::Kept;
+                }
+            }
+            Fault::Flush { node } => return losing.contains(node),
+            _ => {}
+        }
+        true
+    });
+}
+
 /// A clock is set forward so far that it agrees with no other.
 fn jump(jumping: &[usize], at: Micros, random: &mut Random) -> Option<(Micros, Fault)> {
     let node = *jumping.get(random.index(jumping.len().max(1)))?;

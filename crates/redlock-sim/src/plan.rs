@@ -15,6 +15,9 @@ pub enum Plan {
     /// The data of a few nodes that live is replaced by older data, and nothing shows it, which the protocol assumes
     /// not to happen: leases may overlap and tokens be out of order, and nothing else may go wrong.
     Rollback,
+    /// Some clients of the namespace use another longest time to live, or trust persistence, and too few nodes lose
+    /// their data for those to win anything: nothing may go wrong, but that a node which lost its data is theirs.
+    Strangers,
     /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
     Ticks,
     /// As [`Ticks`](Self::Ticks), and all wall clocks are set, of nodes and of replicas, while nodes lose data: no
@@ -29,10 +32,11 @@ pub enum Plan {
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Default,
         Self::ClockSteps,
         Self::Rollback,
+        Self::Strangers,
         Self::Ticks,
         Self::TicksClocks,
         Self::TicksBack,
@@ -44,6 +48,7 @@ impl Plan {
             Self::Default => "default",
             Self::ClockSteps => "clock-steps",
             Self::Rollback => "rollback",
+            Self::Strangers => "strangers",
             Self::Ticks => "ticks",
             Self::TicksClocks => "ticks-clocks",
             Self::TicksBack => "ticks-back",
@@ -70,6 +75,8 @@ impl Plan {
         match self {
             Self::Default | Self::Ticks => false,
             Self::ClockSteps => violation.needs_steady_clocks(),
+            // By what strangers take to be the longest time to live.
+            Self::Strangers => matches!(violation, Violation::EarlyVote { .. }),
             Self::Rollback => {
                 let of_data = matches!(
                     violation,

@@ -49,6 +49,8 @@ pub(crate) struct Setup {
     pub(crate) rolls: bool,
     pub(crate) storm: Storm,
     pub(crate) odd: Oddities,
+    /// Clients that were told something else than the others.
+    pub(crate) strangers: Option<Strangers>,
     /// How long clients rest between acquisitions at most.
     pub(crate) think: Micros,
     /// When everything is repaired.
@@ -57,6 +59,15 @@ pub(crate) struct Setup {
     pub(crate) jobs: Option<Jobs>,
     /// The keys of what nodes remember of each.
     pub(crate) job_keys: Vec<NodeKey>,
+}
+
+/// Clients that were told something else than the others about how nodes may forget.
+#[derive(Clone, Debug)]
+pub(crate) struct Strangers {
+    /// The first of them; those after it are strangers too.
+    first: usize,
+    space: Space,
+    max_ttl: Micros,
 }
 
 /// Jobs that all have the same schedule; in milliseconds.
@@ -184,6 +195,7 @@ impl Setup {
                 (false, _) => Storm::draw(plan, random),
             },
             odd: Oddities::default(),
+            strangers: None,
             think: match rolls {
                 // Whoever acquires the key tells a node what it has forgotten.
                 true => 3 * SECOND,
@@ -197,6 +209,9 @@ impl Setup {
             job_keys: Vec::new(),
         };
         setup.odd = Oddities::draw(&mut setup, odd);
+        if plan == Plan::Strangers {
+            setup.draw_strangers(odd);
+        }
         if plan.has_jobs() {
             setup.draw_jobs(random);
             if plan == Plan::TicksBack {
@@ -223,6 +238,41 @@ impl Setup {
         });
         let jobs = JOBS.iter().take(self.keys.len());
         self.job_keys = jobs.map(|job| (*job).into()).collect();
+    }
+
+    /// Some clients are told something else than the others, and a single wrong clock is all that a majority bears.
+    fn draw_strangers(&mut self, random: &mut Random) {
+        let max_ttl = random.pick(&[self.max_ttl / 4, self.max_ttl, 4 * self.max_ttl]);
+        let trust = max_ttl == self.max_ttl && !self.trust;
+        self.clients = self.clients.max(3);
+        self.stray = false;
+        self.strangers = Some(Strangers {
+            first: self.clients - 1 - random.index(2),
+            space: space(max_ttl, trust),
+            max_ttl,
+        });
+    }
+
+    fn strangers_with(&self, client: usize) -> Option<&Strangers> {
+        let strangers = self.strangers.as_ref();
+        strangers.filter(|strangers| client >= strangers.first)
+    }
+
+    /// Whether a client was told something else than the others.
+    pub(crate) fn is_stranger(&self, client: usize) -> bool {
+        self.strangers_with(client).is_some()
+    }
+
+    /// What a client is told of the nodes.
+    pub(crate) fn space_of(&self, client: usize) -> &Space {
+        let strangers = self.strangers_with(client);
+        strangers.map_or(&self.space, |strangers| &strangers.space)
+    }
+
+    /// How long nodes keep keys at most, as a client is told.
+    pub(crate) fn max_ttl_of(&self, client: usize) -> Micros {
+        let strangers = self.strangers_with(client);
+        strangers.map_or(self.max_ttl, |strangers| strangers.max_ttl)
     }
 
     /// Changes how long nodes keep keys at most.
@@ -320,6 +370,7 @@ impl Storm {
                 // They are drawn where they are put in order.
                 Plan::Default
                 | Plan::Rollback
+                | Plan::Strangers
                 | Plan::Ticks
                 | Plan::TicksClocks
                 | Plan::TicksBack => 0,

@@ -173,6 +173,7 @@ impl World {
             return;
         }
         let call = self.calls.get_mut(number);
+        let space = self.setup.space_of(call.link / self.setup.nodes);
         let server = &mut self.servers[node];
         let time = server.time(began);
         let fails = server.fails.filter(|(_, until)| *until > self.now);
@@ -180,13 +181,12 @@ impl World {
             Some((failing, _)) if self.phase.is_faulty() => {
                 let random = &mut self.random;
                 let fails = |request: &Request| failing.concerns(request, random);
-                let space = &self.setup.space;
                 let answer = call_but(&mut server.store, space, &call.requests, fails, time);
                 let failed = answer.replies.iter().filter(|reply| reply.is_err()).count();
                 self.counters.failures += failed as u64;
                 answer
             }
-            _ => server.store.call(&self.setup.space, &call.requests, time),
+            _ => server.store.call(space, &call.requests, time),
         };
         let votes = is_vote(answer.standing.as_ref());
         if votes {
@@ -212,6 +212,7 @@ impl World {
         let mut touched = [false; MOST_KEYS];
         for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
             let Ok(reply) = reply else { continue };
+            self.counters.unlike += u64::from(*reply == Reply::Unlike);
             match request {
                 Request::Lock { verb, owner, .. } => {
                     let Some(number) = tags.get(place).and_then(|tag| tag.owner) else {

@@ -254,7 +254,7 @@ impl World {
         if self.processes[client].life != life {
             return;
         }
-        let machine = Client::new(config(&self.setup), self.random.fork());
+        let machine = Client::new(config(&self.setup, client), self.random.fork());
         // Where order is to rest on floors, no clock may stand in for them by being ahead.
         let wall = self
             .setup

@@ -152,7 +152,7 @@ impl World {
             let origin = random.below(1_000 * SECOND).cast_signed();
             let skew = EPOCH + random.below(setup.skew + 1) + setup.ahead(client);
             let skew = skew.cast_signed();
-            let client = Client::new(config(&setup), random.fork());
+            let client = Client::new(config(&setup, client), random.fork());
             let clock = changing(Clock::new(rate, origin), &setup, &mut odd);
             let wall_rate = match setup.jobs {
                 Some(_) => draw_rate(&mut random, setup.rate),
@@ -197,7 +197,15 @@ impl World {
             self.agenda.add(at, Due::Fault { index });
         }
         for client in 0..self.setup.clients {
-            self.begin_client(client);
+            if self.setup.is_stranger(client) {
+                // Nodes know by then what the others were told.
+                self.processes[client].is_alive = false;
+                let at = self.random.between(300 * MS, 600 * MS);
+                let life = self.processes[client].life;
+                self.agenda.add(at, Due::Begin { client, life });
+            } else {
+                self.begin_client(client);
+            }
         }
         if self.setup.birth == Birth::Blessed {
             self.agenda.add(250 * MS, Due::Bless);
@@ -364,10 +372,10 @@ impl World {
 }
 
 /// What a client is told about the world.
-fn config(setup: &Setup) -> ClientConfig {
+fn config(setup: &Setup, client: usize) -> ClientConfig {
     ClientConfig {
         quorum: setup.quorum,
-        space: setup.space.clone(),
+        space: setup.space_of(client).clone(),
         retry: setup.retry,
         node_timeout: Duration::from_micros(setup.node_timeout),
     }

@@ -80,9 +80,13 @@ impl World {
         // Nodes that forgot refuse what could have been claimed before they voted again.
         let early = self.setup.jobs.map_or(0, |jobs| 2 * jobs.early * MS);
         let wait = self.repair_takes() + 3 * self.setup.max_ttl + self.behind + SECOND + early;
-        // A client whose clock is off by an hour claims nothing.
-        let somebody_can =
-            self.setup.ahead(0) == 0 || self.processes[1..].iter().any(|process| process.is_alive);
+        // A client whose clock is off by an hour claims nothing, and a stranger has nothing.
+        let all_can = self.setup.ahead(0) == 0 && self.setup.strangers.is_none();
+        let can = |client: usize| {
+            let is_stranger = self.setup.is_stranger(client);
+            self.setup.ahead(client) == 0 && !is_stranger && self.processes[client].is_alive
+        };
+        let somebody_can = all_can || (0..self.setup.clients).any(can);
         for key in (0..self.setup.keys.len()).filter(|_| somebody_can) {
             let due = Moment::from_micros(self.now + wait);
             self.observe(&Event::Free { key, due });

@@ -87,10 +87,11 @@ impl World {
 
     fn ask_for(&mut self, client: usize, key: usize) {
         let random = &mut self.random;
-        let ttl = random.pick(&self.setup.ttls);
+        let max_ttl = self.setup.max_ttl_of(client);
+        let ttl = random.pick(&self.setup.ttls).min(max_ttl);
         // Nodes keep the key for both, which must not be longer than what they are told never to exceed.
         let rest = match random.chance(150) {
-            true => (self.setup.max_ttl - ttl).min(ttl / 2),
+            true => (max_ttl - ttl).min(ttl / 2),
             false => 0,
         };
         let min_validity = Duration::from_micros(ttl / 20);
