@@ -245,10 +245,10 @@ pub(crate) fn spare(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     let losing = few(setup, random);
     faults.retain_mut(|(_, fault)| {
         match fault {
-            Fault::Crash { node, data, .. } | Fault::Replace { node, data } => {
-                if !losing.contains(node) {
-                    *data = Data::Kept;
-                }
+            Fault::Crash { node, data, .. } | Fault::Replace { node, data }
+                if !losing.contains(node) =>
+            {
+                *data = Data::Kept;
             }
             Fault::Flush { node } => return losing.contains(node),
             _ => {}

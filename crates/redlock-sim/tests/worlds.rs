@@ -37,7 +37,8 @@ const OF_TICKS: [&str; 8] = [
     "claims that were not confirmed",
     "ticks that a node may have forgotten",
 ];
-const OF_ASSUMPTIONS: [&str; 6] = [
+const OF_ASSUMPTIONS: [&str; 7] = [
+    "requests of strangers refused",
     "worlds with overlaps",
     "data set back while the run stayed",
     "worlds with what a broken assumption excuses",
@@ -92,6 +93,14 @@ fn data_that_is_set_back_unseen_breaks_nothing_but_exclusion_and_order() {
     assert!(outcome.counters.overlaps > 0);
 }
 
+#[test]
+fn strangers_who_take_another_time_to_be_the_longest_are_refused() {
+    let outcome = campaign(Plan::Strangers, 0, 150);
+    assert_nothing_went_wrong(&outcome);
+    assert!(outcome.counters.unlike >= 100 * outcome.counters.seeds);
+    assert_eq!(outcome.counters.overlaps, 0);
+}
+
 /// Clocks that are set forward end tombs, which are no less gone once the clocks are set right.
 #[test]
 fn a_tomb_that_ended_because_a_clock_was_set_is_not_missed_when_it_is_set_right() {
@@ -126,6 +135,7 @@ fn no_tick_starts_twice_while_clocks_are_set() {
         "write-backs",
         "worlds with ticks started twice",
         "data set back while the run stayed",
+        "requests of strangers refused",
     ];
     assert_all_at_work(&counters, &never);
     assert!(counters.ticks_started >= 10 * counters.seeds);

@@ -2,11 +2,38 @@
 
 use super::mutant::{Mutant, by_simulation};
 
-pub(super) const WORLDS: &[Mutant] = &[by_simulation(
-    "tombs-ignored-while-clocks-are-set",
-    "crates/redlock-proto/src/store.rs",
-    "Request::Lock { .. } | Request::Job { .. } if buried => Ok(Reply::Buried),",
-    "Request::Lock { .. } if buried && self.vouched && !self.vouched => Ok(Reply::Buried),",
-    "clock-steps",
-    5_000,
-)];
+pub(super) const WORLDS: &[Mutant] = &[
+    by_simulation(
+        "tombs-ignored-while-clocks-are-set",
+        "crates/redlock-proto/src/store.rs",
+        "Request::Lock { .. } | Request::Job { .. } if buried => Ok(Reply::Buried),",
+        "Request::Lock { .. } if buried && self.vouched && !self.vouched => Ok(Reply::Buried),",
+        "clock-steps",
+        5_000,
+    ),
+    by_simulation(
+        "clock-that-jumps-votes",
+        "crates/redlock-proto/src/clocks.rs",
+        "start.is_some_and(|start| is_within(start, own.ahead(now)))",
+        "start.is_some_and(|_| own.ahead(now).0 <= own.ahead(now).1)",
+        "default",
+        5_000,
+    ),
+    by_simulation(
+        "strangers-not-refused",
+        "crates/redlock-proto/src/store/mark.rs",
+        "        if *mark.policy != *policy {",
+        "        if *mark.policy != *policy && policy.is_empty() {",
+        "strangers",
+        10_000,
+    ),
+    // Data that is set back shows nothing, and each of these must show all the same.
+    by_simulation(
+        "release-without-compare-while-data-is-set-back",
+        "crates/redlock-proto/src/store.rs",
+        "                if is_owner {\n                    self.keys.remove(key);",
+        "                if held.is_some() {\n                    self.keys.remove(key);",
+        "rollback",
+        5_000,
+    ),
+];
