@@ -69,6 +69,20 @@ async fn two_lines(redlock: &Redlock, nodes: &mut Nodes, logs: &Logs) {
     )
     .await;
     voting(redlock, 3, SOON).await;
+
+    nodes.ask(2, &["CONFIG", "SET", "maxmemory", "1"]);
+    drop(redlock.acquire("a").await.unwrap());
+    let full = [
+        "WARN redlock::node",
+        "refuses to write",
+        "OOM",
+        &addresses[2],
+    ];
+    let full = line(logs, safe, &full).await;
+    let risk = line(logs, full, &["WARN redlock::quorum", "at risk"]).await;
+    nodes.ask(2, &["CONFIG", "SET", "maxmemory", "0"]);
+    let words = ["INFO redlock::node", "writes again", &addresses[2]];
+    let safe = line(logs, risk, &words).await;
     nodes.ask(2, &["FLUSHALL"]);
     let emptied = ["WARN redlock::node", "keys were deleted", &addresses[2]];
     let emptied = line(logs, safe, &emptied).await;

@@ -36,6 +36,13 @@ impl Driver {
                 let (node, cause) = (&*self.names[*node], forgot.map(tracing::field::display));
                 tracing::warn!(target: NODE, node, %reason, cause, "node does not vote");
             }
+            Notice::RefusesWrites { node, reason } => {
+                let node = &*self.names[*node];
+                tracing::warn!(target: NODE, node, %reason, "node refuses to write");
+            }
+            Notice::Writes { node } => {
+                tracing::info!(target: NODE, node = &*self.names[*node], "node writes again");
+            }
             Notice::Majority { is, votes, needed } => self.majority(*is, *votes, *needed),
             Notice::FencingDegraded { node } => tracing::warn!(
                 target: QUORUM,

@@ -1,6 +1,6 @@
 //! What a client tells its driver.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{Ask, Forgot, JobState, Majority, NotClaimed};
 use crate::{Failure, Instant, Loss, NodeAnswer, NotAVote, Request, RunRecord, TokenBlock};
@@ -157,6 +157,18 @@ pub enum Notice {
         reason: NotAVote,
         /// If it may have forgotten leases: by what.
         forgot: Option<Forgot>,
+    },
+    /// A node votes and refuses to write, so that it grants nothing.
+    RefusesWrites {
+        /// The node.
+        node: usize,
+        /// Its error.
+        reason: Arc<str>,
+    },
+    /// A node that refused to write has written again.
+    Writes {
+        /// The node.
+        node: usize,
     },
     /// Enough nodes vote for a majority, or do not.
     Majority {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Client, Entropy, Link, Now, RequestError, round::RoundKind};
+use super::{Client, Effect, Entropy, Link, Notice, Now, RequestError, round::RoundKind};
 use crate::{Instant, NodeAnswer, Reply, Request, Verb};
 
 /// What the last answers of a node said of its health.
@@ -79,7 +79,17 @@ impl<E: Entropy> Client<E> {
             }
             (Err(_), Some(_)) => {}
         }
-        if refused != self.watches[node].health.refuses_writes() {
+        let trouble = self.watches[node].health.trouble.as_ref();
+        let refuses = trouble.filter(|trouble| trouble.refuses_writes);
+        if refused != refuses.is_some() {
+            let notice = match refuses {
+                Some(Trouble { reason, .. }) => Notice::RefusesWrites {
+                    node,
+                    reason: Arc::clone(reason),
+                },
+                None => Notice::Writes { node },
+            };
+            self.effects.push_back(Effect::Notice(notice));
             self.judge(now);
         }
     }
