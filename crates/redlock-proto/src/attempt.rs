@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use crate::{GiveBack, Instant, Outcome, Quorum, Settled, Timing, Votes, settle};
+use crate::{
+    ClockReading, GiveBack, Instant, Outcome, Quorum, RunId, Settled, Timing, Votes, settle,
+};
 
 /// One round in which every node is asked, at once, for a key under a fresh owner.
 ///
@@ -151,6 +153,11 @@ impl Attempt {
             return None;
         }
         Some(self.fail(FailureKind::Abandoned, now))
+    }
+
+    /// Notes a node's clock as its answer showed it, and which run of a server it is: before its outcome.
+    pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
+        self.votes.note(node, run, reading);
     }
 
     /// The votes counted so far.

@@ -1,37 +1,75 @@
 use std::time::Duration;
 
-use crate::{Instant, NodeTime, Quorum};
+use crate::{Instant, NodeTime, Quorum, RunId};
 
-/// Whose wall clocks agree.
+/// A node's wall clock as one answer showed it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must fill in every part of it"
+)]
+pub struct ClockReading {
+    /// What it showed.
+    pub time: NodeTime,
+    /// When the request was sent.
+    pub sent: Instant,
+    /// When the answer was seen.
+    pub received: Instant,
+}
+
+/// The least and the most by which a node's clock is ahead of the client's, in microseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Ahead {
+    least: i128,
+    most: i128,
+}
+
+/// Whose wall clocks agree, by the last answer of each node.
 ///
 /// Nodes expire keys by their wall clocks, so one that is set forward lets go of leases that are valid.
-/// Every answer carries the node's clock; votes count only from the largest group of at least a majority
-/// whose clocks agree within [`TOLERANCE`](Self::TOLERANCE), as far as the way of the answer allows to tell.
+/// Every answer carries the node's clock.
+/// Votes count only from nodes whose clocks agree within [`TOLERANCE`](Self::TOLERANCE), as far as the way of the
+/// answer allows to tell, and for votes that is decided by what came with the votes themselves: see
+/// [`Votes`](crate::Votes).
+/// What is kept here says where a node stands when it is not asked for a vote.
 #[derive(Clone, Debug)]
 pub struct Clocks {
     quorum: Quorum,
     // invariant: one entry per node
-    samples: Vec<Option<Sample>>,
+    nodes: Vec<Known>,
 }
 
-/// What one answer told.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    time: NodeTime,
-    received: Instant,
-    /// The least and the most by which the node's clock was ahead of ours, in microseconds.
-    ahead: (i128, i128),
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The last answer over the present connection.
+    reading: Option<ClockReading>,
+    /// The last answer over any connection, and of which run of a server.
+    before: Option<(RunId, ClockReading)>,
+    /// By how much its clock went ahead of the client's for certain, since the beginning.
+    jumped: i64,
 }
 
-impl Sample {
-    /// The least and the most by which the node's clock can be ahead of ours by now, in microseconds.
-    fn ahead(&self, now: Instant) -> (i128, i128) {
-        let (least, most) = self.ahead;
+impl ClockReading {
+    /// By how much the node's clock was ahead at some moment between sending and seeing.
+    fn ahead(&self) -> Ahead {
+        let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
+        let shown = i128::from(self.time.as_micros());
+        Ahead {
+            least: shown - micros(self.received),
+            most: shown - micros(self.sent),
+        }
+    }
+
+    /// By how much it can be ahead by now.
+    fn ahead_by(&self, now: Instant) -> Ahead {
+        let Ahead { least, most } = self.ahead();
         let age = now.saturating_since(self.received).as_micros();
-        // Narrow, because this is asked for every vote.
-        let drifted = u64::try_from(age).unwrap_or(u64::MAX) / DRIFT;
-        let drifted = i128::from(drifted);
-        (least - drifted, most + drifted)
+        // Narrow, because this is asked often.
+        let drifted = i128::from(u64::try_from(age).unwrap_or(u64::MAX) / DRIFT);
+        Ahead {
+            least: least - drifted,
+            most: most + drifted,
+        }
     }
 }
 
@@ -39,53 +77,76 @@ impl Clocks {
     /// By how much clocks that agree may differ.
     pub const TOLERANCE: Duration = Duration::from_secs(1);
 
+    /// For how long an answer tells of a clock: the client, or the node's clock, may stand still unnoticed.
+    pub const LONGEST_AGE: Duration = Duration::from_secs(10);
+
     /// Nothing is known yet.
     pub fn new(quorum: Quorum) -> Self {
         Self {
             quorum,
-            samples: vec![None; quorum.nodes()],
+            nodes: vec![Known::default(); quorum.nodes()],
         }
     }
 
-    /// A node's clock showed `time`, in answer to what was sent at `sent` and seen at `received`.
-    pub fn note(&mut self, node: usize, time: NodeTime, sent: Instant, received: Instant) {
-        // At some moment of ours between these two, it showed this.
-        let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
-        let shown = i128::from(time.as_micros());
-        let ahead = (shown - micros(received), shown - micros(sent));
-        if let Some(sample) = self.samples.get_mut(node) {
-            *sample = Some(Sample {
-                time,
-                received,
-                ahead,
-            });
+    /// A node's clock showed this, in this run of the server.
+    pub fn note(&mut self, node: usize, run: &RunId, reading: ClockReading) {
+        let Some(known) = self.nodes.get_mut(node) else {
+            return;
+        };
+        if let Some((before, last)) = &known.before
+            && before == run
+        {
+            let (last, now) = (last.ahead_by(reading.received), reading.ahead());
+            let moved = match (now.least > last.most, now.most < last.least) {
+                (true, _) => now.least - last.most,
+                (_, true) => now.most - last.least,
+                _ => 0,
+            };
+            let moved = i64::try_from(moved).unwrap_or_default();
+            known.jumped = known.jumped.saturating_add(moved);
         }
+        match &mut known.before {
+            Some((before, last)) if before == run => *last = reading,
+            before => *before = Some((run.clone(), reading)),
+        }
+        known.reading = Some(reading);
     }
 
-    /// Nothing is known of this node any more.
+    /// The connection to a node was lost; who knows what is behind the next one.
     pub fn forget(&mut self, node: usize) {
-        if let Some(sample) = self.samples.get_mut(node) {
-            *sample = None;
+        if let Some(known) = self.nodes.get_mut(node) {
+            known.reading = None;
         }
+    }
+
+    /// By how many microseconds a majority's clocks have gone ahead of the client's for certain, since the beginning.
+    ///
+    /// Clocks drift apart by little.
+    /// If so many are ahead at once, the client's own stood still, as it does while a hypervisor pauses the machine;
+    /// or else all of theirs were set.
+    pub fn jumped(&self) -> i64 {
+        let mut jumped: Vec<i64> = self.nodes.iter().map(|known| known.jumped).collect();
+        jumped.sort_unstable_by(|one, other| other.cmp(one));
+        jumped[self.quorum.majority() - 1]
     }
 
     /// What a node's clock showed in its last answer.
     pub fn time(&self, node: usize) -> Option<NodeTime> {
-        Some(self.samples.get(node)?.as_ref()?.time)
+        Some(self.nodes.get(node)?.reading?.time)
     }
 
     /// Whether the clocks of a majority are known, so that it can be told which agree.
-    pub fn are_comparable(&self) -> bool {
-        self.samples.iter().flatten().count() >= self.quorum.majority()
+    pub fn are_comparable(&self, now: Instant) -> bool {
+        self.fresh(now).flatten().count() >= self.quorum.majority()
     }
 
     /// Whether the node's clock agrees with those of a majority.
     pub fn agrees(&self, node: usize, now: Instant) -> bool {
-        let Some(own) = self.samples.get(node).copied().flatten() else {
+        let Some(own) = self.fresh(now).nth(node).flatten() else {
             return false;
         };
         let start = self.agreement(now);
-        start.is_some_and(|start| is_within(start, own.ahead(now)))
+        start.is_some_and(|start| is_within(start, own))
     }
 
     /// What the clock in the middle of those that agree shows now, if a majority does.
@@ -93,11 +154,10 @@ impl Clocks {
     /// Each is known to about half the time that its last answer was on its way.
     pub fn middle(&self, now: Instant) -> Option<NodeTime> {
         let start = self.agreement(now)?;
-        let known = self.samples.iter().flatten();
-        let known = known.map(|sample| sample.ahead(now));
-        let agreeing = known.filter(|range| is_within(start, *range));
+        let known = self.fresh(now).flatten();
+        let agreeing = known.filter(|ahead| is_within(start, *ahead));
         let mut ahead: Vec<i128> = agreeing
-            .map(|(least, most)| i128::midpoint(least, most))
+            .map(|Ahead { least, most }| i128::midpoint(least, most))
             .collect();
         ahead.sort_unstable();
         let middle = ahead.get(ahead.len() / 2)?;
@@ -105,28 +165,59 @@ impl Clocks {
         u64::try_from(time).ok().map(NodeTime::from_micros)
     }
 
-    /// Where the tolerance begins within which the largest group of clocks lies, if that is a majority.
     fn agreement(&self, now: Instant) -> Option<i128> {
-        let known = self.samples.iter().flatten();
-        let ranges: Vec<(i128, i128)> = known.map(|sample| sample.ahead(now)).collect();
-        // The largest group has its window begin where somebody's range ends: moving it later from there
-        // loses that member, and moving it earlier gains none that begins later.
-        let size = |start| {
-            ranges
-                .iter()
-                .filter(|range| is_within(start, **range))
-                .count()
-        };
-        // Of groups of one size, the one whose clocks are behind: its nodes keep keys for longest.
-        let starts = ranges.iter().map(|(_, most)| *most);
-        starts
-            .max_by_key(|start| (size(*start), -start))
-            .filter(|start| size(*start) >= self.quorum.majority())
+        let known: Vec<Ahead> = self.fresh(now).flatten().collect();
+        let (start, size) = largest_group(&known)?;
+        (size >= self.quorum.majority()).then_some(start)
+    }
+
+    /// By how much each node's clock is ahead, unless nothing was heard of it for long.
+    fn fresh(&self, now: Instant) -> impl Iterator<Item = Option<Ahead>> {
+        self.nodes.iter().map(move |known| {
+            let reading = known.reading?;
+            let age = now.saturating_since(reading.received);
+            (age <= Self::LONGEST_AGE).then(|| reading.ahead_by(now))
+        })
     }
 }
 
+/// Which of these readings are in the largest group whose clocks agree; those that there is none of agree with
+/// nobody.
+///
+/// They are of one round, so that no reading is older than the others.
+pub(crate) fn agreeing(readings: &[Option<ClockReading>]) -> Vec<bool> {
+    let ahead: Vec<Option<Ahead>> = readings
+        .iter()
+        .map(|reading| Some(reading.as_ref()?.ahead()))
+        .collect();
+    let known: Vec<Ahead> = ahead.iter().flatten().copied().collect();
+    let start = largest_group(&known).map(|(start, _)| start);
+    let is_in = |ahead: &Option<Ahead>| {
+        let pair = ahead.zip(start);
+        pair.is_some_and(|(ahead, start)| is_within(start, ahead))
+    };
+    ahead.iter().map(is_in).collect()
+}
+
+/// Where the tolerance begins within which the largest group of clocks lies, and how large it is.
+fn largest_group(clocks: &[Ahead]) -> Option<(i128, usize)> {
+    // The largest group has its window begin where somebody's range ends: moving it later from there
+    // loses that member, and moving it earlier gains none that begins later.
+    let size = |start| {
+        clocks
+            .iter()
+            .filter(|ahead| is_within(start, **ahead))
+            .count()
+    };
+    // Of groups of one size, the one whose clocks are behind: its nodes keep keys for longest.
+    let starts = clocks.iter().map(|ahead| ahead.most);
+    starts
+        .map(|start| (start, size(start)))
+        .max_by_key(|(start, size)| (*size, -start))
+}
+
 /// Whether a clock that is ahead of ours by this can be among those that agree.
-fn is_within(start: i128, (least, most): (i128, i128)) -> bool {
+fn is_within(start: i128, Ahead { least, most }: Ahead) -> bool {
     let tolerance = Clocks::TOLERANCE.as_micros().cast_signed();
     least <= start + tolerance && most >= start
 }
@@ -146,9 +237,18 @@ mod tests {
         let mut clocks = Clocks::new(Quorum::of(NonZeroUsize::new(ahead.len()).unwrap()));
         for (node, ahead) in ahead.iter().enumerate() {
             let time = u64::try_from(10 * HOUR + 1 + ahead).unwrap() * 1_000;
-            clocks.note(node, NodeTime::from_micros(time), at(0), at(2));
+            note(&mut clocks, node, time, (0, 2));
         }
         clocks
+    }
+
+    fn note(clocks: &mut Clocks, node: usize, micros: u64, (sent, received): (u64, u64)) {
+        let reading = ClockReading {
+            time: NodeTime::from_micros(micros),
+            sent: at(sent),
+            received: at(received),
+        };
+        clocks.note(node, &RunId::from("run"), reading);
     }
 
     fn at(ms: u64) -> Instant {
@@ -199,18 +299,55 @@ mod tests {
     }
 
     #[test]
-    fn old_readings_say_less() {
-        let mut clocks = clocks(&[0, 1_500, 1_600]);
-        assert!(!clocks.agrees(0, at(5)));
-        let minute = at(60_000);
-        assert!(clocks.agrees(0, minute), "they may have drifted since");
-        clocks.note(
-            0,
-            NodeTime::from_micros(10 * 3_600_000_000 + 60_000_000),
-            at(60_000),
-            at(60_000),
-        );
-        assert!(clocks.agrees(1, minute));
+    fn s14_readings_that_are_old_say_nothing() {
+        let mut clocks = clocks(&[0, 0, 0]);
+        let limit = 2 + 10_000;
+        assert!(clocks.agrees(0, at(limit)) && clocks.are_comparable(at(limit)));
+        assert!(!clocks.agrees(0, at(limit + 1)) && !clocks.are_comparable(at(limit + 1)));
+        // A client that stood still must not take a new reading for right because of old ones.
+        let hour = 3_600_000_000;
+        note(&mut clocks, 0, 11 * hour, (600_000, 600_000));
+        assert!(!clocks.agrees(0, at(600_000)));
+    }
+
+    #[test]
+    fn a_majority_that_goes_ahead_of_the_clients_clock_is_noticed() {
+        let micros = |ms: u64| 36_000_000_000 + 1_000 * ms;
+        let mut clocks = clocks(&[0, 0, 0]);
+        for node in 0..3 {
+            note(&mut clocks, node, micros(1_000), (1_000, 1_002));
+        }
+        assert_eq!(clocks.jumped(), 0);
+        // The client's clock stood still for ten seconds.
+        note(&mut clocks, 0, micros(12_000), (2_000, 2_002));
+        assert_eq!(clocks.jumped(), 0, "one may have been set");
+        note(&mut clocks, 2, micros(12_000), (2_000, 2_002));
+        let jumped = clocks.jumped();
+        assert!((9_900_000..=10_000_000).contains(&jumped), "{jumped}");
+        // It is told once.
+        note(&mut clocks, 0, micros(13_000), (3_000, 3_002));
+        note(&mut clocks, 2, micros(13_000), (3_000, 3_002));
+        assert_eq!(clocks.jumped(), jumped);
+        // What was set forward by mistake and set right again has not gone ahead.
+        note(&mut clocks, 2, micros(4_000), (4_000, 4_002));
+        assert!(clocks.jumped() < 200_000);
+    }
+
+    #[test]
+    fn a_connection_that_breaks_hides_no_jump_and_another_server_makes_none() {
+        let micros = |ms: u64| 36_000_000_000 + 1_000 * ms;
+        let mut clocks = clocks(&[0]);
+        clocks.forget(0);
+        note(&mut clocks, 0, micros(9_000), (1_000, 1_001));
+        assert!(clocks.jumped() > 7_900_000);
+        let jumped = clocks.jumped();
+        let other = ClockReading {
+            time: NodeTime::from_micros(micros(99_000)),
+            sent: at(1_001),
+            received: at(1_002),
+        };
+        clocks.note(0, &RunId::from("another"), other);
+        assert_eq!(clocks.jumped(), jumped);
     }
 
     #[test]
@@ -218,9 +355,9 @@ mod tests {
         let mut clocks = clocks(&[0, 0, 0]);
         clocks.forget(1);
         assert!(clocks.agrees(0, at(5)) && !clocks.agrees(1, at(5)));
-        assert!(clocks.are_comparable());
+        assert!(clocks.are_comparable(at(5)));
         clocks.forget(2);
-        assert!(!clocks.are_comparable());
+        assert!(!clocks.are_comparable(at(5)));
         assert!(!clocks.agrees(0, at(5)), "one of three is no majority");
     }
 
@@ -228,8 +365,7 @@ mod tests {
     fn a_slow_answer_is_given_the_benefit_of_the_doubt() {
         let mut clocks = clocks(&[0, 0, 0]);
         // It was on its way for five seconds, in either direction.
-        let time = NodeTime::from_micros(10 * 3_600_000_000 + 4_000_000);
-        clocks.note(2, time, at(0), at(5_000));
+        note(&mut clocks, 2, 36_004_000_000, (0, 5_000));
         assert!(clocks.agrees(2, at(5_001)));
     }
 }

@@ -1,7 +1,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    Facts, Instant, MarkState, NodeTime, Quarantine, Quorum, RunId, Standing, Unfit, clocks::Clocks,
+    Facts, Instant, MarkState, NodeTime, Quarantine, Quorum, RunId, Standing, Unfit,
+    clocks::{ClockReading, Clocks},
 };
 
 /// Which nodes vote: what is known of each, from its last answer.
@@ -15,7 +16,9 @@ pub struct Electorate {
 
 #[derive(Clone, Debug, Default)]
 struct Known {
+    /// What it is; of the same run of a server as `run`.
     facts: Option<Facts>,
+    run: Option<RunId>,
     state: Option<MarkState>,
     /// What went wrong with its last step out of quarantine.
     trouble: Option<Arc<str>>,
@@ -75,9 +78,22 @@ impl Electorate {
         sent: Instant,
         received: Instant,
     ) {
+        if let Some(known) = self.nodes.get_mut(node)
+            && known.run.as_ref() != Some(&standing.run)
+        {
+            // Another server answers, or another run of it, perhaps over the same connection.
+            known.facts = known.facts.take().filter(|facts| facts.run == standing.run);
+            known.run = Some(standing.run.clone());
+            self.forget_twins();
+        }
         // The clock of a server that is there twice would be a majority of its own.
         if self.same_server(node).is_none() {
-            self.clocks.note(node, standing.time, sent, received);
+            let reading = ClockReading {
+                time: standing.time,
+                sent,
+                received,
+            };
+            self.clocks.note(node, &standing.run, reading);
         }
         if let Some(known) = self.nodes.get_mut(node) {
             if !matches!(standing.state, MarkState::Aged { .. }) {
@@ -90,8 +106,26 @@ impl Electorate {
     /// A node said what it is.
     pub fn on_facts(&mut self, node: usize, facts: Facts) {
         if let Some(known) = self.nodes.get_mut(node) {
+            known.run = Some(facts.run.clone());
             known.facts = Some(facts);
         }
+        self.forget_twins();
+    }
+
+    /// Whether a node has not said yet what it is.
+    pub(crate) fn is_unexamined(&self, node: usize) -> bool {
+        self.nodes
+            .get(node)
+            .is_some_and(|known| known.facts.is_none())
+    }
+
+    /// By how many microseconds the clocks of a majority have gone ahead of the client's since the beginning.
+    pub(crate) fn jumped(&self) -> i64 {
+        self.clocks.jumped()
+    }
+
+    /// The clock of a server that is there twice counts once.
+    fn forget_twins(&mut self) {
         for node in 0..self.nodes.len() {
             if self.same_server(node).is_some() {
                 self.clocks.forget(node);
@@ -135,15 +169,16 @@ impl Electorate {
 
     /// Which run of a server the node is, if it has said so.
     pub(crate) fn run(&self, node: usize) -> Option<&RunId> {
-        self.nodes.get(node)?.facts.as_ref().map(|facts| &facts.run)
+        self.nodes.get(node)?.run.as_ref()
     }
 
     /// The first node that is the same server as this one, if there is one before it.
     pub fn same_server(&self, node: usize) -> Option<usize> {
         let (before, rest) = self.nodes.split_at_checked(node)?;
-        let run = &rest.first()?.facts.as_ref()?.run;
-        let is_same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run == *run);
-        before.iter().position(is_same)
+        let run = rest.first()?.run.as_ref()?;
+        before
+            .iter()
+            .position(|other| other.run.as_ref() == Some(run))
     }
 
     /// What the nodes' wall clocks show, if a majority's agree.
@@ -151,11 +186,25 @@ impl Electorate {
         self.clocks.middle(now)
     }
 
-    /// Whether what the node grants in its last answer is a vote.
+    /// Whether what the node grants in its last answer is a vote, as far as its clock is right.
+    ///
+    /// Whether that is so is decided with all the votes of a round; see [`Votes`](crate::Votes).
     ///
     /// # Errors
     ///
     /// Why it is not.
+    pub fn mark(&self, node: usize, now: Instant) -> Result<(), NotAVote> {
+        match self.vote(node, now) {
+            Err(NotAVote::Clock | NotAVote::Alone) => self.quarantine_of(node),
+            vote => vote,
+        }
+    }
+
+    /// Whether the node votes, as far as its last answers tell.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not.
     pub fn vote(&self, node: usize, now: Instant) -> Result<(), NotAVote> {
         let known = self.nodes.get(node).ok_or(NotAVote::Unexamined)?;
         let facts = known.facts.as_ref().ok_or(NotAVote::Unexamined)?;
@@ -168,12 +217,8 @@ impl Electorate {
         }
         let in_time = || match self.clocks.agrees(node, now) {
             true => Ok(()),
-            false if self.clocks.are_comparable() => Err(NotAVote::Clock),
+            false if self.clocks.are_comparable(now) => Err(NotAVote::Clock),
             false => Err(NotAVote::Alone),
-        };
-        let quarantined = |ready_in| match known.trouble.clone() {
-            None => Err(NotAVote::Quarantined { ready_in }),
-            Some(reason) => Err(NotAVote::Stuck { reason }),
         };
         match known.state.as_ref().ok_or(NotAVote::Unexamined)? {
             MarkState::Unlike { theirs } => Err(NotAVote::Unlike {
@@ -181,11 +226,24 @@ impl Electorate {
                 ours: self.quarantine.to_wire().into(),
             }),
             // The clock comes first: with a wrong one, the end of the quarantine changes nothing.
-            MarkState::Quarantined { ready_in, .. } => {
-                in_time().and_then(|()| quarantined(*ready_in))
+            MarkState::Quarantined { .. } | MarkState::Aged { .. } | MarkState::Voting => {
+                in_time().and_then(|()| self.quarantine_of(node))
             }
-            MarkState::Aged { .. } => in_time().and_then(|()| quarantined(Duration::ZERO)),
-            MarkState::Voting => in_time(),
+        }
+    }
+
+    /// Whether the node is in quarantine.
+    fn quarantine_of(&self, node: usize) -> Result<(), NotAVote> {
+        let known = self.nodes.get(node).ok_or(NotAVote::Unexamined)?;
+        let ready_in = match &known.state {
+            Some(MarkState::Quarantined { ready_in, .. }) => *ready_in,
+            Some(MarkState::Aged { .. }) => Duration::ZERO,
+            Some(MarkState::Voting) => return Ok(()),
+            Some(MarkState::Unlike { .. }) | None => return Err(NotAVote::Unexamined),
+        };
+        match known.trouble.clone() {
+            None => Err(NotAVote::Quarantined { ready_in }),
+            Some(reason) => Err(NotAVote::Stuck { reason }),
         }
     }
 }
@@ -270,6 +328,7 @@ mod tests {
                 let standing = Standing {
                     state: MarkState::Voting,
                     time: NodeTime::from_micros(micros),
+                    run: ["a", "a", "b"][node].into(),
                 };
                 electorate.on_standing(node, standing, Instant::ORIGIN, Instant::ORIGIN);
             }

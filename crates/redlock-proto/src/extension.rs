@@ -1,4 +1,4 @@
-use crate::{Instant, Outcome, Quorum, Timing, Votes};
+use crate::{ClockReading, Instant, Outcome, Quorum, RunId, Timing, Votes};
 
 /// One round in which every node is asked to keep a held key for longer.
 ///
@@ -72,6 +72,11 @@ impl Extension {
         }
         self.votes.close();
         self.decide(now)
+    }
+
+    /// Notes a node's clock as its answer showed it, and which run of a server it is: before its outcome.
+    pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
+        self.votes.note(node, run, reading);
     }
 
     /// The votes counted so far.

@@ -72,6 +72,9 @@ pub enum Loss {
     Revoked,
     /// It was held for as long as it may be.
     MaxHold,
+    /// The clocks of a majority have gone so far ahead of the client's that nodes may have let the key go: the client's
+    /// own clock stood still, or all of theirs were set forward.
+    ClockJump,
 }
 
 impl LeaseState {
@@ -198,6 +201,15 @@ impl LeaseState {
     /// A view of the lease has seen the deadline pass, and whoever looked acts on it.
     pub fn expire(&mut self) -> Option<LeaseAction> {
         self.is_live().then(|| self.lose(self.loss_at_deadline()))?
+    }
+
+    /// The nodes' clocks have gone ahead by so much since the lease was granted or extended last, in microseconds.
+    ///
+    /// What the drift allows for is no loss.
+    pub fn on_jump(&mut self, micros: i64) -> Option<LeaseAction> {
+        let jumped = Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+        let is_lost = self.is_live() && jumped > self.timing.drift();
+        is_lost.then(|| self.lose(Loss::ClockJump))?
     }
 
     /// The round that [`LeaseAction::Extend`] asks for, with requests sent after `now`.

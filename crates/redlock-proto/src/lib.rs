@@ -70,7 +70,7 @@ pub use self::{
         Acquire, Ask, Claim, Client, ClientConfig, Effect, Entropy, Forgot, JobState, Majority,
         NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError,
     },
-    clocks::Clocks,
+    clocks::{ClockReading, Clocks},
     electorate::{Electorate, NotAVote},
     extension::{Extension, ExtensionVerdict},
     facts::{Facts, RunId, Unfit},

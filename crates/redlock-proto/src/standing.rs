@@ -1,5 +1,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
+use crate::RunId;
+
 /// Where a node stands, read in the same atomic step as the requests of a call.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
@@ -11,6 +13,8 @@ pub struct Standing {
     pub state: MarkState,
     /// Its wall clock.
     pub time: NodeTime,
+    /// Which run of the server it is, so that one server with two addresses has one vote.
+    pub run: RunId,
 }
 
 /// Whether a node votes in a namespace.

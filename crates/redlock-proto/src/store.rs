@@ -111,7 +111,11 @@ impl Store {
             })
             .collect();
         Answer {
-            standing: state.map(|state| Standing { state, time }),
+            standing: state.map(|state| Standing {
+                state,
+                time,
+                run: self.run.clone(),
+            }),
             replies,
         }
     }

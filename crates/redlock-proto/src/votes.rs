@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{GiveBack, Outcome, Quorum};
+use crate::{ClockReading, GiveBack, Outcome, Quorum, RunId, clocks::agreeing};
 
 /// What one node has said in a round so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,14 +14,25 @@ pub enum Vote {
 
 /// The votes of one round, one per node.
 ///
+/// Grants count only from servers whose clocks agree, by the readings that came with the answers themselves: the
+/// largest group of those that granted.
+/// What was known of a clock before does not matter, so that a client which stood still cannot take one grant for
+/// right by old readings and the next by new ones.
+/// Of two nodes that are one server, one counts.
+/// A grant that came without a reading counts as it is: that is for those who have no clocks.
+///
 /// A node votes once.
 /// What comes after its vote, or after the round was closed, is never counted: a duplicated reply
 /// must not make a majority out of one node, nor a late one out of an earlier round.
 #[derive(Clone, Debug)]
 pub struct Votes {
     quorum: Quorum,
-    // invariant: as many as the quorum has nodes
+    // invariant: as many as the quorum has nodes, as are those below
     cast: Vec<Vote>,
+    readings: Vec<Option<ClockReading>>,
+    runs: Vec<Option<RunId>>,
+    /// Which of the grants count.
+    counted: Vec<bool>,
 }
 
 impl Votes {
@@ -30,6 +41,17 @@ impl Votes {
         Self {
             quorum,
             cast: vec![Vote::Pending; quorum.nodes()],
+            readings: vec![None; quorum.nodes()],
+            runs: vec![None; quorum.nodes()],
+            counted: vec![false; quorum.nodes()],
+        }
+    }
+
+    /// A node's clock as its answer showed it, and which run of a server it is: told before its vote.
+    pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
+        if let Some(Vote::Pending) = self.cast.get(node) {
+            self.readings[node] = Some(reading);
+            self.runs[node] = Some(run);
         }
     }
 
@@ -43,6 +65,9 @@ impl Votes {
         match self.cast.get_mut(node) {
             Some(vote @ Vote::Pending) => {
                 *vote = Vote::Cast(outcome);
+                if let Outcome::Granted { .. } = outcome {
+                    self.count_grants();
+                }
                 true
             }
             _ => false,
@@ -63,9 +88,21 @@ impl Votes {
         self.cast.iter().copied()
     }
 
-    /// The number of nodes that granted, and whose grant is a vote.
+    /// The number of nodes that granted, and whose grant counts.
     pub fn granted(&self) -> usize {
-        self.count(|vote| matches!(vote, Vote::Cast(Outcome::Granted { .. })))
+        self.counted.iter().filter(|counts| **counts).count()
+    }
+
+    /// Whether a node granted, and its grant counts.
+    pub fn counts(&self, node: usize) -> bool {
+        self.counted.get(node) == Some(&true)
+    }
+
+    /// Whether a node's clock agrees with those of a majority, as their answers showed them in this round.
+    pub fn is_in_time(&self, node: usize) -> bool {
+        let agree = agreeing(&self.readings);
+        let group = agree.iter().filter(|agrees| **agrees).count();
+        group >= self.quorum.majority() && agree.get(node) == Some(&true)
     }
 
     /// The number of nodes that refused.
@@ -73,23 +110,21 @@ impl Votes {
         self.count(|vote| matches!(vote, Vote::Cast(Outcome::Refused { .. } | Outcome::Missing)))
     }
 
-    /// The number of nodes that gave no answer that counts.
+    /// The number of nodes that gave no answer that counts, as far as the votes go that have come.
     pub fn failed(&self) -> usize {
-        self.count(|vote| {
-            matches!(
-                vote,
-                Vote::Cast(Outcome::NotAVote { .. } | Outcome::NotExecuted | Outcome::Unknown)
-            )
-        })
+        let came = self.count(|vote| vote != Vote::Pending);
+        came - self.refused() - self.granted()
     }
 
-    /// The nodes that granted, each with its counter.
+    /// The nodes whose grants count, each with its counter.
     pub fn counters(&self) -> Vec<(usize, u64)> {
         self.cast
             .iter()
             .enumerate()
             .filter_map(|(node, vote)| match vote {
-                Vote::Cast(Outcome::Granted { counter }) => Some((node, *counter)),
+                Vote::Cast(Outcome::Granted { counter }) if self.counted[node] => {
+                    Some((node, *counter))
+                }
                 _ => None,
             })
             .collect()
@@ -171,6 +206,26 @@ impl Votes {
             .collect();
         free_in.sort_unstable();
         free_in.get(self.quorum.majority() - 1).copied()
+    }
+
+    /// Looks again which grants count, now that there is one more.
+    fn count_grants(&mut self) {
+        let granted = |node: usize| matches!(self.cast[node], Vote::Cast(Outcome::Granted { .. }));
+        let nodes = 0..self.cast.len();
+        let is_twin = |node: usize| {
+            let run = self.runs[node].as_ref();
+            run.is_some()
+                && (0..node).any(|other| granted(other) && self.runs[other].as_ref() == run)
+        };
+        let own: Vec<bool> = nodes.map(|node| granted(node) && !is_twin(node)).collect();
+        let readings = self.readings.iter().zip(&own);
+        let readings: Vec<_> = readings
+            .map(|(reading, own)| reading.filter(|_| *own))
+            .collect();
+        let agree = agreeing(&readings);
+        self.counted = (0..own.len())
+            .map(|node| own[node] && (agree[node] || readings[node].is_none()))
+            .collect();
     }
 
     fn count(&self, counts: impl Fn(Vote) -> bool) -> usize {

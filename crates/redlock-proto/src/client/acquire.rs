@@ -181,6 +181,7 @@ impl<E: Entropy> Client<E> {
                 self.won(id, owner, &grant, attempt.votes(), round, now);
             }
             AttemptVerdict::Failed(failure) => {
+                entry.say_uncounted(attempt.votes(), |node| self.electorate.same_server(node));
                 let Some(acquisition) = self.acquisitions.remove(&id) else {
                     return;
                 };
@@ -263,6 +264,7 @@ impl<E: Entropy> Client<E> {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
+        let jumped = self.rounds.get(&round).map_or(0, |round| round.jumped);
         let request = acquisition.request.clone();
         let is_claim = acquisition.claim.is_some();
         let (counter, is_agreed) = match &grant.settled {
@@ -271,7 +273,7 @@ impl<E: Entropy> Client<E> {
         };
         let Some(tokens) = TokenBlock::new(counter, request.tokens) else {
             // Nodes refuse to count so far, so these do not speak the truth; there is no token to hand out.
-            self.hold(id, &request, owner, grant, votes, None);
+            self.hold(id, &request, owner, grant, votes, None, jumped);
             self.release(id, None, now);
             self.acquisitions.remove(&id);
             self.effects.push_back(Effect::NotAcquired {
@@ -285,7 +287,7 @@ impl<E: Entropy> Client<E> {
             });
             return;
         };
-        self.hold(id, &request, owner, grant, votes, Some(tokens));
+        self.hold(id, &request, owner, grant, votes, Some(tokens), jumped);
         if is_claim && self.comes_too_soon(id, now) {
             return;
         }
@@ -298,8 +300,9 @@ impl<E: Entropy> Client<E> {
         let Some(acquisition) = self.acquisitions.remove(&id) else {
             return;
         };
-        let held = self.leases.get(&id);
-        if held.is_some_and(|held| held.state.may_hand_out(now.clock)) {
+        let by_now = self.electorate.jumped();
+        let held = self.leases.get_mut(&id);
+        if held.is_some_and(|held| held.may_hand_out(by_now, now.clock)) {
             return self.hand_out(id);
         }
         let failure = Failure::after_grant(FailureKind::Expired, grant.start, now.clock);

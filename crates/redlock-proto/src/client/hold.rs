@@ -21,9 +21,56 @@ pub(super) struct Held {
     /// The run that goes on under it, if it was claimed.
     pub(super) claimed: Option<Claimed>,
     timer: Option<TimerKey>,
+    /// How far the nodes' clocks had gone ahead of the client's when the round was started on which it rests.
+    jumped: i64,
+}
+
+impl Held {
+    /// A round of extension that was started at `start`, when clocks had gone ahead so far, came to this `verdict`.
+    pub(super) fn on_extension(
+        &mut self,
+        start: Instant,
+        jumped: i64,
+        verdict: ExtensionVerdict,
+        now: Instant,
+    ) -> Option<LeaseAction> {
+        if let ExtensionVerdict::Extended { .. } = verdict {
+            self.jumped = jumped;
+        }
+        self.state.on_extension(start, verdict, now)
+    }
+
+    /// The nodes' clocks have gone ahead so far.
+    fn look_at_clocks(&mut self, jumped: i64) -> Option<LeaseAction> {
+        self.state.on_jump(jumped.saturating_sub(self.jumped))
+    }
+
+    /// Whether the lease may be handed out now.
+    pub(super) fn may_hand_out(&mut self, jumped: i64, now: Instant) -> bool {
+        // Whoever has not got it yet need not be told that it is lost.
+        let _ = self.look_at_clocks(jumped);
+        self.state.is_live() && self.state.may_hand_out(now)
+    }
 }
 
 impl<E: Entropy> Client<E> {
+    /// The clocks of a majority have gone ahead of the client's: ends the leases that this makes unsafe.
+    pub(super) fn on_jump(&mut self, now: Now) {
+        let jumped = self.electorate.jumped();
+        // Those that nobody has got yet are looked at when they are handed out.
+        let held = self.leases.keys().copied();
+        let held: Vec<u64> = held
+            .filter(|id| !self.acquisitions.contains_key(id))
+            .collect();
+        for id in held {
+            let held = self.leases.get_mut(&id);
+            let action = held.and_then(|held| held.look_at_clocks(jumped));
+            if action.is_some() {
+                self.follow_lease(id, action, now);
+            }
+        }
+    }
+
     /// The holder asks for an extension, in a round of its own.
     pub fn extend(&mut self, lease: u64, ask: Ask, now: Now) {
         let live = self
@@ -107,6 +154,7 @@ impl<E: Entropy> Client<E> {
         grant: &Grant,
         votes: &Votes,
         tokens: Option<TokenBlock>,
+        jumped: i64,
     ) {
         let Acquire {
             key,
@@ -123,6 +171,7 @@ impl<E: Entropy> Client<E> {
             tokens,
             claimed: None,
             timer: None,
+            jumped,
         };
         self.leases.insert(id, held);
     }
@@ -167,7 +216,7 @@ impl<E: Entropy> Client<E> {
         let Some(entry) = self.rounds.get_mut(&round) else {
             return;
         };
-        let started = entry.started;
+        let (started, jumped) = (entry.started, entry.jumped);
         let RoundKind::Extension {
             lease,
             extension,
@@ -180,7 +229,10 @@ impl<E: Entropy> Client<E> {
         let mut action = None;
         let mut live = false;
         if let Some(held) = self.leases.get_mut(&id) {
-            action = held.state.on_extension(started, verdict, now.clock);
+            action = held.on_extension(started, jumped, verdict, now.clock);
+            if action.is_none() {
+                action = held.look_at_clocks(self.electorate.jumped());
+            }
             live = held.state.is_live();
             if live && matches!(verdict, ExtensionVerdict::Extended { .. }) {
                 self.effects.push_back(Effect::Extended {

@@ -36,13 +36,13 @@ use self::{
     hold::Held,
     news::News,
     outage::Outage,
-    round::{Round, RoundKind},
+    round::{Round, RoundKind, Seen},
     timers::Timers,
     watch::Watch,
 };
 use crate::{
-    Electorate, Instant, NodeAnswer, NodeTime, OwnerId, Quorum, Reply, Request, RetryPolicy, Shard,
-    Space, Standing,
+    ClockReading, Electorate, Instant, NodeAnswer, NodeTime, OwnerId, Quorum, Reply, Request,
+    RetryPolicy, Shard, Space, Standing,
 };
 
 /// Everything a client decides, without anything it does.
@@ -200,12 +200,20 @@ impl<E: Entropy> Client<E> {
         now: Now,
     ) {
         let looked = standing.is_some();
+        let seen = standing.as_ref().map(|standing| Seen {
+            run: standing.run.clone(),
+            reading: ClockReading {
+                time: standing.time,
+                sent,
+                received: now.clock,
+            },
+        });
         if let Some(standing) = standing {
             self.on_standing(node, standing, sent, now);
         }
         for (round, result) in results {
             self.note_health(node, round, &result, looked, now);
-            self.on_result(node, round, result, now);
+            self.on_result(node, round, result, seen.as_ref(), now);
         }
         if looked {
             self.follow_standing(node, now);
@@ -264,7 +272,8 @@ impl<E: Entropy> Client<E> {
     fn start_round(&mut self, kind: RoundKind, limit: Duration, now: Now) -> u64 {
         let id = self.next_round;
         self.next_round += 1;
-        let mut round = Round::new(kind, now.clock, self.config.quorum.nodes());
+        let jumped = self.electorate.jumped();
+        let mut round = Round::new(kind, now.clock, jumped, self.config.quorum.nodes());
         let limit = self.timers.set(now.clock + limit, Timer::RoundLimit(id));
         round.limit = Some(limit);
         self.rounds.insert(id, round);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Client, Entropy, Now,
-    round::{RequestError, Round, RoundKind},
+    round::{RequestError, Round, RoundKind, Seen},
 };
 use crate::{Floor, MarkState, Outcome, Reply};
 
@@ -14,14 +14,15 @@ impl<E: Entropy> Client<E> {
         node: usize,
         id: u64,
         result: Result<Reply, RequestError>,
+        seen: Option<&Seen>,
         now: Now,
     ) {
         let Some(round) = self.rounds.get_mut(&id) else {
             return;
         };
-        let vote = || self.electorate.vote(node, now.clock);
+        let vote = || self.electorate.mark(node, now.clock);
         // A node is asked once in a round; what is told twice is heard once.
-        let Some(outcome) = round.note(node, &result, vote) else {
+        let Some(outcome) = round.note(node, &result, seen, vote) else {
             return;
         };
         if round.kind.asks_for_a_vote() {
@@ -68,7 +69,7 @@ impl<E: Entropy> Client<E> {
                 let acquisition = *acquisition;
                 let mut verdict = attempt.on_outcome(node, outcome, now.clock);
                 if let Some(reply) = &reply
-                    && self.note_claim(acquisition, node, reply, now)
+                    && self.note_claim(acquisition, node, reply, now.clock)
                 {
                     verdict = verdict.or_else(|| self.abandoned(id, now));
                 }
@@ -78,8 +79,7 @@ impl<E: Entropy> Client<E> {
             }
             RoundKind::Record | RoundKind::Probe => {}
             RoundKind::Read { reading, .. } => {
-                let votes = self.electorate.vote(node, now.clock).is_ok();
-                reading.note(reply, votes);
+                reading.note(node, reply);
                 if round.open == 0 {
                     self.job_read(id, now);
                 }

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use super::{Ask, status::Reading, timers::TimerKey};
 use crate::{
-    Attempt, Extension, Instant, NoClaim, NodeAnswer, NodeTime, NotAVote, Outcome, OwnerId,
-    Release, Reply, Shard, Survey, Vote, Votes,
+    Attempt, ClockReading, Extension, Instant, NoClaim, NodeAnswer, NodeTime, NotAVote, Outcome,
+    OwnerId, Release, Reply, RunId, Shard, Survey, Vote, Votes,
 };
 
 /// One request to every node that is concerned, until each has had its outcome.
@@ -13,6 +13,8 @@ use crate::{
 pub(super) struct Round {
     pub(super) kind: RoundKind,
     pub(super) started: Instant,
+    /// How far the nodes' clocks had gone ahead of the client's then.
+    pub(super) jumped: i64,
     /// The requests whose outcome is still to come.
     pub(super) open: usize,
     /// The time limit, while the round is undecided.
@@ -73,6 +75,31 @@ impl RoundKind {
         matches!(self, Self::Attempt { .. } | Self::Decided { .. })
     }
 
+    /// Notes a node's clock as its answer showed it, and which run of a server it is, where votes are counted.
+    pub(super) fn note(&mut self, node: usize, seen: Option<&Seen>) {
+        let Some(Seen { run, reading }) = seen else {
+            return;
+        };
+        match self {
+            Self::Attempt { attempt, .. } => attempt.note(node, run.clone(), *reading),
+            Self::WriteBack { extension, .. } | Self::Extension { extension, .. } => {
+                extension.note(node, run.clone(), *reading);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether votes are counted, or would be if it was not decided.
+    const fn counts_votes(&self) -> bool {
+        matches!(
+            self,
+            Self::Attempt { .. }
+                | Self::Decided { .. }
+                | Self::WriteBack { .. }
+                | Self::Extension { .. }
+        )
+    }
+
     /// Whether what this node is asked is a step of its own way back from quarantine.
     pub(super) fn looks_after(&self, node: usize) -> bool {
         match self {
@@ -81,6 +108,13 @@ impl RoundKind {
             _ => false,
         }
     }
+}
+
+/// Which server has answered, and what its clock showed.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) run: RunId,
+    pub(super) reading: ClockReading,
 }
 
 /// Why a request has no reply.
@@ -107,10 +141,11 @@ impl RequestError {
 }
 
 impl Round {
-    pub(super) fn new(kind: RoundKind, started: Instant, nodes: usize) -> Self {
+    pub(super) fn new(kind: RoundKind, started: Instant, jumped: i64, nodes: usize) -> Self {
         Self {
             kind,
             started,
+            jumped,
             open: 0,
             limit: None,
             counts: None,
@@ -124,13 +159,21 @@ impl Round {
         &mut self,
         node: usize,
         result: &Result<Reply, RequestError>,
+        seen: Option<&Seen>,
         vote: impl FnOnce() -> Result<(), NotAVote>,
     ) -> Option<Outcome> {
         if std::mem::replace(self.heard.get_mut(node)?, true) {
             return None;
         }
         self.open = self.open.saturating_sub(1);
+        self.kind.note(node, seen);
         let (outcome, answer) = match result {
+            // It did not say where it stands.
+            Ok(_) if seen.is_none() && self.kind.counts_votes() => {
+                let reason = NotAVote::Unexamined;
+                let not_a_vote = Outcome::NotAVote { ready_in: None };
+                (not_a_vote, NodeAnswer::NotAVote { reason })
+            }
             Ok(reply) => self.count(reply, vote),
             Err(error) => {
                 let outcome = match error.may_have_run {
@@ -148,6 +191,23 @@ impl Round {
         };
         self.answers[node] = Some(answer);
         Some(outcome)
+    }
+
+    /// Notes of nodes whose grants do not count that it is so.
+    pub(super) fn say_uncounted(
+        &mut self,
+        votes: &Votes,
+        same_server: impl Fn(usize) -> Option<usize>,
+    ) {
+        for (node, answer) in self.answers.iter_mut().enumerate() {
+            if *answer == Some(NodeAnswer::Granted) && !votes.counts(node) {
+                let reason = match same_server(node) {
+                    Some(of) => NotAVote::SameServer { of },
+                    None => NotAVote::Clock,
+                };
+                *answer = Some(NodeAnswer::NotAVote { reason });
+            }
+        }
     }
 
     /// Notes what there is to say of a node without an outcome: one that is not asked, or will be again.

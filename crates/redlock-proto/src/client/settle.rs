@@ -131,7 +131,7 @@ impl<E: Entropy> Client<E> {
         let Some(entry) = self.rounds.get(&round) else {
             return;
         };
-        let started = entry.started;
+        let (started, jumped) = (entry.started, entry.jumped);
         let RoundKind::WriteBack {
             lease, extension, ..
         } = &entry.kind
@@ -153,8 +153,8 @@ impl<E: Entropy> Client<E> {
         let Some(held) = self.leases.get_mut(&id) else {
             return;
         };
-        let action = held.state.on_extension(started, verdict, now.clock);
-        let usable = held.state.is_live() && held.state.may_hand_out(now.clock);
+        let action = held.on_extension(started, jumped, verdict, now.clock);
+        let usable = held.may_hand_out(self.electorate.jumped(), now.clock);
         if usable && matches!(verdict, ExtensionVerdict::Extended { .. }) {
             self.hand_out(id);
             return self.follow_lease(id, action, now);
@@ -196,8 +196,9 @@ impl<E: Entropy> Client<E> {
         settlement: Settlement,
         now: Now,
     ) {
-        let held = self.leases.get(&id);
-        if held.is_some_and(|held| held.state.is_live() && held.state.may_hand_out(now.clock)) {
+        let jumped = self.electorate.jumped();
+        let held = self.leases.get_mut(&id);
+        if held.is_some_and(|held| held.may_hand_out(jumped, now.clock)) {
             self.acquisitions.insert(id, acquisition);
             return self.ask_to_confirm(id, settlement, now);
         }

@@ -26,31 +26,30 @@ pub struct JobState {
 /// The answers so far.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    votes: usize,
     entries: Vec<JobEntry>,
-    free_in: Vec<Duration>,
+    /// By node, after how long at most it lets the lock go.
+    free_in: Vec<(usize, Option<Duration>)>,
 }
 
 impl Reading {
     /// A node has answered.
-    pub(super) fn note(&mut self, reply: Option<Reply>, votes: bool) {
+    pub(super) fn note(&mut self, node: usize, reply: Option<Reply>) {
         let Some(Reply::Runs { entries, free_in }) = reply else {
             return;
         };
         // What was claimed was claimed, whoever says so.
         self.entries.extend(entries);
-        if votes {
-            self.votes += 1;
-            self.free_in.extend(free_in);
-        }
+        self.free_in.push((node, free_in));
     }
 
     /// What they come to, if they are a majority.
-    fn state(mut self, majority: usize) -> Option<JobState> {
-        if self.votes < majority {
+    fn state(self, majority: usize, votes: impl Fn(usize) -> bool) -> Option<JobState> {
+        let said = self.free_in.iter().filter(|(node, _)| votes(*node));
+        if said.clone().count() < majority {
             return None;
         }
-        self.free_in.sort_unstable();
+        let mut free_in: Vec<Duration> = said.filter_map(|(_, free_in)| *free_in).collect();
+        free_in.sort_unstable();
         let watermark = self.entries.iter().map(|entry| entry.tick).max();
         let mut runs: Vec<RunRecord> = self.entries.iter().filter_map(RunRecord::of).collect();
         // Of what nodes say of one run, its end comes first.
@@ -60,7 +59,7 @@ impl Reading {
         Some(JobState {
             watermark,
             runs,
-            free_in: self.free_in.get(majority - 1).copied(),
+            free_in: free_in.get(majority - 1).copied(),
         })
     }
 }
@@ -88,7 +87,9 @@ impl<E: Entropy> Client<E> {
             return;
         };
         if let RoundKind::Read { ask, reading } = round.kind {
-            let state = reading.state(self.config.quorum.majority());
+            // Asked when all have said what their clocks show.
+            let votes = |node| self.electorate.vote(node, now.clock).is_ok();
+            let state = reading.state(self.config.quorum.majority(), votes);
             self.effects.push_back(Effect::JobRead {
                 ask,
                 state,

@@ -63,7 +63,11 @@ impl<E: Entropy> Client<E> {
     }
 
     pub(super) fn on_standing(&mut self, node: usize, standing: Standing, sent: Instant, now: Now) {
+        let before = self.electorate.jumped();
         self.electorate.on_standing(node, standing, sent, now.clock);
+        if self.electorate.jumped() > before {
+            self.on_jump(now);
+        }
     }
 
     /// A node said where it stands: does what follows from it.
@@ -89,7 +93,7 @@ impl<E: Entropy> Client<E> {
         let watch = &mut self.watches[node];
         watch.timer = None;
         let due = watch.inspected + INSPECT_EVERY;
-        let verb = match now.clock >= due {
+        let verb = match now.clock >= due || self.electorate.is_unexamined(node) {
             true => {
                 watch.inspected = now.clock;
                 NodeVerb::Inspect
@@ -271,6 +275,8 @@ impl<E: Entropy> Client<E> {
     /// Nodes in quarantine are looked at often, so that their time counts; others now and then.
     fn set_watch(&mut self, node: usize, now: Now) {
         let every = match self.electorate.state(node) {
+            // Another server has answered.
+            Some(_) if self.electorate.is_unexamined(node) => EXAMINE_WITHIN,
             Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {
                 self.config.space.quarantine().step() / 2
             }
@@ -299,6 +305,9 @@ fn stand_in(floor: u64, now: Now) -> u64 {
         false => floor,
     }
 }
+
+/// How soon a node is asked what it is that may be another than before.
+const EXAMINE_WITHIN: Duration = Duration::from_millis(25);
 
 /// How often a node that votes is asked what it is.
 const INSPECT_EVERY: Duration = Duration::from_secs(5);

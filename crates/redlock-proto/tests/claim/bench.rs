@@ -21,6 +21,8 @@ pub(crate) struct Bench {
     pub(crate) nodes: Vec<Store>,
     /// By how many milliseconds the clock of each is ahead.
     ahead: Vec<i64>,
+    /// Which of them answers at each address.
+    at: Vec<usize>,
     peers: Vec<Peer>,
     space: Space,
     ms: u64,
@@ -92,6 +94,7 @@ impl Bench {
         let mut bench = Self {
             nodes: nodes.collect(),
             ahead: ahead.to_vec(),
+            at: (0..ahead.len()).collect(),
             peers: vec![peer(1), peer(2)],
             space,
             ms: 0,
@@ -281,8 +284,9 @@ impl Bench {
         let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
         let (rounds, requests): (Vec<u64>, Vec<Request>) =
             sent.map(|(_, round, request)| (round, request)).unzip();
-        let (time, now) = (self.time(node), self.now());
-        let answer = self.nodes[node].call(&self.space, &requests, time);
+        let (at, now) = (self.at[node], self.now());
+        let time = self.time(at);
+        let answer = self.nodes[at].call(&self.space, &requests, time);
         let replies = answer.replies.into_iter().map(|reply| {
             reply.map_err(|reason| RequestError {
                 may_have_run: false,
@@ -409,6 +413,11 @@ impl Bench {
         client.on_disconnected(node, "cut".into(), now);
         client.on_answer(node, None, failed, now.clock, now);
         self.gather(peer);
+    }
+
+    /// Another node answers at an address from now on, over connections that stand.
+    pub(crate) fn reroute(&mut self, address: usize, node: usize) {
+        self.at[address] = node;
     }
 
     /// A client connects to a node anew, and the node does not say what it is.

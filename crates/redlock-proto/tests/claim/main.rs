@@ -1,6 +1,7 @@
 //! Claims of ticks: two clients' state machines over the models of three nodes, one event at a time.
 
 mod bench;
+mod clocks;
 mod deaths;
 mod horizon;
 mod reading;
