@@ -17,6 +17,8 @@ pub struct Connect {
     pub max_ttl: Duration,
     /// Whether it vouches for the nodes, so that they vote at once.
     pub vouches: bool,
+    /// Whether masters vote that have replicas.
+    pub accepts_replicas: bool,
 }
 
 impl Connect {
@@ -27,12 +29,17 @@ impl Connect {
             ttl,
             max_ttl: LONGEST,
             vouches: true,
+            accepts_replicas: false,
         }
     }
 
     /// As it was described, with other settings at their defaults.
     pub fn builder(&self) -> RedlockBuilder {
-        builder(&self.nodes, self.ttl).max_ttl(self.max_ttl)
+        let builder = builder(&self.nodes, self.ttl).max_ttl(self.max_ttl);
+        match self.accepts_replicas {
+            true => builder.accept_replicas(),
+            false => builder,
+        }
     }
 
     /// A client that is connected to a majority of the nodes.

@@ -65,10 +65,10 @@ async fn does_not_count(redlock: &Redlock, node: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s11_a_replica_is_told_to_be_one_and_does_not_vote() {
-    let mut nodes = Nodes::start(3);
-    let port = nodes[0].port().to_string();
+    let mut nodes = Nodes::start(4);
+    let port = nodes[3].port().to_string();
     nodes.ask(2, &["REPLICAOF", "127.0.0.1", &port]);
-    let redlock = client(nodes.urls(), TTL).await;
+    let redlock = client(nodes.urls().into_iter().take(3), TTL).await;
     let replica = NotAVote::Unfit(Unfit::Replica);
     assert_eq!(reason(&redlock, 2).await, replica);
     goes_on(&redlock).await;
@@ -141,15 +141,39 @@ async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
 
     let redlock = client(nodes.urls(), TTL).await;
     let unlike = NotAVote::Unlike {
-        theirs: "90000".into(),
-        ours: "60000".into(),
+        theirs: "90000ms,10000ppm".into(),
+        ours: "60000ms,10000ppm".into(),
     };
     assert_eq!(reason(&redlock, 2).await, unlike);
     goes_on(&redlock).await;
     goes_on(&longer).await;
     nodes.kill(1..2);
     let line = does_not_count(&redlock, 2).await;
-    assert!(line.contains("max_ttl 90000 ms there"), "{line}");
+    assert!(line.contains("used with 90000ms,10000ppm there"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s16_a_master_with_a_replica_does_not_vote_unless_that_is_accepted() {
+    let nodes = Nodes::start(4);
+    let urls = || nodes.urls().into_iter().take(3);
+    let port = nodes[2].port().to_string();
+    nodes.ask(3, &["REPLICAOF", "127.0.0.1", &port]);
+    let info = || nodes.ask(2, &["INFO", "replication"]);
+    eventually("it is copied", SOON * 5, info, |info| {
+        info.contains("connected_slaves:1")
+    })
+    .await;
+    let redlock = client(urls(), TTL).await;
+    let copied = NotAVote::Unfit(Unfit::HasReplicas);
+    assert_eq!(reason(&redlock, 2).await, copied);
+    goes_on(&redlock).await;
+    let accepting = builder(urls(), TTL)
+        .accept_replicas()
+        .build()
+        .await
+        .unwrap();
+    voting(&accepting, 3, SOON).await;
+    goes_on(&accepting).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -229,16 +253,17 @@ async fn persistence_that_is_trusted_lets_a_node_vote_at_once_after_a_restart() 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_majority_that_is_not_fit_is_an_error_that_says_what_to_do() {
-    let nodes = Nodes::start(5);
+    let nodes = Nodes::start(6);
     let twin = Proxy::start(nodes[0].address()).await.unwrap();
     nodes.ask(2, &["CONFIG", "SET", "maxmemory", "100mb"]);
     nodes.ask(2, &["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
-    let port = nodes[0].port().to_string();
+    let port = nodes[5].port().to_string();
     nodes.ask(3, &["REPLICAOF", "127.0.0.1", &port]);
     let longer = builder([nodes[4].url()], TTL).max_ttl(TTL * 9);
     longer.build().await.unwrap();
 
     let mut urls = nodes.urls();
+    urls.truncate(5);
     urls[1] = twin.url();
     let error = builder(urls, TTL).build().await.unwrap_err();
     println!("{error}");

@@ -36,6 +36,8 @@ enum Fault {
     Flush,
     /// A replica that has not heard of the lease takes its place at the same address.
     Failover,
+    /// Such a replica leads for a moment; then the node copies it and leads again, and never restarted.
+    Failback,
 }
 
 /// What the second client takes the nodes for.
@@ -92,19 +94,32 @@ impl Masters {
                 .persistence(Persistence::AppendOnly)
                 .argument("--appendfsync")
                 .argument("everysec"),
+            // Who copies need not wait for others that may want to.
+            Fault::Failover | Fault::Failback => ServerOptions::default()
+                .argument("--repl-diskless-sync-delay")
+                .argument("0"),
             _ => ServerOptions::default(),
         };
-        let count = if fault == Fault::Failover { 6 } else { 5 };
+        let copied = matches!(fault, Fault::Failover | Fault::Failback);
+        let count = if copied { 6 } else { 5 };
         let nodes = Nodes::start_with(count, &options);
         let address = Proxy::start(nodes[FORGETFUL].address()).await.unwrap();
         let masters = Self { nodes, address };
-        let operator = masters.connect(Second::Naive).client().await;
+        let link = match copied {
+            true => Some(masters.replicate().await),
+            false => None,
+        };
+        let operator = Connect {
+            accepts_replicas: copied,
+            ..masters.connect(Second::Naive)
+        };
+        let operator = operator.client().await;
         voting(&operator, 5, SOON).await;
         operator.close().await;
-        match fault {
-            Fault::StaleSnapshot => drop(masters.nodes.ask(FORGETFUL, &["SAVE"])),
-            Fault::Failover => masters.replicate().await,
-            _ => {}
+        match link {
+            Some(link) => masters.cut_off(link).await,
+            None if fault == Fault::StaleSnapshot => drop(masters.nodes.ask(FORGETFUL, &["SAVE"])),
+            None => {}
         }
         masters
     }
@@ -124,24 +139,61 @@ impl Masters {
         }
     }
 
-    /// Makes the sixth server a replica of the third, and cuts the connection between them.
-    async fn replicate(&self) {
+    /// Makes the sixth server a replica of the third; returns what connects them.
+    async fn replicate(&self) -> Proxy {
         let link = Proxy::start(self.nodes[FORGETFUL].address()).await.unwrap();
         let port = link.url().rsplit(':').next().unwrap().to_owned();
         self.nodes.ask(5, &["REPLICAOF", "127.0.0.1", &port]);
         let info = || self.nodes.ask(5, &["INFO", "replication"]);
         let is_up = |info: &String| info.contains("master_link_status:up");
         eventually("the replica has a copy", SOON * 5, info, is_up).await;
+        link
+    }
+
+    /// Cuts the connection to the replica, which knows that the third votes.
+    async fn cut_off(&self, link: Proxy) {
+        let mark = || self.nodes.ask(5, &["GET", "{redlock}:mark"]);
+        eventually("the mark is copied", SOON * 5, mark, |mark| {
+            mark.starts_with("voting ")
+        })
+        .await;
         drop(link);
+        let info = || self.nodes.ask(5, &["INFO", "replication"]);
         eventually("the replica is cut off", SOON * 5, info, |info| {
             info.contains("master_link_status:down")
         })
         .await;
-        let mark = self.nodes.ask(5, &["GET", "{redlock}:mark"]);
-        assert!(mark.starts_with("voting "), "copied: {mark}");
+        let replicas = || self.nodes.ask(FORGETFUL, &["INFO", "replication"]);
+        eventually("the master knows", SOON * 5, replicas, |info| {
+            info.contains("connected_slaves:0")
+        })
+        .await;
     }
 
-    fn forget(&mut self, fault: Fault) {
+    /// The third copies what the sixth has, and leads again.
+    async fn fail_back(&self) {
+        let run = || self.nodes.ask(FORGETFUL, &["INFO", "server"]);
+        let its_run = |info: String| {
+            let line = info.lines().find(|line| line.starts_with("run_id:"));
+            line.map(str::to_owned)
+        };
+        let before = its_run(run());
+        self.nodes.ask(5, &["REPLICAOF", "NO", "ONE"]);
+        let url = self.nodes[5].url();
+        let port = url.rsplit(':').next().unwrap();
+        self.nodes.ask(FORGETFUL, &["REPLICAOF", "127.0.0.1", port]);
+        let info = || self.nodes.ask(FORGETFUL, &["INFO", "replication"]);
+        eventually("it has copied", SOON * 5, info, |info| {
+            info.contains("master_link_status:up")
+        })
+        .await;
+        self.nodes.ask(FORGETFUL, &["REPLICAOF", "NO", "ONE"]);
+        assert!(before.is_some() && before == its_run(run()), "it lives on");
+        let mark = self.nodes.ask(FORGETFUL, &["GET", "{redlock}:mark"]);
+        assert!(mark.starts_with("voting "), "it says so: {mark}");
+    }
+
+    async fn forget(&mut self, fault: Fault) {
         match fault {
             Fault::Crash | Fault::StaleSnapshot | Fault::AppendOnlyFile => {
                 self.nodes[FORGETFUL].restart().unwrap();
@@ -152,6 +204,7 @@ impl Masters {
                 self.nodes.ask(5, &["REPLICAOF", "NO", "ONE"]);
                 self.address.lead_to(self.nodes[5].address());
             }
+            Fault::Failback => self.fail_back().await,
         }
     }
 }
@@ -178,7 +231,7 @@ async fn run(fault: Fault, second: Second) -> Outcome {
     let process = history.events()[0].process;
 
     let forgot = now();
-    masters.forget(fault);
+    masters.forget(fault).await;
     let kept = fault == Fault::AppendOnlyFile;
     let server = if fault == Fault::Failover {
         5
@@ -254,6 +307,11 @@ async fn s15_a_master_that_was_flushed_lets_no_second_holder_in() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s16_a_promoted_replica_lets_no_second_holder_in() {
     breaks_without_the_guard_only(Fault::Failover).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s16_a_master_that_copied_its_own_replica_lets_no_second_holder_in() {
+    breaks_without_the_guard_only(Fault::Failback).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

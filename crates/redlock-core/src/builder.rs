@@ -86,6 +86,8 @@ impl RedlockBuilder {
         own.connect_timeout = config.connect_timeout.or(own.connect_timeout);
         own.clock_rate_error = config.clock_rate_error.or(own.clock_rate_error);
         own.trust_persistence |= config.trust_persistence;
+        own.accept_replicas |= config.accept_replicas;
+        own.guess_fencing_floor |= config.guess_fencing_floor;
         self
     }
 
@@ -195,6 +197,32 @@ impl RedlockBuilder {
     /// All clients of a namespace must agree on it; a node with `appendonly no` does not vote under it.
     pub fn dangerous_trust_persistence(mut self) -> Self {
         self.config.trust_persistence = true;
+        self
+    }
+
+    /// Lets a master vote that has replicas.
+    ///
+    /// By default it does not: a replica that takes its master's place has forgotten leases, and is out for `max_ttl`
+    /// and a little more.
+    /// With this, masters may be watched by Sentinel or copied for other reasons.
+    /// Exclusion rests on the same as before: every vote looks at which run of the server and which data it comes from,
+    /// so that each promotion, and a master's return to its place too, begins such a quarantine.
+    pub fn accept_replicas(mut self) -> Self {
+        self.config.accept_replicas = true;
+        self
+    }
+
+    /// Lets a node vote again though too few others can be reached to tell how far it had counted.
+    ///
+    /// By default a node that lost its fencing counters waits for a majority of nodes that have not, or for so many
+    /// that have that no such majority can come back.
+    /// With this it waits for some seconds only, and then goes on from the greatest counter of those that can be
+    /// reached, or from the wall clock if that is greater.
+    /// While one node has lost its data and another cannot be reached, this keeps leases available and gives up that a
+    /// later lease has the greater [`FencingToken`](crate::FencingToken): a warning says so each time.
+    /// One client that has it is enough to open a node for all.
+    pub fn dangerous_guess_fencing_floor(mut self) -> Self {
+        self.config.guess_fencing_floor = true;
         self
     }
 
@@ -338,6 +366,8 @@ impl RedlockBuilder {
                 total: self.max_waiters,
             },
             trust_persistence: config.trust_persistence,
+            accept_replicas: config.accept_replicas,
+            guess_fencing_floor: config.guess_fencing_floor,
             hand_overs: self.max_hand_overs,
         };
         settings.check()

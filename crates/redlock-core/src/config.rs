@@ -65,6 +65,10 @@ pub struct Config {
     pub clock_rate_error: Option<f64>,
     /// As [`RedlockBuilder::dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence).
     pub trust_persistence: bool,
+    /// As [`RedlockBuilder::accept_replicas`](crate::RedlockBuilder::accept_replicas).
+    pub accept_replicas: bool,
+    /// As [`RedlockBuilder::dangerous_guess_fencing_floor`](crate::RedlockBuilder::dangerous_guess_fencing_floor).
+    pub guess_fencing_floor: bool,
 }
 
 impl Config {
@@ -123,6 +127,8 @@ impl Config {
             connect_timeout: duration("REDLOCK_CONNECT_TIMEOUT")?,
             clock_rate_error: None,
             trust_persistence: false,
+            accept_replicas: false,
+            guess_fencing_floor: false,
         })
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) retry: RetryPolicy,
     pub(crate) queue: QueueLimits,
     pub(crate) trust_persistence: bool,
+    pub(crate) accept_replicas: bool,
+    pub(crate) guess_fencing_floor: bool,
     /// How often a lease may be handed over within the process.
     pub(crate) hand_overs: u32,
 }
@@ -70,11 +72,17 @@ impl Settings {
 
     /// How long nodes that may have forgotten leases do not vote.
     pub(crate) fn quarantine(&self) -> Quarantine {
-        let quarantine = Quarantine::new(self.max_ttl, self.clock_rate_error);
-        match self.trust_persistence {
-            true => quarantine.trusting_persistence(),
-            false => quarantine,
+        let mut quarantine = Quarantine::new(self.max_ttl, self.clock_rate_error);
+        if self.trust_persistence {
+            quarantine = quarantine.trusting_persistence();
         }
+        if self.accept_replicas {
+            quarantine = quarantine.accepting_replicas();
+        }
+        if self.guess_fencing_floor {
+            quarantine = quarantine.guessing_floors();
+        }
+        quarantine
     }
 
     pub(crate) fn check(self) -> Result<Self, BuildError> {

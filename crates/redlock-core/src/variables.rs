@@ -19,6 +19,8 @@ const ELSEWHERE: &[&str] = &[
     "REDLOCK_VERBATIM_KEYS",
     "REDLOCK_CLOCK_RATE_ERROR",
     "REDLOCK_TRUST_PERSISTENCE",
+    "REDLOCK_ACCEPT_REPLICAS",
+    "REDLOCK_GUESS_FENCING_FLOOR",
 ];
 
 /// Refuses a variable that is meant for the client and would be ignored.

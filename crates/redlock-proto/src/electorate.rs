@@ -119,6 +119,21 @@ impl Electorate {
             .is_some_and(|known| known.facts.is_none())
     }
 
+    /// Why no node may be let out of its quarantine, if a node remembers clients with longer leases than this one's:
+    /// the quarantine was not for those.
+    pub(crate) fn longer_policy(&self) -> Option<Arc<str>> {
+        let ours = self.quarantine.max_ttl();
+        let is_longer = |known: &&Known| match &known.state {
+            // One that cannot be read may be any.
+            Some(MarkState::Unlike { theirs }) => {
+                Quarantine::max_ttl_of(theirs).is_none_or(|theirs| theirs > ours)
+            }
+            _ => false,
+        };
+        self.nodes.iter().find(is_longer)?;
+        Some(LONGER_POLICY.into())
+    }
+
     /// By how many microseconds the clocks of a majority have gone ahead of the client's since the beginning.
     pub(crate) fn jumped(&self) -> i64 {
         self.clocks.jumped()
@@ -287,13 +302,16 @@ impl fmt::Display for NotAVote {
             ),
             Self::Unlike { theirs, ours } => write!(
                 f,
-                "this namespace is used with max_ttl {theirs} ms there, and this client has {ours} ms; all clients must agree"
+                "this namespace is used with {theirs} there (max_ttl, clock_rate_error), and this client has {ours}; all clients must agree"
             ),
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::Unexamined => f.write_str("it has not said yet what it is"),
         }
     }
 }
+
+/// What an operator can do about it.
+const LONGER_POLICY: &str = "another node knows this namespace with a longer max_ttl, whose leases may be valid still; use that max_ttl, or another namespace";
 
 #[cfg(test)]
 mod tests {
@@ -308,6 +326,7 @@ mod tests {
             run: run.into(),
             version: Facts::OLDEST,
             is_master: true,
+            replicas: 0,
             is_cluster: false,
             eviction: None,
             appends: true,

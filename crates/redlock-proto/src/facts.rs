@@ -38,6 +38,8 @@ pub struct Facts {
     pub version: (u32, u32),
     /// Whether it is a master.
     pub is_master: bool,
+    /// How many replicas it has, which may be put in its place with less than it knows.
+    pub replicas: u32,
     /// Whether it is part of a cluster.
     pub is_cluster: bool,
     /// How it makes room when its memory is full, if it has a limit: anything but `noeviction` drops keys.
@@ -52,6 +54,8 @@ pub struct Facts {
 pub enum Unfit {
     /// It is a replica: what it was promised may be undone.
     Replica,
+    /// It has replicas, one of which may take its place.
+    HasReplicas,
     /// It is part of a cluster, whose nodes take each other's place.
     Cluster,
     /// It drops keys when its memory is full.
@@ -80,6 +84,9 @@ impl Facts {
         if self.is_cluster {
             return Some(Unfit::Cluster);
         }
+        if self.replicas > 0 && !quarantine.accepts_replicas() {
+            return Some(Unfit::HasReplicas);
+        }
         if let Some(policy) = self.eviction.as_ref().filter(|p| &***p != "noeviction") {
             return Some(Unfit::Evicts {
                 policy: Arc::clone(policy),
@@ -99,6 +106,9 @@ impl fmt::Display for Unfit {
         match self {
             Self::Replica => f.write_str(
                 "it is a replica; give the address of a master that nothing else replaces",
+            ),
+            Self::HasReplicas => f.write_str(
+                "it has replicas, and a replica that takes its place has forgotten leases; remove them, or set accept_replicas and bear a quarantine at each promotion",
             ),
             Self::Cluster => {
                 f.write_str("it is part of a cluster; give independent masters instead")

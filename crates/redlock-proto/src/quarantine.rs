@@ -15,7 +15,11 @@ pub struct Quarantine {
     max_ttl: u64,
     length: u64,
     step: u64,
+    /// In parts of a million.
+    clock_rate_error: u64,
     trust_persistence: bool,
+    accept_replicas: bool,
+    guess_floors: bool,
 }
 
 impl Quarantine {
@@ -31,7 +35,14 @@ impl Quarantine {
             max_ttl: ms(max_ttl),
             length: ms(length) + 5,
             step: ms(step),
+            clock_rate_error: Duration::from_secs(1)
+                .mul_f64(clock_rate_error)
+                .as_micros()
+                .try_into()
+                .unwrap_or(u64::MAX),
             trust_persistence: false,
+            accept_replicas: false,
+            guess_floors: false,
         }
     }
 
@@ -43,6 +54,29 @@ impl Quarantine {
     pub const fn trusting_persistence(mut self) -> Self {
         self.trust_persistence = true;
         self
+    }
+
+    /// Lets a master vote that has replicas.
+    ///
+    /// Exclusion rests on the same as before: a replica that takes the master's place is quarantined, as is a master
+    /// that takes its own place back, because both are noticed in every vote.
+    /// Each promotion costs a vote for [`length`](Self::length).
+    pub const fn accepting_replicas(mut self) -> Self {
+        self.accept_replicas = true;
+        self
+    }
+
+    /// Lets a node vote again though too few nodes that have kept their counters can be reached.
+    ///
+    /// The order of fencing tokens rests on the wall clock then; see [`Survey`](crate::Survey).
+    pub const fn guessing_floors(mut self) -> Self {
+        self.guess_floors = true;
+        self
+    }
+
+    /// Whether a node votes again though too few that have kept their counters can be reached.
+    pub const fn guesses_floors(&self) -> bool {
+        self.guess_floors
     }
 
     /// The longest time for which a node keeps a key.
@@ -68,12 +102,24 @@ impl Quarantine {
         self.trust_persistence
     }
 
-    /// What nodes remember of it and compare.
+    /// Whether a master votes that has replicas.
+    pub const fn accepts_replicas(&self) -> bool {
+        self.accept_replicas
+    }
+
+    /// What nodes remember of it and compare: what its length rests on, such as `30000ms,10000ppm`.
     pub fn to_wire(self) -> String {
-        match self.trust_persistence {
-            true => format!("{}+trust_persistence", self.max_ttl),
-            false => self.max_ttl.to_string(),
-        }
+        let trusts = match self.trust_persistence {
+            true => ",trust_persistence",
+            false => "",
+        };
+        format!("{}ms,{}ppm{trusts}", self.max_ttl, self.clock_rate_error)
+    }
+
+    /// The longest time to live in what another client has written, if it can be read.
+    pub(crate) fn max_ttl_of(wire: &str) -> Option<Duration> {
+        let (max_ttl, _) = wire.split_once("ms")?;
+        max_ttl.parse().ok().map(Duration::from_millis)
     }
 }
 

@@ -27,6 +27,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Store {
     run: RunId,
+    /// Whose data it has: another's, once that was put in its place.
+    data: Arc<str>,
     /// Whether an operator vouches for marks that are missing.
     vouched: bool,
     keys: HashMap<NodeKey, Key>,
@@ -70,6 +72,7 @@ impl Store {
     pub fn new(run: RunId) -> Self {
         Self {
             run,
+            data: OWN.into(),
             vouched: false,
             keys: HashMap::new(),
             marks: HashMap::new(),
@@ -128,6 +131,18 @@ impl Store {
         self.jobs.clear();
         self.horizons.clear();
         self.vouched = false;
+    }
+
+    /// Has the data of another store instead of its own, in the same run, as a master that was a replica meanwhile.
+    ///
+    /// `data` is the identity of the data from now on, which no store had before: servers call it the replication id.
+    pub fn take_data_of(&mut self, other: &Self, data: &str) {
+        *self = Self {
+            run: self.run.clone(),
+            data: data.into(),
+            vouched: false,
+            ..other.clone()
+        };
     }
 
     /// Forgets the lock keys, as an operator does who deletes them.
@@ -310,6 +325,9 @@ impl Store {
         *stored = (*stored).max(value);
     }
 }
+
+/// The identity of a store's data, as long as it is its own.
+const OWN: &str = "own";
 
 fn is_tomb(key: &NodeKey) -> bool {
     key.as_str().contains("}:tomb:")

@@ -95,12 +95,19 @@ impl Survey {
 
     /// The floor if nothing more is waited for: of a majority of the nodes, whether or not they vote.
     ///
-    /// For the case that the nodes which could complete a voting majority stay away.
+    /// For those who prefer that leases are available while the nodes stay away which could complete a voting majority:
+    /// a token that only those know may be greater.
     pub fn floor_of_those_up(&self) -> Option<Floor> {
         let is_read = |reading: &&Reading| matches!(reading, Reading::Counters { .. });
         let read = self.readings.iter().filter(is_read).count();
         self.floor()
             .or_else(|| (read >= self.quorum.majority()).then(|| Floor::Degraded(self.greatest())))
+    }
+
+    /// Whether every node was read, and none has ever counted: nothing was used before, or everything is lost.
+    pub fn is_first_use(&self) -> bool {
+        let unused = |reading: &Reading| matches!(reading, Reading::Counters { greatest: 0, .. });
+        self.readings.iter().all(unused)
     }
 
     /// The greatest counter that was read.

@@ -44,10 +44,19 @@ impl Driver {
                 tracing::info!(target: NODE, node = &*self.names[*node], "node writes again");
             }
             Notice::Majority { is, votes, needed } => self.majority(*is, *votes, *needed),
-            Notice::FencingDegraded { node } => tracing::warn!(
+            Notice::FencingDegraded {
+                node,
+                is_first_use: true,
+            } => tracing::info!(
                 target: QUORUM,
                 node = &*self.names[*node],
-                "too few nodes know the fencing counters, as on a first start; the wall clock stands in"
+                "no node has counted fencing tokens yet: they begin at the wall clock"
+            ),
+            Notice::FencingDegraded { node, .. } => tracing::warn!(
+                target: QUORUM,
+                node = &*self.names[*node],
+                "too few nodes have kept their fencing counters: the wall clock stands in, so that a token may be \
+                 smaller than one before"
             ),
             Notice::Endangered { lease } => {
                 if let Some(lease) = self.leases.get(lease) {

@@ -16,6 +16,10 @@ pub enum LossReason {
     Expired,
     /// So many nodes say that the key is gone or another's that no majority is left.
     Revoked,
+    /// The clocks of a majority of the nodes have gone ahead of this client's by more than the drift allows, so that they
+    /// may have let the key go: this machine's clock stood still, as while a hypervisor pauses it, or all of theirs were
+    /// set forward.
+    ClockJump,
     /// It was held for as long as its [`max_hold`](crate::AcquireOptions::max_hold) allows.
     MaxHold,
     /// Its guard released it.
@@ -38,6 +42,7 @@ impl From<Loss> for LossReason {
         match loss {
             Loss::Revoked => Self::Revoked,
             Loss::MaxHold => Self::MaxHold,
+            Loss::ClockJump => Self::ClockJump,
             // An unknown way of losing is told as the one that is always true by the deadline.
             _ => Self::Expired,
         }
@@ -49,6 +54,9 @@ impl fmt::Display for LossReason {
         f.write_str(match self {
             Self::Expired => "its deadline passed without an extension",
             Self::Revoked => "a majority of the nodes no longer has its key",
+            Self::ClockJump => {
+                "the clocks of the nodes went ahead of this machine's, which stood still"
+            }
             Self::MaxHold => "it was held for as long as it may be",
             Self::Released => "it was released",
         })

@@ -43,7 +43,10 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
             80..84 => age(space, random, &mut steps),
             84..85 => many_runs(space, random, &mut steps),
             85..86 => vouch(space, &mut steps),
-            86..87 => steps.push(Step::Flush),
+            86..87 => steps.push(match random.percent(50) {
+                true => Step::Flush,
+                false => Step::Adopt,
+            }),
             87..88 => steps.push(Step::FlushScripts),
             88..90 => steps.push(Step::DropLocks),
             90..91 => steps.push(rare(random)),

@@ -19,6 +19,8 @@ pub(crate) enum Step {
     ToReady { space: usize, micros: i64 },
     /// All data are dropped.
     Flush,
+    /// The server's data are another's from now on, as far as it knows, and the same all the same.
+    Adopt,
     /// All scripts are dropped.
     FlushScripts,
     /// The lock keys are deleted by hand.

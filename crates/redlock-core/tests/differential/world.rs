@@ -29,6 +29,8 @@ pub(crate) struct World<'a> {
     site: &'a mut Site,
     persistence: Persistence,
     store: Store,
+    /// How often its data became another's.
+    adopted: u32,
     /// What a server that writes to disk only when it is told to finds there.
     saved: Option<Store>,
     /// In microseconds since the epoch.
@@ -59,6 +61,7 @@ impl<'a> World<'a> {
         Self {
             site,
             persistence,
+            adopted: 0,
             store,
             saved: None,
             now,
@@ -88,6 +91,12 @@ impl<'a> World<'a> {
             Step::Flush => {
                 self.site.command(&["FLUSHALL"]);
                 self.store.flush();
+            }
+            Step::Adopt => {
+                self.site.command(&["DEBUG", "CHANGE-REPL-ID"]);
+                self.adopted += 1;
+                let copy = self.store.clone();
+                self.store.take_data_of(&copy, &self.adopted.to_string());
             }
             Step::FlushScripts => self.site.drop_scripts(),
             Step::DropLocks => {

@@ -40,20 +40,23 @@ async fn a_damaged_mark_is_not_read_as_a_vote() {
     let mut fixture = Fixture::voting().await;
     let good = fixture.command(&["GET", MARK]);
     let good = good.as_text().unwrap();
-    let run = good.split(' ').nth(1).unwrap();
+    let mut words = good.split(' ');
+    let (run, data) = (words.nth(1).unwrap(), words.next().unwrap());
     let bad = [
         String::new(),
         "nonsense".to_owned(),
         "voting".to_owned(),
         format!("voting {run}"),
+        format!("voting {run} {data}"),
+        format!("voting {run} 60000ms,10000ppm"),
         format!("{good} and more"),
         format!(" {good}"),
-        format!("Voting {run} 60000"),
-        format!("mourning {run} 60000"),
-        format!("quarantined {run} 60000"),
-        format!("quarantined {run} 60000 1 2"),
-        format!("quarantined {run} 60000 1 2 3 4"),
-        format!("quarantined {run} 60000 1 two 3"),
+        format!("Voting {run} {data} 60000ms,10000ppm"),
+        format!("mourning {run} {data} 60000ms,10000ppm"),
+        format!("quarantined {run} {data} 60000ms,10000ppm"),
+        format!("quarantined {run} {data} 60000ms,10000ppm 1 2"),
+        format!("quarantined {run} {data} 60000ms,10000ppm 1 2 3 4"),
+        format!("quarantined {run} {data} 60000ms,10000ppm 1 two 3"),
     ];
     for mark in bad {
         assert!(taken(&again(&mut fixture).await), "{mark}");

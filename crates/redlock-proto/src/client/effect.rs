@@ -184,10 +184,13 @@ pub enum Notice {
         /// The lease.
         lease: u64,
     },
-    /// A majority lost its counters at once, so the order of tokens rested on the wall clock at this moment.
+    /// Too few nodes that have kept their counters were read, so the order of tokens rests on the wall clock from here
+    /// on.
     FencingDegraded {
         /// The node whose counters were restored.
         node: usize,
+        /// Whether all nodes were read and none has ever counted, as on a first start.
+        is_first_use: bool,
     },
     /// An extension was not confirmed by a majority; the lease keeps its deadline.
     ExtensionFailed,

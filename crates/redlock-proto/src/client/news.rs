@@ -79,7 +79,9 @@ impl<E: Entropy> Client<E> {
     /// Says once when a node begins to vote or stops, and what becomes of the majority by that.
     pub(super) fn tell(&mut self, node: usize, vote: &Result<(), NotAVote>, now: Now) {
         let told = &mut self.news.nodes[node];
-        let changed = std::mem::replace(&mut told.votes, vote.is_ok()) != vote.is_ok();
+        // With nobody to compare its clock with, it is for the others to be told of.
+        let votes = vote.is_ok() || told.votes && matches!(vote, Err(NotAVote::Alone));
+        let changed = std::mem::replace(&mut told.votes, votes) != votes;
         let is_news = match (told.vote.as_ref(), vote) {
             // Nothing is wrong with a node that has nobody to compare its clock with: the others are told of.
             (_, Err(NotAVote::Alone)) | (None | Some(Ok(())), Ok(())) => false,

@@ -213,23 +213,27 @@ impl<E: Entropy> Client<E> {
             return;
         };
         watch.surveys += 1;
-        let floor = match watch.surveys > PATIENCE {
-            // Whoever could complete a majority that votes has stayed away for seconds.
+        // Whoever could complete a majority that has kept its counters has stayed away for seconds.
+        let is_late = watch.surveys > PATIENCE;
+        if let Some(reason) = self.electorate.longer_policy() {
+            self.electorate.on_trouble(node, reason);
+            return self.survey_over(node, now);
+        }
+        let floor = match is_late && self.config.space.quarantine().guesses_floors() {
             true => survey.floor_of_those_up(),
             false => survey.floor(),
         };
+        if is_late && floor.is_none() {
+            self.electorate.on_trouble(node, WAITS_FOR_COUNTERS.into());
+        }
         // What a right clock shows says which ticks it may have forgotten, whatever else keeps it from voting.
         let horizon = self.electorate.right_time(node, now.clock);
         let (Some(floor), Some(horizon), true) = (floor, horizon, fresh) else {
             return self.survey_over(node, now);
         };
         let floor = match floor {
-            Floor::Known(floor) => floor,
-            Floor::Degraded(floor) => {
-                self.effects
-                    .push_back(Effect::Notice(Notice::FencingDegraded { node }));
-                stand_in(floor, now)
-            }
+            Floor::Known(floor) => self.at_least_seen(floor),
+            Floor::Degraded(floor) => self.stand_in(floor, node, survey, now),
         };
         let limit = self.config.node_timeout;
         let nodes = vec![node];
@@ -244,7 +248,6 @@ impl<E: Entropy> Client<E> {
 
     /// Tells every node that is quarantined to vote.
     fn open_all(&mut self, survey: &Survey, ask: Ask, now: Now) {
-        let floor = stand_in(survey.greatest(), now);
         let limit = self.config.node_timeout;
         let since = |node| match self.electorate.state(node) {
             Some(MarkState::Aged { since } | MarkState::Quarantined { since, .. }) => Some(*since),
@@ -253,12 +256,19 @@ impl<E: Entropy> Client<E> {
         let told: Vec<(usize, NodeTime)> = (0..self.config.quorum.nodes())
             .filter_map(|node| Some((node, since(node)?)))
             .collect();
+        let floors: Vec<u64> = told
+            .iter()
+            .map(|(node, _)| match survey.floor() {
+                Some(Floor::Known(floor)) => self.at_least_seen(floor),
+                _ => self.stand_in(survey.greatest(), *node, survey, now),
+            })
+            .collect();
         let kind = RoundKind::Open {
             ask: Some(ask),
             nodes: told.iter().map(|(node, _)| *node).collect(),
         };
         let round = self.start_round(kind, limit, now);
-        for (node, since) in &told {
+        for ((node, since), floor) in told.iter().zip(floors) {
             let (node, since) = (*node, *since);
             let verb = NodeVerb::Open {
                 floor,
@@ -270,6 +280,27 @@ impl<E: Entropy> Client<E> {
         if told.is_empty() {
             self.opening_over(round, now);
         }
+    }
+
+    /// A floor where too few nodes know it: no less than what they and this client know, and the clock.
+    fn stand_in(&mut self, floor: u64, node: usize, survey: &Survey, now: Now) -> u64 {
+        let is_first_use = survey.is_first_use();
+        self.effects
+            .push_back(Effect::Notice(Notice::FencingDegraded {
+                node,
+                is_first_use,
+            }));
+        let floor = self.at_least_seen(floor);
+        match now.wall <= FencingToken::MAX.get() {
+            true => floor.max(now.wall),
+            false => floor,
+        }
+    }
+
+    /// No less than any counter that this client has seen.
+    fn at_least_seen(&self, floor: u64) -> u64 {
+        let seen = self.counters.iter().copied().max().unwrap_or(0);
+        floor.max(seen)
     }
 
     /// Nodes in quarantine are looked at often, so that their time counts; others now and then.
@@ -298,19 +329,15 @@ impl<E: Entropy> Client<E> {
     }
 }
 
-/// A floor where too few nodes know it: no less than what they know, and the clock.
-fn stand_in(floor: u64, now: Now) -> u64 {
-    match now.wall <= FencingToken::MAX.get() {
-        true => floor.max(now.wall),
-        false => floor,
-    }
-}
-
 /// How soon a node is asked what it is that may be another than before.
 const EXAMINE_WITHIN: Duration = Duration::from_millis(25);
 
 /// How often a node that votes is asked what it is.
 const INSPECT_EVERY: Duration = Duration::from_secs(5);
 
-/// How many searches for a floor may fail, half a step apart at least, before those that are up must do.
+/// How many searches for a floor may fail, half a step apart at least, before that is told, or those that are up do if
+/// that was asked for.
 const PATIENCE: u32 = 8;
+
+/// What an operator can do about it.
+const WAITS_FOR_COUNTERS: &str = "it has lost its fencing counters, and too few nodes that have kept theirs can be reached; bring those back, or bless the nodes";

@@ -9,6 +9,8 @@ use crate::{Facts, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, Spac
 #[derive(Clone, Debug)]
 pub(super) struct Mark {
     pub(super) run: RunId,
+    /// Whose data it had.
+    data: Arc<str>,
     policy: Arc<str>,
     /// How long it has been looked at, and when last, while it does not vote.
     pub(super) quarantine: Option<Aging>,
@@ -56,6 +58,7 @@ impl Store {
         let Some(mark) = self.marks.get_mut(space.mark()) else {
             let mark = Mark {
                 run: self.run.clone(),
+                data: Arc::clone(&self.data),
                 policy: policy.into(),
                 quarantine: (!self.vouched).then_some(begin),
             };
@@ -68,9 +71,12 @@ impl Store {
                 theirs: Arc::clone(&mark.policy),
             };
         }
-        if mark.run != self.run {
+        let is_another_run = mark.run != self.run;
+        if is_another_run || mark.data != self.data {
             mark.run = self.run.clone();
-            if !quarantine.trusts_persistence() {
+            mark.data = Arc::clone(&self.data);
+            // What was written to disk is there after a restart; what another server had is not this one's.
+            if !(is_another_run && quarantine.trusts_persistence()) {
                 mark.quarantine = Some(begin);
                 return mark.state(quarantine);
             }
@@ -95,6 +101,7 @@ impl Store {
                 run: self.run.clone(),
                 version: Facts::OLDEST,
                 is_master: true,
+                replicas: 0,
                 is_cluster: false,
                 eviction: None,
                 appends: true,

@@ -214,6 +214,30 @@ fn s16_a_node_with_anothers_mark_does_not_vote() {
 }
 
 #[test]
+fn s16_a_node_that_has_anothers_data_does_not_vote_though_its_run_goes_on() {
+    for trusts in [false, true] {
+        let quarantine = Quarantine::new(2 * TTL, 0.01);
+        let quarantine = match trusts {
+            true => quarantine.trusting_persistence(),
+            false => quarantine,
+        };
+        let space = Space::new("{test}", quarantine);
+        let state = |store: &mut Store, time| store.call(&space, &[], time).standing.unwrap().state;
+        let mut store = Store::vouched_for("run".into());
+        assert_eq!(state(&mut store, at(0)), MarkState::Voting);
+        // A replica has copied it, and leads for a while.
+        let copy = store.clone();
+        store.call(&space, &[request(acquire(1), 1)], at(1));
+        store.take_data_of(&copy, "promoted");
+        assert_eq!(store.run().as_str(), "run");
+        assert!(matches!(
+            state(&mut store, at(2)),
+            MarkState::Quarantined { .. }
+        ));
+    }
+}
+
+#[test]
 fn s13_a_clock_that_is_set_forward_does_not_end_the_quarantine() {
     let mut store = Store::new("run".into());
     state(&mut store, at(0));
@@ -243,13 +267,22 @@ fn clients_with_another_longest_time_to_live_are_refused() {
     state(&mut store, at(0));
     let shorter = Space::new("{test}", Quarantine::new(TTL, 0.01));
     let answer = store.call(&shorter, &[request(acquire(1), 1)], at(1));
-    let theirs = "20000".into();
+    let theirs = "20000ms,10000ppm".into();
     assert_eq!(
         answer.standing.map(|s| s.state),
         Some(MarkState::Unlike { theirs })
     );
     assert_eq!(answer.replies, [Ok(Reply::Unlike)]);
     assert_eq!(store.locks(at(1)), 0);
+}
+
+#[test]
+fn clients_with_another_clock_rate_error_are_refused() {
+    let mut store = voting();
+    state(&mut store, at(0));
+    let laxer = Space::new("{test}", Quarantine::new(2 * TTL, 0.001));
+    let answer = store.call(&laxer, &[request(acquire(1), 1)], at(1));
+    assert_eq!(answer.replies, [Ok(Reply::Unlike)]);
 }
 
 #[test]

@@ -323,7 +323,7 @@ impl World {
         self.trace
             .line(self.now, || format!("client {client} notices: {notice:?}"));
         match notice {
-            Notice::FencingDegraded { node } => {
+            Notice::FencingDegraded { node, .. } => {
                 self.processes[client].degrades = Some(*node);
             }
             Notice::DoesNotVote {

@@ -36,7 +36,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "crates/redlock-proto/src/client/acquire.rs",
         "        if is_claim && self.comes_too_soon(id, now) {",
         "        if false && self.comes_too_soon(id, now) {",
-        "--test claim",
+        "--test clients",
         "after_a_run_that_was_cut_short",
     ),
     unit(
@@ -44,7 +44,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         CLAIM,
         "            let for_good = self.forgot > tolerated;",
         "            let for_good = true;",
-        "--test claim",
+        "--test clients",
         "may_have_forgotten_is_settled",
     ),
     unit(
@@ -98,7 +98,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         SETTLE,
         "let counts = counts(outcome, tokens);",
         "let counts = counts(outcome, tokens) && tokens.first().get() == 0;",
-        "--test claim",
+        "--test clients",
         "dies_at_any_moment_neither_fails_nor_delays_a_claim",
     ),
     unit(
@@ -106,7 +106,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         SETTLE,
         "counter <= tokens.first().get()",
         "counter <= tokens.first().get().max(u64::MAX)",
-        "--test claim",
+        "--test clients",
         "late_vote_with_a_greater_counter",
     ),
     unit(
@@ -114,7 +114,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         SETTLE,
         "        self.withdraw(id, now);\n        self.release(id, None, now);\n        self.failed(",
         "        self.release(id, None, now);\n        self.failed(",
-        "--test claim",
+        "--test clients",
         "can_no_longer_be_confirmed",
     ),
     unit(
@@ -122,7 +122,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         SETTLE,
         "hopeful >= quorum.majority() || reachable",
         "hopeful >= quorum.majority().min(1) || reachable",
-        "--test claim",
+        "--test clients",
         "can_no_longer_be_confirmed",
     ),
     unit(
@@ -160,7 +160,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         CLAIM,
         "        claiming.passed().is_some()\n",
         "        claiming.passed().is_some() && claiming.commit_until > now.clock\n",
-        "--test claim",
+        "--test clients",
         "ends_the_claim_at_once",
     ),
     unit(
@@ -168,7 +168,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         CLAIM,
         "let votes = self.electorate.vote(node, now.clock).is_ok();\n        let acquisition = self.acquisitions.get_mut(&id);",
         "let votes = node < self.config.quorum.nodes() && now.wall > 0;\n        let acquisition = self.acquisitions.get_mut(&id);",
-        "--test claim",
+        "--test clients",
         "has_no_say",
     ),
     unit(
@@ -176,7 +176,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "crates/redlock-proto/src/electorate.rs",
         "        self.clocks.agrees(node, now).then_some(())?;\n",
         "        let _ = now;\n",
-        "--test claim",
+        "--test clients",
         "only_when_its_clock_is_right",
     ),
     unit(
@@ -184,7 +184,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "crates/redlock-proto/src/electorate.rs",
         "self.clocks.agrees(node, now).then_some(())?;",
         "(self.clocks.agrees(node, now) || self.vote(node, now) == Err(NotAVote::Unexamined)).then_some(())?;",
-        "--test claim",
+        "--test clients",
         "has_not_said_what_it_is",
     ),
     unit(
@@ -192,7 +192,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "crates/redlock-proto/src/store.rs",
         HEARS_A_NODE_VERB,
         TAKES_ITS_OWN_TIME,
-        "--test claim",
+        "--test clients",
         "brings_no_tick_back",
     ),
     unit(
@@ -229,7 +229,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         SETTLE,
         "if may_wait && at < until && self",
         "if may_wait && at > until && self",
-        "--test claim",
+        "--test clients",
         "asked_for_again",
     ),
     unit(
@@ -237,7 +237,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "crates/redlock-proto/src/client/acquire.rs",
         "                    self.timers.cancel(timer);\n                }\n                self.withdraw",
         "                    let _ = timer;\n                    return;\n                }\n                self.withdraw",
-        "--test claim",
+        "--test clients",
         "nobody_waits_for_any_more",
     ),
     unit(
@@ -245,7 +245,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         SETTLE,
         "        self.withdraw(id, now);\n        self.release(id, None, now);\n        let why",
         "        self.release(id, None, now);\n        let why",
-        "--test claim",
+        "--test clients",
         "nobody_remembers_it_then",
     ),
     unit(
@@ -253,7 +253,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         CLAIM,
         "&& now.clock + by < acquisition.request.wait_until",
         "&& now.clock + by < now.clock",
-        "--test claim",
+        "--test clients",
         "opens_during_the_wait",
     ),
     unit(
@@ -261,7 +261,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "crates/redlock-proto/src/client/status.rs",
         "if self.votes < majority {",
         "if self.votes < majority.min(1) {",
-        "--test claim",
+        "--test clients",
         "too_few_nodes",
     ),
     Mutant {

@@ -28,6 +28,9 @@ pub(super) fn facts(info: &str) -> Result<Facts, Arc<str>> {
         run: RunId::from(field("run_id").ok_or_else(|| missing("run_id"))?),
         version: (major, numbers.next().flatten().unwrap_or(0)),
         is_master: field("role").ok_or_else(|| missing("role"))? == "master",
+        replicas: field("connected_slaves")
+            .and_then(|count| count.parse().ok())
+            .unwrap_or(0),
         is_cluster: field("cluster_enabled") == Some("1"),
         eviction: field("maxmemory_policy")
             .filter(|_| has_limit)
@@ -50,6 +53,9 @@ mod tests {
         assert_eq!(facts.run.as_str(), "0f3a");
         assert_eq!(facts.version, (7, 0));
         assert!(facts.is_master && facts.appends && !facts.is_cluster);
+        assert_eq!(facts.replicas, 0);
+        let copied = INFO.replace("role:master", "role:master\r\nconnected_slaves:2");
+        assert_eq!(super::facts(&copied).unwrap().replicas, 2);
         assert_eq!(facts.eviction, None, "without a limit nothing is evicted");
     }
 

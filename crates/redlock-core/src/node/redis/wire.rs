@@ -10,7 +10,7 @@ use std::{
 };
 
 use deadpool_redis::redis::{Cmd, Script, Value};
-use redlock_proto::{Facts, JobVerb, MarkState, NodeTime, NodeVerb, Space, Standing};
+use redlock_proto::{Facts, JobVerb, MarkState, NodeTime, NodeVerb, RunId, Space, Standing};
 
 use super::{error::explained, info, jobs};
 use crate::node::{Answer, Reply, Request, Verb};
@@ -238,7 +238,7 @@ struct Look {
 }
 
 fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
-    let [state, detail, time, since] = header;
+    let [state, detail, time, since, run] = header;
     let code = match state {
         Value::Int(code) => code,
         error => {
@@ -266,8 +266,9 @@ fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
         _ => return Err(Nonsense),
     };
     let time = micros(&time)?;
+    let run = RunId::from(&*text(run).map_err(|_| Nonsense)?);
     Ok(Look {
-        standing: Some(Standing { state, time }),
+        standing: Some(Standing { state, time, run }),
         ..Look::default()
     })
 }
@@ -335,5 +336,5 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// State, detail, time, beginning of the quarantine.
-const HEADER: usize = 4;
+/// State, detail, time, beginning of the quarantine, the run.
+const HEADER: usize = 5;

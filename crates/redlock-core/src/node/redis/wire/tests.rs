@@ -45,7 +45,7 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
         &tomb,
         "b",
         "{t}:fence",
-        "30000",
+        "30000ms,10000ppm",
         "32480 937 0",
         "",
         "2",
@@ -88,8 +88,10 @@ fn what_occurs_twice_is_said() {
 }
 
 fn one(state: i64, first: i64, second: i64) -> Value {
-    let values = [state, 5, 1_000, 3, first, second];
-    Value::Array(values.map(Value::Int).to_vec())
+    let look = [state, 5, 1_000, 3].map(Value::Int).to_vec();
+    let run = Value::BulkString(b"0f3a".to_vec());
+    let reply = [first, second].map(Value::Int).to_vec();
+    Value::Array([look, vec![run], reply].concat())
 }
 
 #[test]
@@ -101,6 +103,7 @@ fn answers_are_read() {
     let standing = taken.standing.unwrap();
     assert_eq!(standing.state, MarkState::Voting);
     assert_eq!(standing.time, NodeTime::from_micros(1_000));
+    assert_eq!(standing.run.as_str(), "0f3a");
     let held = |ms: Option<u64>| Reply::Held {
         remaining: ms.map(Duration::from_millis),
         counter: 2,
@@ -119,7 +122,9 @@ fn answers_are_read() {
 
 #[test]
 fn a_counter_is_sixteen_digits() {
-    let mut values = [1, 0, 1_000, 0, 0].map(Value::Int).to_vec();
+    let mut values = [1, 0, 1_000, 0].map(Value::Int).to_vec();
+    values.push(Value::BulkString(b"0f3a".to_vec()));
+    values.push(Value::Int(0));
     values.push(Value::BulkString(b"0000000000000042".to_vec()));
     let answer = answer(Value::Array(values), &[acquire("a")]).unwrap();
     assert_eq!(answer.replies, [Ok(Reply::Taken { counter: 42 })]);
@@ -128,6 +133,7 @@ fn a_counter_is_sixteen_digits() {
 #[test]
 fn an_error_of_one_operation_is_its_own() {
     let mut values = vec![Value::Int(1), Value::Int(0), Value::Int(1), Value::Int(0)];
+    values.push(Value::BulkString(b"0f3a".to_vec()));
     values.extend([Value::BulkString(b"OOM no".to_vec()), Value::Int(0)]);
     values.extend([Value::Int(0), Value::Int(3)]);
     let requests = [acquire("a"), acquire("b")];
@@ -145,8 +151,9 @@ fn only_a_replica_may_fail_to_look_at_its_mark() {
     let inspect = [Request::Node(NodeVerb::Inspect)];
     let inspected = |info: &str| {
         let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
-        let zeros = vec![Value::Int(0); 4];
-        let values = [vec![text("READONLY no")], zeros, vec![text(info)]].concat();
+        let zeros = || vec![Value::Int(0); 3];
+        let look = [vec![text("READONLY no")], zeros(), vec![text("")]].concat();
+        let values = [look, vec![Value::Int(0), text(info)]].concat();
         answer(Value::Array(values), &inspect).unwrap()
     };
     let replica = inspected(info);
@@ -165,7 +172,7 @@ fn answers_that_make_no_sense_are_refused() {
         one(1, 0, -1),
         Value::Okay,
         Value::Array(vec![]),
-        Value::Array(vec![Value::Nil; 6]),
+        Value::Array(vec![Value::Nil; 7]),
     ] {
         assert_eq!(answer(nonsense, &[acquire("a")]), None);
     }

@@ -1,4 +1,4 @@
-//! Claims of ticks: two clients' state machines over the models of three nodes, one event at a time.
+//! Two clients' state machines over the models of the nodes that they share, one event at a time.
 
 mod bench;
 mod clocks;
@@ -6,6 +6,7 @@ mod deaths;
 mod horizon;
 mod reading;
 mod refusals;
+mod seeding;
 
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Claim, Client, ClientConfig, Effect, Entropy, Instant, NodeKey, NodeTime, NodeVerb,
-    NotAfter, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Shard,
-    Space, Store, Tick, Timing, Verb, Window, Word,
+    Acquire, Claim, Client, ClientConfig, Effect, Entropy, Instant, NodeAnswer, NodeKey, NodeTime,
+    NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError,
+    RetryPolicy, Shard, Space, Store, Tick, Timing, Verb, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -24,6 +24,7 @@ pub(crate) struct Bench {
     /// Which of them answers at each address.
     at: Vec<usize>,
     peers: Vec<Peer>,
+    /// What a third client would use, and all of them at first.
     space: Space,
     ms: u64,
     wait: Duration,
@@ -39,6 +40,7 @@ struct Peer {
     last: u64,
     /// The nodes that it is not connected to.
     down: Vec<bool>,
+    notices: Vec<Notice>,
 }
 
 /// A request that is on its way to a node, and its round.
@@ -75,7 +77,11 @@ impl Bench {
     }
 
     pub(crate) fn with_clocks(ahead: &[i64]) -> Self {
-        let space = Space::new("{bench}", Quarantine::new(2 * TTL, 0.01));
+        Self::with(ahead, Quarantine::new(2 * TTL, 0.01))
+    }
+
+    pub(crate) fn with(ahead: &[i64], quarantine: Quarantine) -> Self {
+        let space = Space::new("{bench}", quarantine);
         let run = |node: usize| node.to_string().as_str().into();
         let nodes = (0..ahead.len()).map(|node| Store::vouched_for(run(node)));
         let config = ClientConfig {
@@ -90,6 +96,7 @@ impl Bench {
             seen: Vec::new(),
             last: 0,
             down: vec![false; ahead.len()],
+            notices: Vec::new(),
         };
         let mut bench = Self {
             nodes: nodes.collect(),
@@ -104,16 +111,64 @@ impl Bench {
         };
         for peer in 0..2 {
             for node in 0..ahead.len() {
-                let hello = [Request::Node(NodeVerb::Inspect)];
-                let (time, now) = (bench.time(node), bench.now());
-                let answer = bench.nodes[node].call(&bench.space, &hello, time);
-                let client = &mut bench.peers[peer].client;
-                client.on_connected(node, answer, now.clock, now);
+                bench.connect(peer, node);
             }
-            bench.gather(peer);
             bench.peers[peer].seen.clear();
+            bench.peers[peer].notices.clear();
         }
         bench
+    }
+
+    /// The second client, which has another policy from now on.
+    pub(crate) fn deploy(&mut self, quarantine: Quarantine) {
+        self.space = Space::new("{bench}", quarantine);
+        let config = ClientConfig {
+            quorum: Quorum::of(NonZeroUsize::new(self.nodes.len()).expect("it is valid")),
+            space: self.space.clone(),
+            retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
+            node_timeout: LIMIT,
+        };
+        self.peers[1].client = Client::new(config, Counting(3, 0));
+        for node in 0..self.nodes.len() {
+            self.connect(1, node);
+        }
+    }
+
+    /// A client connects to a node.
+    pub(crate) fn connect(&mut self, peer: usize, node: usize) {
+        let (time, now) = (self.time(node), self.now());
+        let hello = [Request::Node(NodeVerb::Inspect)];
+        let answer = self.nodes[node].call(&self.space, &hello, time);
+        let Peer { client, down, .. } = &mut self.peers[peer];
+        down[node] = false;
+        client.on_connected(node, answer, now.clock, now);
+        self.gather(peer);
+    }
+
+    /// So much time passes, in which a client does all that it has to, and nodes answer at once.
+    pub(crate) fn live(&mut self, peer: usize, ms: u64) {
+        let end = self.ms + ms;
+        while self.ms < end {
+            self.answer_all(peer);
+            self.pass(5);
+            let now = self.now();
+            self.peers[peer].client.on_timer(now);
+            self.gather(peer);
+        }
+        self.answer_all(peer);
+    }
+
+    /// A client vouches for all nodes.
+    pub(crate) fn bless(&mut self, peer: usize) {
+        let now = self.now();
+        self.peers[peer].client.bless(1, now);
+        self.gather(peer);
+        self.answer_all(peer);
+    }
+
+    /// Where each node stands, as a client knows it.
+    pub(crate) fn standing(&self, peer: usize) -> Vec<NodeAnswer> {
+        self.peers[peer].client.standing(self.now())
     }
 
     pub(crate) fn ms(&self) -> u64 {
@@ -249,10 +304,15 @@ impl Bench {
                     request,
                     ..
                 } => peer.sent.push((node, round, request)),
-                Effect::Notice(_) => {}
+                Effect::Notice(notice) => peer.notices.push(notice),
                 other => peer.seen.push(other),
             }
         }
+    }
+
+    /// What a client would tell an operator, since.
+    pub(crate) fn notices(&mut self, peer: usize) -> Vec<Notice> {
+        std::mem::take(&mut self.peers[peer].notices)
     }
 
     /// What a client has been told to do since, other than sending.
