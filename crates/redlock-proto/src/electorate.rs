@@ -222,7 +222,10 @@ impl Electorate {
     /// Why it does not.
     pub fn vote(&self, node: usize, now: Instant) -> Result<(), NotAVote> {
         let known = self.nodes.get(node).ok_or(NotAVote::Unexamined)?;
-        let facts = known.facts.as_ref().ok_or(NotAVote::Unexamined)?;
+        let Some(facts) = &known.facts else {
+            // That it is quarantined says more, and lasts longer.
+            return self.quarantine_of(node).and(Err(NotAVote::Unexamined));
+        };
         // A replica has no state of its own.
         if let Some(unfit) = facts.unfit(&self.quarantine) {
             return Err(NotAVote::Unfit(unfit));

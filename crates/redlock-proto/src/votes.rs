@@ -236,6 +236,7 @@ impl Votes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Instant, NodeTime};
     use std::num::NonZeroUsize;
 
     const GRANTED: Outcome = Outcome::Granted { counter: 1 };
@@ -262,6 +263,26 @@ mod tests {
         votes.close();
         assert!(!votes.cast(1, GRANTED));
         assert!(!votes.is_won());
+    }
+
+    /// Two addresses may lead to one server without anybody knowing it.
+    #[test]
+    fn s11_two_grants_of_one_server_are_one_vote() {
+        let reading = ClockReading {
+            time: NodeTime::from_micros(1),
+            sent: Instant::ORIGIN,
+            received: Instant::ORIGIN,
+        };
+        let won = |runs: [&str; 2]| {
+            let mut votes = Votes::new(Quorum::of(NonZeroUsize::new(3).unwrap()));
+            for (node, run) in runs.into_iter().enumerate() {
+                votes.note(node, run.into(), reading);
+                votes.cast(node, GRANTED);
+            }
+            votes.is_won()
+        };
+        assert!(won(["a", "b"]));
+        assert!(!won(["a", "a"]));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     Client, Effect, Entropy, Now, Timer,
     claim::{Claiming, Decided},
+    hold::Won,
     round::RoundKind,
     settle::Settlement,
     timers::TimerKey,
@@ -264,7 +265,12 @@ impl<E: Entropy> Client<E> {
         let Some(acquisition) = self.acquisitions.get_mut(&id) else {
             return;
         };
-        let jumped = self.rounds.get(&round).map_or(0, |round| round.jumped);
+        let won = Won {
+            owner,
+            grant,
+            votes,
+            jumped: self.rounds.get(&round).map_or(0, |round| round.jumped),
+        };
         let request = acquisition.request.clone();
         let is_claim = acquisition.claim.is_some();
         let (counter, is_agreed) = match &grant.settled {
@@ -273,7 +279,7 @@ impl<E: Entropy> Client<E> {
         };
         let Some(tokens) = TokenBlock::new(counter, request.tokens) else {
             // Nodes refuse to count so far, so these do not speak the truth; there is no token to hand out.
-            self.hold(id, &request, owner, grant, votes, None, jumped);
+            self.hold(id, &request, &won, None);
             self.release(id, None, now);
             self.acquisitions.remove(&id);
             self.effects.push_back(Effect::NotAcquired {
@@ -287,7 +293,7 @@ impl<E: Entropy> Client<E> {
             });
             return;
         };
-        self.hold(id, &request, owner, grant, votes, Some(tokens), jumped);
+        self.hold(id, &request, &won, Some(tokens));
         if is_claim && self.comes_too_soon(id, now) {
             return;
         }

@@ -25,6 +25,16 @@ pub(super) struct Held {
     jumped: i64,
 }
 
+/// An attempt that a majority has granted.
+#[derive(Debug)]
+pub(super) struct Won<'a> {
+    pub(super) owner: OwnerId,
+    pub(super) grant: &'a Grant,
+    pub(super) votes: &'a Votes,
+    /// How far the nodes' clocks had gone ahead when it was started.
+    pub(super) jumped: i64,
+}
+
 impl Held {
     /// A round of extension that was started at `start`, when clocks had gone ahead so far, came to this `verdict`.
     pub(super) fn on_extension(
@@ -150,11 +160,8 @@ impl<E: Entropy> Client<E> {
         &mut self,
         id: u64,
         request: &Acquire,
-        owner: OwnerId,
-        grant: &Grant,
-        votes: &Votes,
+        won: &Won<'_>,
         tokens: Option<TokenBlock>,
-        jumped: i64,
     ) {
         let Acquire {
             key,
@@ -164,14 +171,14 @@ impl<E: Entropy> Client<E> {
             ..
         } = request;
         let held = Held {
-            state: LeaseState::new(*timing, grant, votes, *renew, *max_hold),
+            state: LeaseState::new(*timing, won.grant, won.votes, *renew, *max_hold),
             key: key.clone(),
-            owner,
+            owner: won.owner,
             timing: *timing,
             tokens,
             claimed: None,
             timer: None,
-            jumped,
+            jumped: won.jumped,
         };
         self.leases.insert(id, held);
     }

@@ -42,7 +42,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "forgotten-for-good-where-others-may-grant",
         CLAIM,
-        "            let for_good = self.forgot > tolerated;",
+        "            let for_good = forgot > tolerated;",
         "            let for_good = true;",
         "--test clients",
         "may_have_forgotten_is_settled",
@@ -166,8 +166,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "wrong-clock-judges",
         CLAIM,
-        "let votes = self.electorate.vote(node, now.clock).is_ok();\n        let acquisition = self.acquisitions.get_mut(&id);",
-        "let votes = node < self.config.quorum.nodes() && now.wall > 0;\n        let acquisition = self.acquisitions.get_mut(&id);",
+        "said.iter().filter(|(node, _)| votes.is_in_time(*node));",
+        "said.iter().filter(|(node, _)| votes.is_in_time(*node) || *node < 9);",
         "--test clients",
         "has_no_say",
     ),
@@ -259,8 +259,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "status-by-one-node",
         "crates/redlock-proto/src/client/status.rs",
-        "if self.votes < majority {",
-        "if self.votes < majority.min(1) {",
+        "if said.clone().count() < majority {",
+        "if said.clone().count() < majority.min(1) {",
         "--test clients",
         "too_few_nodes",
     ),

@@ -10,6 +10,7 @@ mod clocks;
 mod edit;
 mod examples;
 mod fleet;
+mod guard;
 mod hand_over;
 mod jobs;
 mod model;
@@ -32,6 +33,7 @@ use self::{
     clocks::CLOCKS,
     examples::EXAMPLES,
     fleet::FLEET,
+    guard::GUARD,
     hand_over::HAND_OVER,
     jobs::JOBS,
     model::{MODEL, Mutation},
@@ -51,6 +53,7 @@ use crate::step::{Failed, now};
 /// The mutants by what is wrong, in the order in which they are put in.
 const GROUPS: &[(&str, &[Mutant])] = &[
     ("protocol", PROTOCOL),
+    ("guard", GUARD),
     ("claims", CLAIMS),
     ("worlds", WORLDS),
     ("ticks", TICKS),

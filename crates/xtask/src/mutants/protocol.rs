@@ -6,8 +6,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "clock-of-a-server-counted-twice",
         file: "crates/redlock-proto/src/electorate.rs",
-        from: "        if self.same_server(node).is_none() {\n            self.clocks.note",
-        to: "        if node < self.nodes.len() {\n            self.clocks.note",
+        from: "        if self.same_server(node).is_none() {\n            let reading",
+        to: "        if node < self.nodes.len() {\n            let reading",
         catch: TWICE,
     },
     Mutant {
@@ -147,8 +147,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "no-seed",
         file: "crates/redlock-proto/src/client/watch.rs",
-        from: "Floor::Known(floor) => floor,",
-        to: "Floor::Known(_) => 0,",
+        from: "            Floor::Known(floor) => self.at_least_seen(floor),\n            Floor::Degraded",
+        to: "            Floor::Known(_) => 0,\n            Floor::Degraded",
         catch: SIMULATION,
     },
     Mutant {
@@ -276,8 +276,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "wrong-clock-votes",
         file: "crates/redlock-proto/src/clocks.rs",
-        from: "start.is_some_and(|start| is_within(start, own.ahead(now)))",
-        to: "start.is_some_and(|_| own.ahead(now).0 <= own.ahead(now).1)",
+        from: "start.is_some_and(|start| is_within(start, own))\n",
+        to: "start.is_some_and(|_| own.least <= own.most)\n",
         catch: Catch::Test {
             package: "redlock-proto",
             target: "--lib",

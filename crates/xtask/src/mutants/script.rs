@@ -122,13 +122,13 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     alike(
         "run-not-compared",
-        "(its_run == run or trusts == '1')",
-        "true",
+        "if found and (is_same or (trusts == '1' and its_run ~= run)) then",
+        "if found then",
     ),
     alike(
         "every-restart-trusted",
-        "elseif word == 'voting' and trusts == '1' then",
-        "elseif word == 'voting' then",
+        "elseif word == 'voting' and trusts == '1' and its_run ~= run then",
+        "elseif word == 'voting' and its_run ~= run then",
     ),
     alike(
         "extension-against-the-policy",

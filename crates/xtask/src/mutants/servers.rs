@@ -16,8 +16,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     restart_guard(
         "quarantine-ignored",
         ELECTORATE,
-        "in_time().and_then(|()| quarantined(*ready_in))",
-        "{ let _ = ready_in; in_time() }",
+        "Some(MarkState::Quarantined { ready_in, .. }) => *ready_in,",
+        "Some(MarkState::Quarantined { .. }) => return Ok(()),",
         "s15_a_master_that_crashed",
     ),
     restart_guard(
@@ -30,9 +30,24 @@ pub(super) const SERVERS: &[Mutant] = &[
     restart_guard(
         "append-only-file-trusted",
         SCRIPT,
-        "elseif word == 'voting' and trusts == '1' then",
-        "elseif word == 'voting' then",
+        "elseif word == 'voting' and trusts == '1' and its_run ~= run then",
+        "elseif word == 'voting' and its_run ~= run then",
         "s15_an_append_only_file",
+    ),
+    restart_guard(
+        "data-not-compared",
+        SCRIPT,
+        "    local found, voting = owners[1],",
+        "    data = '0'\n    local found, voting = owners[1],",
+        "s16_a_master_that_copied_its_own_replica",
+    ),
+    on_servers(
+        "replicas-not-looked-at",
+        FACTS,
+        "if self.replicas > 0 &&",
+        "if self.replicas > 9 &&",
+        "--test node_checks",
+        "s16_a_master_with_a_replica",
     ),
     restart_guard(
         "promotion-trusted",
@@ -65,8 +80,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     restart_guard(
         "no-seed",
         WATCH,
-        "Floor::Known(floor) => floor,",
-        "Floor::Known(_) => 0,",
+        "            Floor::Known(floor) => self.at_least_seen(floor),\n            Floor::Degraded",
+        "            Floor::Known(_) => 0,\n            Floor::Degraded",
         "s22_masters_that_lost_their_counters",
     ),
     restart_guard(
@@ -87,8 +102,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "one-server-votes-twice",
         ELECTORATE,
-        "let is_same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run == *run);",
-        "let is_same = |other: &Known| other.facts.as_ref().is_some_and(|f| f.run != *run && false);",
+        ".position(|other| other.run.as_ref() == Some(run))",
+        ".position(|other| other.run.as_ref() == Some(run) && run.as_str().is_empty())",
         "--test node_checks",
         "s11_one_server",
     ),
@@ -199,8 +214,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "a-clock-agrees-with-itself",
         "crates/redlock-proto/src/clocks.rs",
-        "size(*start) >= self.quorum.majority()",
-        "size(*start) >= 1",
+        "(size >= self.quorum.majority()).then_some(start)",
+        "(size >= 1).then_some(start)",
         "--test node_clocks",
         "s14_clocks_of_which_no_majority",
     ),
@@ -334,8 +349,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
 ];
 
-const RUN: &str = "run = string.sub(info, at + 7, string.find(info, '\\r', at, true) - 1)";
-const ANY_RUN: &str = "run = '0'";
+const RUN: &str = "    local found, voting = owners[1],";
+const ANY_RUN: &str = "    run, data = '0', '0'\n    local found, voting = owners[1],";
 
 const fn restart_guard(
     name: &'static str,

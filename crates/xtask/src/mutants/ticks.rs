@@ -47,8 +47,8 @@ pub(super) const TICKS: &[Mutant] = &[
     Mutant {
         name: "free-by-one-node",
         file: STATUS,
-        from: "self.free_in.get(majority - 1)",
-        to: "self.free_in.get((majority - 1).min(0))",
+        from: "free_in: free_in.get(majority - 1)",
+        to: "free_in: free_in.get((majority - 1).min(0))",
         catch: Catch::Simulation {
             seeds: 5_000,
             plan: "ticks",
