@@ -18,7 +18,8 @@ async fn a_handler(listener: tokio::net::TcpListener) -> Result<(), BoxError> {
     let redlock = Redlock::builder().nodes(nodes).build().await?;
     let order = PathKey::new("order", "order_id").parsed::<u64>(); // as the handler reads it
     let one_per_order = RedlockLayer::new(redlock.clone(), order);
-    let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).layer(one_per_order));
+    #[rustfmt::skip] // one line there
+    let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(one_per_order));
     axum::serve(listener, app).await?;
 
     async fn pay(Path(order_id): Path<u64>, lease: Lease) -> String {

@@ -1,3 +1,6 @@
+#[cfg(test)]
+mod tests;
+
 use std::{
     fmt,
     future::poll_fn,
@@ -356,105 +359,5 @@ impl LeaseShared {
             });
         }
         validity
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lease(valid_for: Duration) -> (Lease, Clock) {
-        let clock = Clock::Tokio {
-            origin: tokio::time::Instant::now(),
-        };
-        let key = "key".parse().unwrap();
-        let token = FencingToken::new(1).unwrap();
-        let subject = Subject {
-            key,
-            class: None,
-            ttl: Duration::from_secs(6),
-        };
-        let shared = LeaseShared::new(0, subject, clock, clock.now() + valid_for, None, token);
-        (Lease::new(Arc::new(shared)), clock)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_loss_is_told_at_the_deadline() {
-        let (lease, clock) = lease(Duration::from_secs(5));
-        let start = clock.now();
-        assert_eq!(lease.lost().await, LossReason::Expired);
-        assert_eq!(clock.now().saturating_since(start), Duration::from_secs(5));
-        assert_eq!(lease.remaining(), Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_extension_moves_the_loss() {
-        let (lease, clock) = lease(Duration::from_secs(5));
-        let start = clock.now();
-        let mut lost = pin!(lease.lost());
-        assert!(futures_util::poll!(lost.as_mut()).is_pending());
-        assert!(lease.shared.extend(start + Duration::from_secs(8)));
-        assert!(lease.shared.extend(start + Duration::from_secs(2)));
-        assert_eq!(lost.await, LossReason::Expired);
-        assert_eq!(clock.now().saturating_since(start), Duration::from_secs(8));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
-        let subject = |key: ResourceKey, class: Option<&str>| Subject {
-            key,
-            class: class.map(Arc::from),
-            ttl: Duration::from_secs(6),
-        };
-        let (clock, token) = (lease(Duration::ZERO).1, FencingToken::new(1).unwrap());
-        let class = |subject| {
-            let shared = LeaseShared::new(0, subject, clock, clock.now(), None, token);
-            Lease::new(Arc::new(shared)).class().map(str::to_owned)
-        };
-        let order = || ResourceKey::new("order", "7:8").unwrap();
-        assert_eq!(class(subject(order(), None)).as_deref(), Some("order"));
-        assert_eq!(class(subject(order(), Some("o"))).as_deref(), Some("o"));
-        assert_eq!(class(subject("order:7".parse().unwrap(), None)), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn danger_is_told_with_a_third_of_the_time_to_live_left() {
-        let (lease, clock) = lease(Duration::from_secs(5));
-        let start = clock.now();
-        let mut endangered = pin!(lease.endangered());
-        assert!(futures_util::poll!(endangered.as_mut()).is_pending());
-        assert!(!lease.is_endangered());
-        // A renewal that comes in time.
-        tokio::time::advance(Duration::from_secs(2)).await;
-        assert!(lease.shared.extend(start + Duration::from_secs(8)));
-        endangered.await;
-        assert_eq!(clock.now().saturating_since(start), Duration::from_secs(6));
-        assert!(lease.is_endangered() && lease.is_held());
-        // And one that comes late.
-        assert!(lease.shared.extend(start + Duration::from_secs(12)));
-        assert!(!lease.is_endangered());
-        lease.shared.end(LossReason::Revoked);
-        lease.endangered().await;
-        assert_eq!(clock.now().saturating_since(start), Duration::from_secs(6));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_lease_that_was_seen_to_expire_never_comes_back() {
-        let (lease, clock) = lease(Duration::from_secs(5));
-        tokio::time::advance(Duration::from_secs(5)).await;
-        assert!(!lease.is_held());
-        assert!(!lease.shared.extend(clock.now() + Duration::from_secs(5)));
-        assert!(!lease.is_held());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_revocation_is_told_at_once() {
-        let (lease, clock) = lease(Duration::from_secs(5));
-        let start = clock.now();
-        let view = lease.clone();
-        let told = async { (view.lost().await, clock.now()) };
-        let ends = async { lease.shared.end(LossReason::Revoked) };
-        let (told, ()) = tokio::join!(told, ends);
-        assert_eq!(told, (LossReason::Revoked, start));
     }
 }
