@@ -49,8 +49,11 @@ async fn two_lines(redlock: &Redlock, nodes: &mut Nodes, logs: &Logs) {
         &["WARN redlock::quorum", "at risk", "votes=2", "needed=2"],
     )
     .await;
-    nodes.kill(1..2);
+    nodes.freeze(1..2);
     let lost = line(logs, risk, &["WARN redlock::quorum", "majority lost"]).await;
+    nodes.thaw(1..2);
+    let words = ["INFO redlock::quorum", "majority regained", "votes=2"];
+    let regained = line(logs, lost, &words).await;
     nodes[0].restart().unwrap();
     let forgot = [
         "WARN redlock::node",
@@ -58,16 +61,9 @@ async fn two_lines(redlock: &Redlock, nodes: &mut Nodes, logs: &Logs) {
         "wait, it votes in",
         &addresses[0],
     ];
-    let forgot = line(logs, lost, &forgot).await;
-    let words = ["INFO redlock::quorum", "majority regained", "votes=2"];
-    let regained = line(logs, forgot, &words).await;
-    nodes[1].restart().unwrap();
-    let safe = line(
-        logs,
-        regained,
-        &["INFO redlock::quorum", "majority safe", "votes=3"],
-    )
-    .await;
+    let forgot = line(logs, regained, &forgot).await;
+    let words = ["INFO redlock::quorum", "majority safe", "votes=3"];
+    let safe = line(logs, forgot, &words).await;
     voting(redlock, 3, SOON).await;
 
     nodes.ask(2, &["CONFIG", "SET", "maxmemory", "1"]);
