@@ -24,6 +24,8 @@ pub(crate) struct Oddities {
     pub(crate) crowds: bool,
     /// For how long clocks keep their rate.
     pub(crate) stretch: Option<Micros>,
+    /// Clients that go on see to their users and timers first, and then read what has come.
+    pub(crate) suspends: bool,
     /// How often some operations of calls fail for a while.
     pub(crate) failures: u64,
     /// How often a node stands still in the middle of a call.
@@ -59,6 +61,7 @@ impl Oddities {
         }
         odd.failures = up_to(&[0, 0, 0, 3], random);
         odd.seizures = up_to(&[0, 0, 0, 5], random);
+        odd.suspends = random.chance(300);
         match random.below(6) {
             0 if has_order => {
                 odd.strands = true;
