@@ -181,8 +181,6 @@ pub enum Event {
         /// The lease.
         lease: u64,
     },
-    /// A node votes again whose counters a wall clock stands in for, as a client has let it be known.
-    Degraded,
     /// A node lost data, its counters among it.
     Forgot {
         /// The node.

@@ -272,28 +272,6 @@ fn tokens_that_do_not_grow_are_found() {
 }
 
 #[test]
-fn tokens_may_shrink_only_when_that_was_told_and_clocks_are_far_apart() {
-    let history = [
-        (1, acquired(1, 10, 50)),
-        (2, released(1)),
-        (2, Event::Degraded),
-        (3, acquired(2, 9, 60)),
-        (4, released(2)),
-    ];
-    assert_eq!(names(&history), ["TokenOrder"]);
-    let far = Rules {
-        skew: Duration::from_millis(101),
-        ..RULES
-    };
-    assert_eq!(judged(far, &history), NOTHING);
-    let untold: Vec<_> = history
-        .into_iter()
-        .filter(|(_, event)| *event != Event::Degraded)
-        .collect();
-    assert_eq!(judged(far, &untold), ["TokenOrder"]);
-}
-
-#[test]
 fn tokens_may_shrink_where_so_many_nodes_lost_counters_that_the_others_do_not_know_them() {
     let far = Rules {
         skew: Duration::from_millis(101),

@@ -154,11 +154,6 @@ impl Checker {
                 token,
                 until,
             } => self.handed_over(at, lease, token, until),
-            Event::Degraded => {
-                if self.rules.skew > self.rules.max_ttl {
-                    self.keys.values_mut().for_each(Key::forget_tokens);
-                }
-            }
             Event::Forgot { node } => self.forgot(at, node),
             Event::Opened { node } => self.opened(node),
             Event::Voted { node } => self.voted(at, node),

@@ -255,7 +255,6 @@ impl World {
                     if self.was_opened(node, *verb, reply) {
                         if tags.get(place).is_some_and(|tag| tag.is_degraded) {
                             self.counters.degraded += 1;
-                            self.observe(&Event::Degraded);
                         }
                         self.observe(&Event::Opened { node });
                         // What follows in the same call is done by a node that votes.
