@@ -75,6 +75,8 @@ impl Oddities {
                 let from = random.between(300 * MS, calm(setup));
                 let until = from + random.between(60, 400) * SECOND;
                 odd.nap = Some(Nap { from, until });
+                odd.jumps = random.below(2);
+                setup.stray = false;
                 setup.clients = setup.clients.min(3);
             }
             3 if has_order && keeps_clocks => {
@@ -133,7 +135,7 @@ impl Oddities {
             faults.extend(jump(&jumping, at, random));
         }
         if let Some(nap) = self.nap {
-            sleep(setup, nap, random, faults);
+            sleep(setup, nap, &jumping, random, faults);
         }
     }
 }
@@ -268,8 +270,9 @@ fn jump(jumping: &[usize], at: Micros, random: &mut Random) -> Option<(Micros, F
     Some((at, Fault::Step { node, by }))
 }
 
-/// Everything that goes wrong later does so after the nap, in which some clients stand still.
-fn sleep(setup: &Setup, nap: Nap, random: &mut Random, faults: &mut Faults) {
+/// Everything that goes wrong later does so after the nap, in which some clients stand still; a clock may
+/// jump just before they go on.
+fn sleep(setup: &Setup, nap: Nap, jumping: &[usize], random: &mut Random, faults: &mut Faults) {
     let length = nap.until - nap.from;
     for (at, _) in faults.iter_mut().filter(|(at, _)| *at >= nap.from) {
         *at += length;
@@ -279,6 +282,18 @@ fn sleep(setup: &Setup, nap: Nap, random: &mut Random, faults: &mut Faults) {
         let at = nap.from + random.below(200 * MS);
         let length = nap.until - at - random.below(100 * MS);
         faults.push((at, Fault::Pause { client, length }));
+    }
+    let at = nap.until - random.below(setup.max_ttl / 4);
+    let jump = jump(jumping, at, random).filter(|_| random.chance(700));
+    if let Some((at, Fault::Step { node: jumps, by })) = jump {
+        faults.push((at, Fault::Step { node: jumps, by }));
+        // Those who are awake acquire from a bare majority, to which the node belongs whose clock jumps.
+        let others = (1..setup.nodes).map(|next| (jumps + next) % setup.nodes);
+        for node in others.take(setup.quorum.tolerated()) {
+            let at = nap.until - setup.max_ttl - 200 * MS;
+            let length = setup.max_ttl + random.below(400 * MS);
+            away(sleepers..setup.clients, node, (at, length), faults);
+        }
     }
 }
 
