@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::{
-    ClockReading, GiveBack, Instant, Outcome, Quorum, RunId, Settled, Timing, Votes, settle,
+    ClockReading, GiveBack, Instant, Outcome, Quorum, RunId, Settled, Timing, Vote, Votes, settle,
 };
 
 /// One round in which every node is asked, at once, for a key under a fresh owner.
@@ -147,6 +147,26 @@ impl Attempt {
         self.decide(now)
     }
 
+    /// Up to when the attempt waits for the nodes that have not answered, if another is known to be in the way.
+    ///
+    /// An attempt that has split the votes with another keeps both from a majority for as long as it waits.
+    /// So once as many nodes have answered as make a majority, the others have as long as those took.
+    pub fn split_until(&self, now: Instant) -> Option<Instant> {
+        let answered = self.votes.iter().filter(|vote| *vote != Vote::Pending);
+        let is_split = !self.decided
+            && self.votes.refused() > 0
+            && answered.count() >= self.votes.quorum().majority();
+        is_split.then(|| now + now.saturating_since(self.start).max(SHORTEST_SPLIT))
+    }
+
+    /// That time is over: what the other nodes still say does not matter.
+    pub fn on_split(&mut self, now: Instant) -> Option<AttemptVerdict> {
+        if self.decided {
+            return None;
+        }
+        Some(self.fail(FailureKind::Contended, now))
+    }
+
     /// Nobody waits for the attempt any more: whatever it took, or takes later, is given back.
     pub fn on_abandoned(&mut self, now: Instant) -> Option<AttemptVerdict> {
         if self.decided {
@@ -201,6 +221,9 @@ impl Attempt {
         })
     }
 }
+
+/// Nodes that answer at once are not taken for slow because of the machine's own unrest.
+const SHORTEST_SPLIT: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {

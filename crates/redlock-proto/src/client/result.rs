@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    Client, Entropy, Now,
+    Client, Entropy, Now, Timer,
     round::{RequestError, Round, RoundKind, Seen},
 };
-use crate::{Floor, MarkState, Outcome, Reply};
+use crate::{Floor, Instant, MarkState, Outcome, Reply};
 
 impl<E: Entropy> Client<E> {
     pub(super) fn on_result(
@@ -68,6 +68,7 @@ impl<E: Entropy> Client<E> {
             } => {
                 let acquisition = *acquisition;
                 let mut verdict = attempt.on_outcome(node, outcome, now.clock);
+                let split_until = attempt.split_until(now.clock);
                 if let Some(reply) = &reply
                     && self.note_claim(acquisition, node, reply, now.clock)
                 {
@@ -75,6 +76,8 @@ impl<E: Entropy> Client<E> {
                 }
                 if let Some(verdict) = verdict {
                     self.attempted(id, verdict, now);
+                } else if let Some(until) = split_until {
+                    self.splits(id, until);
                 }
             }
             RoundKind::Record | RoundKind::Probe => {}
@@ -146,6 +149,21 @@ impl<E: Entropy> Client<E> {
         }
     }
 
+    /// An attempt has split the votes: it does not wait for slow nodes beyond this.
+    fn splits(&mut self, id: u64, until: Instant) {
+        let Some(round) = self.rounds.get_mut(&id) else {
+            return;
+        };
+        if !round.is_split
+            && let Some(limit) = round.limit
+            && until < limit.at()
+        {
+            self.timers.cancel(limit);
+            round.limit = Some(self.timers.set(until, Timer::RoundLimit(id)));
+            round.is_split = true;
+        }
+    }
+
     pub(super) fn on_round_limit(&mut self, id: u64, now: Now) {
         let Some(round) = self.rounds.get_mut(&id) else {
             return;
@@ -153,7 +171,11 @@ impl<E: Entropy> Client<E> {
         round.limit = None;
         match &mut round.kind {
             RoundKind::Attempt { attempt, .. } => {
-                if let Some(verdict) = attempt.on_time_limit(now.clock) {
+                let verdict = match std::mem::take(&mut round.is_split) {
+                    true => attempt.on_split(now.clock),
+                    false => attempt.on_time_limit(now.clock),
+                };
+                if let Some(verdict) = verdict {
                     self.attempted(id, verdict, now);
                 }
             }

@@ -19,6 +19,8 @@ pub(super) struct Round {
     pub(super) open: usize,
     /// The time limit, while the round is undecided.
     pub(super) limit: Option<TimerKey>,
+    /// Whether that limit is for an attempt that has split the votes with another.
+    pub(super) is_split: bool,
     /// For an attempt: the counter that it raises, and by how many tokens.
     pub(super) counts: Option<(Shard, u32)>,
     /// Which nodes have had their outcome.
@@ -148,6 +150,7 @@ impl Round {
             jumped,
             open: 0,
             limit: None,
+            is_split: false,
             counts: None,
             heard: vec![false; nodes],
             answers: vec![None; nodes],

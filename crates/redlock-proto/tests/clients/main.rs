@@ -2,6 +2,7 @@
 
 mod bench;
 mod clocks;
+mod crowd;
 mod deaths;
 mod horizon;
 mod reading;

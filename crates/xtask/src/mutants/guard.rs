@@ -79,6 +79,13 @@ pub(super) const GUARD: &[Mutant] = &[
         "what_the_drift_allows_for",
     ),
     clients(
+        "split-votes-kept",
+        "crates/redlock-proto/src/attempt.rs",
+        "is_split.then(|| now",
+        "(is_split && self.decided).then(|| now",
+        "l08_an_attempt_that_splits",
+    ),
+    clients(
         "floor-guessed",
         WATCH,
         "match is_late && self.config.space.quarantine().guesses_floors() {",

@@ -13,9 +13,9 @@ pub(super) const WORLDS: &[Mutant] = &[
     ),
     by_simulation(
         "clock-that-jumps-votes",
-        "crates/redlock-proto/src/clocks.rs",
-        "start.is_some_and(|start| is_within(start, own.ahead(now)))",
-        "start.is_some_and(|_| own.ahead(now).0 <= own.ahead(now).1)",
+        "crates/redlock-proto/src/votes.rs",
+        "own[node] && (agree[node] || readings[node].is_none())",
+        "own[node] && (agree[node] || !readings.is_empty())",
         "default",
         5_000,
     ),
