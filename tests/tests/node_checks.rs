@@ -214,8 +214,10 @@ async fn a_cluster_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn persistence_that_is_trusted_must_be_there() {
     let mut nodes = Nodes::start(3);
-    nodes.ask(0, &["CONFIG", "SET", "appendonly", "yes"]);
-    nodes.ask(1, &["CONFIG", "SET", "appendonly", "yes"]);
+    for node in 0..2 {
+        nodes.ask(node, &["CONFIG", "SET", "appendonly", "yes"]);
+        nodes.ask(node, &["CONFIG", "SET", "appendfsync", "always"]);
+    }
     let redlock = builder(nodes.urls(), TTL).dangerous_trust_persistence();
     let redlock = redlock.build().await.unwrap();
     redlock.dangerous_bless().await;
@@ -225,6 +227,24 @@ async fn persistence_that_is_trusted_must_be_there() {
     nodes.kill(1..2);
     let line = does_not_count(&redlock, 2).await;
     assert!(line.contains("with appendfsync always"), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn persistence_that_is_trusted_must_be_on_disk_before_the_answer() {
+    let options = ServerOptions::default().persistence(Persistence::AppendOnly);
+    let nodes = Nodes::start_with(3, &options);
+    nodes.ask(2, &["CONFIG", "SET", "appendfsync", "everysec"]);
+    let trusting = builder(nodes.urls(), TTL).dangerous_trust_persistence();
+    let redlock = trusting.build().await.unwrap();
+    redlock.dangerous_bless().await;
+    let late = NotAVote::Unfit(Unfit::SyncsLate {
+        policy: "everysec".into(),
+    });
+    assert_eq!(reason(&redlock, 2).await, late);
+    goes_on(&redlock).await;
+    // It matters only to those who trust it.
+    let redlock = builder(nodes.urls(), TTL);
+    assert!(redlock.namespace("other").build().await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -180,7 +180,7 @@ impl Redlock {
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = options.wait.unwrap_or(client.settings.wait);
         let acquire = Acquire {
-            key: client.key_space.encode(&key),
+            key: client.key_space.encode(&key)?,
             timing,
             renew: options.renewal == Renewal::Automatic,
             max_hold: options.max_hold,

@@ -172,6 +172,14 @@ enum Reason {
     Long(usize),
     Control,
     Class,
+    Reserved,
+}
+
+impl InvalidKey {
+    /// The key would be one of the nodes' own.
+    pub(crate) const fn reserved() -> Self {
+        Self(Reason::Reserved)
+    }
 }
 
 impl fmt::Display for InvalidKey {
@@ -185,6 +193,9 @@ impl fmt::Display for InvalidKey {
                     "resource key has {len} bytes; it must have 1 to {max} bytes"
                 )
             }
+            Reason::Reserved => f.write_str(
+                "resource key begins like the nodes' own keys; with verbatim_keys a key must not begin with {redlock:verbatim}",
+            ),
             Reason::Control => f.write_str("resource key contains a control character"),
             Reason::Class => f.write_str(
                 "class of a resource key must not be empty and must not contain a colon",

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use redlock_proto::NodeKey;
 use sha2::{Digest, Sha256};
 
-use crate::ResourceKey;
+use crate::{InvalidKey, ResourceKey};
 
 /// How the name of a resource becomes a key on the nodes.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl KeySpace {
         match self {
             Self::Namespace(Namespace(namespace)) => format!("{{{namespace}}}"),
             // No namespace has a colon.
-            Self::Verbatim => "{redlock:verbatim}".to_owned(),
+            Self::Verbatim => VERBATIM.to_owned(),
         }
     }
 
@@ -39,10 +39,15 @@ impl KeySpace {
     ///
     /// Injective within a namespace: a long name becomes its SHA-256 under a prefix of its own, so
     /// that it can never meet a short name that looks like a hash.
-    pub(crate) fn encode(&self, key: &ResourceKey) -> NodeKey {
+    ///
+    /// # Errors
+    ///
+    /// Names stay as they are, and this one could be that of a mark, a horizon or what is remembered of a job.
+    pub(crate) fn encode(&self, key: &ResourceKey) -> Result<NodeKey, InvalidKey> {
         match self {
-            Self::Verbatim => key.as_str().into(),
-            Self::Namespace(_) => self.own("lock", key),
+            Self::Verbatim if key.as_str().starts_with(VERBATIM) => Err(InvalidKey::reserved()),
+            Self::Verbatim => Ok(key.as_str().into()),
+            Self::Namespace(_) => Ok(self.own("lock", key)),
         }
     }
 
@@ -66,12 +71,16 @@ fn hex(bytes: &[u8]) -> String {
 
 const LONGEST_PLAIN_NAME: usize = 128;
 
+/// With what the nodes' own keys begin where names stay as they are.
+const VERBATIM: &str = "{redlock:verbatim}";
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn encode(space: &KeySpace, name: &str) -> String {
-        space.encode(&name.parse().unwrap()).as_str().to_owned()
+        let key = space.encode(&name.parse().unwrap()).unwrap();
+        key.as_str().to_owned()
     }
 
     #[test]
@@ -102,6 +111,18 @@ mod tests {
             encode(&KeySpace::Verbatim, &"x".repeat(500)),
             "x".repeat(500)
         );
+    }
+
+    #[test]
+    fn a_verbatim_key_is_none_of_the_nodes_own() {
+        let refused = |space: &KeySpace, name: &str| space.encode(&name.parse().unwrap()).is_err();
+        let billing = KeySpace::Namespace(Namespace::new("billing").unwrap());
+        for own in ["mark", "fence", "horizon", "tomb:0a", "job:nightly"] {
+            let name = format!("{{redlock:verbatim}}:{own}");
+            assert!(refused(&KeySpace::Verbatim, &name), "{name}");
+            assert!(!refused(&billing, &name), "{name}");
+        }
+        assert!(!refused(&KeySpace::Verbatim, "redlock:verbatim:mark"));
     }
 
     #[test]

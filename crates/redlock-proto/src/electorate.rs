@@ -333,6 +333,7 @@ mod tests {
             is_cluster: false,
             eviction: None,
             appends: true,
+            syncs: None,
         };
         let hour = 3_600_000_000;
         let shown = [hour, hour, 2 * hour];

@@ -46,6 +46,8 @@ pub struct Facts {
     pub eviction: Option<Arc<str>>,
     /// Whether it writes every command to a file.
     pub appends: bool,
+    /// When it makes sure that what it wrote is on disk, its `appendfsync`, if it lets that be asked.
+    pub syncs: Option<Arc<str>>,
 }
 
 /// Why a node does not vote, whatever it answers, until somebody changes it.
@@ -70,6 +72,11 @@ pub enum Unfit {
     },
     /// Its persistence is to be trusted, and it has none.
     NotPersistent,
+    /// Its persistence is to be trusted, and it answers before what it wrote is on disk.
+    SyncsLate {
+        /// Its `appendfsync`.
+        policy: Arc<str>,
+    },
 }
 
 impl Facts {
@@ -97,7 +104,17 @@ impl Facts {
                 version: self.version,
             });
         }
-        (quarantine.trusts_persistence() && !self.appends).then_some(Unfit::NotPersistent)
+        if !quarantine.trusts_persistence() {
+            return None;
+        }
+        let late = self.syncs.as_ref().filter(|policy| &***policy != "always");
+        match late {
+            _ if !self.appends => Some(Unfit::NotPersistent),
+            Some(policy) => Some(Unfit::SyncsLate {
+                policy: Arc::clone(policy),
+            }),
+            None => None,
+        }
     }
 }
 
@@ -126,6 +143,10 @@ impl fmt::Display for Unfit {
                     "its version {major}.{minor} is too old; {oldest_major}.{oldest_minor} is the oldest supported"
                 )
             }
+            Self::SyncsLate { policy } => write!(
+                f,
+                "trust_persistence is set and it has appendfsync {policy}; set it to always"
+            ),
             Self::NotPersistent => f.write_str(
                 "trust_persistence is set and it has appendonly no; set it to yes, with appendfsync always",
             ),

@@ -104,6 +104,11 @@ impl Survey {
             .or_else(|| (read >= self.quorum.majority()).then(|| Floor::Degraded(self.greatest())))
     }
 
+    /// Whether a node was read.
+    pub fn has_read(&self, node: usize) -> bool {
+        matches!(self.readings.get(node), Some(Reading::Counters { .. }))
+    }
+
     /// Whether every node was read, and none has ever counted: nothing was used before, or everything is lost.
     pub fn is_first_use(&self) -> bool {
         let unused = |reading: &Reading| matches!(reading, Reading::Counters { greatest: 0, .. });

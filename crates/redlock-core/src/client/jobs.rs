@@ -104,7 +104,7 @@ impl Redlock {
             not_after: options.not_after,
         };
         let acquire = Acquire {
-            key: client.key_space.encode(&key),
+            key: client.key_space.encode(&key)?,
             timing,
             renew: true,
             max_hold: options.max_hold,
@@ -162,7 +162,7 @@ impl Redlock {
         let space = &client.key_space;
         let read = client
             .engine
-            .read_job(space.encode_job(&key), space.encode(&key));
+            .read_job(space.encode_job(&key), space.encode(&key)?);
         let (state, answers) = read.await;
         let reports = NodeReport::of_all(&client.names, answers);
         Ok(JobStatus::new(state, reports))

@@ -223,7 +223,8 @@ impl<E: Entropy> Client<E> {
             true => survey.floor_of_those_up(),
             false => survey.floor(),
         };
-        if is_late && floor.is_none() {
+        // If it cannot even be read, its error says more.
+        if is_late && floor.is_none() && survey.has_read(node) {
             self.electorate.on_trouble(node, WAITS_FOR_COUNTERS.into());
         }
         // What a right clock shows says which ticks it may have forgotten, whatever else keeps it from voting.

@@ -105,6 +105,7 @@ impl Store {
                 is_cluster: false,
                 eviction: None,
                 appends: true,
+                syncs: None,
             }),
             NodeVerb::Survey => Reply::Greatest(self.greatest(space)),
             NodeVerb::Open {

@@ -36,6 +36,7 @@ pub(super) fn facts(info: &str) -> Result<Facts, Arc<str>> {
             .filter(|_| has_limit)
             .map(Arc::from),
         appends: field("aof_enabled") == Some("1"),
+        syncs: None,
     })
 }
 

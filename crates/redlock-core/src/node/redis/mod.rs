@@ -51,6 +51,11 @@ pub(crate) struct RedisNodeError(pub(crate) String);
 impl RedisNode {
     /// What a node's user must be allowed to do, in the words of `ACL SETUSER`, beside the keys of the namespace,
     /// such as `~{redlock}:*`.
+    ///
+    /// Two more are used where they are there: `+script|load`, so that a server of Redis 7.4 or later does not drop the
+    /// script to make room for others, and with
+    /// [`dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence) `+config|get`, so that a node
+    /// does not vote that has another `appendfsync` than `always`.
     pub const RIGHTS: &str =
         "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
 

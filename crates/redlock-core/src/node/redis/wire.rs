@@ -33,6 +33,13 @@ pub(super) fn is_of_the_script(words: &str) -> bool {
 }
 
 impl NodeScript {
+    /// Hands the script over, to stay until all scripts are dropped.
+    pub(super) fn load(&self) -> Cmd {
+        let mut cmd = Cmd::new();
+        cmd.arg("SCRIPT").arg("LOAD").arg(TEXT);
+        cmd
+    }
+
     /// A call of the script, by its hash if the server has it.
     pub(super) fn call(&self, space: &Space, requests: &[Request], cached: bool) -> Cmd {
         let keys: Vec<Cow<'_, str>> = requests
