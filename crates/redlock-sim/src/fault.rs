@@ -18,8 +18,9 @@ pub(crate) enum Fault {
     Replace { node: usize, data: Data },
     /// A node keeps a copy of its data, to come back with.
     Snapshot { node: usize },
-    /// A node's data is replaced by the copy that it keeps, and its run stays.
-    Rewind { node: usize },
+    /// A node's data is replaced by the copy that it keeps, and its run stays; the identity of the data shows it, or
+    /// nothing does.
+    Rewind { node: usize, shows: bool },
     /// A node is told to forget everything.
     Flush { node: usize },
     /// A node stands still, and does everything late.

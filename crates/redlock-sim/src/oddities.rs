@@ -32,7 +32,7 @@ pub(crate) struct Oddities {
     pub(crate) seizures: u64,
     /// How often the clock of a node jumps by more than a second, of so few nodes that a majority's never does.
     pub(crate) jumps: u64,
-    /// How often the data of one of few nodes is replaced by older data, and nothing shows it.
+    /// How often the data of one of few nodes is replaced by older data; nothing shows it where that is the plan.
     pub(crate) rewinds: u64,
     /// A time in which hardly anybody does anything, and some clients stand still.
     pub(crate) nap: Option<Nap>,
@@ -62,6 +62,9 @@ impl Oddities {
         odd.failures = up_to(&[0, 0, 0, 3], random);
         odd.seizures = up_to(&[0, 0, 0, 5], random);
         odd.suspends = random.chance(300);
+        if setup.plan != Plan::Rollback && !setup.trust {
+            odd.rewinds = up_to(&[0, 0, 0, 4], random);
+        }
         match random.below(6) {
             0 if has_order => {
                 odd.strands = true;
@@ -127,7 +130,8 @@ impl Oddities {
             faults.push((at, Fault::Snapshot { node }));
             let after = random.pick(&[2 * MS, 20 * MS, 200 * MS]);
             let at = at + random.between(MS, after);
-            faults.push((at, Fault::Rewind { node }));
+            let shows = setup.plan != Plan::Rollback;
+            faults.push((at, Fault::Rewind { node, shows }));
         }
         let jumping = few(setup, random);
         for _ in 0..self.jumps {

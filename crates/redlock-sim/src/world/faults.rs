@@ -25,8 +25,8 @@ impl World {
                 }
             }
             Fault::Snapshot { node } => self.servers[node].copy(),
-            Fault::Rewind { node } => {
-                if self.servers[node].is_up && self.servers[node].rewind() {
+            Fault::Rewind { node, shows } => {
+                if self.servers[node].is_up && self.servers[node].rewind(shows) {
                     self.counters.rewinds += 1;
                     self.observe(&Event::Forgot { node });
                 }

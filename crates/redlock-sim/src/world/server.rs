@@ -134,13 +134,21 @@ impl Server {
     }
 
     /// Sets its data back to the copy, if there is one, in the same run; returns whether there was.
-    pub(super) fn rewind(&mut self) -> bool {
+    pub(super) fn rewind(&mut self, shows: bool) -> bool {
         let Some((mut store, mut shadow)) = self.copy.clone() else {
             return false;
         };
-        store.restart(self.store.run().clone());
+        match shows {
+            true => {
+                let data = format!("{}-{}", self.index, self.life);
+                self.store.take_data_of(&store, &data);
+            }
+            false => {
+                store.restart(self.store.run().clone());
+                self.store = store;
+            }
+        }
         shadow.grow_old();
-        self.store = store;
         self.shadow = shadow;
         self.forgot();
         true
