@@ -27,6 +27,22 @@ pub(super) const WORLDS: &[Mutant] = &[
         "strangers",
         10_000,
     ),
+    by_simulation(
+        "data-of-another-not-noticed",
+        "crates/redlock-proto/src/store/mark.rs",
+        "        if is_another_run || mark.data != self.data {",
+        "        if is_another_run {",
+        "default",
+        5_000,
+    ),
+    by_simulation(
+        "floor-guessed-of-those-up",
+        "crates/redlock-proto/src/client/watch.rs",
+        "        let floor = match is_late && self.config.space.quarantine().guesses_floors() {",
+        "        let floor = match is_late {",
+        "default",
+        5_000,
+    ),
     // Data that is set back shows nothing, and each of these must show all the same.
     by_simulation(
         "release-without-compare-while-data-is-set-back",
