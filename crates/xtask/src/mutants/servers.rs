@@ -134,8 +134,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "missing-persistence-trusted",
         FACTS,
-        "(quarantine.trusts_persistence() && !self.appends).then_some",
-        "(quarantine.trusts_persistence() && self.version.0 == 0).then_some",
+        "_ if !self.appends => Some(Unfit::NotPersistent)",
+        "_ if self.version.0 == 0 => Some(Unfit::NotPersistent)",
         "--test node_checks",
         "persistence_that_is_trusted_must",
     ),
