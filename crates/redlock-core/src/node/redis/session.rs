@@ -22,7 +22,7 @@ use futures_util::{
 
 use super::{
     error::{NotOpened, call_error, not_opened, pool_error},
-    wire::{self, SCRIPT},
+    wire::{self, NodeScript, SCRIPT},
 };
 use crate::node::{Answer, Answers, CallError, NodeVerb, Reply, Request, Session, Space};
 
@@ -48,7 +48,7 @@ impl RedisSession {
             .map_err(|error| not_opened(&error))?;
         // What `EVAL` brings, a server of 7.4 or later may drop again to make room. If this is not allowed, the first
         // call brings it all the same.
-        let loaded = ask(&mut connection, &SCRIPT.load()).await.is_ok();
+        let loaded = ask(&mut connection, &NodeScript::load()).await.is_ok();
         Ok(Self {
             connection,
             cached: Arc::new(AtomicBool::new(loaded)),

@@ -34,7 +34,7 @@ pub(super) fn is_of_the_script(words: &str) -> bool {
 
 impl NodeScript {
     /// Hands the script over, to stay until all scripts are dropped.
-    pub(super) fn load(&self) -> Cmd {
+    pub(super) fn load() -> Cmd {
         let mut cmd = Cmd::new();
         cmd.arg("SCRIPT").arg("LOAD").arg(TEXT);
         cmd
