@@ -106,6 +106,8 @@ impl Rules {
                 Exchange::Asked => Exchange::Asked,
                 _ if nodes.contains(node) && confirmed => Exchange::Stored,
                 _ if nodes.contains(node) => Exchange::Writing,
+                // It has come, and is heard of later than the others.
+                Exchange::Vote(counter) if self.protocol.joins(counter, token) => Exchange::Writing,
                 _ => Exchange::Over,
             };
         }

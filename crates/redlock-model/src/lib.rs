@@ -48,7 +48,8 @@
 //! - **A client** makes one attempt, with any proposal from 1 up, the same for all nodes.
 //!   It may settle at any time with any majority of its votes, or fail at any time.
 //!   A process that makes several attempts is several clients.
-//! - **A write-back** is sent to the nodes whose votes the client counted.
+//! - **A write-back** is sent to the nodes whose votes the client counted, and to those whose votes come later with
+//!   a counter that is no greater than the token.
 //!   It is stored and confirmed if the node still has the attempt's key, and counts if the node also votes.
 //!   The client finishes once a majority has confirmed; that a vote came with the token already does not count
 //!   as a confirmation.

@@ -15,6 +15,8 @@ pub enum Mutation {
     WriteBackWithoutKey,
     /// A write-back also goes to nodes whose vote did not count, and is counted there.
     WriteBackUncounted,
+    /// A vote that comes late counts, also if its counter is greater than the token.
+    LateVoteUnbounded,
     /// A node that lost its counters votes as soon as its quarantine has ended.
     NoSeed,
     /// A node that lost its counters takes a floor that may have been read during its quarantine.
@@ -37,10 +39,11 @@ pub enum Mutation {
 
 impl Mutation {
     /// All there are.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NoWriteBack,
         Self::WriteBackWithoutKey,
         Self::WriteBackUncounted,
+        Self::LateVoteUnbounded,
         Self::NoSeed,
         Self::SeedEarly,
         Self::NoIncrement,
@@ -58,6 +61,7 @@ impl Mutation {
             Self::NoWriteBack => "no-write-back",
             Self::WriteBackWithoutKey => "write-back-without-key",
             Self::WriteBackUncounted => "write-back-uncounted",
+            Self::LateVoteUnbounded => "late-vote-unbounded",
             Self::NoSeed => "no-seed",
             Self::SeedEarly => "seed-early",
             Self::NoIncrement => "no-increment",

@@ -59,8 +59,15 @@ impl Rules {
         let counter = self.number(self.protocol.grant(place, asking.proposal))?;
         place.key = u8::try_from(client).ok();
         place.counter = counter;
-        if asking.phase == Phase::Acquiring && self.protocol.counts(place) {
-            asking.at[node] = Exchange::Vote(counter);
+        if self.protocol.counts(place) {
+            asking.at[node] = match asking.phase {
+                Phase::Acquiring => Exchange::Vote(counter),
+                // It is asked to confirm with the others.
+                Phase::WritingBack if self.protocol.joins(counter, asking.token) => {
+                    Exchange::Writing
+                }
+                _ => Exchange::Over,
+            };
         }
         Ok(())
     }

@@ -53,6 +53,11 @@ impl Protocol {
         node.standing == Standing::Voting || self.breaks(Mutation::QuarantinedVotes)
     }
 
+    /// Whether a vote with this counter still counts once the client has settled on this token.
+    pub(crate) fn joins(&self, counter: u8, token: u8) -> bool {
+        counter <= token || self.breaks(Mutation::LateVoteUnbounded)
+    }
+
     /// What a node's counter becomes when it grants.
     pub(crate) fn grant(&self, node: &Node, proposal: u8) -> u64 {
         match self.mutation {

@@ -61,7 +61,8 @@ impl Rules {
     fn forget_hopeless(&self, client: &mut Client) {
         let hope = match client.phase {
             Phase::Acquiring => client.nodes(|at| at.is_vote() || at == Exchange::Asked),
-            Phase::WritingBack => client.nodes(|at| at.is_stored() || at == Exchange::Writing),
+            Phase::WritingBack => client
+                .nodes(|at| at.is_stored() || matches!(at, Exchange::Writing | Exchange::Asked)),
             Phase::Idle | Phase::Done | Phase::Failed => return,
         };
         if !self.protocol.is_won(hope) {

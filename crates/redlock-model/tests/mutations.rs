@@ -10,10 +10,11 @@ fn run(crashes: u8, mutation: Mutation) -> Report {
 /// How a rule is noticed: with how many crashes, and after how many steps at least.
 ///
 /// With fewer crashes it is not, since what it is about does not happen.
-const NOTICED: [(Mutation, u8, usize); 10] = [
+const NOTICED: [(Mutation, u8, usize); 11] = [
     (Mutation::NoWriteBack, 0, 8),
     (Mutation::WriteBackWithoutKey, 0, 13),
     (Mutation::WriteBackUncounted, 0, 16),
+    (Mutation::LateVoteUnbounded, 0, 16),
     (Mutation::NoSeed, 1, 10),
     (Mutation::SeedEarly, 1, 13),
     (Mutation::NoIncrement, 0, 8),

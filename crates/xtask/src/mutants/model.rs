@@ -17,6 +17,7 @@ pub(super) const MODEL: &[Mutation] = &[
     breaks("no-write-back", NO_CRASH),
     breaks("write-back-without-key", NO_CRASH),
     breaks("write-back-uncounted", NO_CRASH),
+    breaks("late-vote-unbounded", NO_CRASH),
     breaks("no-seed", ONE_CRASH),
     breaks("seed-early", ONE_CRASH),
     breaks("no-increment", NO_CRASH),
