@@ -9,7 +9,7 @@ use redlock_core::{
     Wait, Word,
 };
 use redlock_sandbox::ServerOptions;
-use redlock_tests::{Connect, Nodes, Proxies, now, voting, within};
+use redlock_tests::{Connect, Nodes, Proxies, eventually, now, voting, within};
 
 /// Of all clients here; masters that forgot do not vote for as long.
 const MAX_TTL: Duration = Duration::from_millis(1_000);
@@ -69,6 +69,34 @@ async fn a_claim_takes_two_round_trips() {
     // What else the machine does makes it longer and never shorter.
     let best = claims.iter().copied().fold(f64::INFINITY, f64::min);
     assert!((2.0..2.5).contains(&best), "{claims:?}");
+}
+
+/// The commit is on its way when a master dies that has granted the claim, whichever of the three it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_that_dies_between_claim_and_commit_neither_burns_the_tick_nor_blocks_the_job() {
+    for dies in 0..3 {
+        let mut nodes = Nodes::start(3);
+        let proxies = Proxies::start(nodes.iter().map(|node| node.address())).await;
+        let patient = Connect::to(proxies.urls(), MAX_TTL * 10).builder();
+        let redlock = patient.node_timeout(MAX_TTL).build().await.unwrap();
+        redlock.dangerous_bless().await;
+        for proxy in &proxies.0 {
+            proxy.delay_requests(ROUND_TRIP * 3);
+        }
+        let began = millis();
+        let claiming = tokio::spawn({
+            let redlock = redlock.clone();
+            async move { redlock.claim("job", tick(began), options()).await }
+        });
+        let has_granted = || nodes.pttl(dies, "{redlock}:lock:job").is_some();
+        eventually("it has granted", SOON, has_granted, |granted| *granted).await;
+        nodes.kill(dies..dies + 1);
+        let outcome = within("an answer", SOON, claiming).await.unwrap();
+        let claim = outcome.unwrap().won();
+        finish(claim.expect("two of three are left")).await;
+        let next = redlock.claim("job", tick(began + 1), options()).await;
+        finish(next.unwrap().won().expect("nothing is in its way")).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
