@@ -311,7 +311,7 @@ pub(super) const SERVERS: &[Mutant] = &[
         "queue-out-of-order",
         QUEUE,
         "Arc::clone(&self.turns).acquire_owned().await;",
-        "loop {\n            match Arc::clone(&self.turns).try_acquire_owned() {\n                Ok(permit) => break Ok::<_, tokio::sync::AcquireError>(permit),\n                Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,\n            }\n        };",
+        "loop {\n            match Arc::clone(&self.turns).try_acquire_owned() {\n                Ok(permit) => break Ok::<_, tokio::sync::AcquireError>(permit),\n                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(1)).await,\n            }\n        };",
         "--test hand_over",
         "callers_of_a_process",
     ),
