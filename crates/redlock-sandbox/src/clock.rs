@@ -13,14 +13,13 @@ use std::{
     time::Duration,
 };
 
-use tempfile::TempDir;
-
 use crate::{
     clock::{
         preload::Preload,
         settings::{Setting, SettingsFile},
     },
     error::StartError,
+    folder::Folder,
 };
 
 /// The wall clock of a server that was started with [`own_clock`](crate::ServerOptions::own_clock).
@@ -87,7 +86,7 @@ struct State {
 
 impl ServerClock {
     /// The clock of a server whose files are in `folder`; it follows the real time at no distance.
-    pub(crate) fn create(folder: &TempDir) -> Result<Self, StartError> {
+    pub(crate) fn create(folder: &Folder) -> Result<Self, StartError> {
         let folder = folder.path().join("clock");
         let preload = Preload::build(&folder)?;
         let file = SettingsFile::create(preload.settings())

@@ -8,10 +8,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tempfile::TempDir;
-
 use crate::{
-    ServerBinary, ServerClock, ServerOptions, command, error::StartError, process::Process,
+    ServerBinary, ServerClock, ServerOptions, command, error::StartError, folder::Folder,
+    process::Process,
 };
 
 /// Starts a server on `port`, with its files in `folder`, and waits until it answers.
@@ -19,7 +18,7 @@ pub(crate) fn launch(
     binary: &ServerBinary,
     options: &ServerOptions,
     port: u16,
-    folder: &TempDir,
+    folder: &Folder,
     clock: Option<&ServerClock>,
 ) -> Result<Process, StartError> {
     let log = folder.path().join("server.log");
@@ -47,8 +46,8 @@ pub(crate) fn launch(
     }
     command.args(&options.arguments);
 
-    let process = Process::spawn_in(command, folder)
-        .map_err(|error| StartError::io("start a process", error))?;
+    let process =
+        Process::spawn(command).map_err(|error| StartError::io("start a process", error))?;
     let log = || fs::read_to_string(&log).unwrap_or_default();
     let process = await_answer(process, options, port, log)?;
     if let Some(clock) = clock {

@@ -26,9 +26,8 @@
 //! Dropping its [`Server`] does.
 //! So does the end of the process that started it, however it ends: each server is paired with a
 //! watchdog, described at [`Process`].
-//! The watchdog removes the server's folder too.
-//! All that a killed process can leave is the folder, among the temporary files, of a server that
-//! was down at that moment: it has no watchdog.
+//! Each server's folder, among the temporary files, goes in the same way, also that of a server that
+//! was down at that moment: the shell that made it removes it.
 //!
 //! Only Unix systems are supported.
 
@@ -36,6 +35,7 @@ mod binary;
 mod clock;
 mod command;
 mod error;
+mod folder;
 mod launch;
 mod options;
 mod port;

@@ -10,7 +10,6 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
-use tempfile::TempDir;
 
 use crate::watchdog::Watchdog;
 
@@ -19,7 +18,6 @@ use crate::watchdog::Watchdog;
 /// Dropping it kills it.
 /// If this process ends without dropping anything, a watchdog kills it instead: a shell that
 /// sleeps on a pipe from here and wakes when the pipe breaks.
-/// The watchdog of a [`Server`](crate::Server) then removes the server's folder as well.
 /// The program itself starts only once its watchdog is in place, and the watchdog is ended before
 /// the program is killed and its process id becomes free for others.
 ///
@@ -56,20 +54,11 @@ impl Process {
     /// What the system says when a shell cannot be started.
     /// A program that cannot be started ends with status 126 or 127 and says so on its standard
     /// error.
-    pub fn spawn(command: Command) -> io::Result<Self> {
-        Self::spawn_with(command, None)
-    }
-
-    /// Starts `command`, whose files are in `folder`: the watchdog removes it after the kill.
-    pub(crate) fn spawn_in(command: Command, folder: &TempDir) -> io::Result<Self> {
-        Self::spawn_with(command, Some(folder))
-    }
-
-    fn spawn_with(mut command: Command, folder: Option<&TempDir>) -> io::Result<Self> {
+    pub fn spawn(mut command: Command) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).process_group(0).spawn()?;
         let gate = child.stdin.take();
         let pid = Pid::from_child(&child);
-        let watchdog = match Watchdog::over(pid, folder) {
+        let watchdog = match Watchdog::over(pid) {
             Ok(watchdog) => watchdog,
             Err(error) => {
                 // The gate is still shut, so what ends here is a shell that did nothing yet.

@@ -1,8 +1,6 @@
 use std::{ops::Deref, process::Command};
 
-use tempfile::TempDir;
-
-use crate::{ServerClock, error::StartError};
+use crate::{ServerClock, error::StartError, folder::Folder};
 
 /// A wall clock for processes that are no servers of ours, such as clients under test.
 ///
@@ -14,20 +12,17 @@ use crate::{ServerClock, error::StartError};
 pub struct ProcessClock {
     clock: ServerClock,
     // Declared after the clock, so that the folder goes when nobody here writes to it any more.
-    _folder: TempDir,
+    _folder: Folder,
 }
 
 impl ProcessClock {
-    /// Makes a clock, with a folder of its own that is removed with this value.
+    /// Makes a clock, with a folder of its own that is removed with this value, or with this process.
     ///
     /// # Errors
     ///
     /// [`StartError`] if there is no compiler, or the system has no such clocks.
     pub fn create() -> Result<Self, StartError> {
-        let folder = tempfile::Builder::new()
-            .prefix("redlock-sandbox-")
-            .tempdir()
-            .map_err(|error| StartError::io("create a folder", error))?;
+        let folder = Folder::create()?;
         Ok(Self {
             clock: ServerClock::create(&folder)?,
             _folder: folder,

@@ -6,12 +6,11 @@ use std::{
     time::Duration,
 };
 
-use tempfile::TempDir;
-
 use crate::{
     ServerBinary, ServerClock, ServerOptions,
     command::{self, CommandError},
     error::{StartError, StartErrorKind},
+    folder::Folder,
     launch::launch,
     port,
     process::Process,
@@ -20,7 +19,7 @@ use crate::{
 
 /// A server on the loopback interface that ends with this value, or with this process.
 ///
-/// Its files are in a temporary folder of its own, which is removed at the same time.
+/// Its files are in a temporary folder of its own, which is removed at the same time, also if the server is down then.
 #[derive(Debug)]
 pub struct Server {
     // `None` while the server is down.
@@ -30,7 +29,7 @@ pub struct Server {
     port: u16,
     clock: Option<ServerClock>,
     // Declared after the process, so that the folder goes when its user is gone.
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Server {
@@ -161,10 +160,7 @@ impl Server {
         options: ServerOptions,
         mut free_port: impl FnMut() -> io::Result<u16>,
     ) -> Result<Self, StartError> {
-        let folder = tempfile::Builder::new()
-            .prefix("redlock-sandbox-")
-            .tempdir()
-            .map_err(|error| StartError::io("create a folder", error))?;
+        let folder = Folder::create()?;
         let clock = options
             .own_clock
             .then(|| ServerClock::create(&folder))

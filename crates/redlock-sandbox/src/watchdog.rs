@@ -7,11 +7,8 @@ use std::{
 };
 
 use rustix::process::Pid;
-use tempfile::TempDir;
 
 /// A shell that waits for the end of its standard input and then kills one process.
-///
-/// It then removes the folder that was made for that process, if one was.
 ///
 /// The other end of that pipe is ours alone, and the kernel closes it when this process ends,
 /// even by SIGKILL.
@@ -21,10 +18,8 @@ use tempfile::TempDir;
 pub(crate) struct Watchdog(Child);
 
 impl Watchdog {
-    /// Watches over `pid`, a child of this process that has not been waited for, and its `folder`.
-    ///
-    /// The type of `folder` says that it was made here, so that nothing else is ever removed.
-    pub(crate) fn over(pid: Pid, folder: Option<&TempDir>) -> io::Result<Self> {
+    /// Watches over `pid`, a child of this process that has not been waited for.
+    pub(crate) fn over(pid: Pid) -> io::Result<Self> {
         let pid = pid.as_raw_nonzero().get();
         if pid <= 1 {
             return Err(io::Error::other(
@@ -34,7 +29,6 @@ impl Watchdog {
         Command::new("sh")
             .args(["-c", SCRIPT, "redlock-sandbox-watchdog"])
             .arg(pid.to_string())
-            .args(folder.map(TempDir::path))
             .stdin(Stdio::piped())
             // Whoever reads our output waits for every holder of it to end.
             .stdout(Stdio::null())
@@ -56,11 +50,4 @@ impl Watchdog {
     }
 }
 
-/// A process that is dying may still add a file to a folder that is being removed: hence the second
-/// attempt.
-const SCRIPT: &str = r#"
-read -r _
-kill -s KILL "$1"
-[ -n "$2" ] || exit
-rm -rf -- "$2" || { sleep 1; rm -rf -- "$2"; }
-"#;
+const SCRIPT: &str = r#"read -r _; kill -s KILL "$1""#;

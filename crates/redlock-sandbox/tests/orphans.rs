@@ -2,13 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{
-    io::{BufRead, BufReader},
+    env,
+    io::{self, BufRead, BufReader, Read},
     net::{SocketAddr, TcpStream},
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
+use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 use tempfile::TempDir;
 
 #[test]
@@ -32,6 +34,41 @@ fn a_process_that_ends_in_order_leaves_no_server_and_no_folder() {
     owner.await_end_of_servers();
     owner.await_end_of_folders();
 }
+
+/// Of the other process, which is this program once more.
+#[test]
+fn a_process_that_is_killed_leaves_no_folder_of_a_server_that_was_down() {
+    if env::var_os(IS_OWNER).is_some() {
+        let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+        let mut servers = ServerSet::start(&binary, 2, &ServerOptions::default()).unwrap();
+        servers[0].kill().unwrap();
+        println!("{DOWN}");
+        io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        return;
+    }
+    let temporary = TempDir::new().unwrap();
+    let name = "a_process_that_is_killed_leaves_no_folder_of_a_server_that_was_down";
+    let mut owner = Command::new(env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(IS_OWNER, "yes")
+        .env("TMPDIR", temporary.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+    let is_down = lines.any(|line| line.unwrap().ends_with(DOWN));
+    let folders = || temporary.path().read_dir().unwrap().count();
+    let before = folders();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(is_down, "is there a server program? see the message above");
+    assert_eq!(before, 2);
+    await_end("a folder", || folders() > 0);
+}
+
+const IS_OWNER: &str = "REDLOCK_SANDBOX_TEST_IS_OWNER";
+const DOWN: &str = "one of two is down";
 
 /// Another process that runs servers.
 struct Owner {

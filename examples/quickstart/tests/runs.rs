@@ -1,8 +1,15 @@
 //! The quickstart as a newcomer runs it: as a process, judged by its last line and exit status.
 
-use std::process::{Command, Output};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 
 use redlock_sandbox::{SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 /// The program without settings of the caller's.
 fn quickstart() -> Command {
@@ -62,6 +69,36 @@ fn on_servers_of_its_own_one_is_killed_and_nothing_is_lost() {
         .expect("it starts");
     let (.., killed) = verdict(&output);
     assert_eq!(killed, 1);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test's patience")]
+fn ctrl_c_leaves_no_folder_of_its_servers_even_of_the_one_that_was_killed() {
+    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+    let temporary = TempDir::new().expect("a folder");
+    let mut process = quickstart()
+        .env(SERVER_VARIABLE, binary.path())
+        .env("TMPDIR", temporary.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let output = BufReader::new(process.stdout.take().expect("it is piped"));
+    let lines = output.lines().map(|line| line.expect("it is text"));
+    let has_killed = lines.take(100).any(|line| line.contains("killed the node"));
+    let folders = || temporary.path().read_dir().expect("it is there").count();
+    let before = folders();
+    // As the terminal does.
+    let ended = kill_process(Pid::from_child(&process), Signal::INT);
+    process.wait().expect("it ends");
+    ended.expect("it ran");
+    assert!(has_killed);
+    assert_eq!(before, 5);
+    let since = Instant::now();
+    while folders() > 0 {
+        let left = folders();
+        assert!(since.elapsed() < Duration::from_secs(10), "{left} are left");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

@@ -35,6 +35,15 @@ pub(super) const EXAMPLES: &[Mutant] = &[
         "self.holding().token()\n",
         "FencingToken::new(self.holding().token().get().min(1)).expect(\"1 is a token\")\n",
     ),
+    by_test(
+        "folder-stays-when-its-owner-is-killed",
+        "crates/redlock-sandbox/src/folder.rs",
+        "read -r _\nfor",
+        "read -r _ || exit\nfor",
+        "redlock-sandbox",
+        "--test orphans",
+        "no_folder",
+    ),
 ];
 
 const fn fenced_store(
