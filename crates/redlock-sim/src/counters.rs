@@ -115,6 +115,8 @@ counters! {
     promotions: "replacements behind a proxy",
     /// Nodes whose data was replaced by older data while their run stayed.
     rewinds: "data set back while the run stayed",
+    /// Addresses that led to another server from then on.
+    reroutes: "addresses that led elsewhere",
     /// Nodes that were told to forget everything.
     flushes: "flushes",
     /// Nodes that stood still.
@@ -146,6 +148,7 @@ impl Counters {
         self.crashes()
             + self.promotions
             + self.rewinds
+            + self.reroutes
             + self.flushes
             + self.freezes
             + self.pauses

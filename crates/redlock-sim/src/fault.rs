@@ -49,6 +49,12 @@ pub(crate) enum Fault {
         back: bool,
         length: Micros,
     },
+    /// A client's address of a node leads to another, over the connection that stands and those after it.
+    Route {
+        client: usize,
+        node: usize,
+        to: usize,
+    },
     /// A client stands still.
     Pause { client: usize, length: Micros },
     /// A client stands still as soon as it has asked nodes for something, before it hears of it.

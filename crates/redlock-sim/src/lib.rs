@@ -15,8 +15,8 @@
 //!
 //! Some worlds are odd besides: operations of a call fail while others succeed, a node stands still in the middle of a
 //! call, rates of clocks change on the way, clients stand still for minutes or see to their timers before they read
-//! what has come, the clock of a node jumps by seconds, nodes that know the newest tokens are lost or out of reach, or
-//! there are twice as many clients and keys.
+//! what has come, the clock of a node jumps by seconds, nodes that know the newest tokens are lost or out of reach, an
+//! address leads to the server of another over a connection that stands, or there are twice as many clients and keys.
 //!
 //! Whatever happens is told to a [`Checker`], which knows nothing of how leases are won and looks for
 //! each [`Violation`] of what was promised.

@@ -34,6 +34,8 @@ pub(crate) struct Oddities {
     pub(crate) jumps: u64,
     /// How often the data of one of few nodes is replaced by older data; nothing shows it where that is the plan.
     pub(crate) rewinds: u64,
+    /// How often an address leads to another server for a while, of one client or of all.
+    pub(crate) routes: u64,
     /// A time in which hardly anybody does anything, and some clients stand still.
     pub(crate) nap: Option<Nap>,
 }
@@ -86,6 +88,7 @@ impl Oddities {
                 odd.jumps = random.between(1, 3);
                 setup.stray = false;
             }
+            4 if has_order && setup.nodes > 1 => odd.routes = random.between(1, 6),
             _ => {}
         }
         odd
@@ -137,6 +140,9 @@ impl Oddities {
         for _ in 0..self.jumps {
             let at = random.between(first, calm(setup));
             faults.extend(jump(&jumping, at, random));
+        }
+        for _ in 0..self.routes {
+            mislead(setup, random, first, faults);
         }
         if let Some(nap) = self.nap {
             sleep(setup, nap, &jumping, random, faults);
@@ -233,6 +239,35 @@ fn away(clients: Range<usize>, node: usize, (at, length): (Micros, Micros), faul
             length,
         };
         faults.push((at, hole));
+    }
+}
+
+/// An address leads to the server of another for a while, and perhaps that one's to its own: a server is behind two
+/// addresses, or two servers have changed places.
+fn mislead(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
+    let node = random.index(setup.nodes);
+    let other = (node + 1 + random.index(setup.nodes - 1)) % setup.nodes;
+    // An operator who blesses nodes has looked which they are.
+    let at = match setup.birth != Birth::Blessed && random.chance(300) {
+        true => 0,
+        false => random.between(first, setup.horizon),
+    };
+    let length = random.pick(&[20 * MS, 200 * MS, SECOND, setup.horizon]);
+    let until = (at + random.between(MS, length)).min(setup.horizon);
+    let (of, by_all, swap) = (
+        random.index(setup.clients),
+        random.chance(300),
+        random.chance(300),
+    );
+    for client in (0..setup.clients).filter(|client| by_all || *client == of) {
+        for (node, to) in [(node, other), (other, node)]
+            .into_iter()
+            .take(1 + usize::from(swap))
+        {
+            faults.push((at, Fault::Route { client, node, to }));
+            let to = node;
+            faults.push((until, Fault::Route { client, node, to }));
+        }
     }
 }
 

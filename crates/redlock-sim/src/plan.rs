@@ -15,8 +15,9 @@ pub enum Plan {
     /// The data of a few nodes that live is replaced by older data, and nothing shows it, which the protocol assumes
     /// not to happen: leases may overlap and tokens be out of order, and nothing else may go wrong.
     Rollback,
-    /// Some clients of the namespace use another longest time to live, or trust persistence, and too few nodes lose
-    /// their data for those to win anything: nothing may go wrong, but that a node which lost its data is theirs.
+    /// Some clients of the namespace use another longest time to live, or another error of rates, or trust persistence,
+    /// and too few nodes lose their data for those to win anything: nothing may go wrong, but that a node which lost its
+    /// data is theirs, and keeps the others from letting any node vote if it remembers longer leases.
     Strangers,
     /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
     Ticks,

@@ -155,7 +155,7 @@ impl Setup {
             clients: random.index(4) + 2,
             keys: (0..keys).map(|key| KEYS[key].into()).collect(),
             quorum: Quorum::of(NonZeroUsize::new(nodes).unwrap_or(NonZeroUsize::MIN)),
-            space: space(max_ttl, trust),
+            space: space(max_ttl, trust, RATE_ERROR),
             retry: RetryPolicy::new(SHORTEST_DELAY, LONGEST_DELAY)
                 .expect("it is neither 0 nor longer than the longest"),
             max_ttl,
@@ -243,12 +243,18 @@ impl Setup {
     /// Some clients are told something else than the others, and a single wrong clock is all that a majority bears.
     fn draw_strangers(&mut self, random: &mut Random) {
         let max_ttl = random.pick(&[self.max_ttl / 4, self.max_ttl, 4 * self.max_ttl]);
-        let trust = max_ttl == self.max_ttl && !self.trust;
+        let is_alike = max_ttl == self.max_ttl;
+        // They differ in one thing at least.
+        let rate_error = match is_alike && random.chance(500) {
+            true => random.pick(&[RATE_ERROR / 2.0, 2.0 * RATE_ERROR]),
+            false => RATE_ERROR,
+        };
+        let trust = self.trust ^ (is_alike && rate_error == RATE_ERROR);
         self.clients = self.clients.max(3);
         self.stray = false;
         self.strangers = Some(Strangers {
             first: self.clients - 1 - random.index(2),
-            space: space(max_ttl, trust),
+            space: space(max_ttl, trust, rate_error),
             max_ttl,
         });
     }
@@ -261,6 +267,12 @@ impl Setup {
     /// Whether a client was told something else than the others.
     pub(crate) fn is_stranger(&self, client: usize) -> bool {
         self.strangers_with(client).is_some()
+    }
+
+    /// Whether strangers use longer leases than the others.
+    pub(crate) fn are_strangers_longer(&self) -> bool {
+        let strangers = self.strangers.as_ref();
+        strangers.is_some_and(|strangers| strangers.max_ttl > self.max_ttl)
     }
 
     /// What a client is told of the nodes.
@@ -280,7 +292,7 @@ impl Setup {
         self.max_ttl = max_ttl;
         self.ttls = ttls(max_ttl);
         self.trust = trust;
-        self.space = space(max_ttl, trust);
+        self.space = space(max_ttl, trust, RATE_ERROR);
     }
 
     /// Changes how many keys there are.
@@ -396,8 +408,8 @@ const fn ttls(max_ttl: Micros) -> [Micros; 3] {
     [max_ttl, max_ttl / 2, max_ttl / 5]
 }
 
-fn space(max_ttl: Micros, trust: bool) -> Space {
-    let quarantine = Quarantine::new(Duration::from_micros(max_ttl), RATE_ERROR);
+fn space(max_ttl: Micros, trust: bool, rate_error: f64) -> Space {
+    let quarantine = Quarantine::new(Duration::from_micros(max_ttl), rate_error);
     let quarantine = match trust {
         true => quarantine.trusting_persistence(),
         false => quarantine,

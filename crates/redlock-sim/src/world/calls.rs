@@ -26,7 +26,7 @@ impl World {
         if this.conn != conn || this.is_severed {
             return;
         }
-        let (_, node) = (link / self.setup.nodes, link % self.setup.nodes);
+        let node = this.server;
         let not_before = this.hole_out.max(self.servers[node].frozen_until);
         if not_before > self.now {
             self.agenda.add(not_before, Due::Arrive { link, conn });
@@ -64,7 +64,7 @@ impl World {
         let Some(call) = self.calls.find(number, serial).filter(|call| call.is_late) else {
             return;
         };
-        let (client, node) = (call.link / self.setup.nodes, call.link % self.setup.nodes);
+        let (client, node) = (call.link / self.setup.nodes, call.server);
         let server = &self.servers[node];
         let arrives = server.is_up && server.crashes == call.crashes;
         if arrives && server.frozen_until > self.now {
@@ -145,7 +145,7 @@ impl World {
                 Ok(reply) => {
                     // A node that is told to vote does from there on, in the same call already.
                     votes |= opens(&request) && reply == Reply::Done;
-                    heard.extend(tag.hear(&request, &reply, votes));
+                    heard.extend(tag.hear(call.server, &request, &reply, votes));
                     told.push((tag.round, Ok(reply)));
                 }
                 Err(reason) => {
@@ -167,7 +167,9 @@ impl World {
 
     /// A node does what a call asks, by what its clock showed at `began`, and is watched while it does.
     fn execute(&mut self, node: usize, number: u32, began: Micros) {
-        self.calls.get_mut(number).is_executed = true;
+        let call = self.calls.get_mut(number);
+        call.is_executed = true;
+        call.server = node;
         if self.phase.is_faulty() && self.random.chance(self.setup.net.refused) {
             self.counters.refusals += 1;
             return;
@@ -208,7 +210,7 @@ impl World {
         let call = self.calls.get_mut(number);
         let requests = std::mem::take(&mut call.requests);
         let tags = std::mem::take(&mut call.tags);
-        let client = call.link / self.setup.nodes;
+        let link = call.link;
         let mut touched = [false; MOST_KEYS];
         for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
             let Ok(reply) = reply else { continue };
@@ -227,7 +229,7 @@ impl World {
                         name: *owner,
                         reply,
                     };
-                    self.watch_lock(node, client, asked, time, votes);
+                    self.watch_lock(node, link, asked, time, votes);
                 }
                 Request::Job { verb, job } => {
                     self.is_kept(job, verb, reply);
@@ -249,7 +251,7 @@ impl World {
                         name,
                         reply: &reply,
                     };
-                    self.watch_lock(node, client, asked, time, votes);
+                    self.watch_lock(node, link, asked, time, votes);
                 }
                 Request::Node(verb) => {
                     if self.was_opened(node, *verb, reply) {
@@ -283,12 +285,13 @@ impl World {
     fn watch_lock(
         &mut self,
         node: usize,
-        client: usize,
+        link: usize,
         asked: Asked<'_>,
         time: NodeTime,
         votes: bool,
     ) {
         let Asked { verb, key, .. } = asked;
+        let (client, address) = self.ends(link);
         let at = Moment::from_micros(self.now);
         let millis = time.as_millis();
         self.trace.line(self.now, || {
@@ -301,7 +304,9 @@ impl World {
         let server = &mut self.servers[node];
         let life = server.life;
         let gone = self.owners.get(asked.owner).gone(node);
-        let must_refuse = gone.is_some_and(|gone| server.must_refuse(gone, self.now));
+        let binds = |gone: Gone| gone.only_for.is_none_or(|only_for| only_for == address);
+        let must_refuse =
+            gone.is_some_and(|gone| binds(gone) && server.must_refuse(gone, self.now));
         let followed = server.shadow.follow(asked, millis);
         let clock = server.clock;
         let owner = self.owners.get_mut(asked.owner);
@@ -309,6 +314,9 @@ impl World {
             Err(what) => self.checker.report(at, wrong(node, key, what)),
             Ok(Some(until)) => {
                 let creates = matches!(verb, Verb::Acquire { .. } | Verb::Heal { .. });
+                if creates {
+                    owner.take(node, address);
+                }
                 if creates && must_refuse {
                     self.checker
                         .report(at, Violation::Resurrected { node, key });
@@ -325,10 +333,15 @@ impl World {
         match (verb, asked.reply) {
             (Verb::Release { ttl } | Verb::Bury { ttl }, _) => {
                 let until = millis + micros(ttl) / 1_000;
-                let at = self.now;
-                let gone = Gone { life, at, until };
+                let is_buried = matches!(verb, Verb::Bury { .. });
+                let gone = Gone {
+                    life,
+                    at: self.now,
+                    until,
+                    only_for: (!is_buried).then_some(address),
+                };
                 self.owners.get_mut(asked.owner).be_gone(node, gone);
-                self.counters.burials += u64::from(matches!(verb, Verb::Bury { .. }));
+                self.counters.burials += u64::from(is_buried);
             }
             (_, Reply::Buried) => self.counters.tombs += 1,
             (Verb::Heal { .. }, Reply::Done) => self.counters.heals += 1,
@@ -361,7 +374,7 @@ impl World {
 
 impl Tag {
     /// What a node said in a round of extension, if it was asked that.
-    fn hear(&self, request: &Request, reply: &Reply, votes: bool) -> Option<Heard> {
+    fn hear(&self, server: usize, request: &Request, reply: &Reply, votes: bool) -> Option<Heard> {
         let is_extension = matches!(
             request,
             Request::Lock {
@@ -372,6 +385,7 @@ impl Tag {
         let owner = self.owner.filter(|_| is_extension)?;
         Some(Heard {
             owner,
+            server,
             round: self.round,
             confirmed: votes && *reply == Reply::Done,
             missing: *reply == Reply::Missing,

@@ -155,8 +155,9 @@ impl World {
                 }
                 Verb::Release { .. } | Verb::Bury { .. } => {
                     if let Some(number) = number {
+                        let server = self.links[self.link(client, node)].server;
                         let owner = self.owners.get_mut(number);
-                        owner.tell(node);
+                        owner.tell(server, node);
                         owner.over.get_or_insert(self.now);
                     }
                 }

@@ -75,6 +75,10 @@ impl World {
                     link.hole_back = link.hole_back.max(until);
                 }
             }
+            Fault::Route { client, node, to } => {
+                let link = self.link(client, node);
+                self.reroute(link, to);
+            }
             Fault::Pause { client, length } => self.pause(client, length),
             Fault::Stumble { client, length } => self.processes[client].stumbles = Some(length),
             Fault::Kill { client, successor } => self.kill(client, successor),
@@ -122,6 +126,20 @@ impl World {
         }
     }
 
+    /// An address leads to another server from now on, over the connection that stands.
+    pub(super) fn reroute(&mut self, link: usize, to: usize) {
+        let this = &mut self.links[link];
+        if this.server == to {
+            return;
+        }
+        this.server = to;
+        this.rerouted = Some(self.now);
+        self.counters.reroutes += 1;
+        if !self.servers[to].is_up {
+            self.cut(link, Fate::Dropped, MS);
+        }
+    }
+
     /// A connection breaks, and its client notices after a while.
     pub(super) fn cut(&mut self, link: usize, fate: Fate, unnoticed: Micros) {
         self.sever(link, fate);
@@ -143,8 +161,10 @@ impl World {
         server.is_up = false;
         server.crashes += 1;
         self.restart(node, data);
-        for client in 0..self.setup.clients {
-            let link = self.link(client, node);
+        for link in 0..self.links.len() {
+            if self.links[link].server != node {
+                continue;
+            }
             let unnoticed = self.random.between(MS / 2, 2 * MS);
             self.cut(link, Fate::Dropped, unnoticed);
         }

@@ -1,8 +1,14 @@
 //! Keys that were given up: whether the nodes that have them were told, and whether they are gone then.
+//!
+//! A client knows addresses, not servers: it lets a key go over the address over which that was taken.
+//! If the address leads elsewhere by then, what is there has no such key, says so, and need not be told; the server that
+//! has the key cannot be told.
+//! So a key may stay if the address over which it was taken was rerouted since its owner's attempt began, and never
+//! longer than its time to live.
 
 use redlock_proto::{JobVerb, Request, Verb};
 
-use super::{World, link::Tag, owners::Owner, repair::SOON};
+use super::{World, link::Tag, owners::Owner, repair::SOON, server::Server, shadow::Kept};
 use crate::{Event, Moment, Violation};
 
 impl World {
@@ -13,9 +19,10 @@ impl World {
             if self.owners.get(owner).stays {
                 continue;
             }
-            for node in 0..self.setup.nodes {
-                if !self.owners.get(owner).is_told(node) && self.may_have(client, node, owner) {
-                    let key = self.owners.get(owner).key;
+            for address in 0..self.setup.nodes {
+                let is_told = self.owners.get(owner).is_told(address);
+                if !is_told && self.may_have(client, address, owner) {
+                    let (node, key) = (address, self.owners.get(owner).key);
                     let at = Moment::from_micros(self.now);
                     self.checker.report(at, Violation::Forgotten { node, key });
                 }
@@ -23,16 +30,24 @@ impl World {
         }
     }
 
-    /// Whether a node has an owner's key, or a request that may take it is on its way.
-    fn may_have(&mut self, client: usize, node: usize, owner: u32) -> bool {
-        let server = &self.servers[node];
-        let key = self.owners.get(owner).key;
-        let millis = server.time(self.now).as_millis();
-        let kept = server.shadow.kept(key, millis);
-        if kept.is_some_and(|kept| kept.owner == owner && !kept.is_old) {
+    /// Whether a node took an owner's key over an address and has it, or a request that may take it is on its way there.
+    fn may_have(&mut self, client: usize, address: usize, owner: u32) -> bool {
+        let taken = self.owners.get(owner);
+        let has = |(node, server): (usize, &Server)| {
+            let kept = || {
+                server
+                    .shadow
+                    .kept(taken.key, server.time(self.now).as_millis())
+            };
+            let is_its = |kept: Kept| kept.owner == owner && !kept.is_old;
+            taken.taken_over(node) == Some(address)
+                && !self.was_rerouted(node, taken)
+                && kept().is_some_and(is_its)
+        };
+        if self.servers.iter().enumerate().any(has) {
             return true;
         }
-        let link = self.link(client, node);
+        let link = self.link(client, address);
         let this = &self.links[link];
         let is_queued = this
             .queue
@@ -66,6 +81,9 @@ impl World {
         let Some(over) = owner.over.filter(|_| !owner.stays && !is_killed) else {
             return;
         };
+        if self.was_rerouted(node, owner) {
+            return;
+        }
         let reconnected = self.reconnected_by(repaired);
         // A release is owed for as long as the key could stay when it was asked for; a node that could not be
         // told before keeps whatever arrives late for its time to live, as it does what comes back with old
@@ -76,6 +94,14 @@ impl World {
         }
         let due = Moment::from_micros(over.max(reconnected) + SOON);
         self.observe(&Event::KeyFound { node, key, due });
+    }
+
+    /// Whether the address over which a node took an owner's key may have led elsewhere when it was to let it go.
+    fn was_rerouted(&self, node: usize, owner: &Owner) -> bool {
+        let (client, _) = owner.client;
+        let rerouted = |address| self.links[self.link(client, address)].rerouted;
+        let rerouted = owner.taken_over(node).and_then(rerouted);
+        rerouted.is_some_and(|at| at >= owner.started)
     }
 
     /// Whether a node was told to let an owner's key go and knows nothing of it any more: it lost its data, or its

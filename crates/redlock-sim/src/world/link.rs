@@ -32,6 +32,8 @@ pub(super) struct Call {
     /// Tells it from others that had its number before.
     pub(super) serial: u32,
     pub(super) link: usize,
+    /// The server that does it, or is to do it.
+    pub(super) server: usize,
     pub(super) sent: Micros,
     pub(super) requests: Vec<Request>,
     /// One for each request; the request itself is in `requests`.
@@ -78,6 +80,10 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) state: State,
+    /// The server to which its address leads: another than its own behind a proxy that is wrong.
+    pub(super) server: usize,
+    /// When that changed last.
+    pub(super) rerouted: Option<Micros>,
     /// The number of the present connection, or of the last one.
     pub(super) conn: u32,
     /// How many connections were made, as its client counts them.
@@ -104,9 +110,11 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(server: usize) -> Self {
         Self {
             state: State::Down,
+            server,
+            rerouted: None,
             conn: 0,
             meetings: 0,
             is_severed: true,

@@ -164,7 +164,7 @@ impl World {
         let processes = processes.collect();
         let stepped = vec![0; setup.nodes];
         let recent = vec![VecDeque::new(); setup.job_keys.len()];
-        let links = (0..setup.clients * setup.nodes).map(|_| Link::new());
+        let links = (0..setup.clients * setup.nodes).map(|link| Link::new(link % setup.nodes));
         let links = links.collect();
         Self {
             now: 0,

@@ -35,6 +35,8 @@ pub(super) enum News {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heard {
     pub(super) owner: u32,
+    /// The server that said so.
+    pub(super) server: usize,
     pub(super) round: u64,
     pub(super) confirmed: bool,
     pub(super) missing: bool,
@@ -104,9 +106,10 @@ impl World {
             } => {
                 for heard in heard {
                     let owner = self.owners.get_mut(heard.owner);
-                    owner.heard(heard.round, node, heard.confirmed, heard.missing);
+                    let confirmed = heard.confirmed.then_some(heard.server);
+                    owner.heard(heard.round, confirmed, heard.missing.then_some(node));
                     if heard.is_there && owner.over.is_none() {
-                        self.servers[node].shadow.be_known(heard.owner);
+                        self.servers[heard.server].shadow.be_known(heard.owner);
                     }
                 }
                 let sent = process.now(sent).clock;

@@ -37,7 +37,9 @@ pub(super) struct Owner {
     pub(super) promised: [Micros; MOST_NODES],
     /// What the clock of each node that votes showed, in milliseconds, when it granted a claim.
     pub(super) granted: [Option<u64>; MOST_NODES],
-    /// The nodes that its client told to let its key go.
+    /// The address over which each node took its key.
+    taken_over: [Option<usize>; MOST_NODES],
+    /// The addresses over which its client told nodes to let its key go.
     told: u8,
     /// Where it was told to let its key go.
     gone: [Option<Gone>; MOST_NODES],
@@ -54,13 +56,17 @@ pub(super) struct Gone {
     pub(super) at: Micros,
     /// Up to which millisecond of the node's clock nothing of the owner may appear again.
     pub(super) until: u64,
+    /// The address whose requests this binds, if not all: others may be overtaken by what comes over it.
+    pub(super) only_for: Option<usize>,
 }
 
 /// What a client has heard in a round of extension.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     round: u64,
+    /// By server: one that is behind two addresses confirms once.
     confirmed: u8,
+    /// By address.
     missing: u8,
 }
 
@@ -88,6 +94,7 @@ impl Owners {
             stays: false,
             promised: [0; MOST_NODES],
             granted: [None; MOST_NODES],
+            taken_over: [None; MOST_NODES],
             told: 0,
             gone: [None; MOST_NODES],
             rounds: Vec::new(),
@@ -112,19 +119,30 @@ impl Owner {
         promised[MOST_NODES - count]
     }
 
-    /// Its client tells a node to let its key go, whatever that has promised.
-    pub(super) const fn tell(&mut self, node: usize) {
+    /// Its client tells a node, behind an address, to let its key go, whatever that has promised.
+    pub(super) const fn tell(&mut self, node: usize, address: usize) {
         self.promised[node] = 0;
-        self.told |= 1 << node;
+        self.told |= 1 << address;
     }
 
-    /// Whether its client told a node to let its key go.
-    pub(super) const fn is_told(&self, node: usize) -> bool {
-        self.told >> node & 1 == 1
+    /// Whether its client told whatever is behind an address to let its key go.
+    pub(super) const fn is_told(&self, address: usize) -> bool {
+        self.told >> address & 1 == 1
     }
 
-    /// A node was told to let its key go.
+    /// A node took its key, over an address.
+    pub(super) const fn take(&mut self, node: usize, address: usize) {
+        self.taken_over[node] = Some(address);
+    }
+
+    /// The address over which a node took its key, if it did.
+    pub(super) const fn taken_over(&self, node: usize) -> Option<usize> {
+        self.taken_over[node]
+    }
+
+    /// A node was told to let its key go, and promises nothing any more.
     pub(super) const fn be_gone(&mut self, node: usize, gone: Gone) {
+        self.promised[node] = 0;
         self.gone[node] = Some(gone);
     }
 
@@ -133,10 +151,11 @@ impl Owner {
         self.gone[node]
     }
 
-    /// A node has answered its client in a round of extension.
-    pub(super) fn heard(&mut self, round: u64, node: usize, confirmed: bool, missing: bool) {
-        let confirmed = u8::from(confirmed) << node;
-        let missing = u8::from(missing) << node;
+    /// In a round of extension, its client has heard from a server that confirmed, or behind an address that its key
+    /// is missing.
+    pub(super) fn heard(&mut self, round: u64, confirmed: Option<usize>, missing: Option<usize>) {
+        let bit = |place: Option<usize>| place.map_or(0, |place| 1 << place);
+        let (confirmed, missing) = (bit(confirmed), bit(missing));
         match self
             .rounds
             .iter_mut()
@@ -205,12 +224,14 @@ mod tests {
     #[test]
     fn only_a_node_that_lost_a_key_which_others_confirmed_in_that_round_may_be_healed() {
         let mut owner = owner();
-        owner.heard(7, 0, true, false);
-        owner.heard(7, 2, false, true);
+        owner.heard(7, Some(0), None);
+        owner.heard(7, None, Some(2));
         assert!(!owner.may_heal(2, 2), "one has confirmed");
-        owner.heard(8, 1, true, false);
+        owner.heard(8, Some(1), None);
         assert!(!owner.may_heal(2, 2), "another has in another round");
-        owner.heard(7, 1, true, false);
+        owner.heard(7, Some(0), None);
+        assert!(!owner.may_heal(2, 2), "it is the same server once more");
+        owner.heard(7, Some(1), None);
         assert!(owner.may_heal(2, 2));
         assert!(!owner.may_heal(0, 2), "it has not lost it");
     }

@@ -64,6 +64,8 @@ impl World {
                 self.sever(link, Fate::Late(MS));
                 self.agenda.add(self.now + MS, Due::Lost { link, conn });
             }
+            let (_, own) = self.ends(link);
+            self.reroute(link, own);
         }
         for (serial, call) in self.calls.late() {
             self.agenda
@@ -86,7 +88,9 @@ impl World {
             let is_stranger = self.setup.is_stranger(client);
             self.setup.ahead(client) == 0 && !is_stranger && self.processes[client].is_alive
         };
-        let somebody_can = all_can || (0..self.setup.clients).any(can);
+        // A node that remembers longer leases than theirs keeps clients from letting any node vote.
+        let is_held_up = self.setup.are_strangers_longer();
+        let somebody_can = !is_held_up && (all_can || (0..self.setup.clients).any(can));
         for key in (0..self.setup.keys.len()).filter(|_| somebody_can) {
             let due = Moment::from_micros(self.now + wait);
             self.observe(&Event::Free { key, due });

@@ -186,6 +186,7 @@ mod tests {
             life: 0,
             at: 20 * MS,
             until: 90,
+            only_for: None,
         };
         let mut server = told();
         assert!(server.must_refuse(gone, 90 * MS));

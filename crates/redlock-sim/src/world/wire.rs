@@ -34,8 +34,7 @@ impl World {
         this.last_out = self.now;
         this.last_back = self.now;
         let conn = this.conn;
-        let (_, node) = self.ends(link);
-        if self.servers[node].is_up {
+        if self.servers[this.server].is_up {
             let hello = Request::Node(NodeVerb::Inspect);
             self.send_call(link, vec![hello], Vec::new());
             self.check_by(link, self.now + self.setup.link.connect_timeout);
@@ -133,9 +132,9 @@ impl World {
 
     /// A connection breaks; its client does not know yet.
     pub(super) fn sever(&mut self, link: usize, fate: Fate) {
-        let (_, node) = self.ends(link);
-        let crashes = self.servers[node].crashes;
         let this = &mut self.links[link];
+        let server = this.server;
+        let crashes = self.servers[server].crashes;
         if this.is_severed {
             return;
         }
@@ -145,6 +144,7 @@ impl World {
                 let call = this.out[place];
                 let late = self.calls.get_mut(call);
                 late.crashes = crashes;
+                late.server = server;
                 let serial = late.serial;
                 self.calls.set_late(call, true);
                 self.agenda
@@ -249,6 +249,7 @@ impl World {
         let call = self.calls.add(Call {
             serial: 0,
             link,
+            server: self.links[link].server,
             sent: self.now,
             requests,
             tags,
@@ -352,7 +353,7 @@ impl World {
         );
     }
 
-    /// The client and the node of a link.
+    /// The client and the address of a link, which is the number of the node to which it leads unless a proxy is wrong.
     pub(super) const fn ends(&self, link: usize) -> (usize, usize) {
         (link / self.setup.nodes, link % self.setup.nodes)
     }
