@@ -47,6 +47,8 @@ counters! {
     ticks_early: "ticks too early",
     /// Claims that came too late.
     ticks_late: "ticks too late",
+    /// Claims of ticks whose run before was cut short, and is to be settled first.
+    ticks_too_soon: "ticks after runs cut short",
     /// Worlds in which a tick was started twice.
     ticks_again: "worlds with ticks started twice",
     /// Reports of what nodes remember of a job.

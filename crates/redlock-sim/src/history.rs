@@ -120,6 +120,33 @@ pub enum Event {
         /// Whether the clocks of a majority of the nodes were in its window.
         timely: bool,
     },
+    /// Somebody starts a tick who wants no run before it that was cut short: told just before it starts.
+    Follows {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// Up to which tick runs are settled, as far as that one knows; 0 for none.
+        settled: u64,
+        /// How many nodes are a majority.
+        majority: usize,
+        /// What each node has remembered ever since the tick was claimed: tick, token, and whether the run was cut
+        /// short, for all it knows.
+        remembered: Vec<Vec<(u64, u64, bool)>>,
+    },
+    /// Somebody did not win a tick because the run before it was cut short.
+    CutShort {
+        /// The job.
+        job: usize,
+        /// The tick of the run before.
+        tick: u64,
+        /// Its fencing token.
+        token: u64,
+        /// How it ended, if anybody said so.
+        outcome: Option<Arc<str>>,
+        /// Up to which tick runs were settled, as far as that one knew; 0 for none.
+        settled: u64,
+    },
     /// Whoever claimed a tick has been told that it was not won, or does not wait for it any more.
     NotStarted {
         /// The job.

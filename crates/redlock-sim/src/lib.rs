@@ -48,6 +48,7 @@
 //! | a tick is started after a later one | [`Violation::StartedAfter`] |
 //! | a tick is claimed and started after a later one | [`Violation::Overtaken`] |
 //! | a tick is started too early or too late by the nodes' clocks | [`Violation::Untimely`] |
+//! | a tick is started after a run that was cut short and is not settled, by somebody who wants none such | [`Violation::FollowsCutShort`] |
 //! | a tick is refused because of one that nobody has claimed | [`Violation::NeverClaimed`] |
 //! | a tick is not started, and nobody was told so | [`Violation::TickLost`] |
 //! | a tick is started, and forgotten though nodes keep their data | [`Violation::NotRemembered`] |

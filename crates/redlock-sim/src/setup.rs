@@ -80,6 +80,8 @@ pub(crate) struct Jobs {
     pub(crate) less: u64,
     /// Whether the wall clock of one client is an hour ahead.
     pub(crate) stray: bool,
+    /// Whether every claimant wants runs to be settled that were cut short before a later tick starts.
+    pub(crate) in_order: bool,
 }
 
 /// What a link to a node waits for, and how long.
@@ -213,7 +215,7 @@ impl Setup {
             setup.draw_strangers(odd);
         }
         if plan.has_jobs() {
-            setup.draw_jobs(random);
+            setup.draw_jobs(random, odd);
             if plan == Plan::TicksBack {
                 // Clocks that were set back need as long to come to the same ticks again.
                 setup.horizon += 4 * SECOND;
@@ -224,7 +226,7 @@ impl Setup {
 
     /// What is locked are jobs, and wall clocks differ by less than it takes for a tick to come too early or too
     /// late, but for one perhaps.
-    fn draw_jobs(&mut self, random: &mut Random) {
+    fn draw_jobs(&mut self, random: &mut Random, odd: &mut Random) {
         self.skew = random.pick(&[0, 10 * MS, 200 * MS]);
         self.jobs = Some(Jobs {
             period: random.pick(&[20, 60, 150]),
@@ -235,6 +237,7 @@ impl Setup {
                 true => random.pick(&[0, 0, self.max_ttl / MS / 2]),
                 false => 0,
             },
+            in_order: self.plan != Plan::TicksBack && odd.chance(300),
         });
         let jobs = JOBS.iter().take(self.keys.len());
         self.job_keys = jobs.map(|job| (*job).into()).collect();

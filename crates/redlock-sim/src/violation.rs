@@ -79,6 +79,16 @@ pub enum Violation {
         /// The newest of the later ones.
         after: u64,
     },
+    /// A tick of a job was started though the run before it was cut short and is not settled, and a majority remembers
+    /// that; whoever started it wanted none such.
+    FollowsCutShort {
+        /// The job.
+        job: usize,
+        /// The tick.
+        tick: u64,
+        /// The tick of the run before.
+        after: u64,
+    },
     /// A tick was started while a majority of the nodes' clocks were not in its window.
     Untimely {
         /// The job.
@@ -251,6 +261,7 @@ impl Violation {
             Self::StartedAfter { .. } => "StartedAfter",
             Self::Overtaken { .. } => "Overtaken",
             Self::Untimely { .. } => "Untimely",
+            Self::FollowsCutShort { .. } => "FollowsCutShort",
             Self::NeverClaimed { .. } => "NeverClaimed",
             Self::TickLost { .. } => "TickLost",
             Self::NotRemembered { .. } => "NotRemembered",

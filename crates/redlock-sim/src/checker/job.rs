@@ -101,6 +101,27 @@ impl Checker {
             Event::Remembered { job, watermark } => {
                 jobs.entry(job).or_default().remember(job, watermark)
             }
+            Event::Follows {
+                job,
+                tick,
+                settled,
+                majority,
+                ref remembered,
+            } => follow(job, (tick, settled), majority, remembered),
+            Event::CutShort {
+                job,
+                tick,
+                token,
+                ref outcome,
+                settled,
+            } => match tick <= settled {
+                true => Some(Violation::Unreasoned { job, tick }),
+                false => {
+                    jobs.entry(job)
+                        .or_default()
+                        .tell_run(job, (tick, token), outcome.as_ref())
+                }
+            },
             Event::StatusRead { .. } => return self.read_status(at, event),
             _ => None,
         };
@@ -141,6 +162,33 @@ impl Checker {
             self.report(at, violation);
         }
     }
+}
+
+/// A tick is started by somebody who wants no run before it that was cut short.
+///
+/// The newest run that a majority remembers is the one before it, unless a node knows better: that it ended well, or
+/// that a later one did.
+fn follow(
+    job: usize,
+    (tick, settled): (u64, u64),
+    majority: usize,
+    remembered: &[Vec<(u64, u64, bool)>],
+) -> Option<Violation> {
+    let mut known: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    let before = || remembered.iter().flatten().filter(|(of, ..)| *of < tick);
+    for (of, token, _) in before() {
+        *known.entry((*of, *token)).or_default() += 1;
+    }
+    let by_majority = known.into_iter().filter(|(_, nodes)| *nodes >= majority);
+    let ((after, token), _) = by_majority.last()?;
+    let is_better = |(of, with, was_cut_short): &(u64, u64, bool)| {
+        !was_cut_short && (*of, *with) >= (after, token)
+    };
+    (after > settled && !before().any(is_better)).then_some(Violation::FollowsCutShort {
+        job,
+        tick,
+        after,
+    })
 }
 
 impl Job {

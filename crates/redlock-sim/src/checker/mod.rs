@@ -141,6 +141,8 @@ impl Checker {
             | Event::StatusRead { .. }
             | Event::LeftOpen { .. }
             | Event::Started { .. }
+            | Event::Follows { .. }
+            | Event::CutShort { .. }
             | Event::NotStarted { .. }
             | Event::Passed { .. }
             | Event::Remembered { .. } => self.observe_job(at, event),

@@ -55,6 +55,10 @@ impl fmt::Display for Violation {
                 f,
                 "tick {tick} of job {job} was started, and too few nodes' clocks were in its window"
             ),
+            Self::FollowsCutShort { job, tick, after } => write!(
+                f,
+                "tick {tick} of job {job} was started after that of tick {after}, which was cut short and is not settled"
+            ),
             Self::NeverClaimed { job, watermark } => write!(
                 f,
                 "somebody was told that tick {watermark} of job {job} was claimed, and nobody has"

@@ -112,6 +112,8 @@ struct World {
     stepped: Vec<i64>,
     /// The ticks of each job that somebody has claimed lately.
     recent: Vec<VecDeque<u64>>,
+    /// When each node lost data last.
+    forgot: Vec<Option<Micros>>,
     /// When what was broken had mended.
     settled: Option<Micros>,
     /// By how much longer nodes may keep keys because a clock was set back.
@@ -163,6 +165,7 @@ impl World {
         });
         let processes = processes.collect();
         let stepped = vec![0; setup.nodes];
+        let forgot = vec![None; setup.nodes];
         let recent = vec![VecDeque::new(); setup.job_keys.len()];
         let links = (0..setup.clients * setup.nodes).map(|link| Link::new(link % setup.nodes));
         let links = links.collect();
@@ -181,6 +184,7 @@ impl World {
             phase: Phase::Faulty,
             stepped,
             recent,
+            forgot,
             settled: None,
             behind: 0,
             next_lease: 1,
@@ -341,6 +345,9 @@ impl World {
     }
 
     fn observe(&mut self, event: &Event) {
+        if let Event::Forgot { node } = *event {
+            self.forgot[node] = Some(self.now);
+        }
         self.checker.observe(Moment::from_micros(self.now), event);
     }
 

@@ -66,6 +66,8 @@ pub(super) struct User {
     pub(super) owner: Option<u32>,
     /// The tick that it claims or has claimed, in milliseconds, if it is a job's.
     pub(super) tick: u64,
+    /// Up to which tick it knows the runs of its job as settled, in milliseconds; 0 if none.
+    pub(super) settled: u64,
     /// When it began to wait.
     pub(super) since: Micros,
 }
@@ -108,6 +110,7 @@ impl Process {
             is_limited: false,
             owner: None,
             tick: 0,
+            settled: 0,
             since: 0,
         };
         Self {

@@ -1,10 +1,10 @@
 //! Jobs whose ticks are claimed by whichever client comes to them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use redlock_proto::{
-    Acquire, Claim, JobVerb, NoClaim, NodeKey, NotClaimed, OwnerId, Reply, RunRecord, RunState,
-    Tick, TokenBlock, Verb, Window, Word,
+    Acquire, Claim, JobVerb, NoClaim, NodeKey, NotAfter, NotClaimed, OwnerId, Reply, RunRecord,
+    RunState, Tick, TokenBlock, Verb, Window, Word,
 };
 
 use super::{World, process::State};
@@ -35,14 +35,19 @@ impl World {
             }
             _ => newest,
         };
-        self.processes[client].users[key].tick = tick;
+        let user = &mut self.processes[client].users[key];
+        user.tick = tick;
+        let settled = user.settled;
         let claim = Claim {
             job: self.setup.job_keys[key].clone(),
             tick: Tick::from_millis(tick).expect("it is this century"),
             window: jobs.window(client),
             fingerprint: 7,
             replica: Word::new(REPLICAS[client % REPLICAS.len()]).expect("it is a word"),
-            not_after: None,
+            not_after: jobs.in_order.then(|| NotAfter {
+                outcomes: cut_short(),
+                settled: Tick::from_millis(settled).filter(|_| settled > 0),
+            }),
         };
         self.trace.line(self.now, || {
             format!("client {client} claims tick {tick} of job {key}")
@@ -75,6 +80,7 @@ impl World {
             self.trace.line(self.now, || {
                 format!("client {client} starts tick {tick} of job {job}")
             });
+            self.follows(client, job);
             self.observe(&Event::Started {
                 job,
                 tick,
@@ -83,6 +89,68 @@ impl World {
             });
         }
         self.on_acquired(client, id, deadline, tokens);
+    }
+
+    /// What nodes remember of a job when somebody starts a tick of it who wants no run before it to be cut short.
+    ///
+    /// A node that lost its data since the claim may remember again what it did not know when it granted the tick.
+    fn follows(&mut self, client: usize, job: usize) {
+        let user = &self.processes[client].users[job];
+        let Some((owner, true)) = user.owner.zip(self.setup.jobs.map(|jobs| jobs.in_order)) else {
+            return;
+        };
+        let (tick, settled) = (user.tick, user.settled);
+        let started = self.owners.get(owner).started;
+        let name = &self.setup.job_keys[job];
+        let remembered = self
+            .servers
+            .iter()
+            .zip(&self.forgot)
+            .map(|(server, forgot)| {
+                let runs = server.store.runs(name).iter().filter_map(RunRecord::of);
+                let told = runs.map(|run| {
+                    let was_cut_short = run.was_cut_short(&cut_short());
+                    (run.tick.as_millis(), run.token.get(), was_cut_short)
+                });
+                let knew = |(.., was_cut_short): &(u64, u64, bool)| {
+                    !was_cut_short || forgot.is_none_or(|at| at < started)
+                };
+                told.filter(knew).collect()
+            });
+        let follows = Event::Follows {
+            job,
+            tick,
+            settled,
+            majority: self.setup.quorum.majority(),
+            remembered: remembered.collect(),
+        };
+        self.observe(&follows);
+    }
+
+    /// Somebody was told that the run before a tick was cut short, and sees to that perhaps.
+    fn comes_too_soon(&mut self, client: usize, id: u64, last: &RunRecord) {
+        self.counters.ticks_too_soon += 1;
+        let users = &self.processes[client].users;
+        let waits = |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
+        let Some(job) = users.iter().position(|user| waits(user.state)) else {
+            return;
+        };
+        let settled = users[job].settled;
+        let outcome = match &last.state {
+            RunState::Ended { outcome, .. } => Some(outcome.as_str().into()),
+            _ => None,
+        };
+        let tick = last.tick.as_millis();
+        self.observe(&Event::CutShort {
+            job,
+            tick,
+            token: last.token.get(),
+            outcome,
+            settled,
+        });
+        if !self.phase.is_faulty() || self.random.chance(500) {
+            self.processes[client].users[job].settled = settled.max(tick);
+        }
     }
 
     /// Whether the clocks of a majority were in the tick's window when their nodes granted it.
@@ -118,6 +186,7 @@ impl World {
                     });
                 }
             }
+            NotClaimed::CutShort { last } => self.comes_too_soon(client, id, last),
             NotClaimed::TooEarly { .. } => self.counters.ticks_early += 1,
             NotClaimed::TooLate { .. } => self.counters.ticks_late += 1,
             // The nodes that said so were counted.
@@ -273,6 +342,14 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
         JobVerb::Record { .. } | JobVerb::Withdraw { .. } | JobVerb::Read { .. } => None,
     }
 }
+
+/// The outcome, besides those of the protocol's own, of runs that are to be settled.
+fn cut_short() -> Arc<[Word]> {
+    [Word::new(LOST).expect("it is a word")].into()
+}
+
+/// How a run ends that was cut short, where somebody says so.
+pub(super) const LOST: &str = "lost";
 
 /// How many ticks of each job are kept in mind, to be claimed again.
 const MOST_RECENT: usize = 12;

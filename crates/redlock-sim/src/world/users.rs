@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redlock_proto::{Acquire, Timing, Word};
 
-use super::{World, agenda::Due, effects::waiter_of, process::State};
+use super::{World, agenda::Due, effects::waiter_of, process::State, ticks::LOST};
 use crate::{
     Event, Moment,
     oddities::Nap,
@@ -303,10 +303,14 @@ impl World {
                 false => None,
             };
             let ends = self.setup.jobs.is_some() && self.random.chance(700);
+            let in_order = self.setup.jobs.is_some_and(|jobs| jobs.in_order);
+            let is_lost = ends && in_order && self.random.chance(200);
             let process = &mut self.processes[client];
             if ends {
                 let took = Duration::from_millis(1);
-                process.client.finish(holding.id, ended(), took, now);
+                let outcome = Word::new(if is_lost { LOST } else { "ok" });
+                let outcome = outcome.expect("it is a word");
+                process.client.finish(holding.id, outcome, took, now);
             }
             process.client.release(holding.id, ask, now);
         }
@@ -327,9 +331,4 @@ impl World {
         });
         ask
     }
-}
-
-/// How runs end, where somebody says how.
-fn ended() -> Word {
-    Word::new("ok").expect("it is a word")
 }
