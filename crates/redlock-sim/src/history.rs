@@ -213,6 +213,11 @@ pub enum Event {
         /// The node.
         node: usize,
     },
+    /// A node was started again and has its data, and nobody may know so: it does not vote until it was told a floor.
+    Restarted {
+        /// The node.
+        node: usize,
+    },
     /// A node was told the floor of its counters, and to vote, and does from now on.
     Opened {
         /// The node.

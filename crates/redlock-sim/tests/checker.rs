@@ -624,3 +624,54 @@ fn a_run_that_is_left_open_where_nothing_goes_wrong_is_found() {
     ];
     assert_eq!(names(&history), ["TickLost"]);
 }
+
+/// Somebody starts tick 10 who knows runs up to `settled` as settled; `remembered` says what each of three nodes does.
+fn follows(settled: u64, remembered: [&[(u64, u64, bool)]; 3]) -> Vec<&'static str> {
+    let follows = Event::Follows {
+        job: 0,
+        tick: 10,
+        settled,
+        majority: 2,
+        remembered: remembered.map(<[_]>::to_vec).into(),
+    };
+    names(&[(1, follows)])
+}
+
+#[test]
+fn a_start_after_a_run_that_was_cut_short_is_found_where_a_majority_remembers_that() {
+    let (cut, well) = ((5, 1, true), (5, 1, false));
+    let found = ["FollowsCutShort"];
+    assert_eq!(follows(0, [&[cut], &[cut], &[]]), found);
+    assert_eq!(follows(4, [&[cut], &[], &[cut]]), found);
+    assert_eq!(follows(5, [&[cut], &[cut], &[]]), NOTHING, "it is settled");
+    assert_eq!(follows(0, [&[cut], &[], &[]]), NOTHING, "one knows");
+    assert_eq!(follows(0, [&[cut], &[cut], &[well]]), NOTHING, "it ended");
+    // Only the newest one matters, and none that is not before.
+    assert_eq!(follows(0, [&[cut, (6, 2, false)], &[cut], &[]]), NOTHING);
+    assert_eq!(follows(0, [&[cut, (4, 2, false)], &[cut], &[]]), found);
+    assert_eq!(
+        follows(0, [&[(10, 1, true)], &[(10, 1, true)], &[]]),
+        NOTHING
+    );
+}
+
+#[test]
+fn a_run_is_settled_once_and_was_there() {
+    let told = |tick, settled| Event::CutShort {
+        job: 0,
+        tick,
+        token: 7,
+        outcome: None,
+        settled,
+    };
+    let commits = Event::Commits {
+        job: 0,
+        tick: 10,
+        token: 7,
+    };
+    let started = started(0, 10);
+    let history = |last| [(1, commits.clone()), (2, started.clone()), (3, last)];
+    assert_eq!(names(&history(told(10, 9))), NOTHING);
+    assert_eq!(names(&history(told(10, 10))), ["Unreasoned"]);
+    assert_eq!(names(&history(told(11, 0))), ["NeverClaimed"]);
+}

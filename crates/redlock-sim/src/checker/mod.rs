@@ -55,6 +55,8 @@ pub struct Checker {
     forgot: BTreeMap<usize, Moment>,
     /// The nodes that have lost data and were not told to vote since.
     lost: BTreeSet<usize>,
+    /// The nodes that were started again with their data and were not told to vote since.
+    restarted: BTreeSet<usize>,
     free: BTreeMap<usize, Moment>,
     is_mended: bool,
     is_settled: bool,
@@ -75,10 +77,10 @@ pub struct Rules {
     /// By how much the wall clocks of clients differ at most.
     ///
     /// Only if it exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order, and only where more nodes than
-    /// [`tolerated`](Self::tolerated) had lost their counters at once: those from before one of them votes again
-    /// with those from after it.
+    /// [`tolerated`](Self::tolerated) were out at once, because they had lost their counters or had been started again:
+    /// those from before one of them votes again with those from after it.
     pub skew: Duration,
-    /// How many nodes may have lost their counters at once without any harm to the order of tokens.
+    /// How many nodes may be out at once without any harm to the order of tokens.
     pub tolerated: usize,
     /// Whether nodes' clocks are set while they keep keys.
     ///
@@ -99,6 +101,7 @@ impl Checker {
             stood: BTreeMap::new(),
             forgot: BTreeMap::new(),
             lost: BTreeSet::new(),
+            restarted: BTreeSet::new(),
             free: BTreeMap::new(),
             is_mended: false,
             is_settled: false,
@@ -157,6 +160,9 @@ impl Checker {
                 until,
             } => self.handed_over(at, lease, token, until),
             Event::Forgot { node } => self.forgot(at, node),
+            Event::Restarted { node } => {
+                self.restarted.insert(node);
+            }
             Event::Opened { node } => self.opened(node),
             Event::Voted { node } => self.voted(at, node),
             Event::Healed { node, confirmed } => {

@@ -12,13 +12,16 @@ impl Checker {
 
     /// A node was told a floor, and votes from now on.
     ///
-    /// The order of tokens begins anew if so many had lost their counters that the others may not know them all, and
-    /// if wall clocks are too far apart to stand in for what they knew.
+    /// The order of tokens begins anew if so many were out that no majority was left to be asked, and if wall clocks are
+    /// too far apart to stand in for what the others knew.
+    /// A node that was started again is out as much as one that lost its counters: nobody can tell them apart.
     pub(super) fn opened(&mut self, node: usize) {
-        if self.lost.len() > self.rules.tolerated && self.rules.skew > self.rules.max_ttl {
+        let out = self.lost.union(&self.restarted).count();
+        if out > self.rules.tolerated && self.rules.skew > self.rules.max_ttl {
             self.keys.values_mut().for_each(Key::forget_tokens);
         }
         self.lost.remove(&node);
+        self.restarted.remove(&node);
     }
 
     /// A node votes, which it must not before leases from before its loss have ended, nor before it was told a floor.

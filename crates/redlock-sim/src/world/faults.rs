@@ -176,6 +176,8 @@ impl World {
         self.servers[node].restart(data);
         if data != Data::Kept {
             self.observe(&Event::Forgot { node });
+        } else if !self.setup.trust {
+            self.observe(&Event::Restarted { node });
         }
     }
 
