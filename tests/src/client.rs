@@ -15,6 +15,8 @@ pub struct Connect {
     pub ttl: Duration,
     /// The longest time to live, by which nodes know how long they must not vote after they forgot something.
     pub max_ttl: Duration,
+    /// How long a node may take to answer, if that is not the default.
+    pub node_timeout: Option<Duration>,
     /// Whether it vouches for the nodes, so that they vote at once.
     pub vouches: bool,
     /// Whether masters vote that have replicas.
@@ -28,6 +30,7 @@ impl Connect {
             nodes,
             ttl,
             max_ttl: LONGEST,
+            node_timeout: None,
             vouches: true,
             accepts_replicas: false,
         }
@@ -35,7 +38,10 @@ impl Connect {
 
     /// As it was described, with other settings at their defaults.
     pub fn builder(&self) -> RedlockBuilder {
-        let builder = builder(&self.nodes, self.ttl).max_ttl(self.max_ttl);
+        let mut builder = builder(&self.nodes, self.ttl).max_ttl(self.max_ttl);
+        if let Some(limit) = self.node_timeout {
+            builder = builder.node_timeout(limit);
+        }
         match self.accepts_replicas {
             true => builder.accept_replicas(),
             false => builder,

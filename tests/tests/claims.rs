@@ -14,7 +14,8 @@ use redlock_tests::{Connect, Nodes, Proxies, eventually, now, voting, within};
 /// Of all clients here; masters that forgot do not vote for as long.
 const MAX_TTL: Duration = Duration::from_millis(1_000);
 const SOON: Duration = Duration::from_secs(20);
-const ROUND_TRIP: Duration = Duration::from_millis(40);
+/// So long that what else a busy machine does is little of it.
+const ROUND_TRIP: Duration = Duration::from_millis(200);
 const HOUR: u64 = 3_600_000;
 /// The command by which the script reads a node's counters.
 const SURVEY: &str = "hvals";
@@ -39,6 +40,12 @@ fn options() -> ClaimOptions {
     ClaimOptions::new("replica").wait(Wait::Never)
 }
 
+/// Claims that neither come too late nor go without an answer because the machine is busy.
+fn patient() -> ClaimOptions {
+    let window = options().start_within(Duration::from_millis(HOUR));
+    window.wait(Wait::UpTo(SOON))
+}
+
 async fn connect(nodes: &Nodes, vouches: bool) -> Redlock {
     let connect = Connect {
         max_ttl: MAX_TTL,
@@ -57,21 +64,25 @@ async fn finish(claim: Claim) {
 async fn a_claim_takes_two_round_trips() {
     let nodes = Nodes::start(3);
     let proxies = Proxies::start(nodes.iter().map(|node| node.address())).await;
-    let connect = Connect::to(proxies.urls(), MAX_TTL);
+    let connect = Connect::to(proxies.urls(), SOON);
     let redlock = connect.client().await;
     for proxy in &proxies.0 {
         proxy.delay_replies(ROUND_TRIP);
     }
     let (began, mut claims) = (millis(), Vec::new());
-    for number in 0..10 {
+    // What else the machine does makes it longer and never shorter, so that one quick claim decides.
+    let best = loop {
+        let due = tick(began + claims.len() as u64);
         let asked = now();
-        let claim = redlock.claim("job", tick(began + number), options()).await;
-        claims.push((now() - asked).div_duration_f64(ROUND_TRIP));
+        let claim = redlock.claim("job", due, patient()).await;
+        let took = (now() - asked).div_duration_f64(ROUND_TRIP);
+        claims.push(took);
         finish(claim.unwrap().won().unwrap()).await;
-    }
+        if took < 2.5 || claims.len() == 20 {
+            break took;
+        }
+    };
     println!("in round trips: {claims:.2?}");
-    // What else the machine does makes it longer and never shorter.
-    let best = claims.iter().copied().fold(f64::INFINITY, f64::min);
     assert!((2.0..2.5).contains(&best), "{claims:?}");
 }
 
@@ -108,13 +119,16 @@ async fn each_tick_is_started_once_by_replicas_that_come_to_it_at_once_and_later
     let nodes = Nodes::start(3);
     let mut replicas = Vec::new();
     for replica in 0..4 {
-        replicas.push(connect(&nodes, replica == 0).await);
+        let connect = Connect {
+            vouches: replica == 0,
+            ..Connect::to(nodes.urls(), SOON)
+        };
+        replicas.push(connect.client().await);
     }
     let began = millis();
     let mut tokens = Vec::new();
     for number in 0..25 {
         let due = tick(began + number);
-        let patient = || options().wait(Wait::UpTo(SOON));
         let claims = replicas.iter().map(|r| r.claim("job", due, patient()));
         let mut started = 0;
         for outcome in futures_util::future::join_all(claims.map(|claim| async {
@@ -153,10 +167,7 @@ async fn a_tick_is_not_started_again_when_every_master_has_come_back_empty() {
     let began = millis();
     // Its window is longer than all that follows, and begins when it is due: a master that came back gives nothing
     // away that could have been claimed before.
-    let hour = || {
-        let window = options().early(Duration::ZERO);
-        window.start_within(Duration::from_millis(HOUR))
-    };
+    let hour = || patient().early(Duration::ZERO);
     let claim = one.claim("job", tick(began), hour()).await.unwrap();
     finish(claim.won().expect("nobody else wants it")).await;
     for node in 0..3 {
@@ -182,6 +193,7 @@ async fn the_clock_is_a_majority_of_the_masters() {
     let nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
     let clock = |node: usize| nodes[node].clock().unwrap();
     let redlock = connect(&nodes, true).await;
+    let options = || patient().start_within(Duration::from_millis(HOUR / 2));
     let due = millis();
     // One that is an hour ahead would give away what is due in an hour.
     clock(0).advance(Duration::from_millis(HOUR)).unwrap();
@@ -212,10 +224,7 @@ async fn masters_that_come_back_empty_with_a_wrong_clock_give_no_tick_away_again
     let redlock = connect(&nodes, true).await;
     let due = tick(millis());
     let hour = Duration::from_millis(HOUR);
-    let options = || {
-        let window = options().early(Duration::ZERO).start_within(hour);
-        window.wait(Wait::UpTo(SOON))
-    };
+    let options = || patient().early(Duration::ZERO);
     let claim = redlock.claim("job", due, options()).await.unwrap();
     finish(claim.won().expect("it is due")).await;
     for node in 0..3 {
@@ -249,7 +258,7 @@ async fn one_master_down_costs_nothing_and_a_majority_is_a_clear_error() {
     let redlock = connect(&nodes, true).await;
     nodes.kill(0..1);
     let due = millis();
-    let claim = within("a claim", SOON, redlock.claim("job", tick(due), options())).await;
+    let claim = within("a claim", SOON, redlock.claim("job", tick(due), patient())).await;
     finish(claim.unwrap().won().expect("two are a majority")).await;
     let status = redlock.job_status("job").await.unwrap();
     let state = status.state().expect("two are a majority");

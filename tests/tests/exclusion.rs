@@ -14,7 +14,11 @@ async fn ten_thousand_holds_of_two_processes_never_overlap() {
     let clients = ["one", "two"].map(|name| {
         let load = Load {
             history: history.file(name),
-            connect: Connect::to(nodes.urls(), Duration::from_secs(5)),
+            connect: Connect {
+                // So long that no release goes unconfirmed because the machine is busy.
+                node_timeout: Some(Duration::from_secs(10)),
+                ..Connect::to(nodes.urls(), Duration::from_secs(60))
+            },
             tasks: 64,
             keys: 4,
             acquisitions: ACQUISITIONS / 2,

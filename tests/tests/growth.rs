@@ -4,7 +4,7 @@
 
 use std::{fs, ops::Range, time::Duration};
 
-use redlock_core::{MemoryNode, Redlock};
+use redlock_core::{MemoryNode, Redlock, ReleaseErrorKind};
 use redlock_tests::{Nodes, client, eventually, now, polled};
 use tokio::task::JoinSet;
 
@@ -14,6 +14,8 @@ const WARM: u32 = 20_000;
 /// Whatever is kept of a key is more than 32 bytes, as its name is: 40,000 of them are seen as well as a million.
 const KEYS: u32 = WARM + 40_000;
 const LEAST_LEAK: u64 = 32 * (KEYS - WARM) as u64;
+/// What is kept of a key is there in each round; what buffers of a busy machine grow by is not.
+const ROUNDS: u32 = 10;
 
 /// Acquires and releases each of these keys once, with many tasks at a time; some guards are dropped, and some
 /// callers go away.
@@ -27,7 +29,11 @@ async fn use_once(redlock: &Redlock, keys: Range<u32>) {
                 match key / TASKS % 4 {
                     0 => drop(polled(acquire, 1).await),
                     1 => drop(acquire.await.unwrap()),
-                    _ => acquire.await.unwrap().release().await.unwrap(),
+                    _ => match acquire.await.unwrap().release().await {
+                        Ok(()) => {}
+                        // The nodes are busy: that the key goes is seen by what stays on them.
+                        Err(error) => assert_eq!(error.kind(), ReleaseErrorKind::Unconfirmed),
+                    },
                 }
             }
         });
@@ -68,8 +74,7 @@ async fn l09_keys_that_are_used_once_leave_no_memory_behind() {
     eventually("only the node's own keys stay", TTL * 4, sizes, flat).await;
     let started = now();
     let (mut warm, mut warm_node, mut grown, mut grown_node) = (0, 0, u64::MAX, u64::MAX);
-    // What is kept of a key is there each time; a busy machine's buffers are not.
-    for round in 0..3 {
+    for round in 0..ROUNDS {
         if grown.max(grown_node) < LEAST_LEAK {
             break;
         }
@@ -94,12 +99,18 @@ async fn l09_keys_that_are_used_once_leave_no_memory_behind() {
     let memory: Vec<MemoryNode> = (0..3).map(|_| MemoryNode::new()).collect();
     let redlock = client(memory, TTL).await;
     use_once(&redlock, 0..WARM).await;
-    let warm = resident();
-    let started = now();
-    use_once(&redlock, WARM..KEYS).await;
-    let took = now() - started;
-    let grown = resident().saturating_sub(warm);
-    println!("memory: {keys} keys in {took:?}: {grown} bytes more");
+    let (mut warm, mut grown) = (0, u64::MAX);
+    for round in 0..ROUNDS {
+        if grown < LEAST_LEAK {
+            break;
+        }
+        warm = resident();
+        let started = now();
+        use_once(&redlock, WARM + round * KEYS..KEYS + round * KEYS).await;
+        let took = now() - started;
+        grown = resident().saturating_sub(warm);
+        println!("memory: {keys} keys in {took:?}: {grown} bytes more");
+    }
     assert!(
         grown < LEAST_LEAK,
         "{grown} bytes of {warm} in the client and its nodes"
