@@ -31,8 +31,9 @@ enum Reading {
 pub enum Floor {
     /// A majority that votes has been read: no token exceeds this.
     Known(u64),
-    /// Fewer vote, since a majority lost its counters at once: no token *that a node still knows* exceeds
-    /// this, and the clock must stand in for the rest.
+    /// Fewer vote, since so many lost their counters, or restarted so that nobody can tell, that the others are no
+    /// majority: no token *that a node which was read still knows* exceeds this, and the clock must stand in for the
+    /// rest.
     Degraded(u64),
 }
 
@@ -107,6 +108,11 @@ impl Survey {
     /// Whether a node was read.
     pub fn has_read(&self, node: usize) -> bool {
         matches!(self.readings.get(node), Some(Reading::Counters { .. }))
+    }
+
+    /// Whether every node was read.
+    pub fn has_read_all(&self) -> bool {
+        (0..self.readings.len()).all(|node| self.has_read(node))
     }
 
     /// Whether every node was read, and none has ever counted: nothing was used before, or everything is lost.

@@ -221,7 +221,10 @@ impl<E: Entropy> Client<E> {
         }
         let floor = match is_late && self.config.space.quarantine().guesses_floors() {
             true => survey.floor_of_those_up(),
-            false => survey.floor(),
+            // A node that is away for a moment may know more.
+            false => survey.floor().filter(|floor| {
+                is_late || survey.has_read_all() || matches!(floor, Floor::Known(_))
+            }),
         };
         // If it cannot even be read, its error says more.
         if is_late && floor.is_none() && survey.has_read(node) {

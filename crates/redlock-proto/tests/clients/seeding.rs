@@ -75,6 +75,33 @@ fn who_prefers_leases_to_order_need_not_wait_and_is_told_what_it_rests_on() {
 }
 
 #[test]
+fn a_node_that_is_away_for_a_moment_is_read_before_the_clock_stands_in() {
+    let (mut bench, before) = one_is_lost_and_one_is_away(quarantine());
+    // Now two of three have lost their counters, and no majority has kept its own.
+    bench.nodes[2].flush();
+    bench.read(1, 1);
+    while !bench.standing(1).iter().any(is_aged) {
+        assert!(bench.ms() < 9_000, "{:?}", bench.standing(1));
+        bench.live(1, 5);
+    }
+    bench.live(1, 60);
+    assert!(!is_degraded(&bench.notices(1)), "it is not waited for");
+    bench.connect(1, 0);
+    bench.live(1, 500);
+    assert!(is_degraded(&bench.notices(1)));
+    bench.acquire(1);
+    bench.drop_sent(1, 0);
+    bench.answer_all(1);
+    let after = token(&bench.seen(1)).expect("nodes 1 and 2 are a majority");
+    assert!(after > before, "{after} after {before}");
+}
+
+fn is_aged(answer: &NodeAnswer) -> bool {
+    let zero = std::time::Duration::ZERO;
+    matches!(answer, NodeAnswer::NotAVote { reason: NotAVote::Quarantined { ready_in } } if *ready_in == zero)
+}
+
+#[test]
 fn a_client_that_has_seen_greater_counters_brings_them_into_the_floor() {
     let (mut bench, before) = one_is_lost_and_one_is_away(quarantine().guessing_floors());
     // The first client knows what it won; now it is the one that cannot reach node 0.

@@ -93,6 +93,13 @@ pub(super) const GUARD: &[Mutant] = &[
         "waits_for_a_majority_that_has_not",
     ),
     clients(
+        "clock-stands-in-at-once",
+        WATCH,
+        "is_late || survey.has_read_all()",
+        "is_late || survey.has_read(node)",
+        "away_for_a_moment_is_read",
+    ),
+    clients(
         "seen-counters-not-in-the-floor",
         WATCH,
         "        floor.max(seen)\n",
