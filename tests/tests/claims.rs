@@ -10,6 +10,7 @@ use redlock_core::{
 };
 use redlock_sandbox::ServerOptions;
 use redlock_tests::{Connect, Nodes, Proxies, eventually, now, voting, within};
+use tokio::task::JoinSet;
 
 /// Of all clients here; masters that forgot do not vote for as long.
 const MAX_TTL: Duration = Duration::from_millis(1_000);
@@ -99,15 +100,16 @@ async fn a_master_that_dies_between_claim_and_commit_neither_burns_the_tick_nor_
             proxy.delay_requests(ROUND_TRIP * 3);
         }
         let began = millis();
-        let claiming = tokio::spawn({
+        let mut claiming = JoinSet::new();
+        claiming.spawn({
             let redlock = redlock.clone();
             async move { redlock.claim("job", tick(began), options()).await }
         });
         let has_granted = || nodes.pttl(dies, "{redlock}:lock:job").is_some();
         eventually("it has granted", SOON, has_granted, |granted| *granted).await;
         nodes.kill(dies..dies + 1);
-        let outcome = within("an answer", SOON, claiming).await.unwrap();
-        let claim = outcome.unwrap().won();
+        let outcome = within("an answer", SOON, claiming.join_next()).await;
+        let claim = outcome.unwrap().unwrap().unwrap().won();
         finish(claim.expect("two of three are left")).await;
         let next = redlock.claim("job", tick(began + 1), options()).await;
         finish(next.unwrap().won().expect("nothing is in its way")).await;
