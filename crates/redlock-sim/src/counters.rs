@@ -95,6 +95,8 @@ counters! {
     uncounted: "grants in quarantine",
     /// Requests of clients that were told something else than those before them.
     unlike: "requests of strangers refused",
+    /// Acquisitions of strangers that won a lease before all was repaired.
+    won_by_strangers: "acquisitions of strangers",
     /// Nodes that were told not to vote because of their clock.
     disagreed: "clocks that disagreed",
     /// Calls whose answer came twice.

@@ -197,8 +197,16 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Vec<
         rolling_losses(setup, random, &mut faults);
     }
     setup.odd.faults(setup, odd, first, &mut faults);
-    if setup.strangers.is_some() {
-        crate::oddities::spare(setup, odd, &mut faults);
+    if let Some(strangers) = &setup.strangers {
+        match strangers.keeper {
+            Some(keeper) => crate::oddities::lose_all_but(setup, keeper, odd, &mut faults),
+            None => crate::oddities::spare(setup, odd, &mut faults),
+        }
+        for client in setup.replaced() {
+            let at = odd.between(SECOND, setup.horizon);
+            let successor = None;
+            faults.push((at, Fault::Kill { client, successor }));
+        }
     }
     faults
 }

@@ -301,6 +301,15 @@ pub(crate) fn spare(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     });
 }
 
+/// All nodes but one lose their data, nearly at once, once all clients know what that one remembers.
+pub(crate) fn lose_all_but(setup: &Setup, keeper: usize, random: &mut Random, faults: &mut Faults) {
+    let at = random.between(900 * MS, calm(setup).max(SECOND));
+    for node in (0..setup.nodes).filter(|node| *node != keeper) {
+        let at = at + random.below(20 * MS);
+        faults.push((at, Fault::Flush { node }));
+    }
+}
+
 /// A clock is set forward so far that it agrees with no other.
 fn jump(jumping: &[usize], at: Micros, random: &mut Random) -> Option<(Micros, Fault)> {
     let node = *jumping.get(random.index(jumping.len().max(1)))?;

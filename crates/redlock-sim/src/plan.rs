@@ -18,6 +18,8 @@ pub enum Plan {
     /// Some clients of the namespace use another longest time to live, or another error of rates, or trust persistence,
     /// and too few nodes lose their data for those to win anything: nothing may go wrong, but that a node which lost its
     /// data is theirs, and keeps the others from letting any node vote if it remembers longer leases.
+    /// In some worlds they take the others' place, one after the other; in some, all nodes but one lose their data at once,
+    /// and that one remembers the longer leases and is never out of reach.
     Strangers,
     /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
     Ticks,

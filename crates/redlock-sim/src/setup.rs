@@ -1,6 +1,6 @@
 //! What a seed makes of a plan: how many there are of everything, and how bad it will be.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, ops::Range, time::Duration};
 
 use redlock_proto::{NodeKey, Quarantine, Quorum, RetryPolicy, Space};
 
@@ -68,6 +68,11 @@ pub(crate) struct Strangers {
     first: usize,
     space: Space,
     max_ttl: Micros,
+    /// Whether they are the next deployment: the others end one after the other, and nobody takes their place.
+    replace: bool,
+    /// The only node that keeps its data, if all others lose theirs once: it remembers the others' longer leases, and
+    /// is never out of reach.
+    pub(crate) keeper: Option<usize>,
 }
 
 /// Jobs that all have the same schedule; in milliseconds.
@@ -247,11 +252,24 @@ impl Setup {
     fn draw_strangers(&mut self, random: &mut Random) {
         let max_ttl = random.pick(&[self.max_ttl / 4, self.max_ttl, 4 * self.max_ttl]);
         let is_alike = max_ttl == self.max_ttl;
+        let loses = self.nodes > 1 && random.chance(250);
+        let (max_ttl, is_alike) = match loses {
+            true => (self.max_ttl / 4, false),
+            false => (max_ttl, is_alike),
+        };
         // They differ in one thing at least.
         let rate_error = match is_alike && random.chance(500) {
             true => random.pick(&[RATE_ERROR / 2.0, 2.0 * RATE_ERROR]),
             false => RATE_ERROR,
         };
+        let keeper = loses.then(|| random.index(self.nodes));
+        if loses {
+            self.set_max_ttl(self.max_ttl, false);
+            self.storm = Storm::default();
+            (self.net.slow, self.net.refused) = (0, 0);
+            self.odd = Oddities::default();
+            self.rolls = false;
+        }
         let trust = self.trust ^ (is_alike && rate_error == RATE_ERROR);
         self.clients = self.clients.max(3);
         self.stray = false;
@@ -259,6 +277,8 @@ impl Setup {
             first: self.clients - 1 - random.index(2),
             space: space(max_ttl, trust, rate_error),
             max_ttl,
+            replace: random.chance(300),
+            keeper,
         });
     }
 
@@ -270,6 +290,15 @@ impl Setup {
     /// Whether a client was told something else than the others.
     pub(crate) fn is_stranger(&self, client: usize) -> bool {
         self.strangers_with(client).is_some()
+    }
+
+    /// The clients that end while strangers take their place, if they do.
+    pub(crate) fn replaced(&self) -> Range<usize> {
+        let strangers = self.strangers.as_ref();
+        0..strangers.map_or(0, |strangers| match strangers.replace {
+            true => strangers.first,
+            false => 0,
+        })
     }
 
     /// Whether strangers use longer leases than the others.

@@ -40,7 +40,8 @@ const OF_TICKS: [&str; 9] = [
 ];
 /// What is at work only in the plan `default`.
 const OF_ROUTES: [&str; 1] = ["addresses that led elsewhere"];
-const OF_ASSUMPTIONS: [&str; 7] = [
+const OF_ASSUMPTIONS: [&str; 8] = [
+    "acquisitions of strangers",
     "requests of strangers refused",
     "worlds with overlaps",
     "data set back while the run stayed",
@@ -102,6 +103,7 @@ fn strangers_who_take_another_time_to_be_the_longest_are_refused() {
     assert_nothing_went_wrong(&outcome);
     assert!(outcome.counters.unlike >= 100 * outcome.counters.seeds);
     assert_eq!(outcome.counters.overlaps, 0);
+    assert_eq!(outcome.counters.won_by_strangers, 0);
 }
 
 /// A client lets a key go over the address over which it took it, and that leads to another server by then.
@@ -162,6 +164,7 @@ fn no_tick_starts_twice_while_clocks_are_set() {
         "worlds with ticks started twice",
         "data set back while the run stayed",
         "requests of strangers refused",
+        "acquisitions of strangers",
     ];
     assert_all_at_work(&counters, &[&never[..], &OF_ROUTES].concat());
     assert!(counters.ticks_started >= 10 * counters.seeds);

@@ -179,8 +179,8 @@ fn follow(
     for (of, token, _) in before() {
         *known.entry((*of, *token)).or_default() += 1;
     }
-    let by_majority = known.into_iter().filter(|(_, nodes)| *nodes >= majority);
-    let ((after, token), _) = by_majority.last()?;
+    let mut by_majority = known.into_iter().filter(|(_, nodes)| *nodes >= majority);
+    let ((after, token), _) = by_majority.next_back()?;
     let is_better = |(of, with, was_cut_short): &(u64, u64, bool)| {
         !was_cut_short && (*of, *with) >= (after, token)
     };

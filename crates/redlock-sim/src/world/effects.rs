@@ -237,6 +237,8 @@ impl World {
         block: TokenBlock,
     ) {
         self.counters.acquisitions += 1;
+        let is_strange = self.setup.is_stranger(client) && self.phase.is_faulty();
+        self.counters.won_by_strangers += u64::from(is_strange);
         let tokens = (block.first().get(), block.last().get());
         let users = &self.processes[client].users;
         let waits_for =

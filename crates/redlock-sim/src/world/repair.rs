@@ -4,7 +4,7 @@ use super::{World, agenda::Due, link::LONGEST_PAUSE, process::State};
 use crate::{
     Event, Moment,
     fault::Fate,
-    setup::{MS, Micros, SECOND},
+    setup::{MS, Micros, SECOND, Strangers},
 };
 
 /// How far a world is.
@@ -89,7 +89,9 @@ impl World {
             self.setup.ahead(client) == 0 && !is_stranger && self.processes[client].is_alive
         };
         // A node that remembers longer leases than theirs keeps clients from letting any node vote.
-        let is_held_up = self.setup.are_strangers_longer();
+        let loses = |strangers: &Strangers| strangers.keeper.is_some();
+        let is_held_up =
+            self.setup.are_strangers_longer() || self.setup.strangers.as_ref().is_some_and(loses);
         let somebody_can = !is_held_up && (all_can || (0..self.setup.clients).any(can));
         for key in (0..self.setup.keys.len()).filter(|_| somebody_can) {
             let due = Moment::from_micros(self.now + wait);
