@@ -4,16 +4,20 @@
  * The process is told by a file what its wall clock shows; src/clock/file.rs writes it.
  * Without that file, the wall clock is the real one. All other clocks always are.
  *
- * Nothing here locks, allocates or calls back into the C library after the start, so that a signal
+ * Nothing that tells the time locks, allocates or calls back into the C library after the start, so that a signal
  * handler, a forked child and any thread may ask for the time.
  */
 
 #define _GNU_SOURCE
 
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -142,3 +146,31 @@ EXPORTED time_t time(time_t *copy) {
     }
     return precise.tv_sec;
 }
+
+/*
+ * Valkey from 9.1 on asks for the wall clock once a millisecond and goes on by the processor's counter, which cannot
+ * be held, if /proc/cpuinfo says that it may be relied on. Without that file it asks each time.
+ */
+static FILE *open_but_cpuinfo(const char *name, const char *path, const char *mode) {
+    if (__atomic_load_n(&settings, __ATOMIC_ACQUIRE) != NULL && strcmp(path, "/proc/cpuinfo") == 0) {
+        errno = ENOENT;
+        return NULL;
+    }
+    FILE *(*next)(const char *, const char *) = (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, name);
+    if (next == NULL) {
+        errno = ENOSYS;
+        return NULL;
+    }
+    return next(path, mode);
+}
+
+EXPORTED FILE *fopen(const char *restrict path, const char *restrict mode) {
+    return open_but_cpuinfo("fopen", path, mode);
+}
+
+/* A macro where it is the same function. */
+#ifndef fopen64
+EXPORTED FILE *fopen64(const char *restrict path, const char *restrict mode) {
+    return open_but_cpuinfo("fopen64", path, mode);
+}
+#endif

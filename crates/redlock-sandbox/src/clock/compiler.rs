@@ -40,6 +40,8 @@ fn compile(compiler: &OsStr, path: &Path) -> Result<(), StartError> {
         .args(["-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-shared"])
         .arg("-o")
         .args([path, &source])
+        // Where `dlsym` is, unless it is in the C library itself.
+        .arg("-ldl")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| StartError::no_compiler(&program, error))?;

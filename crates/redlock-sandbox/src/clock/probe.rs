@@ -48,6 +48,17 @@ fn other_clocks_stay_real() {
     }
 }
 
+/// A server that relied on it would go on between two looks at its wall clock.
+#[test]
+fn the_processors_counter_cannot_be_relied_on_by_a_program_with_a_clock_of_its_own() {
+    let probe = Probe::build();
+    probe.publish(Setting::StandingStill(0));
+    let told = probe.run();
+    assert_eq!((told["/proc/cpuinfo"], told["/proc/self/stat"]), (0, 1));
+    fs::remove_file(probe.preload.settings()).unwrap();
+    assert_eq!(probe.run()["/proc/cpuinfo"], 1);
+}
+
 #[test]
 fn without_its_file_or_with_a_part_of_it_a_program_is_told_the_real_time() {
     let probe = Probe::build();

@@ -1,6 +1,6 @@
 //! Mistakes of the job adapter about zones and clocks, which show on servers and replicas that live through the changes.
 
-use super::mutant::{Mutant, on_servers};
+use super::mutant::{Mutant, by_test, on_servers};
 
 const ATTACH: &str = "crates/redlock-cron/src/attach.rs";
 const DUE: &str = "crates/redlock-cron/src/due.rs";
@@ -8,6 +8,15 @@ const RUNNER: &str = "crates/redlock-cron/src/runner.rs";
 const SCHEDULE: &str = "crates/redlock-cron/src/schedule/mod.rs";
 
 pub(super) const CLOCKS: &[Mutant] = &[
+    by_test(
+        "counter-relied-on-beside-a-clock-of-ones-own",
+        "crates/redlock-sandbox/clock/clock.c",
+        "strcmp(path, \"/proc/cpuinfo\") == 0",
+        "strcmp(path, \"/proc/cpu\") == 0",
+        "redlock-sandbox",
+        "--lib",
+        "processors_counter",
+    ),
     // tokio-cron-scheduler's own reading of the pattern, with the offset that the zone had when the job was added.
     changes(
         "scheduler-left-to-itself",
