@@ -98,13 +98,6 @@ impl Votes {
         self.counted.get(node) == Some(&true)
     }
 
-    /// Whether a node's clock agrees with those of a majority, as their answers showed them in this round.
-    pub fn is_in_time(&self, node: usize) -> bool {
-        let agree = agreeing(&self.readings);
-        let group = agree.iter().filter(|agrees| **agrees).count();
-        group >= self.quorum.majority() && agree.get(node) == Some(&true)
-    }
-
     /// The number of nodes that refused.
     pub fn refused(&self) -> usize {
         self.count(|vote| matches!(vote, Vote::Cast(Outcome::Refused { .. } | Outcome::Missing)))

@@ -99,10 +99,10 @@ pub(super) struct Claiming {
     /// The newest run that the nodes of this attempt remember.
     pub(super) last: Option<JobEntry>,
     /// By how much it was too early for nodes that vote, and too late.
-    early: Vec<(usize, Duration)>,
-    late: Vec<(usize, Duration)>,
-    /// The nodes that vote and may have forgotten that it was claimed.
-    forgot: Vec<usize>,
+    early: Vec<Duration>,
+    late: Vec<Duration>,
+    /// How many that vote may have forgotten that it was claimed.
+    forgot: usize,
 }
 
 /// What follows from what nodes said of the tick.
@@ -121,7 +121,7 @@ impl Claiming {
             last: None,
             early: Vec::new(),
             late: Vec::new(),
-            forgot: Vec::new(),
+            forgot: 0,
         }
     }
 
@@ -187,29 +187,25 @@ impl Claiming {
     pub(super) fn untimely(&self, votes: &Votes) -> Option<NotClaimed> {
         let tolerated = votes.quorum().tolerated();
         let missing = votes.refused() + votes.failed();
-        // A wrong clock has no say.
-        let by = |said: &[(usize, Duration)]| {
-            let said = said.iter().filter(|(node, _)| votes.is_in_time(*node));
-            let mut by: Vec<Duration> = said.map(|(_, by)| *by).collect();
-            by.sort_unstable();
-            by
-        };
-        let (early, late) = (by(&self.early), by(&self.late));
-        let forgot = self.forgot.iter().filter(|node| votes.is_in_time(**node));
-        let forgot = forgot.count();
-        let others = missing.saturating_sub(early.len() + late.len());
+        let others = missing.saturating_sub(self.early.len() + self.late.len());
         if missing <= tolerated {
             return None;
         }
         if others > tolerated {
-            let is_why = others.saturating_sub(forgot) <= tolerated;
-            let for_good = forgot > tolerated;
+            let is_why = others.saturating_sub(self.forgot) <= tolerated;
+            let for_good = self.forgot > tolerated;
             return is_why.then_some(NotClaimed::Forgotten { for_good });
         }
+        let mut early = self.early.clone();
+        early.sort_unstable();
         // So many of them must think otherwise; the rest may be missing.
         match early.get(missing - tolerated - 1).or_else(|| early.last()) {
             Some(by) => Some(NotClaimed::TooEarly { by: *by }),
-            None => late.first().map(|by| NotClaimed::TooLate { by: *by }),
+            None => self
+                .late
+                .iter()
+                .min()
+                .map(|by| NotClaimed::TooLate { by: *by }),
         }
     }
 }
@@ -235,7 +231,8 @@ impl<E: Entropy> Client<E> {
 
     /// A node answered in an attempt; whether this ends the claim at once.
     pub(super) fn note_claim(&mut self, id: u64, node: usize, reply: &Reply, now: Instant) -> bool {
-        let votes = self.electorate.mark(node, now).is_ok();
+        // A wrong clock has no say.
+        let votes = self.electorate.vote(node, now).is_ok();
         let acquisition = self.acquisitions.get_mut(&id);
         let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_mut()) else {
             return false;
@@ -246,15 +243,15 @@ impl<E: Entropy> Client<E> {
             // says else, it was told that by somebody who had won the votes.
             Reply::NoClaim(NoClaim::Passed(last)) => Some(last),
             Reply::NoClaim(NoClaim::Early { by }) if votes => {
-                claiming.early.push((node, *by));
+                claiming.early.push(*by);
                 None
             }
             Reply::NoClaim(NoClaim::Late { by }) if votes => {
-                claiming.late.push((node, *by));
+                claiming.late.push(*by);
                 None
             }
             Reply::NoClaim(NoClaim::Forgot) if votes => {
-                claiming.forgot.push(node);
+                claiming.forgot += 1;
                 None
             }
             _ => None,

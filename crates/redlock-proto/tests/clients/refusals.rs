@@ -5,7 +5,7 @@ use std::time::Duration;
 use redlock_proto::{NotAfter, NotClaimed, Word};
 
 use crate::{
-    bench::{Bench, START_WITHIN, TTL},
+    bench::{Bench, EARLY, START_WITHIN, TTL},
     refused, won,
 };
 
@@ -37,6 +37,31 @@ fn a_tick_that_a_majority_may_have_forgotten_is_settled_at_once_and_one_that_oth
         let forgotten = NotClaimed::Forgotten { for_good };
         assert_eq!(refused(&bench.seen(1)), forgotten);
     }
+}
+
+/// The attempt is decided with the first refusal then, before a majority has shown its clocks in it.
+#[test]
+fn a_node_that_is_down_does_not_hide_why_the_others_refuse() {
+    let mut bench = Bench::new(3);
+    let tick = bench.ms();
+    bench.cut(1, 0);
+    for node in [1, 2] {
+        bench.nodes[node].flush();
+        bench.sit_out(node);
+    }
+    bench.claim(1, tick);
+    bench.answer(1, 1);
+    let for_good = false;
+    assert_eq!(refused(&bench.seen(1)), NotClaimed::Forgotten { for_good });
+    bench.answer_all(1);
+    let early = bench.ms() + 2 * EARLY.as_millis() as u64;
+    bench.claim(1, early);
+    bench.answer(1, 2);
+    let refused = refused(&bench.seen(1));
+    assert!(
+        matches!(refused, NotClaimed::TooEarly { .. }),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "forgotten-for-good-where-others-may-grant",
         CLAIM,
-        "            let for_good = forgot > tolerated;",
+        "            let for_good = self.forgot > tolerated;",
         "            let for_good = true;",
         "--test clients",
         "may_have_forgotten_is_settled",
@@ -166,8 +166,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "wrong-clock-judges",
         CLAIM,
-        "said.iter().filter(|(node, _)| votes.is_in_time(*node));",
-        "said.iter().filter(|(node, _)| votes.is_in_time(*node) || *node < 9);",
+        "let votes = self.electorate.vote(node, now).is_ok();",
+        "let votes = node < self.config.quorum.nodes() && now > Instant::ORIGIN;",
         "--test clients",
         "has_no_say",
     ),
