@@ -179,7 +179,7 @@ fn no_tick_starts_twice_while_clocks_are_set() {
 /// The world notices when the assumption about ticks is broken, and nothing else depends on that.
 #[test]
 fn clocks_that_are_all_set_back_while_nodes_lose_data_let_ticks_start_twice() {
-    let outcome = campaign(Plan::TicksBack, 0, 60);
+    let outcome = campaign(Plan::TicksBack, 0, 120);
     assert_nothing_went_wrong(&outcome);
     assert!(outcome.counters.ticks_again >= outcome.counters.seeds / 20);
 }
