@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, NodeReport, Redlock, Wait};
-use redlock_tests::{Nodes, Proxies, builder, client, eventually, now, voting};
+use redlock_tests::{Nodes, Proxies, builder, eventually, now, voting};
 
 /// So long that no key ends by itself in a test.
 const TTL: Duration = Duration::from_secs(30);
@@ -176,7 +176,8 @@ async fn s17_a_grant_whose_reply_was_lost_is_given_back_after_the_reconnection()
 async fn s17_a_release_whose_reply_was_lost_is_repeated_and_harms_nobody() {
     let nodes = Nodes::start(3);
     let (proxies, redlock) = behind_proxies(&nodes).await;
-    let other = client(nodes.urls(), TTL).await;
+    let other = builder(nodes.urls(), TTL).clock_rate_error(0.0);
+    let other = other.build().await.unwrap();
     for round in 1..=3 {
         let guard = redlock.acquire("a").await.unwrap();
         // A majority is enough to win, and the first node need not be part of it.

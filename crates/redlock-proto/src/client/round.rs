@@ -202,8 +202,17 @@ impl Round {
         votes: &Votes,
         same_server: impl Fn(usize) -> Option<usize>,
     ) {
+        let granted = |answer: &Option<NodeAnswer>| *answer == Some(NodeAnswer::Granted);
+        let mut granted = self
+            .answers
+            .iter()
+            .enumerate()
+            .filter(|(_, answer)| granted(answer));
+        let is_split = granted.any(|(node, _)| !votes.counts(node) && same_server(node).is_none());
         for (node, answer) in self.answers.iter_mut().enumerate() {
-            if *answer == Some(NodeAnswer::Granted) && !votes.counts(node) {
+            // Where no majority agrees, nobody's clock is known to be right.
+            let counts = votes.counts(node) && (votes.is_won() || !is_split);
+            if *answer == Some(NodeAnswer::Granted) && !counts {
                 let reason = match same_server(node) {
                     Some(of) => NotAVote::SameServer { of },
                     None => NotAVote::Clock,
