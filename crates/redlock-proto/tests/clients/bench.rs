@@ -24,7 +24,7 @@ pub(crate) struct Bench {
     /// Which of them answers at each address.
     at: Vec<usize>,
     peers: Vec<Peer>,
-    /// What a third client would use, and all of them at first.
+    /// What clients use that are made from now on.
     space: Space,
     ms: u64,
     wait: Duration,

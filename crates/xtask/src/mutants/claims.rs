@@ -1,7 +1,7 @@
 //! Mistakes about the ticks of jobs: what nodes judge and remember, and what a client makes of it.
 
 use super::{
-    mutant::{Catch, Mutant, by_simulation, by_test, on_servers},
+    mutant::{Catch, Mutant, by_simulation, on_servers, unit},
     script::alike,
     ticks::{HEARS_A_NODE_VERB, TAKES_ITS_OWN_TIME},
 };
@@ -386,16 +386,4 @@ const fn masters(
     filter: &'static str,
 ) -> Mutant {
     on_servers(name, file, from, to, "--test claims", filter)
-}
-
-/// A mistake that a test of the protocol notices.
-const fn unit(
-    name: &'static str,
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
-    target: &'static str,
-    filter: &'static str,
-) -> Mutant {
-    by_test(name, file, from, to, "redlock-proto", target, filter)
 }

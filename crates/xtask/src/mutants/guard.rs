@@ -1,6 +1,6 @@
 //! Mistakes about which servers, data, clocks and counters a vote rests on.
 
-use super::mutant::{Mutant, by_test};
+use super::mutant::{Mutant, unit};
 
 const CLOCKS: &str = "crates/redlock-proto/src/clocks.rs";
 const ELECTORATE: &str = "crates/redlock-proto/src/electorate.rs";
@@ -130,15 +130,4 @@ const fn clients(
     filter: &'static str,
 ) -> Mutant {
     unit(name, file, from, to, "--test clients", filter)
-}
-
-const fn unit(
-    name: &'static str,
-    file: &'static str,
-    from: &'static str,
-    to: &'static str,
-    target: &'static str,
-    filter: &'static str,
-) -> Mutant {
-    by_test(name, file, from, to, "redlock-proto", target, filter)
 }

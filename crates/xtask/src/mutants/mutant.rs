@@ -51,6 +51,18 @@ pub(super) const fn by_test(
     }
 }
 
+/// A mistake that a test of the protocol notices.
+pub(super) const fn unit(
+    name: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    target: &'static str,
+    filter: &'static str,
+) -> Mutant {
+    by_test(name, file, from, to, "redlock-proto", target, filter)
+}
+
 /// A mistake that the simulation notices in worlds of a plan, within so many seeds.
 pub(super) const fn by_simulation(
     name: &'static str,
