@@ -88,8 +88,10 @@ pub enum RunState {
 }
 
 impl RunRecord {
-    /// The word that is recorded where a claim was confirmed by too few nodes, or nobody wanted it any more, so
-    /// that the tick was not started.
+    /// The word for a run that its claimant records as not started, though it had won the tick: the job is paused, for
+    /// instance.
+    ///
+    /// A claim that was never won leaves no run: nodes that remember it are told to forget it.
     pub const UNSTARTED: &'static str = "unstarted";
 
     /// The word that is recorded where the lease was let go and nobody said how the run ended.
