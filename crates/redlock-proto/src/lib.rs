@@ -34,67 +34,38 @@
 //! Exclusion needs every clock's rate to be within the drift allowance ([`Timing::drift`]), and needs
 //! each node to keep a live key until it expires.
 
-mod attempt;
 mod client;
-mod clocks;
-mod electorate;
-mod extension;
-mod facts;
-mod fence;
-mod fencing;
-mod instant;
-mod job;
 mod key;
 mod lease;
-mod node_answer;
-mod outcome;
-mod owner;
-mod quarantine;
-mod quorum;
-mod release;
-mod request;
-mod retry;
-mod run;
-mod space;
-mod standing;
-mod store;
+mod membership;
+mod node;
+mod round;
 mod streak;
-mod survey;
 mod tick;
-mod timing;
-mod votes;
+mod time;
+mod token;
 
 pub use self::{
-    attempt::{Attempt, AttemptVerdict, Failure, FailureKind, Grant},
     client::{
         Acquire, Ask, Claim, Client, ClientConfig, Effect, Entropy, Forgot, JobState, Majority,
         NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError,
     },
-    clocks::{ClockReading, Clocks},
-    electorate::{Electorate, NotAVote},
-    extension::{Extension, ExtensionVerdict},
-    facts::{Facts, RunId, Unfit},
-    fence::{Fence, StaleToken},
-    fencing::{FencingToken, InvalidToken, Settled, Shard, TokenBlock, next_counter, settle},
-    instant::Instant,
-    job::{JobVerb, NoClaim},
-    key::NodeKey,
+    key::{NodeKey, OwnerId},
     lease::{LeaseAction, LeaseState, Loss},
-    node_answer::NodeAnswer,
-    outcome::{GiveBack, Outcome},
-    owner::OwnerId,
-    quarantine::Quarantine,
-    quorum::Quorum,
-    release::{Release, ReleaseVerdict},
-    request::{NodeVerb, Reply, Request, Verb},
-    retry::{Next, RetryPolicy},
-    run::{JobEntry, RunRecord, RunState, Word},
-    space::Space,
-    standing::{MarkState, NodeTime, Standing},
-    store::{Answer, Store},
+    membership::{ClockReading, Clocks, Electorate, Floor, NodeAnswer, NotAVote, Quorum, Survey},
+    node::{
+        Answer, Facts, GiveBack, MarkState, NodeVerb, Outcome, Quarantine, Reply, Request, RunId,
+        Space, Standing, Store, Unfit, Verb,
+    },
+    round::{
+        Attempt, AttemptVerdict, Extension, ExtensionVerdict, Failure, FailureKind, Grant, Next,
+        Release, ReleaseVerdict, RetryPolicy, Vote, Votes,
+    },
     streak::Streak,
-    survey::{Floor, Survey},
-    tick::{Tick, Window},
-    timing::Timing,
-    votes::{Vote, Votes},
+    tick::{JobEntry, JobVerb, NoClaim, RunRecord, RunState, Tick, Window, Word},
+    time::{Instant, NodeTime, Timing},
+    token::{
+        Fence, FencingToken, InvalidToken, Settled, Shard, StaleToken, TokenBlock, next_counter,
+        settle,
+    },
 };

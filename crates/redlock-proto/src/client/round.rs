@@ -276,11 +276,9 @@ impl Round {
                 }
             },
             // What was claimed was claimed, whoever says so.
-            Reply::NoClaim(NoClaim::Passed(last)) => NodeAnswer::Passed {
-                watermark: last.tick,
-            },
+            Reply::NoClaim(refusal @ NoClaim::Passed(_)) => refusal.into(),
             Reply::NoClaim(refusal) => match vote() {
-                Ok(()) => refusal.to_answer(),
+                Ok(()) => refusal.into(),
                 // Nor does its clock say anything.
                 Err(reason) => NodeAnswer::NotAVote { reason },
             },

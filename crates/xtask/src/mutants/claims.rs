@@ -10,7 +10,7 @@ const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
 const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
 const SETTLE: &str = "crates/redlock-proto/src/client/settle.rs";
 const DRIVEN: &str = "crates/redlock-core/src/client/jobs.rs";
-const JOBS: &str = "crates/redlock-proto/src/store/jobs.rs";
+const JOBS: &str = "crates/redlock-proto/src/node/store/jobs.rs";
 
 pub(super) const CLAIMS: &[Mutant] = &[
     ticks(
@@ -77,13 +77,13 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     ticks(
         "no-horizon",
-        "crates/redlock-proto/src/store/mark.rs",
+        "crates/redlock-proto/src/node/store/mark.rs",
         "if let Some(horizon) = horizon {\n                    self.remember",
         "if let Some(horizon) = &horizon.filter(|_| self.vouched) {\n                    self.remember",
     ),
     ticks(
         "horizon-without-early",
-        "crates/redlock-proto/src/tick.rs",
+        "crates/redlock-proto/src/tick/window.rs",
         "tick.0 <= horizon.saturating_add(self.early)",
         "tick.0 <= horizon",
     ),
@@ -173,7 +173,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "told-to-vote-with-a-wrong-clock",
-        "crates/redlock-proto/src/electorate.rs",
+        "crates/redlock-proto/src/membership/members.rs",
         "        self.clocks.agrees(node, now).then_some(())?;\n",
         "        let _ = now;\n",
         "--test clients",
@@ -181,7 +181,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "told-to-vote-while-unexamined",
-        "crates/redlock-proto/src/electorate.rs",
+        "crates/redlock-proto/src/membership/members.rs",
         "self.clocks.agrees(node, now).then_some(())?;",
         "(self.clocks.agrees(node, now) || self.vote(node, now) == Err(NotAVote::Unexamined)).then_some(())?;",
         "--test clients",
@@ -189,7 +189,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "horizon-of-the-telling",
-        "crates/redlock-proto/src/store.rs",
+        "crates/redlock-proto/src/node/store/mod.rs",
         HEARS_A_NODE_VERB,
         TAKES_ITS_OWN_TIME,
         "--test clients",
@@ -212,7 +212,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     masters(
         "masters-told-to-vote-with-a-wrong-clock",
-        "crates/redlock-proto/src/electorate.rs",
+        "crates/redlock-proto/src/membership/members.rs",
         "        self.clocks.agrees(node, now).then_some(())?;\n",
         "        let _ = now;\n",
         "with_a_wrong_clock",

@@ -55,7 +55,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "tick-started-by-one-master",
-        "crates/redlock-proto/src/quorum.rs",
+        "crates/redlock-proto/src/membership/quorum.rs",
         "self.nodes.get() / 2 + 1",
         "self.nodes.get() / 2",
         JOBS,

@@ -2,11 +2,11 @@
 
 use super::mutant::{Mutant, unit};
 
-const CLOCKS: &str = "crates/redlock-proto/src/clocks.rs";
-const ELECTORATE: &str = "crates/redlock-proto/src/electorate.rs";
+const CLOCKS: &str = "crates/redlock-proto/src/membership/clocks.rs";
+const ELECTORATE: &str = "crates/redlock-proto/src/membership/members.rs";
 const HOLD: &str = "crates/redlock-proto/src/client/hold.rs";
-const MARK: &str = "crates/redlock-proto/src/store/mark.rs";
-const VOTES: &str = "crates/redlock-proto/src/votes.rs";
+const MARK: &str = "crates/redlock-proto/src/node/store/mark.rs";
+const VOTES: &str = "crates/redlock-proto/src/round/votes.rs";
 const WATCH: &str = "crates/redlock-proto/src/client/watch.rs";
 
 pub(super) const GUARD: &[Mutant] = &[
@@ -28,7 +28,7 @@ pub(super) const GUARD: &[Mutant] = &[
     ),
     unit(
         "clock-rate-error-not-compared",
-        "crates/redlock-proto/src/quarantine.rs",
+        "crates/redlock-proto/src/node/quarantine.rs",
         "format!(\"{}ms,{}ppm{trusts}\", self.max_ttl, self.clock_rate_error)",
         "format!(\"{}ms{trusts}\", self.max_ttl)",
         "--lib",
@@ -73,14 +73,14 @@ pub(super) const GUARD: &[Mutant] = &[
     ),
     clients(
         "drift-taken-for-a-standstill",
-        "crates/redlock-proto/src/lease.rs",
+        "crates/redlock-proto/src/lease/mod.rs",
         "jumped > self.timing.drift()",
         "jumped > self.timing.drift() / 9",
         "what_the_drift_allows_for",
     ),
     clients(
         "split-votes-kept",
-        "crates/redlock-proto/src/attempt.rs",
+        "crates/redlock-proto/src/round/attempt.rs",
         "is_split.then(|| now",
         "(is_split && self.decided).then(|| now",
         "l08_an_attempt_that_splits",

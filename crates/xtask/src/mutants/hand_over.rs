@@ -33,7 +33,7 @@ pub(super) const HAND_OVER: &[Mutant] = &[
     },
     Mutant {
         name: "renewal-while-nobody-holds",
-        file: "crates/redlock-proto/src/lease.rs",
+        file: "crates/redlock-proto/src/lease/mod.rs",
         from: "        if self.is_live() {\n            self.renewal = Renewal::Off;",
         to: "        if false {\n            self.renewal = Renewal::Off;",
         catch: QUEUE,

@@ -119,7 +119,7 @@ pub(super) const OPERATION: &[Mutant] = &[
     ),
     by_test(
         "danger-of-a-lease-that-was-renewed",
-        "crates/redlock-proto/src/lease.rs",
+        "crates/redlock-proto/src/lease/mod.rs",
         "                self.danger = Some(danger(self.timing, start, self.deadline));\n",
         "",
         "redlock-proto",

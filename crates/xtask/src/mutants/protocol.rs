@@ -5,56 +5,56 @@ use super::mutant::{Catch, Mutant};
 pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "clock-of-a-server-counted-twice",
-        file: "crates/redlock-proto/src/electorate.rs",
+        file: "crates/redlock-proto/src/membership/members.rs",
         from: "        if self.same_server(node).is_none() {\n            let reading",
         to: "        if node < self.nodes.len() {\n            let reading",
         catch: TWICE,
     },
     Mutant {
         name: "clock-of-a-server-kept-twice",
-        file: "crates/redlock-proto/src/electorate.rs",
+        file: "crates/redlock-proto/src/membership/members.rs",
         from: "            if self.same_server(node).is_some() {\n                self.clocks.forget",
         to: "            if self.same_server(node) == Some(node) {\n                self.clocks.forget",
         catch: TWICE,
     },
     Mutant {
         name: "quorum-off-by-one",
-        file: "crates/redlock-proto/src/quorum.rs",
+        file: "crates/redlock-proto/src/membership/quorum.rs",
         from: "self.nodes.get() / 2 + 1",
         to: "self.nodes.get().div_ceil(2)",
         catch: SIMULATION,
     },
     Mutant {
         name: "no-drift",
-        file: "crates/redlock-proto/src/timing.rs",
+        file: "crates/redlock-proto/src/time/timing.rs",
         from: "start + (self.ttl - self.drift)",
         to: "start + self.ttl",
         catch: SIMULATION,
     },
     Mutant {
         name: "validity-from-the-reply",
-        file: "crates/redlock-proto/src/attempt.rs",
+        file: "crates/redlock-proto/src/round/attempt.rs",
         from: "let deadline = self.timing.deadline(self.start);",
         to: "let deadline = self.timing.deadline(now);",
         catch: SIMULATION,
     },
     Mutant {
         name: "extension-from-the-reply",
-        file: "crates/redlock-proto/src/extension.rs",
+        file: "crates/redlock-proto/src/round/extension.rs",
         from: "let deadline = self.timing.deadline(self.start);",
         to: "let deadline = self.timing.deadline(now);",
         catch: SIMULATION,
     },
     Mutant {
         name: "extension-without-a-majority",
-        file: "crates/redlock-proto/src/extension.rs",
+        file: "crates/redlock-proto/src/round/extension.rs",
         from: "let verdict = if self.votes.is_won() {",
         to: "let verdict = if self.votes.granted() > 0 {",
         catch: SIMULATION,
     },
     Mutant {
         name: "extension-after-the-deadline",
-        file: "crates/redlock-proto/src/extension.rs",
+        file: "crates/redlock-proto/src/round/extension.rs",
         from: "if now < self.valid_until && now < deadline {",
         to: "if now < deadline {",
         catch: Catch::Test {
@@ -72,7 +72,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "extension-creates",
-        file: "crates/redlock-proto/src/store.rs",
+        file: "crates/redlock-proto/src/node/store/mod.rs",
         from: "                if !is_owner {\n                    return Ok(refused);\n                }\n                if let Some((shard, counter)) = write_back",
         to: "                if held.is_some() && !is_owner {\n                    return Ok(refused);\n                }\n                if let Some((shard, counter)) = write_back",
         catch: SIMULATION,
@@ -90,56 +90,56 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "release-without-compare",
-        file: "crates/redlock-proto/src/store.rs",
+        file: "crates/redlock-proto/src/node/store/mod.rs",
         from: "                if is_owner {\n                    self.keys.remove(key);",
         to: "                if held.is_some() {\n                    self.keys.remove(key);",
         catch: SIMULATION,
     },
     Mutant {
         name: "no-write-back",
-        file: "crates/redlock-proto/src/fencing.rs",
+        file: "crates/redlock-proto/src/token/fencing.rs",
         from: "match agreed >= majority {",
         to: "match agreed >= 1 {",
         catch: SIMULATION,
     },
     Mutant {
         name: "smallest-token",
-        file: "crates/redlock-proto/src/fencing.rs",
+        file: "crates/redlock-proto/src/token/fencing.rs",
         from: ".map(|(_, counter)| *counter)\n        .max()",
         to: ".map(|(_, counter)| *counter)\n        .min()",
         catch: SIMULATION,
     },
     Mutant {
         name: "counter-not-incremented",
-        file: "crates/redlock-proto/src/fencing.rs",
+        file: "crates/redlock-proto/src/token/fencing.rs",
         from: "let least = if stored > floor { stored } else { floor }.saturating_add(1);",
         to: "let least = if stored > floor { stored } else { floor };",
         catch: SIMULATION,
     },
     Mutant {
         name: "wall-clock-only-tokens",
-        file: "crates/redlock-proto/src/fencing.rs",
+        file: "crates/redlock-proto/src/token/fencing.rs",
         from: "if proposal > least { proposal } else { least }",
         to: "if proposal > 0 { proposal } else { least }",
         catch: SIMULATION,
     },
     Mutant {
         name: "fence-lets-older-writes-in",
-        file: "crates/redlock-proto/src/fence.rs",
+        file: "crates/redlock-proto/src/token/fence.rs",
         from: "check(token, self.newest)?;",
         to: "check(token, self.newest_write)?;",
         catch: FENCE,
     },
     Mutant {
         name: "fence-forgets-reads",
-        file: "crates/redlock-proto/src/fence.rs",
+        file: "crates/redlock-proto/src/token/fence.rs",
         from: "self.newest = self.newest.max(token.get());",
         to: "self.newest = self.newest.max(token.get().min(1));",
         catch: FENCE,
     },
     Mutant {
         name: "fence-refuses-older-readers",
-        file: "crates/redlock-proto/src/fence.rs",
+        file: "crates/redlock-proto/src/token/fence.rs",
         from: "check(token, self.newest_write)?;",
         to: "check(token, self.newest)?;",
         catch: FENCE,
@@ -153,28 +153,28 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "half-a-quarantine",
-        file: "crates/redlock-proto/src/quarantine.rs",
+        file: "crates/redlock-proto/src/node/quarantine.rs",
         from: "length: ms(length) + 5,",
         to: "length: ms(length) / 2,",
         catch: SIMULATION,
     },
     Mutant {
         name: "flush-not-noticed",
-        file: "crates/redlock-proto/src/store/mark.rs",
+        file: "crates/redlock-proto/src/node/store/mark.rs",
         from: "quarantine: (!self.vouched).then_some(begin),",
         to: "quarantine: None,",
         catch: SIMULATION,
     },
     Mutant {
         name: "restart-not-noticed",
-        file: "crates/redlock-proto/src/store/mark.rs",
+        file: "crates/redlock-proto/src/node/store/mark.rs",
         from: "                mark.quarantine = Some(begin);\n                return",
         to: "                mark.quarantine = None;\n                return",
         catch: SIMULATION,
     },
     Mutant {
         name: "clock-step-ends-the-quarantine",
-        file: "crates/redlock-proto/src/store/mark.rs",
+        file: "crates/redlock-proto/src/node/store/mark.rs",
         from: "aging.aged += now.saturating_sub(aging.last).min(step);",
         to: "aging.aged += now.saturating_sub(aging.last).max(step.min(0));",
         catch: Catch::Test {
@@ -185,7 +185,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "another-max-ttl-accepted",
-        file: "crates/redlock-proto/src/store/mark.rs",
+        file: "crates/redlock-proto/src/node/store/mark.rs",
         from: "if *mark.policy != *policy {",
         to: "if mark.policy.is_empty() {",
         catch: Catch::Test {
@@ -196,7 +196,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "refusal-is-a-vote",
-        file: "crates/redlock-proto/src/request.rs",
+        file: "crates/redlock-proto/src/node/request.rs",
         from: "            Self::Held { remaining, .. } => Outcome::Refused {\n                remaining: *remaining,\n            },",
         to: "            Self::Held { counter, .. } => Outcome::Granted { counter: *counter },",
         catch: SIMULATION,
@@ -214,7 +214,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "late-answer-counted",
-        file: "crates/redlock-proto/src/attempt.rs",
+        file: "crates/redlock-proto/src/round/attempt.rs",
         from: "if self.decided || !self.votes.cast(node, outcome) {",
         to: "if !self.votes.cast(node, outcome) {",
         catch: Catch::Test {
@@ -232,14 +232,14 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "tombs-ignored",
-        file: "crates/redlock-proto/src/store.rs",
+        file: "crates/redlock-proto/src/node/store/mod.rs",
         from: "Request::Lock { .. } | Request::Job { .. } if buried => Ok(Reply::Buried),",
         to: "Request::Lock { .. } if buried && self.vouched && !self.vouched => Ok(Reply::Buried),",
         catch: SIMULATION,
     },
     Mutant {
         name: "release-over-another-connection",
-        file: "crates/redlock-proto/src/request.rs",
+        file: "crates/redlock-proto/src/node/request.rs",
         from: "            } => Self::Lock {\n                verb: Verb::Bury { ttl },",
         to: "            } => Self::Lock {\n                verb: Verb::Release { ttl },",
         catch: Catch::Test {
@@ -250,14 +250,14 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "healing-without-a-majority",
-        file: "crates/redlock-proto/src/lease.rs",
+        file: "crates/redlock-proto/src/lease/mod.rs",
         from: "            && matches!(verdict, ExtensionVerdict::Extended { .. })\n            && outcome",
         to: "            && !matches!(verdict, ExtensionVerdict::Revoked)\n            && outcome",
         catch: SIMULATION,
     },
     Mutant {
         name: "loss-only-without-renewal",
-        file: "crates/redlock-proto/src/lease.rs",
+        file: "crates/redlock-proto/src/lease/mod.rs",
         from: "        if now >= self.deadline {",
         to: "        if now >= self.deadline && self.renewal == Renewal::Off {",
         catch: Catch::Test {
@@ -268,14 +268,14 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "lock-delay-ignored",
-        file: "crates/redlock-proto/src/timing.rs",
+        file: "crates/redlock-proto/src/time/timing.rs",
         from: "self.ttl.saturating_add(self.lock_delay)",
         to: "self.ttl.saturating_add(self.lock_delay.saturating_sub(self.lock_delay))",
         catch: SIMULATION,
     },
     Mutant {
         name: "wrong-clock-votes",
-        file: "crates/redlock-proto/src/clocks.rs",
+        file: "crates/redlock-proto/src/membership/clocks.rs",
         from: "start.is_some_and(|start| is_within(start, own))\n",
         to: "start.is_some_and(|_| own.least <= own.most)\n",
         catch: Catch::Test {
@@ -286,7 +286,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "same-server-votes-twice",
-        file: "crates/redlock-proto/src/electorate.rs",
+        file: "crates/redlock-proto/src/membership/members.rs",
         from: "if let Some(of) = self.same_server(node) {",
         to: "if let Some(of) = self.same_server(node).filter(|of| *of > node) {",
         catch: Catch::Test {

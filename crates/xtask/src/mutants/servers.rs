@@ -5,9 +5,9 @@ use super::mutant::{Mutant, on_servers};
 const SCRIPT: &str = "crates/redlock-core/src/node/redis/node.lua";
 const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
 const CLIENT: &str = "crates/redlock-core/src/client.rs";
-const ELECTORATE: &str = "crates/redlock-proto/src/electorate.rs";
-const FACTS: &str = "crates/redlock-proto/src/facts.rs";
-const LEASE: &str = "crates/redlock-proto/src/lease.rs";
+const ELECTORATE: &str = "crates/redlock-proto/src/membership/members.rs";
+const FACTS: &str = "crates/redlock-proto/src/node/facts.rs";
+const LEASE: &str = "crates/redlock-proto/src/lease/mod.rs";
 const QUEUE: &str = "crates/redlock-core/src/queue.rs";
 const WORDS: &str = "crates/redlock-core/src/node/redis/words.rs";
 const WATCH: &str = "crates/redlock-proto/src/client/watch.rs";
@@ -72,7 +72,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     restart_guard(
         "half-a-quarantine",
-        "crates/redlock-proto/src/quarantine.rs",
+        "crates/redlock-proto/src/node/quarantine.rs",
         "length: ms(length) + 5",
         "length: ms(length) / 2",
         "s15_a_master_that_crashed",
@@ -86,7 +86,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     restart_guard(
         "waiting-spins",
-        "crates/redlock-proto/src/votes.rs",
+        "crates/redlock-proto/src/round/votes.rs",
         "Vote::Cast(Outcome::NotAVote { ready_in }) => *ready_in,\n                _ => None,\n            })\n            .collect();\n        free_in",
         "Vote::Cast(Outcome::NotAVote { .. }) => Some(Duration::ZERO),\n                _ => None,\n            })\n            .collect();\n        free_in",
         "a_first_start_waits",
@@ -197,7 +197,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "one-failure-ends-an-attempt",
-        "crates/redlock-proto/src/votes.rs",
+        "crates/redlock-proto/src/round/votes.rs",
         "self.refused() + self.failed() > self.quorum.tolerated()",
         "self.refused() > self.quorum.tolerated() || self.failed() > 0",
         "--test node_rights",
@@ -205,7 +205,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "clocks-an-hour-apart-agree",
-        "crates/redlock-proto/src/clocks.rs",
+        "crates/redlock-proto/src/membership/clocks.rs",
         "TOLERANCE: Duration = Duration::from_secs(1);",
         "TOLERANCE: Duration = Duration::from_secs(4_000);",
         "--test node_clocks",
@@ -213,7 +213,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "a-clock-agrees-with-itself",
-        "crates/redlock-proto/src/clocks.rs",
+        "crates/redlock-proto/src/membership/clocks.rs",
         "(size >= self.quorum.majority()).then_some(start)",
         "(size >= 1).then_some(start)",
         "--test node_clocks",
@@ -285,7 +285,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "no-lock-delay",
-        "crates/redlock-proto/src/timing.rs",
+        "crates/redlock-proto/src/time/timing.rs",
         "self.ttl.saturating_add(self.lock_delay)",
         "self.ttl",
         "--test holding",

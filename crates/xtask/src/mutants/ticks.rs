@@ -5,12 +5,12 @@ use super::mutant::{Catch, Mutant, by_simulation, by_test};
 
 const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
 const STATUS: &str = "crates/redlock-proto/src/client/status.rs";
-const JOBS: &str = "crates/redlock-proto/src/store/jobs.rs";
+const JOBS: &str = "crates/redlock-proto/src/node/store/jobs.rs";
 
 pub(super) const TICKS: &[Mutant] = &[
     world(
         "horizon-of-the-telling",
-        "crates/redlock-proto/src/store.rs",
+        "crates/redlock-proto/src/node/store/mod.rs",
         HEARS_A_NODE_VERB,
         TAKES_ITS_OWN_TIME,
     ),
@@ -62,7 +62,7 @@ pub(super) const TICKS: &[Mutant] = &[
     ),
     model(
         "model-horizon-without-early",
-        "crates/redlock-proto/src/tick.rs",
+        "crates/redlock-proto/src/tick/window.rs",
         "tick.0 <= horizon.saturating_add(self.early)",
         "tick.0 <= horizon",
     ),

@@ -5,7 +5,7 @@ use super::mutant::{Mutant, by_simulation};
 pub(super) const WORLDS: &[Mutant] = &[
     by_simulation(
         "tombs-ignored-while-clocks-are-set",
-        "crates/redlock-proto/src/store.rs",
+        "crates/redlock-proto/src/node/store/mod.rs",
         "Request::Lock { .. } | Request::Job { .. } if buried => Ok(Reply::Buried),",
         "Request::Lock { .. } if buried && self.vouched && !self.vouched => Ok(Reply::Buried),",
         "clock-steps",
@@ -13,7 +13,7 @@ pub(super) const WORLDS: &[Mutant] = &[
     ),
     by_simulation(
         "clock-that-jumps-votes",
-        "crates/redlock-proto/src/votes.rs",
+        "crates/redlock-proto/src/round/votes.rs",
         "own[node] && (agree[node] || readings[node].is_none())",
         "own[node] && (agree[node] || !readings.is_empty())",
         "default",
@@ -21,7 +21,7 @@ pub(super) const WORLDS: &[Mutant] = &[
     ),
     by_simulation(
         "strangers-not-refused",
-        "crates/redlock-proto/src/store/mark.rs",
+        "crates/redlock-proto/src/node/store/mark.rs",
         "        if *mark.policy != *policy {",
         "        if *mark.policy != *policy && policy.is_empty() {",
         "strangers",
@@ -45,7 +45,7 @@ pub(super) const WORLDS: &[Mutant] = &[
     ),
     by_simulation(
         "longer-leases-of-others-ignored",
-        "crates/redlock-proto/src/electorate.rs",
+        "crates/redlock-proto/src/membership/members.rs",
         "is_none_or(|theirs| theirs > ours)",
         "is_none_or(|theirs| theirs > 9 * ours)",
         "strangers",
@@ -53,7 +53,7 @@ pub(super) const WORLDS: &[Mutant] = &[
     ),
     by_simulation(
         "data-of-another-not-noticed",
-        "crates/redlock-proto/src/store/mark.rs",
+        "crates/redlock-proto/src/node/store/mark.rs",
         "        if is_another_run || mark.data != self.data {",
         "        if is_another_run {",
         "default",
@@ -70,7 +70,7 @@ pub(super) const WORLDS: &[Mutant] = &[
     // Data that is set back shows nothing, and each of these must show all the same.
     by_simulation(
         "release-without-compare-while-data-is-set-back",
-        "crates/redlock-proto/src/store.rs",
+        "crates/redlock-proto/src/node/store/mod.rs",
         "                if is_owner {\n                    self.keys.remove(key);",
         "                if held.is_some() {\n                    self.keys.remove(key);",
         "rollback",

@@ -1,6 +1,6 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use crate::RunId;
+use crate::{NodeTime, RunId};
 
 /// Where a node stands, read in the same atomic step as the requests of a call.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -40,31 +40,4 @@ pub enum MarkState {
         /// Theirs, as [`Quarantine::to_wire`](crate::Quarantine::to_wire) writes it.
         theirs: Arc<str>,
     },
-}
-
-/// A reading of a node's wall clock, in microseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct NodeTime(u64);
-
-impl NodeTime {
-    /// This many microseconds after the epoch.
-    pub const fn from_micros(micros: u64) -> Self {
-        Self(micros)
-    }
-
-    /// The microseconds since the epoch.
-    pub const fn as_micros(self) -> u64 {
-        self.0
-    }
-
-    /// The whole milliseconds since the epoch, in which nodes expire keys.
-    pub const fn as_millis(self) -> u64 {
-        self.0 / 1_000
-    }
-}
-
-impl fmt::Display for NodeTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} µs", self.0)
-    }
 }

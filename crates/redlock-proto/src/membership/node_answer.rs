@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{NotAVote, Tick};
+use crate::{NoClaim, NotAVote, Tick};
 
 /// What a node said, or why it said nothing.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -58,6 +58,19 @@ pub enum NodeAnswer {
     },
     /// It had not answered when the others decided.
     Pending,
+}
+
+impl From<&NoClaim> for NodeAnswer {
+    fn from(refusal: &NoClaim) -> Self {
+        match refusal {
+            NoClaim::Passed(last) => Self::Passed {
+                watermark: last.tick,
+            },
+            NoClaim::Early { by } => Self::TooEarly { by: *by },
+            NoClaim::Late { by } => Self::TooLate { by: *by },
+            NoClaim::Forgot => Self::Forgot,
+        }
+    }
 }
 
 impl fmt::Display for NodeAnswer {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{JobEntry, NodeAnswer, NodeKey, OwnerId, Shard, Tick, Window};
+use crate::{JobEntry, NodeKey, OwnerId, Shard, Tick, Window};
 
 /// What a node is asked to do with a job: its lock, and what is remembered of its runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -87,18 +87,4 @@ pub enum NoClaim {
     /// It remembers since when: the *horizon* is what its clock showed when it agreed with a majority's after the
     /// quarantine, and no tick was claimed on it before its window opened.
     Forgot,
-}
-
-impl NoClaim {
-    /// How to tell of it.
-    pub(crate) const fn to_answer(&self) -> NodeAnswer {
-        match self {
-            Self::Passed(last) => NodeAnswer::Passed {
-                watermark: last.tick,
-            },
-            Self::Early { by } => NodeAnswer::TooEarly { by: *by },
-            Self::Late { by } => NodeAnswer::TooLate { by: *by },
-            Self::Forgot => NodeAnswer::Forgot,
-        }
-    }
 }

@@ -11,8 +11,8 @@ use std::{
 
 use self::mark::Mark;
 use crate::{
-    FencingToken, JobEntry, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Reply, Request, RunId,
-    Space, Standing, Verb, next_counter,
+    Answer, FencingToken, JobEntry, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Reply,
+    Request, RunId, Space, Standing, Verb, next_counter,
 };
 
 /// What a node does, as a model: the keys it has, and the effect of each call.
@@ -52,19 +52,6 @@ struct Key {
 struct Counters {
     shards: BTreeMap<u16, u64>,
     floor: u64,
-}
-
-/// What a node says to one call.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a client must handle every part of it"
-)]
-pub struct Answer {
-    /// Where it stands; `None` if it was only asked to let keys go, and did not look.
-    pub standing: Option<Standing>,
-    /// What became of each request; the error of one that ended with an error, and changed nothing.
-    pub replies: Vec<Result<Reply, Arc<str>>>,
 }
 
 impl Store {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{ClockReading, GiveBack, Outcome, Quorum, RunId, clocks::agreeing};
+use crate::{ClockReading, GiveBack, Outcome, Quorum, RunId, membership::agreeing};
 
 /// What one node has said in a round so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

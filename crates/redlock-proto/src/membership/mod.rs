@@ -1,0 +1,18 @@
+//! Which nodes vote: the quorum, what is known of each node, their clocks and their counters.
+
+mod clocks;
+mod members;
+mod node_answer;
+mod not_a_vote;
+mod quorum;
+mod survey;
+
+pub(crate) use self::clocks::agreeing;
+pub use self::{
+    clocks::{ClockReading, Clocks},
+    members::Electorate,
+    node_answer::NodeAnswer,
+    not_a_vote::NotAVote,
+    quorum::Quorum,
+    survey::{Floor, Survey},
+};

@@ -1,0 +1,86 @@
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::Unfit;
+
+/// Why what a node grants is not a vote.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum NotAVote {
+    /// It may have forgotten leases.
+    Quarantined {
+        /// When it may vote again, if its clock is not set back meanwhile.
+        ready_in: Duration,
+    },
+    /// It cannot leave its quarantine, because it fails when it is looked at or told to vote.
+    Stuck {
+        /// Its error.
+        reason: Arc<str>,
+    },
+    /// Its wall clock does not agree with a majority of the others.
+    Clock,
+    /// Too few other nodes can be reached to tell whether its wall clock agrees with theirs.
+    Alone,
+    /// It is the same server as another node, which votes for both.
+    SameServer {
+        /// The other node's place in the list of nodes, from 0.
+        of: usize,
+    },
+    /// Clients with another longest time to live use this namespace on it.
+    Unlike {
+        /// What they use.
+        theirs: Arc<str>,
+        /// What this client uses.
+        ours: Arc<str>,
+    },
+    /// Something about it must be changed first.
+    Unfit(Unfit),
+    /// It has not said yet what it is.
+    Unexamined,
+}
+
+impl NotAVote {
+    /// Whether somebody has to change something first.
+    pub(crate) const fn needs_a_change(&self) -> bool {
+        matches!(
+            self,
+            Self::SameServer { .. } | Self::Unlike { .. } | Self::Unfit(_)
+        )
+    }
+
+    /// When the node may vote again, if it is only quarantined.
+    pub const fn ready_in(&self) -> Option<Duration> {
+        match self {
+            Self::Quarantined { ready_in } => Some(*ready_in),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for NotAVote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Quarantined { ready_in } => write!(
+                f,
+                "it may have forgotten leases: wait, it votes in {} ms at the earliest",
+                ready_in.as_millis()
+            ),
+            Self::Stuck { reason } => write!(f, "it cannot leave its quarantine: {reason}"),
+            Self::Clock => f.write_str(
+                "its clock differs from the others' by more than a second; synchronise it",
+            ),
+            Self::Alone => {
+                f.write_str("too few other nodes can be reached to compare its clock with theirs")
+            }
+            Self::SameServer { of } => write!(
+                f,
+                "it is the same server as nodes[{of}]; each vote needs a server of its own"
+            ),
+            Self::Unlike { theirs, ours } => write!(
+                f,
+                "this namespace is used with {theirs} there (max_ttl, clock_rate_error), and this client has {ours}; all clients must agree"
+            ),
+            Self::Unfit(unfit) => unfit.fmt(f),
+            Self::Unexamined => f.write_str("it has not said yet what it is"),
+        }
+    }
+}

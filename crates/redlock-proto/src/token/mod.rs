@@ -1,0 +1,9 @@
+//! Fencing tokens: how they are counted, agreed upon and checked.
+
+mod fence;
+mod fencing;
+
+pub use self::{
+    fence::{Fence, StaleToken},
+    fencing::{FencingToken, InvalidToken, Settled, Shard, TokenBlock, next_counter, settle},
+};
