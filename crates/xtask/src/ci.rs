@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    modules,
     step::{Failed, Step},
     test,
 };
@@ -13,6 +14,7 @@ use crate::{
 /// Runs every step, and stops at the first that fails.
 pub(crate) fn run() -> Result<(), Failed> {
     Step::cargo("format", "fmt --all --check").run()?;
+    modules::run()?;
     Step::cargo("lints", LINTS).run()?;
     without_features()?;
     Step::cargo("documentation", DOCUMENTATION)

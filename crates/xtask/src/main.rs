@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod modules;
 mod mutants;
 mod server;
 mod step;
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let outcome = match (verb.as_deref(), rest.is_empty()) {
         (Some("test"), _) => test::run(&rest),
         (Some("ci"), true) => ci::run(),
+        (Some("modules"), true) => modules::run(),
         (Some("bench"), _) => match &*rest {
             [name] => bench::run(&name.to_string_lossy()),
             _ => return usage(),
@@ -54,8 +56,9 @@ usage: cargo xtask <verb>
 
   test [ARGUMENTS]  every test of the workspace, on real servers;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
-  ci                what a change must pass: format, lints, libraries without features,
+  ci                what a change must pass: format, modules, lints, libraries without features,
                     documentation, dependencies, tests
+  modules           looks for circles among the modules of each crate
   mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the
                     suite catches each; NAMES are parts of names: protocol/, no-drift
   bench script      what the script that nodes run costs them, against its goals
