@@ -1,13 +1,14 @@
-//! The one place where the wall clock is read.
+//! The one place where the wall clock is read, and how its instants are written on the nodes.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use redlock_core::Tick;
 
 /// What a replica takes for the time of day.
 ///
 /// Ticks are instants of the calendar, so that a wall clock says when to ask for one.
-/// Whether it is time is for the nodes' clocks to say; see [`claim`](crate::claim).
+/// Whether it is time is for the nodes' clocks to say; see [`replica::claims`](crate::replica).
 pub(crate) trait Clock: Send + Sync {
     fn now(&self) -> DateTime<Utc>;
 }
@@ -25,3 +26,17 @@ impl Clock for SystemClock {
 pub(crate) fn lag(tick: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
     (now - tick).to_std().unwrap_or_default()
 }
+
+/// The tick, as the nodes count; `None` before 1970 and after the year 9999.
+pub(crate) fn to_tick(instant: DateTime<Utc>) -> Option<Tick> {
+    Tick::from_millis(u64::try_from(instant.timestamp_millis()).ok()?)
+}
+
+/// The instant that nodes count so.
+pub(crate) fn to_instant(tick: Tick) -> DateTime<Utc> {
+    let millis = i64::try_from(tick.as_millis()).unwrap_or(i64::MAX);
+    DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+/// A replica whose clock is ahead by no more than this waits for the nodes' clocks.
+pub(crate) const LONGEST_AHEAD: Duration = Duration::from_secs(60);

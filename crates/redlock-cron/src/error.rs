@@ -3,7 +3,7 @@ use std::{error::Error, fmt, time::Duration};
 use redlock_core::RunRecord;
 use tokio_cron_scheduler::JobSchedulerError;
 
-use crate::{claim::to_instant, job::Plan};
+use crate::clock::to_instant;
 
 /// A scheduler that could not be built or started, or a job that could not be added.
 ///
@@ -49,7 +49,7 @@ impl SetupError {
         Self::new(SetupErrorKind::Contradiction, field, message)
     }
 
-    pub(crate) fn never_fires(plan: &Plan) -> Self {
+    pub(crate) fn never_fires(plan: &impl fmt::Display) -> Self {
         let message = format!("{plan} matches no instant; it must match at least one");
         Self::new(SetupErrorKind::NeverFires, "pattern", message)
     }

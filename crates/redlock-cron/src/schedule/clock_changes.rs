@@ -4,7 +4,9 @@
 //! due at its first pass.
 //! A pattern that repeats within the hour goes on through both passes and skips the gap.
 
-use super::*;
+use super::calendar::Schedule;
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
 
 /// Pattern, zone, and the ticks in the day around a change, in UTC.
 type Row = (&'static str, Tz, &'static str, &'static [&'static str]);

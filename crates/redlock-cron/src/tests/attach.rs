@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 use super::*;
-use crate::{SingletonScheduler, attach::attach, schedule::Schedule};
+use crate::{SingletonScheduler, pulse::attach, schedule::Schedule};
 use chrono::SubsecRound;
 use tokio_cron_scheduler::{
     JobScheduler, SimpleJobCode, SimpleMetadataStore, SimpleNotificationCode,
@@ -44,9 +44,7 @@ async fn replica_at(observer: Observer, clock: impl Clock + 'static) -> Arc<Repl
 
 fn job(replica: &Arc<Replica>, name: &str, pattern: &str, zone: Tz) -> Arc<JobRunner> {
     let work = |_| async { Ok::<_, BoxError>(()) };
-    replica
-        .job(SingletonJob::cron(name, pattern, zone, work))
-        .unwrap()
+    JobRunner::new(replica, SingletonJob::cron(name, pattern, zone, work)).unwrap()
 }
 
 async fn stored(scheduler: &JobScheduler, id: Uuid) -> Option<DateTime<Utc>> {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    claim::{After, Ask, Claims},
-    identity::{JobId, Namespace},
+    job::{JobId, Namespace},
+    replica::{After, Ask, Claims},
 };
 
 async fn claims(fleet: &Fleet) -> Claims {

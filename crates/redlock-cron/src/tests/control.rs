@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ControlErrorKind, Delivery, Missed, Overlap, Trigger, switch::Switch};
+use crate::{ControlErrorKind, Delivery, Missed, Overlap, Trigger, tick::Switch};
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -280,7 +280,7 @@ async fn a_pause_that_was_not_confirmed_is_none() {
         runner.set_paused(paused).await.unwrap();
         fleet.sleep_until(if paused { 5_000 } else { 4_000 }).await;
         let key = runner.id.pause_key();
-        let ask = crate::claim::Ask {
+        let ask = crate::replica::Ask {
             lock: key.clone(),
             // What a pause has, and the end of one.
             fingerprint: match paused {

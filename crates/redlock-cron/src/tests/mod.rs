@@ -27,8 +27,8 @@ use tokio::{
 };
 
 use crate::{
-    BoxError, Outcome, Run, SingletonJob, TickReport, clock::Clock, observer::Observer,
-    replica::Replica, runner::JobRunner,
+    BoxError, Outcome, Run, SingletonJob, TickReport, clock::Clock, record::Observer,
+    replica::Replica, tick::JobRunner,
 };
 
 /// Three nodes, and a true time that all skews are relative to.
@@ -95,7 +95,7 @@ impl Fleet {
         let name = format!("member-{}", self.members.fetch_add(1, Ordering::Relaxed));
         let clock_of = Arc::new(clock);
         let replica = Replica::new(client, "tests", Some(name), observer, clock_of).unwrap();
-        let runner = replica.job(job).unwrap();
+        let runner = JobRunner::new(&replica, job).unwrap();
         Member {
             nodes: self.nodes.clone(),
             runner,

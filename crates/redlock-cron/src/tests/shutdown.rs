@@ -1,6 +1,6 @@
 use super::*;
 use crate::Trigger;
-use crate::tasks::Tasks;
+use crate::replica::Tasks;
 
 fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
     starts.job(EVERY_FIVE_SECONDS, move |_| async move {

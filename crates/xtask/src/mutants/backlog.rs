@@ -5,28 +5,28 @@ use super::{
     mutant::{Mutant, by_test},
 };
 
-const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
-const COURSE: &str = "crates/redlock-cron/src/course.rs";
-const STAND_BY: &str = "crates/redlock-cron/src/stand_by.rs";
+const MISSED: &str = "crates/redlock-cron/src/tick/missed.rs";
+const COURSE: &str = "crates/redlock-cron/src/tick/course.rs";
+const RETRY: &str = "crates/redlock-cron/src/tick/retry.rs";
 
 pub(super) const BACKLOG: &[Mutant] = &[
     job(
         "winner-asks-first-again",
-        "crates/redlock-cron/src/turns.rs",
+        "crates/redlock-cron/src/tick/turns.rs",
         "        let mut last = winners.values().rev().take(others);",
         "        let mut last = winners.values().rev().take(others * 0);",
         "turns",
     ),
     job(
         "tick-asked-for-by-the-replicas-own-clock",
-        "crates/redlock-cron/src/runner.rs",
+        "crates/redlock-cron/src/tick/runner.rs",
         "        self.now() - self.replica.ahead()",
         "        self.now() - self.replica.ahead() * 0",
         "like_shares",
     ),
     job(
         "ticks-that-a-wrong-clock-passed-over-are-dealt-with",
-        "crates/redlock-cron/src/due.rs",
+        "crates/redlock-cron/src/tick/progress.rs",
         "        self.until = self.until.min(now + LEAD);",
         "        let _ = now;",
         "ahead",
@@ -40,35 +40,35 @@ pub(super) const BACKLOG: &[Mutant] = &[
     ),
     job(
         "later-tick-stands-for-one-that-counts",
-        CATCH_UP,
+        MISSED,
         "        let each_counts = matches!(self.terms.missed, Missed::All { .. });",
         "        let each_counts = false;",
         "if_each_counts",
     ),
     job(
         "a-hundred-missed-ticks-are-all",
-        CATCH_UP,
+        MISSED,
         "self.schedule.between(since, until, max).await",
         "self.schedule.between(since, until, max.min(100)).await",
         "all_missed_ticks_are_all",
     ),
     job(
         "a-hundred-ticks-passed-over-are-all",
-        "crates/redlock-cron/src/runner.rs",
+        "crates/redlock-cron/src/tick/runner.rs",
         "self.schedule.between(due.after, tick, max).await",
         "self.schedule.between(due.after, tick, max.min(100)).await",
         "passed_over_are_made_up_for",
     ),
     job(
         "more-than-a-hundred-missed-ticks-untold",
-        CATCH_UP,
+        MISSED,
         "        if missed.len() == MOST_TOLD {",
         "        if missed.len() > MOST_TOLD {",
         "all_missed_ticks_are_all",
     ),
     job(
         "tick-lost-to-a-run-here-that-makes-up-for-another",
-        "crates/redlock-cron/src/tasks.rs",
+        "crates/redlock-cron/src/replica/tasks.rs",
         "of_job.any(|running| !running.trigger.is_making_up())",
         "of_job.any(|running| !running.trigger.is_making_up() || true)",
         "makes_up_for_another",
@@ -82,35 +82,35 @@ pub(super) const BACKLOG: &[Mutant] = &[
     ),
     job(
         "ticks-that-no-schedule-promised",
-        CATCH_UP,
+        MISSED,
         "            false => covered(last).max(self.added),",
         "            false => covered(last),",
         "never_promised",
     ),
     job(
         "policy-taken-for-another-schedule",
-        "crates/redlock-cron/src/fingerprint.rs",
+        "crates/redlock-cron/src/job/fingerprint.rs",
         "        (number & !MADE_UP) >> HALF == self.number() >> HALF",
         "        number & !MADE_UP == self.number()",
         "never_promised",
     ),
     job(
         "missing-day-ends-the-schedule",
-        "crates/redlock-cron/src/schedule/mod.rs",
+        "crates/redlock-cron/src/schedule/calendar.rs",
         "                        Err(_) => (missing_days::next_end(&from.0)?, true),\n",
         "                        Err(_) => return None,\n",
         "missing_days",
     ),
     job(
         "tick-of-a-missing-day-on-the-next",
-        "crates/redlock-cron/src/schedule/mod.rs",
+        "crates/redlock-cron/src/schedule/calendar.rs",
         "Ok(next) if missing_days::is_from_one(&next, cron) => (next, false),",
         "Ok(next) if missing_days::is_from_one(&next, cron) && false => (next, false),",
         "missing_days",
     ),
     by_test(
         "one-shot-that-has-passed-refused",
-        "crates/redlock-cron/src/replica.rs",
+        "crates/redlock-cron/src/tick/runner.rs",
         " && schedule.latest_at(now).is_none()",
         "",
         "redlock-cron",
@@ -119,14 +119,14 @@ pub(super) const BACKLOG: &[Mutant] = &[
     ),
     job(
         "end-of-a-pause-not-read",
-        "crates/redlock-cron/src/switch.rs",
+        "crates/redlock-cron/src/tick/pause.rs",
         "            _ if number == Self::Resumed.number() => Self::Resumed,\n",
         "",
         "switch",
     ),
     job(
         "names-in-the-fingerprint",
-        "crates/redlock-cron/src/fingerprint.rs",
+        "crates/redlock-cron/src/job/fingerprint.rs",
         "        .number(5, overlap)\n",
         "        .text(5, &format!(\"{:?}\", (overlap, terms.overlap).1))\n",
         "the_encoding_is_the_one",
@@ -154,14 +154,14 @@ pub(super) const BACKLOG: &[Mutant] = &[
     ),
     job(
         "retry-only-while-a-tick-may-start",
-        STAND_BY,
+        RETRY,
         "            start_within: self.terms.retry_within,\n",
         "",
         "a_run_of_ten_minutes",
     ),
     job(
         "retry-window-of-the-runs-limit-alone",
-        "crates/redlock-cron/src/terms.rs",
+        "crates/redlock-cron/src/job/terms.rs",
         "runs.map_or(RETRY_WITHIN, |runs|",
         "runs.map_or(start_within, |runs|",
         "a_run_of_ten_minutes",

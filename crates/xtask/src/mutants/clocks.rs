@@ -2,10 +2,10 @@
 
 use super::mutant::{Mutant, by_test, on_servers};
 
-const ATTACH: &str = "crates/redlock-cron/src/attach.rs";
-const DUE: &str = "crates/redlock-cron/src/due.rs";
-const RUNNER: &str = "crates/redlock-cron/src/runner.rs";
-const SCHEDULE: &str = "crates/redlock-cron/src/schedule/mod.rs";
+const ATTACH: &str = "crates/redlock-cron/src/pulse/attach.rs";
+const DUE: &str = "crates/redlock-cron/src/tick/progress.rs";
+const RUNNER: &str = "crates/redlock-cron/src/tick/runner.rs";
+const SCHEDULE: &str = "crates/redlock-cron/src/schedule/calendar.rs";
 
 pub(super) const CLOCKS: &[Mutant] = &[
     by_test(
@@ -49,7 +49,7 @@ pub(super) const CLOCKS: &[Mutant] = &[
     ),
     on_servers(
         "clock-set-back-unnoticed",
-        "crates/redlock-cron/src/clock_watch.rs",
+        "crates/redlock-cron/src/pulse/clock_watch.rs",
         "        jobs.lock().await.look_at_clock(&scheduler, was_set).await;\n",
         "        let _ = (&scheduler, was_set);\n        drop(jobs.lock().await);\n",
         "--test jobs_clock_steps",

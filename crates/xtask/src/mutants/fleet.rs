@@ -2,17 +2,20 @@
 
 use super::mutant::{Mutant, on_servers};
 
-const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
+const MISSED: &str = "crates/redlock-cron/src/tick/missed.rs";
 const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
 const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
-const CONTROL: &str = "crates/redlock-cron/src/control.rs";
-const COURSE: &str = "crates/redlock-cron/src/course.rs";
-const EXECUTION: &str = "crates/redlock-cron/src/execution.rs";
-const RUNNER: &str = "crates/redlock-cron/src/runner.rs";
-const SCHEDULER: &str = "crates/redlock-cron/src/scheduler.rs";
-const STAND_BY: &str = "crates/redlock-cron/src/stand_by.rs";
-const STATUS: &str = "crates/redlock-cron/src/status.rs";
-const TASKS: &str = "crates/redlock-cron/src/tasks.rs";
+const CONTROL: &str = "crates/redlock-cron/src/control/actions.rs";
+const COURSE: &str = "crates/redlock-cron/src/tick/course.rs";
+const EXECUTION: &str = "crates/redlock-cron/src/tick/execution.rs";
+const RUNNER: &str = "crates/redlock-cron/src/tick/runner.rs";
+const SCHEDULER: &str = "crates/redlock-cron/src/scheduler/singleton_scheduler.rs";
+const LOOK: &str = "crates/redlock-cron/src/control/status.rs";
+const PAUSE: &str = "crates/redlock-cron/src/tick/pause.rs";
+const RETRY: &str = "crates/redlock-cron/src/tick/retry.rs";
+const START: &str = "crates/redlock-cron/src/tick/start.rs";
+const STATUS: &str = "crates/redlock-cron/src/record/status.rs";
+const TASKS: &str = "crates/redlock-cron/src/replica/tasks.rs";
 
 const JOBS: &str = "--test jobs";
 const ATTEMPTS: &str = "--test jobs_attempts";
@@ -63,7 +66,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "no-majority-is-not-told",
-        "crates/redlock-cron/src/claim.rs",
+        "crates/redlock-cron/src/replica/claims.rs",
         "            AcquireErrorKind::NoQuorum\n            | AcquireErrorKind::Quarantined",
         "            AcquireErrorKind::Quarantined",
         JOBS,
@@ -87,7 +90,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "unfinished-run-untold",
-        COURSE,
+        START,
         "            Outcome::Aborted => in_flight.dropped(),\n",
         "",
         JOBS,
@@ -103,7 +106,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "oldest-for-the-latest",
-        CATCH_UP,
+        MISSED,
         "self.schedule.between(since, until, 1).await.pop()",
         "self.schedule.between(since, until, usize::MAX).await.first().copied()",
         JOBS,
@@ -119,7 +122,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "attempts-without-end",
-        STAND_BY,
+        RETRY,
         "Standing::CutShort if *attempt == self.terms.max_attempts",
         "Standing::CutShort if *attempt > self.terms.max_attempts",
         ATTEMPTS,
@@ -127,7 +130,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "attempt-claimed-by-each",
-        STAND_BY,
+        RETRY,
         "..self.ask(self.attempt_key(*attempt + 1), tick, SHORT_WAIT)",
         "..self.ask(\n                    ResourceKey::new(\"redlock-cron-attempt\", &self.replica.claims.replica).expect(\"it fits\"),\n                    tick,\n                    SHORT_WAIT,\n                )",
         ATTEMPTS,
@@ -135,7 +138,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "silence-is-no-end",
-        STAND_BY,
+        RETRY,
         "_ if first.free_in == Some(Duration::ZERO) => Standing::CutShort",
         "_ if first.free_in == Some(Duration::MAX) => Standing::CutShort",
         ATTEMPTS,
@@ -151,7 +154,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "shutdown-cuts-nothing-short",
-        "crates/redlock-cron/src/claim.rs",
+        "crates/redlock-cron/src/replica/claims.rs",
         "[Outcome::Lost, Outcome::Aborted, Outcome::Draining]",
         "[Outcome::Lost, Outcome::Draining]",
         ATTEMPTS,
@@ -159,7 +162,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "shutdown-keeps-the-lease",
-        COURSE,
+        START,
         "        self.finish(start.won.claim, outcome.as_str(), took).await;\n        report\n",
         "        if outcome != Outcome::Aborted {\n            self.finish(start.won.claim, outcome.as_str(), took).await;\n        } else {\n            drop(Box::leak(Box::new(start.won)));\n        }\n        report\n",
         ATTEMPTS,
@@ -215,7 +218,7 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "end-of-a-pause-forgotten",
-        CONTROL,
+        PAUSE,
         "Some(last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused))",
         "Some(last.is_some() && state.runs.iter().any(|run| Switch::of(run.fingerprint) == Switch::Paused))",
         HANDLED,
@@ -233,7 +236,7 @@ pub(super) const FLEET: &[Mutant] = &[
         "asked-for-with-the-next-tick",
         CONTROL,
         "let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);",
-        "let ask = |wait| {\n            move |now| {\n                let tick = self.schedule.next_after(now).unwrap_or(now);\n                Ask {\n                    early: crate::course::SHORT_WAIT * 10,\n                    ..self.moment(self.id.job_key(), tick, wait)\n                }\n            }\n        };",
+        "let ask = |wait| {\n            move |now| {\n                let tick = self.schedule.next_after(now).unwrap_or(now);\n                Ask {\n                    early: SHORT_WAIT * 10,\n                    ..self.moment(self.id.job_key(), tick, wait)\n                }\n            }\n        };",
         HANDLED,
         "asks_for",
     ),
@@ -247,15 +250,15 @@ pub(super) const FLEET: &[Mutant] = &[
     ),
     on_servers(
         "status-of-all-masters-or-none",
-        STATUS,
+        LOOK,
         "let first = first.and_then(|status| status.state().cloned());",
-        "let is_up = |report: &NodeReport| report.answer == redlock_core::NodeAnswer::Reachable;\n        let first = first.filter(|status| status.reports().iter().all(is_up));\n        let first = first.and_then(|status| status.state().cloned());",
+        "let is_up = |report: &redlock_core::NodeReport| report.answer == redlock_core::NodeAnswer::Reachable;\n        let first = first.filter(|status| status.reports().iter().all(is_up));\n        let first = first.and_then(|status| status.state().cloned());",
         HANDLED,
         "who_has_the_job",
     ),
     on_servers(
         "skipped-tick-forgotten",
-        "crates/redlock-cron/src/journal.rs",
+        "crates/redlock-cron/src/record/journal.rs",
         "        seen.skipped.push_front(report.clone());\n",
         "",
         HANDLED,

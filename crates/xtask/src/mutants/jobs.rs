@@ -2,14 +2,15 @@
 
 use super::mutant::{Mutant, by_test};
 
-const BACKLOG: &str = "crates/redlock-cron/src/backlog.rs";
-const CATCH_UP: &str = "crates/redlock-cron/src/catch_up.rs";
-const CONTROL: &str = "crates/redlock-cron/src/control.rs";
-const CLAIM: &str = "crates/redlock-cron/src/claim.rs";
-const COURSE: &str = "crates/redlock-cron/src/course.rs";
-const EXECUTION: &str = "crates/redlock-cron/src/execution.rs";
-const STAND_BY: &str = "crates/redlock-cron/src/stand_by.rs";
-const STATUS: &str = "crates/redlock-cron/src/status.rs";
+const BACKLOG: &str = "crates/redlock-cron/src/tick/backlog.rs";
+const MISSED: &str = "crates/redlock-cron/src/tick/missed.rs";
+const CONTROL: &str = "crates/redlock-cron/src/control/actions.rs";
+const CLAIM: &str = "crates/redlock-cron/src/replica/claims.rs";
+const COURSE: &str = "crates/redlock-cron/src/tick/course.rs";
+const EXECUTION: &str = "crates/redlock-cron/src/tick/execution.rs";
+const PAUSE: &str = "crates/redlock-cron/src/tick/pause.rs";
+const RETRY: &str = "crates/redlock-cron/src/tick/retry.rs";
+const STATUS: &str = "crates/redlock-cron/src/control/status.rs";
 
 pub(super) const JOBS: &[Mutant] = &[
     job(
@@ -77,14 +78,14 @@ pub(super) const JOBS: &[Mutant] = &[
     ),
     job(
         "missed-while-a-run-went-on",
-        CATCH_UP,
+        MISSED,
         "TimeDelta::from_std(*took)",
         "TimeDelta::from_std(*took / 100)",
         "were_not_missed",
     ),
     job(
         "missed-without-a-majority",
-        CATCH_UP,
+        MISSED,
         "Missed::All { .. } => in_time",
         "Missed::All { .. } => in_time && false",
         "without_a_majority",
@@ -98,35 +99,35 @@ pub(super) const JOBS: &[Mutant] = &[
     ),
     job(
         "attempt-after-a-later-tick",
-        STAND_BY,
+        RETRY,
         "if first.watermark != to_tick(tick) {",
         "if first.watermark < to_tick(tick) {",
         "attempts",
     ),
     job(
         "attempt-not-looked-at-again",
-        STAND_BY,
+        RETRY,
         "if let Standing::Over(refusal) = self.standing(tick, attempt).await {",
         "if let (true, Standing::Over(refusal)) = (false, self.standing(tick, attempt).await) {",
         "later_tick_that_gets_the_lock_first",
     ),
     job(
         "attempts-without-end",
-        STAND_BY,
+        RETRY,
         "Standing::CutShort if *attempt == self.terms.max_attempts",
         "Standing::CutShort if *attempt > self.terms.max_attempts",
         "no_more_runs",
     ),
     job(
         "attempt-after-a-failure",
-        STAND_BY,
+        RETRY,
         "RunState::Ended { .. } if run.was_cut_short(&cut_short_outcomes())",
         "RunState::Ended { .. } if !run.is_open()",
         "ended_by_itself",
     ),
     job(
         "attempt-of-a-run-that-is-silent",
-        STAND_BY,
+        RETRY,
         "_ if first.free_in == Some(Duration::ZERO) => Standing::CutShort",
         "_ if first.free_in == Some(Duration::MAX) => Standing::CutShort",
         "nothing_is_heard",
@@ -168,14 +169,14 @@ pub(super) const JOBS: &[Mutant] = &[
     ),
     job(
         "a-moment-without-a-majority-costs-the-tick",
-        CATCH_UP,
+        MISSED,
         "Missed::Skip | Missed::Latest => in_time && self.is_newest(tick)",
         "Missed::Skip => false, Missed::Latest => in_time && self.is_newest(tick)",
         "a_majority_comes_back_within",
     ),
     job(
         "pause-asked-for-once",
-        CONTROL,
+        PAUSE,
         "if is_late || !won.claim.lease().is_held() {",
         "if look > 0 || is_late {",
         "can_tell_whether",
@@ -209,14 +210,14 @@ pub(super) const JOBS: &[Mutant] = &[
     ),
     job(
         "oldest-for-the-latest",
-        CATCH_UP,
+        MISSED,
         "self.schedule.between(since, until, 1).await.pop()",
         "self.schedule.between(since, until, usize::MAX).await.first().copied()",
         "the_latest_missed_tick",
     ),
     job(
         "unconfirmed-pause-counts",
-        CONTROL,
+        PAUSE,
         "find(|run| !is_unstarted(run))",
         "find(|run| !is_unstarted(run) || run.fingerprint > 0)",
         "not_confirmed",
@@ -258,7 +259,7 @@ const fn scheduler(
 ) -> Mutant {
     by_test(
         name,
-        "crates/redlock-cron/src/scheduler.rs",
+        "crates/redlock-cron/src/scheduler/singleton_scheduler.rs",
         from,
         to,
         "redlock-cron",

@@ -7,7 +7,7 @@ use std::{
 
 use redlock_core::RunRecord;
 
-use crate::{Outcome, TickReport, fingerprint::Fingerprint};
+use crate::{Outcome, TickReport, job::Fingerprint};
 
 /// What this process has seen since the job was added.
 #[derive(Debug, Default)]

@@ -3,10 +3,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use redlock_core::Redlock;
 use tokio_cron_scheduler::JobScheduler;
 
+use super::singleton_scheduler::SingletonScheduler;
 use crate::{
-    SetupError, SingletonScheduler, TickReport,
+    SetupError, TickReport,
     clock::SystemClock,
-    observer::{Observer, OutcomeHook},
+    record::{Observer, OutcomeHook},
     replica::Replica,
 };
 
@@ -23,8 +24,23 @@ pub struct SingletonSchedulerBuilder {
     agreed_within: Option<Duration>,
 }
 
+impl SingletonScheduler {
+    /// Starts to describe a scheduler that claims ticks through `redlock` and is woken up by
+    /// `scheduler`.
+    ///
+    /// Give `scheduler` channels of at least eight times as many places as it has jobs, with
+    /// `JobScheduler::new_with_channel_size`: an activation that does not fit is lost, and its tick is
+    /// found a second later.
+    /// Do not give it a store that is shared with other replicas: they would take each other's
+    /// wake-ups.
+    /// It may have other jobs as well, and ends with [`shutdown`](Self::shutdown) for them too.
+    pub fn builder(redlock: Redlock, scheduler: JobScheduler) -> SingletonSchedulerBuilder {
+        SingletonSchedulerBuilder::new(redlock, scheduler)
+    }
+}
+
 impl SingletonSchedulerBuilder {
-    pub(crate) fn new(redlock: Redlock, scheduler: JobScheduler) -> Self {
+    fn new(redlock: Redlock, scheduler: JobScheduler) -> Self {
         Self {
             redlock,
             scheduler,

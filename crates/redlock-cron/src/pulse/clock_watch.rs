@@ -16,7 +16,8 @@ use chrono::TimeDelta;
 use tokio::{select, sync::Mutex, time::sleep};
 use tokio_cron_scheduler::JobScheduler;
 
-use crate::{replica::Replica, scheduler::Jobs};
+use super::jobs::Jobs;
+use crate::replica::Replica;
 
 /// Looks at the clock every second, until nothing may be started any more.
 pub(crate) async fn watch(scheduler: JobScheduler, replica: Arc<Replica>, jobs: Weak<Mutex<Jobs>>) {

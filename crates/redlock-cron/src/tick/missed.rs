@@ -9,11 +9,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{RunRecord, RunState};
 use tokio::time::sleep;
 
+use super::{course::PATIENCE, runner::JobRunner};
 use crate::{
-    Missed, Outcome, Overlap, SetupError, TickReport, Trigger,
-    claim::{Refusal, to_instant},
-    clock::lag,
-    runner::JobRunner,
+    Missed, Outcome, Overlap, TickReport, Trigger,
+    clock::{lag, to_instant},
+    replica::Refusal,
 };
 
 impl JobRunner {
@@ -99,23 +99,6 @@ impl JobRunner {
         }
     }
 
-    /// Refuses a job that was run under another configuration, so long ago at the most.
-    pub(crate) async fn check_agreement(&self, within: Duration) -> Result<(), SetupError> {
-        let Some(state) = self.replica.claims.read(self.id.job_key()).await else {
-            let job = &**self.id.name();
-            tracing::warn!(target: crate::TARGET, job, "too few nodes said whether other replicas agree on it");
-            return Ok(());
-        };
-        let is_other = |run: &&RunRecord| {
-            let age = lag(to_instant(run.tick), self.now());
-            !self.terms.fingerprint.is_same(run.fingerprint) && age <= within
-        };
-        match state.runs.iter().find(is_other) {
-            Some(run) => Err(SetupError::disagreement(run, within)),
-            None => Ok(()),
-        }
-    }
-
     /// Whether the tick may be started as one that was not missed.
     pub(crate) fn is_fresh(&self, tick: DateTime<Utc>) -> bool {
         lag(tick, self.nodes_now()) <= self.terms.start_within
@@ -195,7 +178,7 @@ impl JobRunner {
     /// If that run was claimed under another schedule, this one promised none before this replica had the job: what
     /// matches its pattern in the time before was never due.
     fn promised_since(&self, last: &RunRecord) -> DateTime<Utc> {
-        match self.terms.fingerprint.is_same_schedule(last.fingerprint) {
+        match self.fingerprint.is_same_schedule(last.fingerprint) {
             true => covered(last),
             false => covered(last).max(self.added),
         }
@@ -221,9 +204,6 @@ fn covered(last: &RunRecord) -> DateTime<Utc> {
         _ => tick,
     }
 }
-
-/// How long to wait before a majority is looked for again.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// After a pause of hours, a job of every second has missed thousands: so many have reports of their own.
 const MOST_TOLD: usize = 100;

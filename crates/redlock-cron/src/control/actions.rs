@@ -6,17 +6,14 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use redlock_core::{ResourceKey, RunRecord, RunState};
+use redlock_core::ResourceKey;
 use tokio::time::sleep;
 
 use crate::{
     ControlError, Outcome, Overlap, TickReport, Trigger,
-    claim::{Ask, Claims, Refusal, Won, to_instant},
-    clock::lag,
-    course::SHORT_WAIT,
-    execution::Start,
-    runner::JobRunner,
-    switch::Switch,
+    clock::to_instant,
+    replica::{Ask, Claims, Refusal, Won},
+    tick::{JobRunner, SHORT_WAIT, Start, Switch},
 };
 
 impl JobRunner {
@@ -44,44 +41,6 @@ impl JobRunner {
                 Err(ControlError::unconfirmed(self.id.name(), message))
             }
         }
-    }
-
-    /// Whether the job is paused; `None` if too few nodes answered.
-    pub(crate) async fn is_paused(&self) -> Option<bool> {
-        let state = self.replica.claims.read(self.id.pause_key()).await?;
-        let last = state.runs.iter().find(|run| !is_unstarted(run));
-        Some(last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused))
-    }
-
-    /// Keeps a claim that a pause forbids to start.
-    pub(crate) async fn unless_paused(&self, won: Won) -> Result<Won, Refusal> {
-        let tick = to_instant(won.claim.tick());
-        for look in 1.. {
-            match self.is_paused().await {
-                Some(false) => return Ok(won),
-                Some(true) => {
-                    let word = Outcome::Paused.as_str();
-                    self.finish(won.claim, word, Duration::ZERO).await;
-                    return Err(Refusal {
-                        measured: Some(won.measured),
-                        ..Refusal::bare(Outcome::Paused)
-                    });
-                }
-                None => {}
-            }
-            let is_late = look >= PAUSE_LOOKS && lag(tick, self.nodes_now()) > self.terms.window;
-            if is_late || !won.claim.lease().is_held() {
-                break;
-            }
-            sleep(SHORT_WAIT).await;
-        }
-        self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
-            .await;
-        let why = "too few nodes said whether the job is paused";
-        Err(Refusal {
-            measured: Some(won.measured),
-            ..Refusal::new(Outcome::NoQuorum, why)
-        })
     }
 
     /// Runs the job now, paused or not.
@@ -169,16 +128,8 @@ fn whole(by: Duration) -> TimeDelta {
     TimeDelta::from_std(by).unwrap_or(TimeDelta::zero())
 }
 
-/// Whether it was claimed, and nothing came of it.
-fn is_unstarted(run: &RunRecord) -> bool {
-    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
-}
-
 /// How long to wait for others that pause or resume the job at the same time.
 const CONFIRMED_WITHIN: Duration = Duration::from_secs(5);
-
-/// How often a majority is asked whether the job is paused, at the least, before a run is given up.
-const PAUSE_LOOKS: u32 = 3;
 
 /// How often others may be in the way.
 const MOMENT_ATTEMPTS: u32 = 10;

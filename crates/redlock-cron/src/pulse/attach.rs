@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use uuid::Uuid;
 
-use crate::runner::JobRunner;
+use crate::tick::JobRunner;
 
 /// Adds the job to the scheduler, which wakes it up for as long as it lives.
 ///

@@ -6,28 +6,29 @@ use std::{
 use chrono::{DateTime, Utc};
 use tokio::select;
 
-use crate::{
-    Missed, Outcome, Overlap, Trigger,
+use super::{
     backlog::Backlog,
-    claim::Refusal,
-    due::{Due, LEAD, Progress},
-    identity::JobId,
-    job::Work,
-    journal::Journal,
-    replica::Replica,
-    schedule::Schedule,
-    terms::Terms,
+    progress::{Due, LEAD, Progress},
     turns::Turns,
+};
+use crate::{
+    Missed, Outcome, Overlap, SetupError, SingletonJob, Trigger,
+    job::{Fingerprint, JobId, Terms, Work},
+    record::Journal,
+    replica::{Refusal, Replica},
+    schedule::Schedule,
 };
 
 /// One job on one replica: turns wake-ups into runs, and both into reports.
 ///
-/// What becomes of a tick is in `course`, and of a run in `execution`.
+/// What becomes of a tick is in `course` and `start`, and of a run in `execution`.
 pub(crate) struct JobRunner {
     pub(crate) replica: Arc<Replica>,
     pub(crate) id: JobId,
     pub(crate) schedule: Schedule,
     pub(crate) terms: Terms,
+    /// Stands for the schedule and the terms.
+    pub(crate) fingerprint: Fingerprint,
     pub(crate) work: Work,
     /// Since when this replica has the job, by the nodes' clocks as far as they were known.
     pub(crate) added: DateTime<Utc>,
@@ -38,6 +39,30 @@ pub(crate) struct JobRunner {
 }
 
 impl JobRunner {
+    /// The job, checked, from now on.
+    pub(crate) fn new(replica: &Arc<Replica>, job: SingletonJob) -> Result<Arc<Self>, SetupError> {
+        let id = JobId::new(replica.namespace.clone(), &job.name)?;
+        let schedule = job.plan.schedule()?;
+        let now = replica.clock.now() - replica.ahead();
+        if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
+            return Err(SetupError::never_fires(&job.plan));
+        }
+        let terms = Terms::new(&job.settings, &schedule, &replica.claims.redlock)?;
+        Ok(Arc::new(Self {
+            replica: Arc::clone(replica),
+            id,
+            schedule,
+            fingerprint: Fingerprint::of(&job.plan, &terms),
+            terms,
+            work: job.work,
+            added: now,
+            progress: Mutex::new(Progress::from(now)),
+            journal: Journal::default(),
+            backlog: Backlog::default(),
+            turns: Turns::default(),
+        }))
+    }
+
     /// Deals with a wake-up; what it starts goes on in a task.
     pub(crate) fn wake(self: &Arc<Self>) {
         let (own, nodes) = (self.now(), self.nodes_now());

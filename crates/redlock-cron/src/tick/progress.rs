@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::{clock::lag, course::LONGEST_AHEAD, schedule::Schedule};
+use crate::{
+    clock::{LONGEST_AHEAD, lag},
+    schedule::Schedule,
+};
 
 /// How far this replica has come with the ticks of a job.
 #[derive(Debug)]

@@ -14,11 +14,11 @@ use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
 
+use super::runner::JobRunner;
 use crate::{
     BoxError, OnLost, Outcome, Overlap, Run, Trigger,
-    claim::{Won, to_tick},
-    runner::JobRunner,
-    tasks::STOP_GRACE,
+    clock::to_tick,
+    replica::{STOP_GRACE, Won},
 };
 
 /// A run that may start.

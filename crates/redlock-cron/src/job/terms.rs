@@ -4,12 +4,8 @@ use std::{ops::RangeInclusive, time::Duration};
 
 use redlock_core::Redlock;
 
-use crate::{
-    Delivery, Missed, OnLost, Overlap, SetupError,
-    fingerprint::Fingerprint,
-    job::{Plan, Settings},
-    schedule::Schedule,
-};
+use super::settings::Settings;
+use crate::{Delivery, Missed, OnLost, Overlap, SetupError, schedule::Schedule};
 
 /// On what terms the ticks of a job are claimed and run.
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +27,11 @@ pub(crate) struct Terms {
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
-    /// Stands for all of it and the schedule.
-    pub(crate) fingerprint: Fingerprint,
 }
 
 impl Terms {
     pub(crate) fn new(
         settings: &Settings,
-        plan: &Plan,
         schedule: &Schedule,
         redlock: &Redlock,
     ) -> Result<Self, SetupError> {
@@ -72,7 +65,7 @@ impl Terms {
         }
         let window = window(settings, start_within)?;
         let max_attempts = max_attempts(settings)?;
-        let mut terms = Self {
+        Ok(Self {
             early,
             start_within,
             ttl,
@@ -84,10 +77,7 @@ impl Terms {
             on_lost: settings.on_lost,
             max_runtime: settings.max_runtime,
             spread,
-            fingerprint: Fingerprint::default(),
-        };
-        terms.fingerprint = Fingerprint::of(plan, &terms);
-        Ok(terms)
+        })
     }
 }
 

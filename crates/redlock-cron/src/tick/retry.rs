@@ -13,13 +13,11 @@ use chrono::{DateTime, Utc};
 use redlock_core::{ResourceKey, RunRecord, RunState};
 use tokio::time::{Instant, sleep};
 
+use super::{course::SHORT_WAIT, execution::Start, runner::JobRunner};
 use crate::{
     Outcome, Trigger,
-    claim::{Ask, Refusal, Won, cut_short_outcomes, to_tick},
-    clock::lag,
-    course::SHORT_WAIT,
-    execution::Start,
-    runner::JobRunner,
+    clock::{lag, to_tick},
+    replica::{Ask, Refusal, Won, cut_short_outcomes},
 };
 
 /// How far the runs of a tick are.

@@ -1,22 +1,12 @@
-use std::{
-    error::Error,
-    fmt,
-    future::poll_fn,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
-use chrono_tz::IANA_TZDB_VERSION;
-
-use futures_util::{FutureExt, future::BoxFuture};
 use tower_service::Service;
 
-use crate::{Delivery, Missed, OnLost, Overlap, Run, SetupError, Zone, schedule::Schedule};
-
-/// The error that a job's own error becomes.
-pub type BoxError = Box<dyn Error + Send + Sync>;
-
-pub(crate) type Work = Box<dyn Fn(Run) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+use super::{
+    settings::Settings,
+    work::{Work, boxed, calls},
+};
+use crate::{BoxError, Delivery, Missed, OnLost, Overlap, Run, Zone, schedule::Plan};
 
 /// A cron job of which each tick is started on one replica.
 ///
@@ -42,50 +32,6 @@ pub struct SingletonJob {
     pub(crate) plan: Plan,
     pub(crate) settings: Settings,
     pub(crate) work: Work,
-}
-
-/// When a job is due, as it was given.
-#[derive(Clone, Debug)]
-pub(crate) enum Plan {
-    Cron { pattern: String, zone: Zone },
-    Every(Duration),
-}
-
-impl Plan {
-    pub(crate) fn schedule(&self) -> Result<Schedule, SetupError> {
-        match self {
-            Self::Cron { pattern, zone } => Schedule::parse(pattern, zone.look_up()?),
-            Self::Every(interval) => Schedule::every(*interval),
-        }
-    }
-}
-
-/// The pattern and the zone with the version of its data, or the interval.
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cron { pattern, zone } => {
-                write!(f, "{pattern:?} in {zone} of {IANA_TZDB_VERSION}")
-            }
-            Self::Every(interval) => write!(f, "every {interval:?}"),
-        }
-    }
-}
-
-/// What is set of a job, as it was given.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
-    pub(crate) early: Option<Duration>,
-    pub(crate) start_within: Option<Duration>,
-    pub(crate) ttl: Option<Duration>,
-    pub(crate) overlap: Overlap,
-    pub(crate) missed: Missed,
-    pub(crate) catch_up_window: Option<Duration>,
-    pub(crate) delivery: Delivery,
-    pub(crate) retry_within: Option<Duration>,
-    pub(crate) on_lost: OnLost,
-    pub(crate) max_runtime: Option<Duration>,
-    pub(crate) spread: Option<Duration>,
 }
 
 impl SingletonJob {
@@ -275,41 +221,6 @@ impl SingletonJob {
         self.settings.spread = Some(longest);
         self
     }
-}
-
-fn boxed<F, W, E>(work: W) -> Work
-where
-    W: Fn(Run) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<(), E>> + Send + 'static,
-    E: Into<BoxError>,
-{
-    Box::new(move |run| {
-        let done = work(run);
-        async move { done.await.map_err(Into::into) }.boxed()
-    })
-}
-
-fn calls<S>(service: S) -> Work
-where
-    S: Service<Run> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-{
-    // A service need not be shared between threads.
-    let service = Mutex::new(service);
-    Box::new(move |run| {
-        let mut service = service
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        async move {
-            poll_fn(|cx| service.poll_ready(cx))
-                .await
-                .map_err(Into::into)?;
-            service.call(run).await.map(drop).map_err(Into::into)
-        }
-        .boxed()
-    })
 }
 
 impl fmt::Debug for SingletonJob {

@@ -1,23 +1,17 @@
-//! What becomes of one tick on this replica: from the wake-up to the report.
+//! Whether a tick is started on this replica: from the wake-up to the claim.
 
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{Claim, JobState, ResourceKey, RunRecord, Tick, Word};
-use tokio::{
-    select,
-    time::{Instant, sleep},
-};
+use redlock_core::{JobState, ResourceKey, Tick};
+use tokio::{select, time::sleep};
 
+use super::{execution::Start, random, runner::JobRunner};
 use crate::{
-    Outcome, Overlap, TickReport, Trigger,
-    catch_up::PATIENCE,
-    claim::{After, Ask, Refusal, Won, to_tick},
-    clock::lag,
-    execution::{Ended, Start},
-    fingerprint::is_made_up,
-    random,
-    runner::JobRunner,
+    Outcome, Overlap, Trigger,
+    clock::{LONGEST_AHEAD, lag, to_tick},
+    job::is_made_up,
+    replica::{After, Ask, Refusal, Won},
 };
 
 /// What keeps a tick from being claimed.
@@ -194,8 +188,8 @@ impl JobRunner {
             _ => After::Settled(settled),
         };
         let fingerprint = match trigger {
-            Trigger::CatchUp => self.terms.fingerprint.of_made_up(),
-            _ => self.terms.fingerprint.number(),
+            Trigger::CatchUp => self.fingerprint.of_made_up(),
+            _ => self.fingerprint.number(),
         };
         let ask = |wait| Ask {
             start_within: self.terms.window,
@@ -233,7 +227,7 @@ impl JobRunner {
             start_within: self.terms.start_within,
             ttl: self.terms.ttl,
             wait,
-            fingerprint: self.terms.fingerprint.number(),
+            fingerprint: self.fingerprint.number(),
             after: After::Whatever,
         }
     }
@@ -255,112 +249,6 @@ impl JobRunner {
             }
         }
     }
-
-    /// Warns if a run was claimed under another configuration.
-    pub(crate) fn compare(&self, run: Option<&RunRecord>) {
-        let Some(run) = run else { return };
-        self.turns.heard_of(run);
-        if self.journal.differs(run, self.terms.fingerprint) {
-            tracing::warn!(
-                target: crate::TARGET, job = &**self.id.name(),
-                replica = %run.replica,
-                tick = %run.tick,
-                "a replica has another schedule or other policies for this job; \
-                 after a deployment this is to be expected once"
-            );
-        }
-    }
-
-    /// Runs what was claimed, and again if it was cut short and may be.
-    pub(crate) async fn start_all(&self, mut start: Start) {
-        loop {
-            let (tick, attempt) = (start.tick, start.attempt);
-            if self.start(start).await.outcome != Outcome::Lost
-                || attempt >= self.terms.max_attempts
-            {
-                return;
-            }
-            let stand_by = self.stand_by(tick, self.pause_after(Duration::ZERO));
-            match self.unless_draining(stand_by).await {
-                Ok(next) => start = next,
-                // What became of the tick here was reported.
-                Err(_) => return,
-            }
-        }
-    }
-
-    /// Runs what was claimed, unless a shutdown has begun, and reports.
-    pub(crate) async fn start(&self, start: Start) -> TickReport {
-        let (tick, trigger, attempt) = (start.tick, start.trigger, start.attempt);
-        let measured = start.won.measured;
-        let tasks = &self.replica.tasks;
-        let Some(in_flight) = tasks.start(self.id.name(), tick, trigger) else {
-            self.finish(start.won.claim, "draining", Duration::ZERO)
-                .await;
-            return self.refused(tick, trigger, Refusal::draining());
-        };
-        let late = lag(tick, self.replica.clock.now());
-        let started = Instant::now();
-        let Ended { outcome, detail } = self.run(&start, late).await;
-        match outcome {
-            Outcome::Aborted => in_flight.dropped(),
-            _ => drop(in_flight),
-        }
-        let took = started.elapsed();
-        let report = self.report(TickReport {
-            job: Arc::clone(self.id.name()),
-            tick,
-            more: None,
-            trigger,
-            attempt,
-            outcome,
-            lag: late,
-            took: Some(took),
-            measured: Some(measured),
-            detail,
-        });
-        self.finish(start.won.claim, outcome.as_str(), took).await;
-        report
-    }
-
-    /// Records what came of a claim, and lets it go.
-    pub(crate) async fn finish(&self, claim: Claim, outcome: &str, took: Duration) {
-        let Some(outcome) = Word::new(outcome) else {
-            return;
-        };
-        if let Err(error) = claim.finish(outcome, took).await {
-            // The run is over, and its lease ends by itself.
-            tracing::debug!(target: crate::TARGET, job = &**self.id.name(), %error, "release");
-        }
-    }
-
-    pub(crate) fn refused(
-        &self,
-        tick: DateTime<Utc>,
-        trigger: Trigger,
-        refusal: Refusal,
-    ) -> TickReport {
-        let claimed = |run: RunRecord| format!("claimed by {}", run.replica);
-        let detail = refusal.detail.or_else(|| refusal.run.map(claimed));
-        self.report(TickReport {
-            job: Arc::clone(self.id.name()),
-            tick,
-            more: None,
-            trigger,
-            attempt: 1,
-            outcome: refusal.outcome,
-            lag: lag(tick, self.replica.clock.now()),
-            took: None,
-            measured: refusal.measured,
-            detail,
-        })
-    }
-
-    pub(crate) fn report(&self, report: TickReport) -> TickReport {
-        self.replica.observer.tell(&report);
-        self.journal.note(&report);
-        report
-    }
 }
 
 /// How long to wait before a claim is tried again that was tried again so often: from a quarter of a second on, and twice
@@ -376,5 +264,5 @@ fn a_while(tries: u32) -> Duration {
 /// up behind a run that overruns.
 pub(crate) const SHORT_WAIT: Duration = Duration::from_secs(1);
 
-/// A replica whose clock is ahead by no more than this waits for the nodes' clocks.
-pub(crate) const LONGEST_AHEAD: Duration = Duration::from_secs(60);
+/// How long to wait before a majority is looked for again.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

@@ -13,10 +13,11 @@ use std::time::Duration;
 use chrono_tz::IANA_TZDB_VERSION;
 use sha2::{Digest, Sha256};
 
-use crate::{Missed, OnLost, Overlap, job::Plan, terms::Terms};
+use super::terms::Terms;
+use crate::{Missed, OnLost, Overlap, schedule::Plan};
 
 /// A job's configuration in format 1.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Fingerprint {
     // invariant: both have HALF bits
     schedule: u64,
@@ -84,7 +85,6 @@ fn policies(terms: &Terms, zones: &str) -> u64 {
         on_lost,
         max_runtime,
         spread,
-        fingerprint: _,
     } = *terms;
     let overlap = match overlap {
         Overlap::Skip => 1,
@@ -162,7 +162,7 @@ const HALF: u32 = 27;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Delivery, job::Settings};
+    use crate::{Delivery, job::settings::Settings};
     use chrono_tz::Tz;
     use redlock_core::Redlock;
     use std::collections::HashSet;
@@ -177,7 +177,7 @@ mod tests {
     async fn fingerprint(plan: &Plan, settings: &Settings) -> Fingerprint {
         let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
         let schedule = plan.schedule().unwrap();
-        let terms = Terms::new(settings, plan, &schedule, &redlock).unwrap();
+        let terms = Terms::new(settings, &schedule, &redlock).unwrap();
         Fingerprint::with_zones(plan, &terms, "2026a")
     }
 

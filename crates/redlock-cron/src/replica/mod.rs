@@ -1,22 +1,22 @@
+//! What the jobs of one scheduler share on this replica: claims, tasks, the clock and the place where reports go.
+
+mod claims;
+mod tasks;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::TimeDelta;
 use redlock_core::{Redlock, Word};
 
+pub(crate) use self::{
+    claims::{After, Ask, Claims, Refusal, Won, cut_short_outcomes},
+    tasks::{STOP_GRACE, Tasks},
+};
 use crate::{
-    SetupError, SingletonJob,
-    backlog::Backlog,
-    claim::Claims,
-    clock::Clock,
-    course::LONGEST_AHEAD,
-    due::Progress,
-    identity::{JobId, Namespace},
-    journal::Journal,
-    observer::Observer,
-    runner::JobRunner,
-    tasks::Tasks,
-    terms::Terms,
-    turns::Turns,
+    SetupError,
+    clock::{Clock, LONGEST_AHEAD},
+    job::Namespace,
+    record::Observer,
 };
 
 /// What the jobs of one scheduler share.
@@ -76,31 +76,6 @@ impl Replica {
         if let Some(ahead) = self.claims.ahead().await {
             *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = ahead;
         }
-    }
-
-    /// The job, checked, from now on.
-    pub(crate) fn job(self: &Arc<Self>, job: SingletonJob) -> Result<Arc<JobRunner>, SetupError> {
-        let id = JobId::new(self.namespace.clone(), &job.name)?;
-        let schedule = job.plan.schedule()?;
-        let now = self.clock.now() - self.ahead();
-        if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
-            return Err(SetupError::never_fires(&job.plan));
-        }
-        let terms = Terms::new(&job.settings, &job.plan, &schedule, &self.claims.redlock)?;
-        let progress = Mutex::new(Progress::from(now));
-        let replica = Arc::clone(self);
-        Ok(Arc::new(JobRunner {
-            replica,
-            id,
-            schedule,
-            terms,
-            work: job.work,
-            added: now,
-            progress,
-            journal: Journal::default(),
-            backlog: Backlog::default(),
-            turns: Turns::default(),
-        }))
     }
 }
 

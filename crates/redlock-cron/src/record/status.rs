@@ -3,7 +3,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{FencingToken, NodeReport, RunRecord, RunState, Tick};
 
-use crate::{TickReport, claim::to_instant, runner::JobRunner};
+use crate::{TickReport, clock::to_instant};
 
 /// What the nodes remember of a job, and what this replica has seen of it.
 ///
@@ -11,24 +11,24 @@ use crate::{TickReport, claim::to_instant, runner::JobRunner};
 /// [`nodes`](Self::nodes) tells why.
 #[derive(Clone, Debug)]
 pub struct JobStatus {
-    is_known: bool,
-    watermark: Option<DateTime<Utc>>,
-    free_in: Option<Duration>,
-    paused: Option<bool>,
-    runs: Vec<PastRun>,
-    next_tick: Option<DateTime<Utc>>,
-    skipped: Vec<TickReport>,
-    others: usize,
-    clock_offset: Option<TimeDelta>,
-    nodes: Vec<NodeReport>,
+    pub(crate) is_known: bool,
+    pub(crate) watermark: Option<DateTime<Utc>>,
+    pub(crate) free_in: Option<Duration>,
+    pub(crate) paused: Option<bool>,
+    pub(crate) runs: Vec<PastRun>,
+    pub(crate) next_tick: Option<DateTime<Utc>>,
+    pub(crate) skipped: Vec<TickReport>,
+    pub(crate) others: usize,
+    pub(crate) clock_offset: Option<TimeDelta>,
+    pub(crate) nodes: Vec<NodeReport>,
 }
 
 /// A run as the nodes remember it.
 #[derive(Clone, Debug)]
 pub struct PastRun {
-    record: RunRecord,
-    attempt: u32,
-    is_manual: bool,
+    pub(crate) record: RunRecord,
+    pub(crate) attempt: u32,
+    pub(crate) is_manual: bool,
 }
 
 impl JobStatus {
@@ -155,54 +155,6 @@ impl PastRun {
         match &self.record.state {
             RunState::Ended { took, .. } => Some(*took),
             _ => None,
-        }
-    }
-}
-
-impl JobRunner {
-    pub(crate) async fn status(&self) -> JobStatus {
-        let claims = &self.replica.claims;
-        // A job's key is always valid, and then this is no error.
-        let first = claims.redlock.job_status(self.id.job_key()).await.ok();
-        let nodes = first.as_ref().map(|status| status.reports().to_vec());
-        let first = first.and_then(|status| status.state().cloned());
-        let mut runs = Vec::new();
-        let mut add = |records: Vec<RunRecord>, attempt, is_manual| {
-            runs.extend(records.into_iter().map(|record| PastRun {
-                record,
-                attempt,
-                is_manual,
-            }));
-        };
-        for attempt in 2..=self.terms.max_attempts {
-            if let Some(state) = claims.read(self.id.attempt_key(attempt)).await {
-                add(state.runs, attempt, false);
-            }
-        }
-        if let Some(state) = claims.read(self.id.manual_key()).await {
-            add(state.runs, 1, true);
-        }
-        let is_known = first.is_some();
-        let (watermark, free_in) = match first {
-            Some(state) => {
-                add(state.runs, 1, false);
-                (state.watermark, state.free_in)
-            }
-            None => (None, None),
-        };
-        let shared_lock = self.terms.overlap != crate::Overlap::Allow;
-        runs.sort_by_key(|run| std::cmp::Reverse((run.record.claimed_at, run.record.token)));
-        JobStatus {
-            is_known,
-            watermark: watermark.map(to_instant),
-            free_in: free_in.filter(|_| shared_lock),
-            paused: self.is_paused().await,
-            runs,
-            next_tick: self.schedule.next_after(self.now()),
-            skipped: self.journal.skipped(),
-            others: self.journal.others(),
-            clock_offset: claims.ahead().await,
-            nodes: nodes.unwrap_or_default(),
         }
     }
 }

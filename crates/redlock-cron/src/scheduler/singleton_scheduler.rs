@@ -1,17 +1,13 @@
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use redlock_core::Redlock;
 use tokio::sync::{Mutex, oneshot};
 use tokio_cron_scheduler::JobScheduler;
-use uuid::Uuid;
 
 use crate::{
-    ControlError, JobStatus, SetupError, ShutdownReport, SingletonJob, SingletonSchedulerBuilder,
-    TickReport,
-    attach::{attach, has_places, wake_anew},
-    clock_watch::watch,
+    ControlError, JobStatus, SetupError, ShutdownReport, SingletonJob, TickReport,
+    pulse::{Attached, Jobs, attach, watch},
     replica::Replica,
-    runner::JobRunner,
+    tick::JobRunner,
 };
 
 /// Runs cron jobs so that each tick is started on one replica.
@@ -35,80 +31,7 @@ pub struct SingletonScheduler {
     agreed_within: Option<Duration>,
 }
 
-#[derive(Default)]
-pub(crate) struct Jobs {
-    by_name: HashMap<String, Attached>,
-    started: bool,
-    /// So many places the scheduler's channels have at least.
-    places: usize,
-    warned: bool,
-}
-
-/// A job, and what tokio-cron-scheduler knows it by.
-struct Attached {
-    runner: Arc<JobRunner>,
-    id: Uuid,
-}
-
-impl Jobs {
-    /// Has the jobs woken up anew that were woken up when the clock showed more, or all of them if it `was_set`.
-    pub(crate) async fn look_at_clock(&self, scheduler: &JobScheduler, was_set: bool) {
-        let mut set_back = Duration::ZERO;
-        for Attached { runner, id } in self.by_name.values() {
-            let by = runner.set_back_by();
-            if was_set {
-                runner.clock_was_set();
-            }
-            if was_set || by > Duration::ZERO {
-                set_back = set_back.max(by);
-                wake_anew(scheduler, *id, runner).await;
-            }
-        }
-        if set_back >= Duration::from_secs(1) {
-            tracing::warn!(target: crate::TARGET, by = ?set_back, "the clock was set back");
-        }
-    }
-
-    /// Refuses another job if not all of them can be woken up in one second.
-    fn check_places(&mut self, scheduler: &JobScheduler) -> Result<(), SetupError> {
-        let mut has_places = |places: usize| {
-            let places = places.next_power_of_two();
-            let has = places <= self.places || has_places(scheduler, places);
-            if has {
-                self.places = self.places.max(places);
-            }
-            has
-        };
-        let jobs = self.by_name.len() + 1;
-        if !has_places(jobs) {
-            return Err(SetupError::channels(jobs));
-        }
-        if !self.warned && !has_places(8 * jobs) {
-            self.warned = true;
-            tracing::warn!(
-                target: crate::TARGET, jobs,
-                "tokio-cron-scheduler's channels have less than eight places for each job: ticks may be a second \
-                 late; make it with JobScheduler::new_with_channel_size"
-            );
-        }
-        Ok(())
-    }
-}
-
 impl SingletonScheduler {
-    /// Starts to describe a scheduler that claims ticks through `redlock` and is woken up by
-    /// `scheduler`.
-    ///
-    /// Give `scheduler` channels of at least eight times as many places as it has jobs, with
-    /// `JobScheduler::new_with_channel_size`: an activation that does not fit is lost, and its tick is
-    /// found a second later.
-    /// Do not give it a store that is shared with other replicas: they would take each other's
-    /// wake-ups.
-    /// It may have other jobs as well, and ends with [`shutdown`](Self::shutdown) for them too.
-    pub fn builder(redlock: Redlock, scheduler: JobScheduler) -> SingletonSchedulerBuilder {
-        SingletonSchedulerBuilder::new(redlock, scheduler)
-    }
-
     pub(crate) fn new(
         scheduler: JobScheduler,
         replica: Arc<Replica>,
@@ -148,7 +71,7 @@ impl SingletonScheduler {
         let name = job.name.clone();
         // Ticks count from now on, which is for the nodes' clocks to say.
         self.replica.look_at_clocks().await;
-        let runner = self.replica.job(job)?;
+        let runner = JobRunner::new(&self.replica, job)?;
         if jobs.by_name.contains_key(&name) {
             return Err(SetupError::duplicate());
         }

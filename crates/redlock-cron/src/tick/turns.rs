@@ -15,7 +15,7 @@ use std::{
 
 use redlock_core::{RunRecord, Tick};
 
-use crate::random::up_to;
+use super::random::up_to;
 
 /// What this replica knows of who won the last ticks of a job.
 #[derive(Debug, Default)]

@@ -15,7 +15,11 @@ use redlock_core::{
 };
 use tokio::time::Instant;
 
-use crate::{Outcome, clock::Clock};
+use crate::{
+    Outcome,
+    clock::{Clock, to_instant, to_tick},
+    record::Measured,
+};
 
 /// Claims ticks for the jobs of one replica.
 pub(crate) struct Claims {
@@ -54,15 +58,6 @@ pub(crate) enum After {
 pub(crate) struct Won {
     pub(crate) claim: Claim,
     pub(crate) measured: Measured,
-}
-
-/// What was measured when a claim was decided.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
-    /// How long it took.
-    pub(crate) took: Duration,
-    /// By how much this replica's clock was ahead of the nodes'.
-    pub(crate) ahead: Option<TimeDelta>,
 }
 
 /// Why a tick is not started here.
@@ -225,17 +220,6 @@ pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
         .iter()
         .filter_map(|outcome| Word::new(outcome.as_str()));
     words.collect()
-}
-
-/// The tick, as the nodes count; `None` before 1970 and after the year 9999.
-pub(crate) fn to_tick(instant: DateTime<Utc>) -> Option<Tick> {
-    Tick::from_millis(u64::try_from(instant.timestamp_millis()).ok()?)
-}
-
-/// The instant that nodes count so.
-pub(crate) fn to_instant(tick: Tick) -> DateTime<Utc> {
-    let millis = i64::try_from(tick.as_millis()).unwrap_or(i64::MAX);
-    DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 /// What each node said, in lines.

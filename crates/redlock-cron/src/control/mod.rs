@@ -1,0 +1,7 @@
+//! What a person does to a job: pause it, resume it, run it now, look at it.
+
+mod actions;
+mod error;
+mod status;
+
+pub use self::error::{ControlError, ControlErrorKind};

@@ -1,0 +1,23 @@
+//! A job as it is given to a scheduler: its name, its policies, and what it does.
+
+mod fingerprint;
+mod identity;
+mod policy;
+mod run;
+mod settings;
+mod singleton_job;
+mod terms;
+mod work;
+
+pub(crate) use self::{
+    fingerprint::{Fingerprint, is_made_up},
+    identity::{JobId, Namespace},
+    terms::Terms,
+    work::Work,
+};
+pub use self::{
+    policy::{Delivery, Missed, OnLost, Overlap, Trigger},
+    run::Run,
+    singleton_job::SingletonJob,
+    work::BoxError,
+};

@@ -1,0 +1,103 @@
+use std::fmt;
+
+/// How a tick ended on this replica.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It ran here and returned `Ok`.
+    Ok,
+    /// It ran here and returned an error.
+    Failed,
+    /// It ran here and panicked.
+    Panicked,
+    /// It took longer than `max_runtime` and was told to stop.
+    TimedOut,
+    /// It was told to stop because the next tick was due; see [`Overlap::CancelOther`](crate::Overlap).
+    Cancelled,
+    /// It was started here, and its lease was lost: it was dropped unfinished, or told to stop; see
+    /// [`OnLost`](crate::OnLost).
+    Lost,
+    /// It was started here, and told to stop or dropped because the grace of a shutdown was over or the
+    /// scheduler was dropped.
+    Aborted,
+    /// It was started before, by this replica or another.
+    NotWinner,
+    /// A run of the job was in progress.
+    ///
+    /// If no replica reports a run of the tick, runs overlapped and the tick was skipped.
+    Overlapping,
+    /// By the nodes' clocks it is still to come: this replica's clock is ahead.
+    ///
+    /// If that is by a minute at most, the replica waits instead.
+    TooEarly,
+    /// By the nodes' clocks it was older than `start_within` when this replica came to it.
+    TooLate,
+    /// The job is paused; see [`SingletonScheduler::pause`](crate::SingletonScheduler::pause).
+    Paused,
+    /// Nobody had started it when this replica claimed a later one.
+    ///
+    /// One replica says so: of the newest hundred, each in a report of its own, and of all before them in one that says
+    /// how many [ticks](TickReport::ticks) there are, and which is the first and the last.
+    Missed,
+    /// So many nodes have lost their data since it could be claimed that nobody knows if it was started.
+    ///
+    /// It is not started now, so that none is started twice.
+    Forgotten,
+    /// The nodes gave it to this replica, but too few confirmed in time that they remember it.
+    ///
+    /// It was not started, and perhaps nobody can claim it any more.
+    Unconfirmed,
+    /// Too few nodes gave a usable answer in time: nothing ran, and the operator must look at the
+    /// nodes.
+    NoQuorum,
+    /// The lock client refused before it asked any node, because it is closed or overloaded.
+    Refused,
+    /// The scheduler was being shut down: nothing is started any more.
+    Draining,
+}
+
+impl Outcome {
+    /// Whether the tick was started on this replica.
+    pub fn was_started(self) -> bool {
+        matches!(
+            self,
+            Self::Ok
+                | Self::Failed
+                | Self::Panicked
+                | Self::TimedOut
+                | Self::Cancelled
+                | Self::Lost
+                | Self::Aborted
+        )
+    }
+
+    /// The outcome as a word for logs and as a label of metrics, such as `not_winner`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Panicked => "panicked",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+            Self::Lost => "lost",
+            Self::Aborted => "aborted",
+            Self::NotWinner => "not_winner",
+            Self::Overlapping => "overlapping",
+            Self::TooEarly => "too_early",
+            Self::Paused => "paused",
+            Self::Missed => "missed",
+            Self::Forgotten => "forgotten",
+            Self::Unconfirmed => "unconfirmed",
+            Self::TooLate => "too_late",
+            Self::NoQuorum => "no_quorum",
+            Self::Refused => "refused",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,272 @@
+use std::time::Duration;
+
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
+use chrono_tz::Tz;
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds},
+};
+
+use super::missing_days;
+use crate::SetupError;
+
+/// A cron pattern in a zone, or an interval.
+///
+/// Replicas that are given the same pattern, zone and zone data compute the same ticks.
+#[derive(Clone, Debug)]
+pub(crate) enum Schedule {
+    Cron {
+        cron: Box<Cron>,
+        zone: Tz,
+    },
+    /// The multiples of so many seconds since the Unix epoch.
+    Every(
+        // invariant: 1 to LONGEST_INTERVAL
+        i64,
+    ),
+}
+
+impl Schedule {
+    pub(crate) fn parse(pattern: &str, zone: Tz) -> Result<Self, SetupError> {
+        let parser = CronParser::builder()
+            .seconds(Seconds::Required)
+            // A day must match both the day of the month and the day of the week.
+            .dom_and_dow(true)
+            // `1/10`, as tokio-cron-scheduler's own documentation writes it, for `1-59/10`.
+            .sloppy_ranges(true)
+            .build();
+        let cron = parser.parse(pattern).map_err(|error| {
+            let right = "it must have the fields second, minute, hour, day of month, month, day of \
+                         week and, if wanted, year, such as `0 30 2 * * *`";
+            SetupError::misuse(
+                "pattern",
+                format!("{pattern:?} is not valid ({error}); {right}"),
+            )
+        })?;
+        let cron = Box::new(cron);
+        Ok(Self::Cron { cron, zone })
+    }
+
+    pub(crate) fn every(interval: Duration) -> Result<Self, SetupError> {
+        let seconds = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX);
+        if interval.subsec_nanos() == 0 && (1..=LONGEST_INTERVAL).contains(&seconds) {
+            return Ok(Self::Every(seconds));
+        }
+        let right = format!("it must be whole seconds, 1 to {LONGEST_INTERVAL}");
+        let message = format!("{interval:?} is not valid; {right}");
+        Err(SetupError::misuse("interval", message))
+    }
+
+    /// The first tick after `time`.
+    pub(crate) fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Cron { cron, zone } => {
+                let mut from = (local(time, *zone), false);
+                loop {
+                    from = match cron.find_next_occurrence(&from.0, from.1) {
+                        Ok(next) if missing_days::is_from_one(&next, cron) => (next, false),
+                        Ok(next) => return Some(next.with_timezone(&Utc)),
+                        Err(_) => (missing_days::next_end(&from.0)?, true),
+                    };
+                }
+            }
+            Self::Every(interval) => {
+                let earlier = time.timestamp().div_euclid(*interval);
+                DateTime::from_timestamp((earlier + 1).checked_mul(*interval)?, 0)
+            }
+        }
+    }
+
+    /// The newest tick at or before `time`.
+    pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Cron { cron, zone } => {
+                let mut from = local(time, *zone);
+                loop {
+                    from = match cron.find_previous_occurrence(&from, true) {
+                        Ok(latest) if missing_days::is_from_one(&latest, cron) => {
+                            latest - TimeDelta::seconds(1)
+                        }
+                        Ok(latest) => return Some(latest.with_timezone(&Utc)),
+                        Err(_) => missing_days::previous_begin(&from)?,
+                    };
+                }
+            }
+            Self::Every(interval) => {
+                let earlier = time.timestamp().div_euclid(*interval);
+                DateTime::from_timestamp(earlier * *interval, 0)
+            }
+        }
+    }
+
+    /// How many ticks there are after one instant and before another, if it is fewer than `most`; `most` otherwise.
+    pub(crate) async fn count(
+        &self,
+        after: DateTime<Utc>,
+        before: DateTime<Utc>,
+        most: u64,
+    ) -> u64 {
+        if let Self::Every(interval) = self {
+            let number = |time: DateTime<Utc>| time.timestamp().div_euclid(*interval);
+            let ticks = number(before - TimeDelta::milliseconds(1)) - number(after);
+            return u64::try_from(ticks).unwrap_or(0).min(most);
+        }
+        let (mut ticks, mut time) = (0, before);
+        while ticks < most
+            && let Some(tick) = self.latest_before(time).filter(|tick| *tick > after)
+        {
+            (ticks, time) = (ticks + 1, tick);
+            if ticks.is_multiple_of(BETWEEN_PAUSES) {
+                tokio::task::yield_now().await;
+            }
+        }
+        ticks
+    }
+
+    /// The ticks after one instant and before another, in order; of more than `most`, the newest.
+    pub(crate) async fn between(
+        &self,
+        after: DateTime<Utc>,
+        before: DateTime<Utc>,
+        most: usize,
+    ) -> Vec<DateTime<Utc>> {
+        let (mut ticks, mut time) = (Vec::new(), before);
+        while ticks.len() < most
+            && let Some(tick) = self.latest_before(time).filter(|tick| *tick > after)
+        {
+            ticks.push(tick);
+            time = tick;
+            if (ticks.len() as u64).is_multiple_of(BETWEEN_PAUSES) {
+                tokio::task::yield_now().await;
+            }
+        }
+        ticks.reverse();
+        ticks
+    }
+
+    /// The newest tick before `time`, which is a whole second.
+    pub(crate) fn latest_before(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.latest_at(time.checked_sub_signed(TimeDelta::milliseconds(1))?)
+    }
+
+    /// The shortest time between two of the next ticks; `None` if there are not two.
+    ///
+    /// It is a sample, from a fixed instant on, so that all replicas find the same.
+    pub(crate) fn shortest_gap(&self) -> Option<Duration> {
+        let first = self.next_after(SAMPLED_FROM)?;
+        let ticks = std::iter::successors(Some(first), |tick| self.next_after(*tick));
+        let ticks: Vec<_> = ticks.take(SAMPLES).collect();
+        let gaps = ticks.windows(2).map(|pair| pair[1] - pair[0]);
+        gaps.min()?.to_std().ok()
+    }
+}
+
+/// Whole seconds, so that the fraction of a second at which somebody asks is not part of a tick.
+fn local(time: DateTime<Utc>, zone: Tz) -> DateTime<Tz> {
+    time.trunc_subsecs(0).with_timezone(&zone)
+}
+
+/// After so many ticks that were looked for, other tasks have their turn.
+const BETWEEN_PAUSES: u64 = 500;
+
+/// A year.
+const LONGEST_INTERVAL: i64 = 365 * 24 * 60 * 60;
+
+/// A winter day on which no clock changes.
+const SAMPLED_FROM: DateTime<Utc> = DateTime::from_timestamp(1_767_225_600, 0).expect("in range");
+const SAMPLES: usize = 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SetupErrorKind;
+
+    fn utc(time: &str) -> DateTime<Utc> {
+        time.parse().unwrap()
+    }
+
+    #[test]
+    fn fractions_of_a_second_are_not_part_of_a_tick() {
+        let schedule = Schedule::parse("*/2 * * * * *", Tz::UTC).unwrap();
+        let (before, tick) = (utc("2026-11-21T12:00:01.999Z"), utc("2026-11-21T12:00:02Z"));
+        assert_eq!(schedule.next_after(before), Some(tick));
+        for wake in [
+            "2026-11-21T12:00:02Z",
+            "2026-11-21T12:00:02.001Z",
+            "2026-11-21T12:00:03.9Z",
+        ] {
+            assert_eq!(schedule.latest_at(utc(wake)), Some(tick), "{wake}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_is_not_valid_says_what_would_be() {
+        for bad in [
+            "",
+            "* * * * *",
+            "0 0 25 * * *",
+            "a b c d e f",
+            "0 0 2 * * * * *",
+        ] {
+            let error = Schedule::parse(bad, Tz::UTC).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.field()),
+                (SetupErrorKind::Misuse, "pattern")
+            );
+            let text = error.to_string();
+            assert!(
+                text.contains(&format!("{bad:?}")) && text.contains("day of week"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn intervals_are_counted_from_the_epoch_and_not_from_a_start() {
+        let schedule = Schedule::every(Duration::from_secs(420)).unwrap();
+        let tick = DateTime::from_timestamp(4_300_000 * 420, 0).unwrap();
+        for (asked, latest, next) in [(-1, -420, 0), (0, 0, 420), (419_999, 0, 420)] {
+            let at = |seconds| Some(tick + TimeDelta::seconds(seconds));
+            let asked = tick + TimeDelta::milliseconds(asked);
+            assert_eq!(schedule.latest_at(asked), at(latest), "{asked}");
+            assert_eq!(schedule.next_after(asked), at(next), "{asked}");
+        }
+        assert_eq!(schedule.shortest_gap(), Some(Duration::from_secs(420)));
+    }
+
+    #[test]
+    fn intervals_are_whole_seconds() {
+        for bad in [0, 500, 1_500, 366 * 86_400_000] {
+            let error = Schedule::every(Duration::from_millis(bad)).unwrap_err();
+            assert_eq!(error.field(), "interval", "{bad}");
+        }
+        assert!(Schedule::every(Duration::MAX).is_err());
+    }
+
+    #[test]
+    fn patterns_of_the_scheduler_s_documentation_are_read() {
+        let schedule = Schedule::parse("1/10 * * * * *", Tz::UTC).unwrap();
+        let next = schedule.next_after(utc("2026-11-21T12:00:02Z"));
+        assert_eq!(next, Some(utc("2026-11-21T12:00:11Z")));
+    }
+
+    #[test]
+    fn a_day_must_match_both_day_fields() {
+        // Friday the 13th, not every Friday and every 13th.
+        let schedule = Schedule::parse("0 0 0 13 * FRI", Tz::UTC).unwrap();
+        let next = schedule.next_after(utc("2026-11-21T12:00:00Z"));
+        assert_eq!(next, Some(utc("2027-08-13T00:00:00Z")));
+    }
+
+    #[test]
+    fn a_schedule_that_is_over_has_no_next_tick() {
+        for over in ["0 0 0 30 2 *", "0 0 0 1 1 * 2020"] {
+            let schedule = Schedule::parse(over, Tz::UTC).unwrap();
+            assert_eq!(
+                schedule.next_after(utc("2026-11-21T12:00:00Z")),
+                None,
+                "{over}"
+            );
+        }
+    }
+}

@@ -1,0 +1,34 @@
+use std::{fmt, time::Duration};
+
+use chrono_tz::IANA_TZDB_VERSION;
+
+use super::calendar::Schedule;
+use crate::{SetupError, Zone};
+
+/// When a job is due, as it was given.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    Cron { pattern: String, zone: Zone },
+    Every(Duration),
+}
+
+impl Plan {
+    pub(crate) fn schedule(&self) -> Result<Schedule, SetupError> {
+        match self {
+            Self::Cron { pattern, zone } => Schedule::parse(pattern, zone.look_up()?),
+            Self::Every(interval) => Schedule::every(*interval),
+        }
+    }
+}
+
+/// The pattern and the zone with the version of its data, or the interval.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cron { pattern, zone } => {
+                write!(f, "{pattern:?} in {zone} of {IANA_TZDB_VERSION}")
+            }
+            Self::Every(interval) => write!(f, "every {interval:?}"),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! What becomes of the ticks of a job on this replica: found due, claimed, run, and if need be made up for or started again.
+
+mod agreement;
+mod backlog;
+mod course;
+mod execution;
+mod missed;
+mod pause;
+mod progress;
+mod random;
+mod retry;
+mod runner;
+mod start;
+mod turns;
+
+pub(crate) use self::{course::SHORT_WAIT, execution::Start, pause::Switch, runner::JobRunner};

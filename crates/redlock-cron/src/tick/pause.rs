@@ -1,0 +1,125 @@
+//! Whether a job is paused, which a majority of the nodes remembers.
+//!
+//! What is remembered of a pause and its end stands in place of a configuration.
+
+use std::time::Duration;
+
+use redlock_core::{RunRecord, RunState};
+use tokio::time::sleep;
+
+use super::{course::SHORT_WAIT, runner::JobRunner};
+use crate::{
+    Outcome,
+    clock::{lag, to_instant},
+    replica::{Refusal, Won},
+};
+
+/// Whether a job is paused, from some moment on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Switch {
+    Paused,
+    Resumed,
+}
+
+impl Switch {
+    /// As it is remembered: the highest byte is the format, and the lowest the switch.
+    pub(crate) fn number(self) -> u64 {
+        let switch = match self {
+            Self::Paused => PAUSED,
+            Self::Resumed => RESUMED,
+        };
+        FORMAT << 56 | switch
+    }
+
+    /// What is remembered.
+    ///
+    /// Versions without a format wrote the switch alone.
+    /// A number that this version does not know is a pause of some kind, because a later one wrote it for a reason.
+    pub(crate) fn of(number: u64) -> Self {
+        match number {
+            RESUMED => Self::Resumed,
+            _ if number == Self::Resumed.number() => Self::Resumed,
+            _ => Self::Paused,
+        }
+    }
+
+    /// For the record of the moment, and for errors.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
+        }
+    }
+}
+
+impl JobRunner {
+    /// Whether the job is paused; `None` if too few nodes answered.
+    pub(crate) async fn is_paused(&self) -> Option<bool> {
+        let state = self.replica.claims.read(self.id.pause_key()).await?;
+        let last = state.runs.iter().find(|run| !is_unstarted(run));
+        Some(last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused))
+    }
+
+    /// Keeps a claim that a pause forbids to start.
+    pub(crate) async fn unless_paused(&self, won: Won) -> Result<Won, Refusal> {
+        let tick = to_instant(won.claim.tick());
+        for look in 1.. {
+            match self.is_paused().await {
+                Some(false) => return Ok(won),
+                Some(true) => {
+                    let word = Outcome::Paused.as_str();
+                    self.finish(won.claim, word, Duration::ZERO).await;
+                    return Err(Refusal {
+                        measured: Some(won.measured),
+                        ..Refusal::bare(Outcome::Paused)
+                    });
+                }
+                None => {}
+            }
+            let is_late = look >= PAUSE_LOOKS && lag(tick, self.nodes_now()) > self.terms.window;
+            if is_late || !won.claim.lease().is_held() {
+                break;
+            }
+            sleep(SHORT_WAIT).await;
+        }
+        self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
+            .await;
+        let why = "too few nodes said whether the job is paused";
+        Err(Refusal {
+            measured: Some(won.measured),
+            ..Refusal::new(Outcome::NoQuorum, why)
+        })
+    }
+}
+
+/// Whether it was claimed, and nothing came of it.
+fn is_unstarted(run: &RunRecord) -> bool {
+    matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
+}
+
+/// How often a majority is asked whether the job is paused, at the least, before a run is given up.
+const PAUSE_LOOKS: u32 = 3;
+
+const PAUSED: u64 = 1;
+const RESUMED: u64 = 2;
+
+/// Another than that of fingerprints, so that none is taken for the other.
+const FORMAT: u64 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_so_is_what_earlier_versions_wrote() {
+        for (switch, number, earlier) in [
+            (Switch::Paused, 0x0200_0000_0000_0001, 1),
+            (Switch::Resumed, 0x0200_0000_0000_0002, 2),
+        ] {
+            assert_eq!(switch.number(), number);
+            assert_eq!(Switch::of(number), switch);
+            assert_eq!(Switch::of(earlier), switch);
+        }
+        assert_eq!(Switch::of(0x0300_0000_0000_0007), Switch::Paused);
+    }
+}

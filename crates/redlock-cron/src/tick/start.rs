@@ -1,0 +1,106 @@
+//! What becomes of a tick that was claimed here, or refused: from the claim to the report.
+
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use redlock_core::{Claim, RunRecord, Word};
+use tokio::time::Instant;
+
+use super::{
+    execution::{Ended, Start},
+    runner::JobRunner,
+};
+use crate::{Outcome, TickReport, Trigger, clock::lag, replica::Refusal};
+
+impl JobRunner {
+    /// Runs what was claimed, and again if it was cut short and may be.
+    pub(crate) async fn start_all(&self, mut start: Start) {
+        loop {
+            let (tick, attempt) = (start.tick, start.attempt);
+            if self.start(start).await.outcome != Outcome::Lost
+                || attempt >= self.terms.max_attempts
+            {
+                return;
+            }
+            let stand_by = self.stand_by(tick, self.pause_after(Duration::ZERO));
+            match self.unless_draining(stand_by).await {
+                Ok(next) => start = next,
+                // What became of the tick here was reported.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Runs what was claimed, unless a shutdown has begun, and reports.
+    pub(crate) async fn start(&self, start: Start) -> TickReport {
+        let (tick, trigger, attempt) = (start.tick, start.trigger, start.attempt);
+        let measured = start.won.measured;
+        let tasks = &self.replica.tasks;
+        let Some(in_flight) = tasks.start(self.id.name(), tick, trigger) else {
+            self.finish(start.won.claim, "draining", Duration::ZERO)
+                .await;
+            return self.refused(tick, trigger, Refusal::draining());
+        };
+        let late = lag(tick, self.replica.clock.now());
+        let started = Instant::now();
+        let Ended { outcome, detail } = self.run(&start, late).await;
+        match outcome {
+            Outcome::Aborted => in_flight.dropped(),
+            _ => drop(in_flight),
+        }
+        let took = started.elapsed();
+        let report = self.report(TickReport {
+            job: Arc::clone(self.id.name()),
+            tick,
+            more: None,
+            trigger,
+            attempt,
+            outcome,
+            lag: late,
+            took: Some(took),
+            measured: Some(measured),
+            detail,
+        });
+        self.finish(start.won.claim, outcome.as_str(), took).await;
+        report
+    }
+
+    /// Records what came of a claim, and lets it go.
+    pub(crate) async fn finish(&self, claim: Claim, outcome: &str, took: Duration) {
+        let Some(outcome) = Word::new(outcome) else {
+            return;
+        };
+        if let Err(error) = claim.finish(outcome, took).await {
+            // The run is over, and its lease ends by itself.
+            tracing::debug!(target: crate::TARGET, job = &**self.id.name(), %error, "release");
+        }
+    }
+
+    pub(crate) fn refused(
+        &self,
+        tick: DateTime<Utc>,
+        trigger: Trigger,
+        refusal: Refusal,
+    ) -> TickReport {
+        let claimed = |run: RunRecord| format!("claimed by {}", run.replica);
+        let detail = refusal.detail.or_else(|| refusal.run.map(claimed));
+        self.report(TickReport {
+            job: Arc::clone(self.id.name()),
+            tick,
+            more: None,
+            trigger,
+            attempt: 1,
+            outcome: refusal.outcome,
+            lag: lag(tick, self.replica.clock.now()),
+            took: None,
+            measured: refusal.measured,
+            detail,
+        })
+    }
+
+    pub(crate) fn report(&self, report: TickReport) -> TickReport {
+        self.replica.observer.tell(&report);
+        self.journal.note(&report);
+        report
+    }
+}
