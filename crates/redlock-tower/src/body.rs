@@ -1,5 +1,4 @@
 use std::{
-    error::Error,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -9,10 +8,7 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use pin_project_lite::pin_project;
 
-use crate::{Rejection, answers::Protocol, grpc, locks::Locks};
-
-/// Any error.
-type BoxError = Box<dyn Error + Send + Sync>;
+use crate::{Rejection, generic::BoxError, grpc, locks::Locks, protocol::Protocol};
 
 pin_project! {
     /// The response's body of [`RedlockService`](crate::RedlockService): the inner one, which holds

@@ -1,13 +1,12 @@
-use std::{error::Error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use redlock_core::{AcquireOptions, InvalidOption, Redlock, Wait};
+use redlock_core::{AcquireOptions, Redlock, Wait};
 
 use crate::{
-    Hold, OnLost, RedlockLayer, Rejection,
-    answers::Answers,
-    shared::{Shared, Terms},
+    ConfigError, Hold, OnLost, RedlockLayer, Rejection, answers::Answers, shared::Shared,
+    terms::Terms,
 };
 
 /// Describes a [`RedlockLayer`] that differs from the client's defaults.
@@ -43,8 +42,15 @@ pub struct RedlockLayerBuilder {
     only: Option<Arc<[Method]>>,
 }
 
+impl RedlockLayer<()> {
+    /// Starts to describe a layer; the key comes last, in [`RedlockLayerBuilder::build`].
+    pub fn builder(redlock: Redlock) -> RedlockLayerBuilder {
+        RedlockLayerBuilder::new(redlock)
+    }
+}
+
 impl RedlockLayerBuilder {
-    pub(crate) fn new(redlock: Redlock) -> Self {
+    fn new(redlock: Redlock) -> Self {
         Self {
             redlock,
             options: AcquireOptions::new(),
@@ -201,17 +207,13 @@ impl RedlockLayerBuilder {
         } = self;
         redlock.check(&options)?;
         if only.as_ref().is_some_and(|methods| methods.is_empty()) {
-            return Err(ConfigError {
-                field: "only",
-                message: "only: a layer that locks no method locks nothing".to_owned(),
-            });
+            let message = "only: a layer that locks no method locks nothing";
+            return Err(ConfigError::new("only", message.to_owned()));
         }
         let contended = answers.contended;
         if !contended.is_client_error() && !contended.is_server_error() {
-            return Err(ConfigError {
-                field: "contended_status",
-                message: format!("contended_status: {contended} is not the status of an error"),
-            });
+            let message = format!("contended_status: {contended} is not the status of an error");
+            return Err(ConfigError::new("contended_status", message));
         }
         let terms = Terms {
             redlock,
@@ -222,34 +224,3 @@ impl RedlockLayerBuilder {
         Ok(RedlockLayer::from_parts(shared, hold, answers, only))
     }
 }
-
-/// A layer that could not be built: a setting must be changed.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ConfigError {
-    field: &'static str,
-    message: String,
-}
-
-impl ConfigError {
-    /// The setting at fault, as the builder calls it.
-    pub fn field(&self) -> &str {
-        self.field
-    }
-}
-
-impl From<InvalidOption> for ConfigError {
-    fn from(invalid: InvalidOption) -> Self {
-        Self {
-            field: invalid.field(),
-            message: invalid.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl Error for ConfigError {}

@@ -13,10 +13,11 @@ use tower_service::Service;
 
 use crate::{
     Hold, Rejection, ResponseBody,
-    answers::{Answers, Protocol},
+    answers::Answers,
     exclusive::{Exclusive, Outcome},
     locks::Locks,
     placement::Placement,
+    protocol::Protocol,
 };
 
 pin_project! {

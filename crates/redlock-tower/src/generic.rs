@@ -19,7 +19,8 @@ use tower_service::Service;
 use crate::{
     ConfigError, KeyExtractor, Lease, OnLost,
     exclusive::{Exclusive, Outcome},
-    shared::{Carrier, Shared, Terms},
+    shared::{Carrier, Shared},
+    terms::Terms,
 };
 
 /// Any error: the inner service's, or a [`Rejection`](crate::Rejection).

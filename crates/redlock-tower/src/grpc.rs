@@ -7,6 +7,24 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 use crate::{Rejection, RejectionKind};
 
+impl Rejection {
+    /// Returns the answer in gRPC: a response of trailers only, with `grpc-status` and `grpc-message`.
+    ///
+    /// If it makes sense to try again, `grpc-retry-pushback-ms` says when to clients that have a retry policy
+    /// (gRFC A6).
+    /// A layer answers so by itself when a request's content type is gRPC's.
+    pub fn grpc(&self) -> Response<Bytes> {
+        // "Trailers-Only is permitted for calls that produce an immediate error."
+        let mut response = Response::new(Bytes::new());
+        *response.headers_mut() = trailers(self);
+        let content_type = HeaderValue::from_static("application/grpc");
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, content_type);
+        response
+    }
+}
+
 /// The status of a call that failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u16)]
@@ -21,18 +39,7 @@ enum Code {
     Unauthenticated = 16,
 }
 
-/// "Trailers-Only is permitted for calls that produce an immediate error."
-pub(crate) fn response(rejection: &Rejection) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::new());
-    *response.headers_mut() = trailers(rejection);
-    let content_type = HeaderValue::from_static("application/grpc");
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, content_type);
-    response
-}
-
-/// The end of a call that failed.
+/// Returns the end of a call that failed.
 pub(crate) fn trailers(rejection: &Rejection) -> HeaderMap {
     let mut trailers = HeaderMap::with_capacity(4);
     let code = Code::of(rejection) as u16;

@@ -1,13 +1,13 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
-use redlock_core::{AcquireError, AcquireOptions, LockGuard, LossReason, Redlock, ResourceKey};
+use redlock_core::{AcquireError, AcquireOptions, LossReason, Redlock, ResourceKey};
 
-use crate::{Lease, OnLost};
+use crate::{Lease, OnLost, slot::Slot};
 
 /// A lock that a request holds, and the watch over it; dropping it releases the lock.
 pub(crate) struct Held {
@@ -16,35 +16,6 @@ pub(crate) struct Held {
     lost: Option<Pin<Box<dyn Future<Output = LossReason> + Send + Sync>>>,
     /// `None` if something further out in the same request holds the lock.
     slot: Option<Arc<Slot>>,
-}
-
-/// Where a request keeps its guard, and its handler can take it from.
-///
-/// Views of the lease lead here, and are cloned; so they do not keep it, and it is emptied with the request.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    guard: Mutex<Option<LockGuard>>,
-    on_lost: OnLost,
-}
-
-impl Slot {
-    /// The guard, if nobody has taken it before.
-    pub(crate) fn take(&self) -> Option<LockGuard> {
-        self.look().take()
-    }
-
-    pub(crate) fn on_lost(&self) -> OnLost {
-        self.on_lost
-    }
-
-    fn is_full(&self) -> bool {
-        self.look().is_some()
-    }
-
-    fn look(&self) -> std::sync::MutexGuard<'_, Option<LockGuard>> {
-        // Nothing panics while it is locked.
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Held {
@@ -64,10 +35,7 @@ impl Held {
             None => {
                 let guard = redlock.acquire_with(key, options).await?;
                 let lease = guard.lease().clone();
-                let slot = Arc::new(Slot {
-                    guard: Mutex::new(Some(guard)),
-                    on_lost,
-                });
+                let slot = Arc::new(Slot::new(guard, on_lost));
                 (Lease::new(lease, redlock, &slot, carried), Some(slot))
             }
         };
@@ -81,9 +49,10 @@ impl Held {
     ///
     /// A lock that was taken out may be released by another task, for which such work can wait.
     pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
-        match self.owns() {
-            true => self.lease.within(work),
-            false => work(),
+        if self.owns() {
+            self.lease.within(work)
+        } else {
+            work()
         }
     }
 

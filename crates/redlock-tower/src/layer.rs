@@ -5,10 +5,7 @@ use redlock_core::{AcquireOptions, Redlock};
 use tower_layer::Layer;
 
 use crate::{
-    OnLost, RedlockLayerBuilder, RedlockService,
-    answers::Answers,
-    service::Parts,
-    shared::{Shared, Terms},
+    Hold, OnLost, RedlockService, answers::Answers, service::Parts, shared::Shared, terms::Terms,
 };
 
 /// Lets one request per resource at a time through to the inner service, across every replica.
@@ -43,22 +40,6 @@ pub struct RedlockLayer<K> {
     parts: Arc<Parts<K>>,
 }
 
-/// Until when a request holds its lock.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Hold {
-    /// Until the response's body has ended: by its last frame, by an error or by being dropped.
-    ///
-    /// A client that reads slowly holds the lock for as long as it reads, or for
-    /// [`max_hold`](RedlockLayerBuilder::max_hold).
-    #[default]
-    Body,
-    /// Until the response's head is there.
-    ///
-    /// For bodies that only report work which is already done.
-    Response,
-}
-
 impl<K> RedlockLayer<K> {
     /// A layer that locks what `key` names, with the client's own time to live and wait.
     pub fn new(redlock: Redlock, key: K) -> Self {
@@ -86,13 +67,6 @@ impl<K> RedlockLayer<K> {
                 placement: Arc::default(),
             }),
         }
-    }
-}
-
-impl RedlockLayer<()> {
-    /// Starts to describe a layer; the key comes last, in [`RedlockLayerBuilder::build`].
-    pub fn builder(redlock: Redlock) -> RedlockLayerBuilder {
-        RedlockLayerBuilder::new(redlock)
     }
 }
 

@@ -1,13 +1,11 @@
 use std::{
-    error::Error,
-    fmt,
     ops::Deref,
     sync::{Arc, Weak},
 };
 
 use redlock_core::{Redlock, ResourceKey};
 
-use crate::{OwnedLease, held::Slot};
+use crate::slot::Slot;
 
 /// A view of the lease that the request holds.
 ///
@@ -66,41 +64,17 @@ impl Lease {
         }
     }
 
-    /// Takes the lock out of the request, so that it outlives the request: in a spawned task, a stream, or a
-    /// connection that was upgraded, such as a WebSocket.
-    ///
-    /// From now on the lock is released when the [`OwnedLease`] is dropped, and no longer with the response.
-    /// The rules of the layer go with it: see [`OwnedLease::run`].
-    /// While the handler runs, the loss of the lease still ends the request as the layer says; releasing it does not.
-    ///
-    /// # Errors
-    ///
-    /// The lock was taken out before, or the request is over and has released it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use http::StatusCode;
-    /// use redlock_tower::{Lease, LeaseTaken};
-    ///
-    /// async fn import(lease: Lease) -> Result<StatusCode, LeaseTaken> {
-    ///     let lock = lease.into_owned()?;
-    ///     tokio::spawn(lock.run(async { /* dropped if the lease is lost */ }));
-    ///     Ok(StatusCode::ACCEPTED)
-    /// }
-    /// ```
-    pub fn into_owned(self) -> Result<OwnedLease, LeaseTaken> {
-        let slot = self.slot.upgrade().ok_or(LeaseTaken(()))?;
-        let guard = slot.take().ok_or(LeaseTaken(()))?;
-        Ok(OwnedLease::new(guard, self, slot.on_lost()))
-    }
-
-    /// The lease that a layer further out took for the same request.
+    /// Returns the lease that a layer further out took for the same request.
     pub fn outer(&self) -> Option<&Self> {
         self.outer.as_deref()
     }
 
-    /// The lease on `key`, if it is this one or one further out.
+    /// Returns where the guard is, unless the request is over.
+    pub(crate) fn slot(&self) -> Option<Arc<Slot>> {
+        self.slot.upgrade()
+    }
+
+    /// Returns the lease on `key`, if it is this one or one further out.
     pub(crate) fn of(&self, key: &ResourceKey, client: &Redlock) -> Option<&Self> {
         let mut leases = std::iter::successors(Some(self), |lease| lease.outer());
         leases.find(|lease| lease.client == client.id() && lease.key() == key)
@@ -120,15 +94,3 @@ impl From<Lease> for redlock_core::Lease {
         lease.lease
     }
 }
-
-/// A lock that cannot be taken out of its request: it was before, or the request is over.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct LeaseTaken(());
-
-impl fmt::Display for LeaseTaken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the request's lock was taken out before, or its request is over")
-    }
-}
-
-impl Error for LeaseTaken {}

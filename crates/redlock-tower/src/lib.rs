@@ -5,11 +5,13 @@ mod answers;
 mod axum;
 mod body;
 mod builder;
+mod config_error;
 mod exclusive;
 mod future;
 pub mod generic;
 mod grpc;
 mod held;
+mod hold;
 mod key;
 mod layer;
 mod lease;
@@ -18,9 +20,12 @@ mod on_lost;
 mod owned;
 mod placement;
 mod problem;
+mod protocol;
 mod rejection;
 mod service;
 mod shared;
+mod slot;
+mod terms;
 
 #[cfg(feature = "axum")]
 pub use self::{
@@ -29,13 +34,15 @@ pub use self::{
 };
 pub use self::{
     body::ResponseBody,
-    builder::{ConfigError, RedlockLayerBuilder},
+    builder::RedlockLayerBuilder,
+    config_error::ConfigError,
     future::ResponseFuture,
+    hold::Hold,
     key::{BoxedKey, ExtensionKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey},
-    layer::{Hold, RedlockLayer},
-    lease::{Lease, LeaseTaken},
+    layer::RedlockLayer,
+    lease::Lease,
     on_lost::OnLost,
-    owned::OwnedLease,
+    owned::{LeaseTaken, OwnedLease},
     rejection::{Rejection, RejectionKind},
     service::RedlockService,
 };

@@ -10,7 +10,7 @@ use std::{
 
 use redlock_core::{LossReason, ResourceKey};
 
-use crate::{Lease, Rejection, held::Held, shared::Terms};
+use crate::{Lease, Rejection, held::Held, terms::Terms};
 
 /// The locks of one request; dropping it releases them.
 #[derive(Debug)]

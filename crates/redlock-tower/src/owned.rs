@@ -1,4 +1,4 @@
-use std::{fmt, future::poll_fn, ops::Deref, pin::pin};
+use std::{error::Error, fmt, future::poll_fn, ops::Deref, pin::pin};
 
 use redlock_core::{LeaseLost, LockGuard, ReleaseError};
 
@@ -41,15 +41,43 @@ pub struct OwnedLease {
     on_lost: OnLost,
 }
 
-impl OwnedLease {
-    pub(crate) fn new(guard: LockGuard, lease: Lease, on_lost: OnLost) -> Self {
-        Self {
+impl Lease {
+    /// Takes the lock out of the request, so that it outlives the request: in a spawned task, a stream, or a
+    /// connection that was upgraded, such as a WebSocket.
+    ///
+    /// From now on the lock is released when the [`OwnedLease`] is dropped, and no longer with the response.
+    /// The rules of the layer go with it: see [`OwnedLease::run`].
+    /// While the handler runs, the loss of the lease still ends the request as the layer says; releasing it does not.
+    ///
+    /// # Errors
+    ///
+    /// The lock was taken out before, or the request is over and has released it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use redlock_tower::{Lease, LeaseTaken};
+    ///
+    /// async fn import(lease: Lease) -> Result<StatusCode, LeaseTaken> {
+    ///     let lock = lease.into_owned()?;
+    ///     tokio::spawn(lock.run(async { /* dropped if the lease is lost */ }));
+    ///     Ok(StatusCode::ACCEPTED)
+    /// }
+    /// ```
+    pub fn into_owned(self) -> Result<OwnedLease, LeaseTaken> {
+        let slot = self.slot().ok_or(LeaseTaken(()))?;
+        let guard = slot.take().ok_or(LeaseTaken(()))?;
+        let on_lost = slot.on_lost();
+        Ok(OwnedLease {
             guard,
-            lease,
+            lease: self,
             on_lost,
-        }
+        })
     }
+}
 
+impl OwnedLease {
     /// Runs `work` under the lock, and releases it then.
     ///
     /// When the lease is lost, also because `max_hold` is over, `work` is dropped before the resource can be another's;
@@ -78,7 +106,7 @@ impl OwnedLease {
         }
     }
 
-    /// A view of the lease, to be cloned and handed on.
+    /// Returns a view of the lease, to be cloned and handed on.
     pub fn lease(&self) -> &Lease {
         &self.lease
     }
@@ -96,7 +124,7 @@ impl OwnedLease {
         self.guard.release().await
     }
 
-    /// The guard itself, without the layer's rule for a loss.
+    /// Returns the guard itself, without the layer's rule for a loss.
     pub fn into_guard(self) -> LockGuard {
         self.guard
     }
@@ -118,3 +146,15 @@ impl fmt::Debug for OwnedLease {
             .finish_non_exhaustive()
     }
 }
+
+/// A lock that cannot be taken out of its request: it was before, or the request is over.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LeaseTaken(());
+
+impl fmt::Display for LeaseTaken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request's lock was taken out before, or its request is over")
+    }
+}
+
+impl Error for LeaseTaken {}

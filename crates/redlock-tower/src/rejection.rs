@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use redlock_core::{AcquireError, AcquireErrorKind, LeaseLost, LossReason};
 
-use crate::{KeyError, grpc, problem::problem};
+use crate::{KeyError, problem::problem};
 
 /// A request that was refused, or cut off.
 ///
@@ -140,15 +140,6 @@ impl Rejection {
     /// `Retry-After` counts whole seconds: it is rounded up, and never 0.
     pub fn problem(&self) -> Response<Bytes> {
         problem(self.status(), self.detail(), self.retry_after())
-    }
-
-    /// The answer in gRPC: a response of trailers only, with `grpc-status` and `grpc-message`.
-    ///
-    /// If it makes sense to try again, `grpc-retry-pushback-ms` says when to clients that have a retry policy
-    /// (gRFC A6).
-    /// A layer answers so by itself when a request's content type is gRPC's.
-    pub fn grpc(&self) -> Response<Bytes> {
-        grpc::response(self)
     }
 
     /// Tells the log of a refusal, with what each node said.

@@ -11,10 +11,11 @@ use tower_service::Service;
 
 use crate::{
     Hold, KeyExtractor, Lease, ResponseBody, ResponseFuture,
-    answers::{Answers, Protocol},
+    answers::Answers,
     exclusive::Exclusive,
     locks::Desk,
     placement::Placement,
+    protocol::Protocol,
     shared::{Carrier, Shared, Start},
 };
 

@@ -2,22 +2,14 @@
 
 use std::{fmt, pin::Pin, sync::Arc};
 
-use redlock_core::{AcquireOptions, Redlock, ResourceKey};
+use redlock_core::ResourceKey;
 
-use crate::{KeyError, KeyExtractor, Lease, OnLost, Rejection, held::Held, locks::Desk};
+use crate::{KeyError, KeyExtractor, Lease, Rejection, held::Held, locks::Desk, terms::Terms};
 
 /// How a layer locks, and what.
 pub(crate) struct Shared<K> {
     pub(crate) terms: Terms,
     pub(crate) key: K,
-}
-
-/// How a layer locks.
-#[derive(Clone, Debug)]
-pub(crate) struct Terms {
-    pub(crate) redlock: Redlock,
-    pub(crate) options: AcquireOptions,
-    pub(crate) on_lost: OnLost,
 }
 
 /// Where requests of one kind keep their leases.

@@ -17,9 +17,10 @@ use crate::{KeyError, KeyExtractor, Lease};
 /// use redlock_tower::{BoxedKey, HeaderKey, RedlockLayer};
 ///
 /// fn layer<B: Send + 'static>(redlock: Redlock, locked: bool) -> RedlockLayer<BoxedKey<Request<B>>> {
-///     let key = match locked {
-///         true => BoxedKey::new(HeaderKey::new("account", HeaderName::from_static("x-account"))),
-///         false => BoxedKey::new(|_: &Request<B>| Ok(None)),
+///     let key = if locked {
+///         BoxedKey::new(HeaderKey::new("account", HeaderName::from_static("x-account")))
+///     } else {
+///         BoxedKey::new(|_: &Request<B>| Ok(None))
 ///     };
 ///     RedlockLayer::new(redlock, key)
 /// }

@@ -63,9 +63,10 @@ impl HeaderKey {
         };
         let mut values = request.headers().get_all(&self.header).iter();
         let Some(value) = values.next() else {
-            return match self.optional {
-                true => Ok(None),
-                false => Err(bad("is missing")),
+            return if self.optional {
+                Ok(None)
+            } else {
+                Err(bad("is missing"))
             };
         };
         // Whichever of the two was locked, the handler might read the other.

@@ -109,7 +109,6 @@ const KNOWN: &[&str] = &[
     "crates/redlock-model",
     "crates/redlock-proto",
     "crates/redlock-sim",
-    "crates/redlock-tower",
 ];
 
 #[cfg(test)]
