@@ -126,9 +126,10 @@ async fn a_signalled_service_finishes_after_a_loss() {
             nodes.drop_locks();
         };
         let (outcome, ()) = tokio::join!(outcome, trouble);
-        match finishes {
-            true => assert_eq!(outcome.unwrap(), 14),
-            false => assert_eq!(kind(outcome), RejectionKind::Lost),
+        if finishes {
+            assert_eq!(outcome.unwrap(), 14);
+        } else {
+            assert_eq!(kind(outcome), RejectionKind::Lost);
         }
         assert!(is_free(&redlock, "7").await);
         nodes.have_keys(0).await;

@@ -44,9 +44,10 @@ impl LockKey for Order {
     }
 
     fn options(&self) -> AcquireOptions {
-        match self.patient {
-            true => AcquireOptions::new(),
-            false => AcquireOptions::new().wait(Wait::Never),
+        if self.patient {
+            AcquireOptions::new()
+        } else {
+            AcquireOptions::new().wait(Wait::Never)
         }
     }
 }

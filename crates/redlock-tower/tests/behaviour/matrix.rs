@@ -71,9 +71,10 @@ impl Service<Request<Body>> for Stuck {
     type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        match self.is_in(State::Readying) {
-            true => Poll::Pending,
-            false => Poll::Ready(Ok(())),
+        if self.is_in(State::Readying) {
+            Poll::Pending
+        } else {
+            Poll::Ready(Ok(()))
         }
     }
 
@@ -83,9 +84,12 @@ impl Service<Request<Body>> for Stuck {
             if this.is_in(State::InTheHandler) {
                 std::future::pending::<()>().await;
             }
-            let frames = stream::poll_fn(move |_| match this.is_in(State::InTheBody) {
-                true => Poll::Pending,
-                false => Poll::Ready(None::<Result<Bytes, Infallible>>),
+            let frames = stream::poll_fn(move |_| {
+                if this.is_in(State::InTheBody) {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(None::<Result<Bytes, Infallible>>)
+                }
             });
             Ok(Response::new(Body::from_stream(frames)))
         }

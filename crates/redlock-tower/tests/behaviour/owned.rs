@@ -65,9 +65,10 @@ async fn echo(layer: RedlockLayerBuilder, owned: bool) -> (Server, Tasks) {
                 written.expect("the client reads");
             }
         };
-        match owned {
-            true => spawned.spawn(lease.into_owned().expect("it has its lock").run(echo)),
-            false => spawned.spawn(echo),
+        if owned {
+            spawned.spawn(lease.into_owned().expect("it has its lock").run(echo));
+        } else {
+            spawned.spawn(echo);
         }
         Response::builder()
             .status(StatusCode::SWITCHING_PROTOCOLS)
