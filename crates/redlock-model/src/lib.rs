@@ -27,6 +27,8 @@
 //!
 //! Clients that overlap may get their tokens in either order.
 //!
+//! `docs/safety.md` of the repository has the theorems that this is a part of.
+//!
 //! # What is shared with the protocol
 //!
 //! Whatever `redlock-proto` decides is decided by `redlock-proto` here too, so that a bug in it is found:

@@ -31,8 +31,9 @@
 //!
 //! # Assumptions
 //!
-//! Exclusion needs every clock's rate to be within the drift allowance ([`Timing::drift`]), and needs
-//! each node to keep a live key until it expires.
+//! Exclusion rests on the rates of clocks ([`Timing::drift`]), on nodes whose wall clocks are not stepped forward and
+//! which lose no single keys while they vote, and on clients that agree about them.
+//! `docs/safety.md` of the repository states each promise with its assumptions, and has the argument and its tests.
 
 mod client;
 mod key;

@@ -58,6 +58,8 @@
 //! | a job's lock is said to be free while it is held | [`Violation::FalselyFree`] |
 //! | so much happens that the world does not end | [`Violation::Endless`] |
 //! | a client or a node panics | [`Violation::Panics`] |
+//!
+//! `docs/safety.md` of the repository says which step of which proof each of them belongs to.
 
 mod campaign;
 mod checker;
