@@ -1,0 +1,235 @@
+//! The documents stay within their limits, and what they name is there.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The most that fits into one reading.
+const MOST_OF_ARCHITECTURE: usize = 12 * 1_024;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A link in a document, in the folder of that document.
+struct Link<'a> {
+    text: &'a str,
+    target: &'a str,
+}
+
+/// The links of a document, but for those to other sites: those in the text, and those that are defined at its end.
+fn links(document: &str) -> impl Iterator<Item = Link<'_>> {
+    let in_text = document.match_indices("](").filter_map(|(at, _)| {
+        let text = document[..at].rsplit_once('[')?.1;
+        let target = document[at + 2..].split_once(')')?.0;
+        Some(Link { text, target })
+    });
+    let defined = document.lines().filter_map(|line| {
+        let (text, target) = line.strip_prefix('[')?.split_once("]: ")?;
+        Some(Link { text, target })
+    });
+    let all = in_text.chain(defined);
+    all.filter(|link| !link.target.contains("://"))
+}
+
+/// The names in a document that are links by being defined at its end, and are not.
+fn undefined(document: &str) -> Vec<String> {
+    let starts = document
+        .match_indices("[`")
+        .map(|(at, _)| &document[at + 1..]);
+    let names = starts.filter_map(|rest| {
+        let (name, after) = rest.split_once(']')?;
+        (!after.starts_with(['(', ':'])).then_some(name)
+    });
+    let is_defined = |name: &str| document.contains(&format!("\n[{name}]: "));
+    names
+        .filter(|name| !is_defined(name))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The anchor of a heading, as hosts of repositories make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept.chars().filter_map(|letter| match letter {
+        ' ' => Some('-'),
+        letter if letter.is_alphanumeric() || letter == '-' || letter == '_' => Some(letter),
+        _ => None,
+    });
+    kept.collect()
+}
+
+fn has_heading(document: &str, wanted: &str) -> bool {
+    let headings = document.lines().filter(|line| line.starts_with('#'));
+    let mut anchors = headings.map(|line| anchor(line.trim_start_matches('#').trim()));
+    anchors.any(|found| found == wanted)
+}
+
+/// Whether a file has what a link to it names: a test or another function, a mutant, a rule, a plan or a type.
+fn has(path: &Path, name: &str) -> bool {
+    let text = read(path);
+    let words = |part: &str| {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-')
+            .any(|word| word == part)
+    };
+    let is_function = |name: &str| {
+        let mut letters = name.chars();
+        name.contains('_') && letters.all(|letter| matches!(letter, 'a'..='z' | '0'..='9' | '_'))
+    };
+    if let Some((_, mutant)) = name.split_once('/') {
+        let of_its_own = path.file_stem().is_some_and(|stem| stem == mutant);
+        return of_its_own || words(mutant);
+    }
+    if is_function(name) {
+        return text.contains(&format!("fn {name}("));
+    }
+    let is_file = path.file_name().is_some_and(|file| file == name);
+    is_file || name.rsplit("::").next().is_some_and(words)
+}
+
+/// What is wrong with the links of a document.
+fn broken(path: &str) -> Vec<String> {
+    let path = root().join(path);
+    let document = read(&path);
+    let folder = path.parent().expect("a document is in a folder");
+    let mut broken = undefined(&document);
+    for Link { text, target } in links(&document) {
+        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        let there = match file {
+            "" => path.clone(),
+            file => folder.join(file),
+        };
+        let code = text
+            .strip_prefix('`')
+            .and_then(|text| text.strip_suffix('`'));
+        let is_right = there.exists()
+            && (heading.is_empty() || has_heading(&read(&there), heading))
+            && code.is_none_or(|name| there.is_dir() || has(&there, name));
+        if !is_right {
+            broken.push(format!("[{text}]({target})"));
+        }
+    }
+    broken
+}
+
+#[test]
+fn the_architecture_can_be_read_at_one_sitting() {
+    let length = read(&root().join("ARCHITECTURE.md")).len();
+    assert!(length <= MOST_OF_ARCHITECTURE, "{length} bytes");
+}
+
+#[test]
+fn what_the_documents_link_to_is_there() {
+    let documents = [
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "README.md",
+        "docs/dependencies.md",
+        "docs/safety.md",
+    ];
+    let broken: Vec<String> = documents.into_iter().flat_map(broken).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// What stands in backticks in a text.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// All sources of the crates' libraries, one after the other.
+fn sources(folder: &Path, all: &mut String) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            sources(&path, all);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            all.push_str(&read(&path));
+        }
+    }
+}
+
+#[test]
+fn the_code_map_names_what_is_there() {
+    let document = read(&root().join("ARCHITECTURE.md"));
+    let (_, map) = document.split_once("## Code map").expect("there is one");
+    let (map, _) = map.split_once("\n## ").expect("something follows");
+    let (mut within, mut missing) = (root(), Vec::new());
+    for row in map.lines().filter(|line| line.starts_with("| ")) {
+        let cell = row.split('|').nth(1).expect("a row has cells");
+        for path in code(cell) {
+            let folder = if cell.contains('…') {
+                &within
+            } else {
+                &root()
+            };
+            let folder = folder.join(path);
+            if !folder.exists() {
+                missing.push(row.to_owned());
+            }
+            if !cell.contains('…') {
+                within = folder;
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn the_types_of_the_architecture_are_there() {
+    let mut all = String::new();
+    for entry in fs::read_dir(root().join("crates")).expect("there are crates") {
+        let folder = entry.expect("it can be read").path().join("src");
+        sources(&folder, &mut all);
+    }
+    let is_type = |name: &&str| {
+        name.starts_with(|first: char| first.is_ascii_uppercase())
+            && name.contains(|letter: char| letter.is_ascii_lowercase())
+            && name.chars().all(char::is_alphanumeric)
+    };
+    let is_there = |name: &&str| {
+        let kinds = ["struct", "enum", "trait", "type"];
+        let defined = |kind| {
+            let definition = format!("{kind} {name}");
+            let mut places = all.split(&definition).skip(1);
+            places.any(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+        };
+        kinds.into_iter().any(defined)
+    };
+    let document = read(&root().join("ARCHITECTURE.md"));
+    let names = code(&document).filter_map(|name| name.split("::").next());
+    let missing: Vec<&str> = names
+        .filter(is_type)
+        .filter(|name| !is_there(name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn the_proofs_name_what_would_fail() {
+    let document = read(&root().join("docs/safety.md"));
+    let named = |what: fn(&Link<'_>) -> bool| links(&document).filter(what).count();
+    let tests = named(|link| link.text.contains('_') && link.target.ends_with(".rs"));
+    let mutants = named(|link| link.text.contains('/') && link.target.contains("mutants"));
+    assert!(
+        tests > 200 && mutants > 100,
+        "{tests} tests and {mutants} mutants"
+    );
+}
+
+#[test]
+fn a_name_that_is_not_there_is_found() {
+    let proofs = root().join("crates/redlock-proto/tests/client.rs");
+    assert!(has(&proofs, "an_answer_that_is_told_twice_is_heard_once"));
+    assert!(!has(&proofs, "an_answer_that_is_told_twice_is_heard"));
+    assert!(!has(&proofs, "protocol/no-drift"));
+    assert!(has_heading(
+        "# One\n## Theorem 1: exclusion\n",
+        "theorem-1-exclusion"
+    ));
+    assert!(!has_heading("# One\n", "theorem-1-exclusion"));
+}
