@@ -64,14 +64,12 @@
 mod campaign;
 mod checker;
 mod clock;
-mod clock_faults;
 mod counters;
 mod fault;
 mod history;
 #[cfg(feature = "client")]
 pub mod kit;
 mod moment;
-mod oddities;
 mod plan;
 mod random;
 mod setup;

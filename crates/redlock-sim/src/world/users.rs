@@ -8,8 +8,7 @@ use redlock_proto::{Acquire, Timing, Word};
 use super::{World, agenda::Due, effects::waiter_of, process::State, ticks::LOST};
 use crate::{
     Event, Moment,
-    oddities::Nap,
-    setup::{MS, Micros, RATE_ERROR},
+    setup::{MS, Micros, Nap, RATE_ERROR},
 };
 
 impl World {

@@ -1,99 +1,15 @@
-//! What is odd about a world besides: each in a few worlds only, some of them together.
-//!
-//! They are drawn from a generator of their own, so that a world without them is the same as if there were none.
+//! What goes wrong because a world is odd, or has strangers.
 
-use std::{num::NonZeroUsize, ops::Range};
+use std::ops::Range;
 
-use redlock_proto::Quorum;
-
+use super::{Data, Failing, Fault, Faults};
 use crate::{
     Plan,
-    fault::{Data, Failing, Fault},
     random::Random,
-    setup::{Birth, MS, Micros, Net, SECOND, Setup, Storm},
+    setup::{Birth, MS, Micros, Nap, Oddities, SECOND, Setup},
 };
 
-type Faults = Vec<(Micros, Fault)>;
-
-/// Which of them a world has.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Oddities {
-    /// Nodes that know the newest tokens lose them or cannot be reached, while those that are left do not know them.
-    pub(crate) strands: bool,
-    /// There are more clients and keys than usual.
-    pub(crate) crowds: bool,
-    /// For how long clocks keep their rate.
-    pub(crate) stretch: Option<Micros>,
-    /// Clients that go on see to their users and timers first, and then read what has come.
-    pub(crate) suspends: bool,
-    /// How often some operations of calls fail for a while.
-    pub(crate) failures: u64,
-    /// How often a node stands still in the middle of a call.
-    pub(crate) seizures: u64,
-    /// How often the clock of a node jumps by more than a second, of so few nodes that a majority's never does.
-    pub(crate) jumps: u64,
-    /// How often the data of one of few nodes is replaced by older data; nothing shows it where that is the plan.
-    pub(crate) rewinds: u64,
-    /// How often an address leads to another server for a while, of one client or of all.
-    pub(crate) routes: u64,
-    /// A time in which hardly anybody does anything, and some clients stand still.
-    pub(crate) nap: Option<Nap>,
-}
-
-/// A long time in which hardly anybody does anything.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Nap {
-    pub(crate) from: Micros,
-    pub(crate) until: Micros,
-}
-
 impl Oddities {
-    pub(crate) fn draw(setup: &mut Setup, random: &mut Random) -> Self {
-        let mut odd = Self::default();
-        if setup.plan == Plan::Rollback {
-            odd.rewinds = random.between(1, 6);
-        }
-        if random.chance(700) {
-            return odd;
-        }
-        let has_order = setup.plan == Plan::Default;
-        let keeps_clocks = !setup.plan.sets_clocks();
-        if random.chance(250) {
-            odd.stretch = Some(random.pick(&[30 * MS, 300 * MS, 2 * SECOND]));
-        }
-        odd.failures = up_to(&[0, 0, 0, 3], random);
-        odd.seizures = up_to(&[0, 0, 0, 5], random);
-        odd.suspends = random.chance(300);
-        if setup.plan != Plan::Rollback && !setup.trust {
-            odd.rewinds = up_to(&[0, 0, 0, 4], random);
-        }
-        match random.below(6) {
-            0 if has_order => {
-                odd.strands = true;
-                setup.strand(random);
-            }
-            1 if !setup.forgets => {
-                odd.crowds = true;
-                setup.crowd(random);
-            }
-            2 if has_order => {
-                let from = random.between(300 * MS, calm(setup));
-                let until = from + random.between(60, 400) * SECOND;
-                odd.nap = Some(Nap { from, until });
-                odd.jumps = random.below(2);
-                setup.stray = false;
-                setup.clients = setup.clients.min(3);
-            }
-            3 if has_order && keeps_clocks => {
-                odd.jumps = random.between(1, 3);
-                setup.stray = false;
-            }
-            4 if has_order && setup.nodes > 1 => odd.routes = random.between(1, 6),
-            _ => {}
-        }
-        odd
-    }
-
     /// What goes wrong because of them.
     pub(crate) fn faults(
         self,
@@ -138,7 +54,7 @@ impl Oddities {
         }
         let jumping = few(setup, random);
         for _ in 0..self.jumps {
-            let at = random.between(first, calm(setup));
+            let at = random.between(first, setup.calm());
             faults.extend(jump(&jumping, at, random));
         }
         for _ in 0..self.routes {
@@ -150,51 +66,11 @@ impl Oddities {
     }
 }
 
-impl Setup {
-    /// Few nodes with little data, and clients whose wall clocks are far apart: order rests on the floors that
-    /// nodes are told.
-    fn strand(&mut self, random: &mut Random) {
-        self.nodes = random.pick(&[3, 3, 5]);
-        self.quorum = Quorum::of(NonZeroUsize::new(self.nodes).unwrap_or(NonZeroUsize::MIN));
-        self.keys.truncate(1);
-        self.set_max_ttl(random.pick(&[300 * MS, 500 * MS]), false);
-        self.skew = 30 * SECOND;
-        self.stray = false;
-        self.birth = Birth::Vouched;
-        self.forgets = true;
-        self.rolls = false;
-        self.storm = Storm {
-            cuts: random.below(4),
-            kills: random.between(1, 3),
-            ..Storm::default()
-        };
-        self.net = Net {
-            slow: 0,
-            ..self.net
-        };
-        self.think = 20 * MS;
-        self.horizon = 2 * stranding(self) + SECOND;
-    }
-
-    /// More clients and keys than usual, which are asked for less often.
-    fn crowd(&mut self, random: &mut Random) {
-        self.clients = random.index(3) + 6;
-        let keys = random.index(3) + 4;
-        self.set_keys(keys);
-        self.think = (4 * self.think).max(120 * MS);
-    }
-}
-
-/// For how long nodes are out of reach: longer than it takes to do without them.
-fn stranding(setup: &Setup) -> Micros {
-    setup.quarantine() + 2 * SECOND
-}
-
 /// A majority learns tokens that the others do not; then a part of it loses them, and the rest is out of reach until
 /// those that have lost them might vote again.
 fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     for round in 0..2 {
-        let at = SECOND + round * stranding(setup) + random.below(300 * MS);
+        let at = SECOND + round * setup.stranding() + random.below(300 * MS);
         let learns = random.between(50 * MS, 300 * MS);
         let mut nodes: Vec<usize> = (0..setup.nodes).collect();
         for place in (1..nodes.len()).rev() {
@@ -211,18 +87,16 @@ fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
             away(0..setup.clients, *node, (at - learns, learns), faults);
         }
         for (place, node) in knowing.iter().enumerate() {
-            let length = stranding(setup) - 500 * MS + random.below(SECOND);
+            let length = setup.stranding() - 500 * MS + random.below(SECOND);
             let (node, down) = (*node, MS);
-            match place < losing {
-                true => {
-                    let data = Data::Lost;
-                    faults.push((at, Fault::Crash { node, down, data }));
-                }
-                false if random.chance(300) => {
-                    let (down, data) = (length, Data::Kept);
-                    faults.push((at, Fault::Crash { node, down, data }));
-                }
-                false => away(0..setup.clients, node, (at, length), faults),
+            if place < losing {
+                let data = Data::Lost;
+                faults.push((at, Fault::Crash { node, down, data }));
+            } else if random.chance(300) {
+                let (down, data) = (length, Data::Kept);
+                faults.push((at, Fault::Crash { node, down, data }));
+            } else {
+                away(0..setup.clients, node, (at, length), faults);
             }
         }
     }
@@ -248,9 +122,10 @@ fn mislead(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Fault
     let node = random.index(setup.nodes);
     let other = (node + 1 + random.index(setup.nodes - 1)) % setup.nodes;
     // An operator who blesses nodes has looked which they are.
-    let at = match setup.birth != Birth::Blessed && random.chance(300) {
-        true => 0,
-        false => random.between(first, setup.horizon),
+    let at = if setup.birth != Birth::Blessed && random.chance(300) {
+        0
+    } else {
+        random.between(first, setup.horizon)
     };
     let length = random.pick(&[20 * MS, 200 * MS, SECOND, setup.horizon]);
     let until = (at + random.between(MS, length)).min(setup.horizon);
@@ -278,14 +153,8 @@ fn few(setup: &Setup, random: &mut Random) -> Vec<usize> {
     few.collect()
 }
 
-/// From when on no clock may jump that is set right when all is repaired: a node that kept a key then lets go of it
-/// before its time, and agrees with the others again while the lease lasts.
-const fn calm(setup: &Setup) -> Micros {
-    setup.horizon - setup.max_ttl - setup.max_ttl / 20
-}
-
 /// Only few nodes lose data, so that a majority never forgets what it was told.
-pub(crate) fn spare(setup: &Setup, random: &mut Random, faults: &mut Faults) {
+pub(super) fn spare(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     let losing = few(setup, random);
     faults.retain_mut(|(_, fault)| {
         match fault {
@@ -302,8 +171,8 @@ pub(crate) fn spare(setup: &Setup, random: &mut Random, faults: &mut Faults) {
 }
 
 /// All nodes but one lose their data, nearly at once, once all clients know what that one remembers.
-pub(crate) fn lose_all_but(setup: &Setup, keeper: usize, random: &mut Random, faults: &mut Faults) {
-    let at = random.between(900 * MS, calm(setup).max(SECOND));
+pub(super) fn lose_all_but(setup: &Setup, keeper: usize, random: &mut Random, faults: &mut Faults) {
+    let at = random.between(900 * MS, setup.calm().max(SECOND));
     for node in (0..setup.nodes).filter(|node| *node != keeper) {
         let at = at + random.below(20 * MS);
         faults.push((at, Fault::Flush { node }));
@@ -343,9 +212,4 @@ fn sleep(setup: &Setup, nap: Nap, jumping: &[usize], random: &mut Random, faults
             away(sleepers..setup.clients, node, (at, length), faults);
         }
     }
-}
-
-fn up_to(choices: &[u64], random: &mut Random) -> u64 {
-    let most = random.pick(choices);
-    random.between(0, most)
 }

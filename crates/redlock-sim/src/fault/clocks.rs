@@ -9,17 +9,15 @@
 //! * some are set back by hours, each by another number, and right again: meanwhile they agree with nobody;
 //! * the wall clocks of clients are set at will.
 
+use super::{Data, Fault, Faults};
 use crate::{
     Plan,
-    fault::{Data, Fault},
     random::Random,
     setup::{MS, Micros, SECOND, Setup, micros},
 };
 
-type Faults = Vec<(Micros, Fault)>;
-
 /// Clocks are set, most of them around losses of data.
-pub(crate) fn draw(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
+pub(super) fn draw(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     let mut left = vec![setup.set_back(); setup.nodes];
     let mut hours = Hours(1);
     for _ in 0..random.between(1, 3) {
@@ -93,9 +91,10 @@ fn back(
     left: &mut [Micros],
     random: &mut Random,
 ) -> Option<(Micros, Fault)> {
-    let by = match random.chance(500) {
-        true => left[node],
-        false => random.below(left[node] + 1),
+    let by = if random.chance(500) {
+        left[node]
+    } else {
+        random.below(left[node] + 1)
     };
     left[node] -= by;
     let by = -by.cast_signed();

@@ -1,117 +1,13 @@
-//! What goes wrong, and when: drawn before the world begins.
+//! All that goes wrong in a world.
 
+use super::{Data, Fate, Fault, Faults, clocks, oddities};
 use crate::{
     random::Random,
     setup::{Birth, MS, Micros, SECOND, Setup},
 };
 
-/// Something that goes wrong at a moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Fault {
-    /// A node ends and comes back after a while.
-    Crash {
-        node: usize,
-        down: Micros,
-        data: Data,
-    },
-    /// Another process takes a node's place, and no connection notices.
-    Replace { node: usize, data: Data },
-    /// A node keeps a copy of its data, to come back with.
-    Snapshot { node: usize },
-    /// A node's data is replaced by the copy that it keeps, and its run stays; the identity of the data shows it, or
-    /// nothing does.
-    Rewind { node: usize, shows: bool },
-    /// A node is told to forget everything.
-    Flush { node: usize },
-    /// A node stands still, and does everything late.
-    Freeze { node: usize, length: Micros },
-    /// A node stands still in the middle of the next call that it is asked to do, when it has read its clock.
-    Seize { node: usize, length: Micros },
-    /// Operations fail on a node for a while, and others of the same call do not.
-    Fail {
-        node: usize,
-        failing: Failing,
-        length: Micros,
-    },
-    /// A connection breaks.
-    Cut {
-        client: usize,
-        node: usize,
-        fate: Fate,
-        /// How long it takes the client to notice.
-        unnoticed: Micros,
-    },
-    /// Nothing gets through, in these directions.
-    Hole {
-        client: usize,
-        node: usize,
-        out: bool,
-        back: bool,
-        length: Micros,
-    },
-    /// A client's address of a node leads to another, over the connection that stands and those after it.
-    Route {
-        client: usize,
-        node: usize,
-        to: usize,
-    },
-    /// A client stands still.
-    Pause { client: usize, length: Micros },
-    /// A client stands still as soon as it has asked nodes for something, before it hears of it.
-    Stumble { client: usize, length: Micros },
-    /// A client ends without a word, and perhaps another takes its place.
-    Kill {
-        client: usize,
-        successor: Option<Micros>,
-    },
-    /// A node's clock is set.
-    Step { node: usize, by: i64 },
-    /// A node's clock is far behind for a while.
-    Stray {
-        node: usize,
-        back: Micros,
-        length: Micros,
-    },
-    /// As soon as a node is told to vote, it stands still for a while, and its clock is far behind when it goes on.
-    Waver {
-        node: usize,
-        back: Micros,
-        length: Micros,
-    },
-    /// A client's wall clock is set.
-    StepWall { client: usize, by: i64 },
-}
-
-/// What is left of a node's data.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Data {
-    Kept,
-    Lost,
-    /// What it had when it was copied last; nothing if it never was.
-    Stale,
-}
-
-/// Which operations fail.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Failing {
-    /// Any of them, now and then.
-    Some,
-    /// Those that may take memory.
-    Growth,
-    /// All that write.
-    All,
-}
-
-/// What becomes of requests that are on their way over a connection that breaks.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Fate {
-    Dropped,
-    /// They arrive after this time all the same, whatever is sent over the next connection.
-    Late(Micros),
-}
-
 /// All that goes wrong in a world, in no order.
-pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Vec<(Micros, Fault)> {
+pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Faults {
     let storm = setup.storm;
     // An operator who blesses nodes vouches that they have forgotten nothing.
     let first = match setup.birth {
@@ -156,9 +52,10 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Vec<
     add(random, storm.cuts, &|random| Fault::Cut {
         client: client(random),
         node: node(random),
-        fate: match random.chance(600) {
-            true => Fate::Late(random.between(MS, 2 * setup.max_ttl)),
-            false => Fate::Dropped,
+        fate: if random.chance(600) {
+            Fate::Late(random.between(MS, 2 * setup.max_ttl))
+        } else {
+            Fate::Dropped
         },
         unnoticed: random.pick(&[0, 2 * MS, 100 * MS]),
     });
@@ -175,21 +72,23 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Vec<
     add(random, storm.pauses, &|random| {
         let client = client(random);
         let length = random.between(MS, setup.max_ttl * 3 / 2);
-        match random.chance(500) {
-            true => Fault::Pause { client, length },
-            false => Fault::Stumble { client, length },
+        if random.chance(500) {
+            Fault::Pause { client, length }
+        } else {
+            Fault::Stumble { client, length }
         }
     });
     add(random, storm.kills, &|random| Fault::Kill {
         client: client(random),
-        successor: match setup.forgets || random.chance(600) {
-            true => Some(random.between(10 * MS, SECOND)),
-            false => None,
+        successor: if setup.forgets || random.chance(600) {
+            Some(random.between(10 * MS, SECOND))
+        } else {
+            None
         },
     });
     steps(setup, random, first, &mut faults);
     if setup.plan.sets_all_clocks() {
-        crate::clock_faults::draw(setup, random, first, &mut faults);
+        clocks::draw(setup, random, first, &mut faults);
     }
     outages(setup, random, first, &mut faults);
     isolations(setup, random, first, &mut faults);
@@ -199,8 +98,8 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Vec<
     setup.odd.faults(setup, odd, first, &mut faults);
     if let Some(strangers) = &setup.strangers {
         match strangers.keeper {
-            Some(keeper) => crate::oddities::lose_all_but(setup, keeper, odd, &mut faults),
-            None => crate::oddities::spare(setup, odd, &mut faults),
+            Some(keeper) => oddities::lose_all_but(setup, keeper, odd, &mut faults),
+            None => oddities::spare(setup, odd, &mut faults),
         }
         for client in setup.replaced() {
             let at = odd.between(SECOND, setup.horizon);
@@ -212,7 +111,7 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Vec<
 }
 
 /// Every node loses its data, one after the other, and clients what they have seen.
-fn rolling_losses(setup: &Setup, random: &mut Random, faults: &mut Vec<(Micros, Fault)>) {
+fn rolling_losses(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     let start = random.below(setup.turn());
     for node in 0..setup.nodes {
         let crash = Fault::Crash {
@@ -233,7 +132,7 @@ fn rolling_losses(setup: &Setup, random: &mut Random, faults: &mut Vec<(Micros, 
 
 /// Clocks of nodes are set: each forward once at most, since it is set right in the end too, and a quarantine
 /// bears two such steps.
-fn steps(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Vec<(Micros, Fault)>) {
+fn steps(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     let mut forward = vec![false; setup.nodes];
     for _ in 0..setup.storm.steps {
         let at = random.between(first, setup.horizon);
@@ -248,16 +147,18 @@ fn steps(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Vec<(Mi
 }
 
 /// Many nodes go down at once.
-fn outages(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Vec<(Micros, Fault)>) {
+fn outages(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     for _ in 0..setup.storm.outages {
         let at = random.between(first, setup.horizon);
-        let data = match setup.trust {
-            true => random.pick(&[Data::Kept, Data::Lost]),
-            false => random.pick(&[Data::Kept, Data::Lost, Data::Stale]),
+        let data = if setup.trust {
+            random.pick(&[Data::Kept, Data::Lost])
+        } else {
+            random.pick(&[Data::Kept, Data::Lost, Data::Stale])
         };
-        let spared = match random.chance(500) {
-            true => random.index(setup.nodes),
-            false => setup.nodes,
+        let spared = if random.chance(500) {
+            random.index(setup.nodes)
+        } else {
+            setup.nodes
         };
         for node in (0..setup.nodes).filter(|node| *node != spared) {
             let down = random.between(MS, 300 * MS);
@@ -268,12 +169,7 @@ fn outages(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Vec<(
 }
 
 /// A client is cut off from many nodes at once.
-fn isolations(
-    setup: &Setup,
-    random: &mut Random,
-    first: Micros,
-    faults: &mut Vec<(Micros, Fault)>,
-) {
+fn isolations(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     for _ in 0..setup.storm.isolations {
         let at = random.between(first, setup.horizon);
         let client = random.index(setup.clients);

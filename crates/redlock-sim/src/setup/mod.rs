@@ -1,0 +1,264 @@
+//! What a seed makes of a plan: how many there are of everything, and how bad it will be.
+
+mod jobs;
+mod oddities;
+mod storm;
+mod strangers;
+mod time;
+
+use std::{num::NonZeroUsize, time::Duration};
+
+use redlock_proto::{NodeKey, Quarantine, Quorum, RetryPolicy, Space};
+
+pub(crate) use self::{
+    jobs::Jobs,
+    oddities::{Nap, Oddities},
+    storm::{Net, Storm},
+    strangers::Strangers,
+    time::{MS, Micros, SECOND, micros},
+};
+use crate::{Plan, Rules, random::Random};
+
+/// By how much the rate of a clock may be off, as everybody is told.
+pub(crate) const RATE_ERROR: f64 = 0.01;
+
+/// A world before anything happens in it.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) plan: Plan,
+    pub(crate) nodes: usize,
+    pub(crate) clients: usize,
+    pub(crate) keys: Vec<NodeKey>,
+    pub(crate) quorum: Quorum,
+    pub(crate) space: Space,
+    pub(crate) retry: RetryPolicy,
+    pub(crate) max_ttl: Micros,
+    pub(crate) ttls: [Micros; 3],
+    pub(crate) node_timeout: Micros,
+    pub(crate) link: LinkLimits,
+    pub(crate) net: Net,
+    /// How many in a thousand messages a client is told late.
+    pub(crate) lag: u64,
+    /// By how many millionths clocks are fast or slow at most.
+    pub(crate) rate: u64,
+    /// By how much the wall clocks of clients differ at most.
+    pub(crate) skew: Micros,
+    /// By how much the wall clocks of nodes differ at most.
+    pub(crate) spread: Micros,
+    /// Whether one node's clock is off by far.
+    pub(crate) stray: bool,
+    pub(crate) birth: Birth,
+    pub(crate) trust: bool,
+    /// Whether nodes lose data and clients are replaced over and over, while wall clocks are far apart: order
+    /// rests on the floors that nodes are told.
+    pub(crate) forgets: bool,
+    /// Whether nodes lose data in turn, each once the one before votes again, while the key is seldom acquired.
+    pub(crate) rolls: bool,
+    pub(crate) storm: Storm,
+    pub(crate) odd: Oddities,
+    /// Clients that were told something else than the others.
+    pub(crate) strangers: Option<Strangers>,
+    /// How long clients rest between acquisitions at most.
+    pub(crate) think: Micros,
+    /// When everything is repaired.
+    pub(crate) horizon: Micros,
+    /// The ticks of what is locked, if that are jobs.
+    pub(crate) jobs: Option<Jobs>,
+    /// The keys of what nodes remember of each.
+    pub(crate) job_keys: Vec<NodeKey>,
+}
+
+/// What a link to a node waits for, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkLimits {
+    pub(crate) lag_after: Micros,
+    pub(crate) give_up_after: Micros,
+    pub(crate) connect_timeout: Micros,
+    pub(crate) most_calls: usize,
+}
+
+/// What nodes know of their past when the world begins.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Birth {
+    /// An operator vouches for them.
+    Vouched,
+    /// Nothing, so that their first quarantine must end.
+    Unknown,
+    /// Nothing, and an operator blesses them once they are connected.
+    Blessed,
+}
+
+impl Setup {
+    pub(crate) fn draw(plan: Plan, random: &mut Random, odd: &mut Random) -> Self {
+        let forgets = random.chance(150);
+        let nodes = if forgets {
+            random.pick(&[3, 3, 5])
+        } else {
+            random.pick(&[1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 5, 7])
+        };
+        let keys = if forgets {
+            1
+        } else {
+            random.pick(&[1, 1, 1, 2, 3])
+        };
+        let max_ttl = if forgets {
+            random.pick(&[300 * MS, 500 * MS])
+        } else {
+            random.pick(&[300 * MS, 500 * MS, 1_000 * MS, 2_000 * MS])
+        };
+        let trust = !plan.sets_clocks() && !forgets && random.chance(80);
+        let rolls = forgets && random.chance(600);
+        let node_timeout = random.pick(&[20 * MS, 50 * MS, 150 * MS]);
+        let lag_after = 2 * node_timeout;
+        let mut setup = Self {
+            plan,
+            nodes,
+            clients: random.index(4) + 2,
+            keys: (0..keys).map(|key| KEYS[key].into()).collect(),
+            quorum: Quorum::of(NonZeroUsize::new(nodes).unwrap_or(NonZeroUsize::MIN)),
+            space: space(max_ttl, trust, RATE_ERROR),
+            retry: RetryPolicy::new(SHORTEST_DELAY, LONGEST_DELAY)
+                .expect("it is neither 0 nor longer than the longest"),
+            max_ttl,
+            ttls: ttls(max_ttl),
+            node_timeout,
+            link: LinkLimits {
+                lag_after,
+                give_up_after: (4 * lag_after).max(random.pick(&[300 * MS, 800 * MS])),
+                connect_timeout: 100 * MS,
+                most_calls: random.pick(&[2, 8, 32]),
+            },
+            net: Net::draw(random),
+            lag: random.pick(&[0, 0, 20, 50]),
+            rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),
+            skew: if forgets {
+                30 * SECOND
+            } else {
+                random.pick(&[0, 10 * MS, 10 * MS, 200 * MS, 200 * MS, 30 * SECOND])
+            },
+            spread: random.pick(&[0, 50 * MS, 400 * MS]),
+            stray: nodes > 2 && random.chance(100),
+            birth: match random.below(6) {
+                0 if !forgets => Birth::Blessed,
+                1 if !forgets => Birth::Unknown,
+                _ => Birth::Vouched,
+            },
+            trust,
+            forgets,
+            rolls,
+            storm: match (forgets, rolls) {
+                (true, false) => Storm::of_losses(plan, random),
+                (true, true) => Storm {
+                    crashes: 0,
+                    outages: 0,
+                    kills: 0,
+                    ..Storm::draw(plan, random)
+                },
+                (false, _) => Storm::draw(plan, random),
+            },
+            odd: Oddities::default(),
+            strangers: None,
+            think: if rolls {
+                // Whoever acquires the key tells a node what it has forgotten.
+                3 * SECOND
+            } else {
+                random.pick(&[5 * MS, 30 * MS, 150 * MS])
+            },
+            horizon: if rolls {
+                (nodes as u64 + 1) * turn(max_ttl)
+            } else {
+                2 * SECOND + 3 * max_ttl / 2
+            },
+            jobs: None,
+            job_keys: Vec::new(),
+        };
+        setup.odd = Oddities::draw(&mut setup, odd);
+        if plan == Plan::Strangers {
+            setup.draw_strangers(odd);
+        }
+        if plan.has_jobs() {
+            setup.draw_jobs(random, odd);
+            if plan == Plan::TicksBack {
+                // Clocks that were set back need as long to come to the same ticks again.
+                setup.horizon += 4 * SECOND;
+            }
+        }
+        setup
+    }
+
+    /// Changes how long nodes keep keys at most.
+    pub(crate) fn set_max_ttl(&mut self, max_ttl: Micros, trust: bool) {
+        self.max_ttl = max_ttl;
+        self.ttls = ttls(max_ttl);
+        self.trust = trust;
+        self.space = space(max_ttl, trust, RATE_ERROR);
+    }
+
+    /// Changes how many keys there are.
+    pub(crate) fn set_keys(&mut self, keys: usize) {
+        self.keys = KEYS[..keys].iter().map(|key| (*key).into()).collect();
+    }
+
+    /// What its history is judged by.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules {
+            max_ttl: Duration::from_micros(self.max_ttl),
+            // Half of the shortest delay, by a clock that may be fast.
+            pause: SHORTEST_DELAY.mul_f64(0.5 - RATE_ERROR),
+            skew: Duration::from_micros(if self.plan.sets_all_clocks() {
+                u64::MAX / 2
+            } else {
+                self.skew + self.ahead(0)
+            }),
+            tolerated: self.quorum.tolerated(),
+            clocks_step: self.plan.sets_clocks(),
+        }
+    }
+
+    /// How long after one node the next has its turn to lose data.
+    pub(crate) const fn turn(&self) -> Micros {
+        turn(self.max_ttl)
+    }
+
+    /// How long a quarantine takes, with the slowest clock and a look every now and then.
+    pub(crate) fn quarantine(&self) -> Micros {
+        let length = micros(self.space.quarantine().length());
+        length + length / 50 + 100 * MS
+    }
+}
+
+/// How long leases last that are asked for.
+const fn ttls(max_ttl: Micros) -> [Micros; 3] {
+    [max_ttl, max_ttl / 2, max_ttl / 5]
+}
+
+fn space(max_ttl: Micros, trust: bool, rate_error: f64) -> Space {
+    let quarantine = Quarantine::new(Duration::from_micros(max_ttl), rate_error);
+    let quarantine = if trust {
+        quarantine.trusting_persistence()
+    } else {
+        quarantine
+    };
+    Space::new("{sim}", quarantine)
+}
+
+/// A quarantine, and the time to be told a floor.
+const fn turn(max_ttl: Micros) -> Micros {
+    max_ttl + 400 * MS
+}
+
+/// Between two attempts of a client on behalf of one waiter.
+const SHORTEST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_millis(600);
+
+/// The most keys, and jobs, that a world has.
+pub(crate) const MOST_KEYS: usize = 6;
+
+const KEYS: [&str; MOST_KEYS] = [
+    "{sim}:lock:a",
+    "{sim}:lock:b",
+    "{sim}:lock:c",
+    "{sim}:lock:d",
+    "{sim}:lock:e",
+    "{sim}:lock:f",
+];
