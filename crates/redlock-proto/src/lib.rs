@@ -59,8 +59,9 @@ pub use self::{
         Space, Standing, Store, Unfit, Verb,
     },
     round::{
-        Attempt, AttemptVerdict, Extension, ExtensionVerdict, Failure, FailureKind, Grant, Next,
-        Release, ReleaseVerdict, RetryPolicy, Vote, Votes,
+        Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,
+        FailureKind, Grant, Next, Release, ReleaseVerdict, Releasing, RetryPolicy, Rule, Vote,
+        Votes, Winning,
     },
     streak::Streak,
     tick::{JobEntry, JobVerb, NoClaim, RunRecord, RunState, Tick, Window, Word},

@@ -1,9 +1,9 @@
 //! What a client tells its driver.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use super::{Ask, Forgot, JobState, Majority, NotClaimed};
-use crate::{Failure, Instant, Loss, NodeAnswer, NotAVote, Request, RunRecord, TokenBlock};
+use super::{Ask, JobState, NotClaimed, Notice};
+use crate::{Failure, Instant, Loss, NodeAnswer, Request, RunRecord, TokenBlock};
 
 /// What a driver must do.
 #[derive(Debug)]
@@ -138,60 +138,4 @@ pub struct NotReleased {
     pub ends_within: Duration,
     /// What each node said.
     pub answers: Vec<NodeAnswer>,
-}
-
-/// Something an operator should know.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Notice {
-    /// A node's grants are votes from now on.
-    Votes {
-        /// The node.
-        node: usize,
-    },
-    /// A node's grants are no votes any more.
-    DoesNotVote {
-        /// The node.
-        node: usize,
-        /// Why.
-        reason: NotAVote,
-        /// If it may have forgotten leases: by what.
-        forgot: Option<Forgot>,
-    },
-    /// A node votes and refuses to write, so that it grants nothing.
-    RefusesWrites {
-        /// The node.
-        node: usize,
-        /// Its error.
-        reason: Arc<str>,
-    },
-    /// A node that refused to write has written again.
-    Writes {
-        /// The node.
-        node: usize,
-    },
-    /// Enough nodes vote for a majority, or do not.
-    Majority {
-        /// What has become of it.
-        is: Majority,
-        /// How many nodes vote.
-        votes: usize,
-        /// How many must.
-        needed: usize,
-    },
-    /// A renewal of a lease is failing, and a third of the lease's time to live is left.
-    Endangered {
-        /// The lease.
-        lease: u64,
-    },
-    /// Too few nodes that have kept their counters were read, so the order of tokens rests on the wall clock from here
-    /// on.
-    FencingDegraded {
-        /// The node whose counters were restored.
-        node: usize,
-        /// Whether all nodes were read and none has ever counted, as on a first start.
-        is_first_use: bool,
-    },
-    /// An extension was not confirmed by a majority; the lease keeps its deadline.
-    ExtensionFailed,
 }

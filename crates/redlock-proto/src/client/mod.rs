@@ -1,48 +1,45 @@
 //! The client as a state machine: acquisitions, leases, rounds and the watch over the nodes.
+//!
+//! [`Client`] routes; each part owns its state.
+//! From below: [`nodes`], [`tokens`] and [`rounds`], which all others share as the [`context`]; then [`leases`] and the
+//! [`watch`] over the nodes; and [`acquisitions`], which end in leases.
 
 mod acquire;
-mod claim;
-mod commit;
+mod acquisitions;
+mod config;
+mod context;
 mod effect;
-mod health;
-mod hold;
-mod news;
-mod outage;
-mod result;
-mod round;
-mod settle;
-mod status;
+mod job_state;
+mod leases;
+mod nodes;
+mod notice;
+mod outbox;
+mod read_job;
+mod rounds;
 mod timers;
 mod tokens;
 mod watch;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    fmt,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
-    acquire::Acquire,
-    claim::{Claim, NotAfter, NotClaimed},
-    effect::{Effect, NotExtended, NotReleased, Notice},
-    news::{Forgot, Majority},
-    round::RequestError,
-    status::JobState,
+    acquire::{Acquire, Claim, NotAfter, NotClaimed},
+    config::{Ask, ClientConfig, Entropy, Now},
+    effect::{Effect, NotExtended, NotReleased},
+    job_state::JobState,
+    notice::{Forgot, Majority, Notice},
+    rounds::RequestError,
 };
 use self::{
-    acquire::Acquisition,
-    hold::Held,
-    news::News,
-    outage::Outage,
-    round::{Round, RoundKind, Seen},
-    timers::Timers,
+    acquisitions::Acquisitions,
+    context::Context,
+    leases::Leases,
+    rounds::{RoundKind, Seen},
+    timers::Timer,
     watch::Watch,
 };
 use crate::{
-    ClockReading, Electorate, Instant, NodeAnswer, NodeTime, OwnerId, Quorum, Reply, Request,
-    RetryPolicy, Shard, Space, Standing,
+    Answer, ClockReading, Instant, NodeAnswer, NodeKey, NodeTime, Outcome, Reply, Standing, Word,
 };
 
 /// Everything a client decides, without anything it does.
@@ -60,131 +57,155 @@ use crate::{
 /// * what became of each request is told exactly once, and an error that says it was not executed is a
 ///   promise.
 pub struct Client<E> {
-    config: ClientConfig,
-    entropy: E,
-    electorate: Electorate,
-    links: Vec<Link>,
-    /// How many connections there were to each node.
-    connections: Vec<u64>,
-    watches: Vec<Watch>,
-    outage: Outage,
-    news: News,
-    /// The greatest counter seen, by shard.
-    counters: Vec<u64>,
-    acquisitions: BTreeMap<u64, Acquisition>,
-    leases: BTreeMap<u64, Held>,
-    rounds: BTreeMap<u64, Round>,
-    next_round: u64,
-    timers: Timers<Timer>,
-    effects: VecDeque<Effect>,
-    closing: bool,
-}
-
-/// What a client needs to know.
-#[derive(Clone, Debug)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a driver must settle every part of it"
-)]
-pub struct ClientConfig {
-    /// How many nodes there are.
-    pub quorum: Quorum,
-    /// The namespace, and its quarantine.
-    pub space: Space,
-    /// When to try again.
-    pub retry: RetryPolicy,
-    /// How long a round may take to be decided.
-    pub node_timeout: Duration,
-}
-
-/// A reading of the client's clocks.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a driver must fill in every part of it"
-)]
-pub struct Now {
-    /// The monotonic clock, on which everything is timed.
-    pub clock: Instant,
-    /// The wall clock, in microseconds since the Unix epoch.
-    ///
-    /// Fencing tokens are close to it, and nothing but their distance rests on it, unless a majority of the
-    /// nodes loses its counters at once.
-    pub wall: u64,
-}
-
-/// Where the client's randomness comes from.
-pub trait Entropy {
-    /// An owner that was never used before, from the operating system's generator.
-    fn owner(&mut self) -> OwnerId;
-
-    /// 64 random bits, for a delay.
-    fn bits(&mut self) -> u64;
-}
-
-/// A number by which a driver recognises the answer to something it asked for.
-pub type Ask = u64;
-
-#[derive(Clone, Debug)]
-enum Link {
-    Connecting,
-    Up,
-    Down(Arc<str>),
-}
-
-/// What can be due.
-#[derive(Clone, Copy, Debug)]
-enum Timer {
-    RoundLimit(u64),
-    Retry(u64),
-    Lease(u64),
-    Watch(usize),
+    acquisitions: Acquisitions,
+    leases: Leases,
+    watch: Watch,
+    cx: Context<E>,
 }
 
 impl<E: Entropy> Client<E> {
     /// A client that knows nothing of its nodes yet.
     pub fn new(config: ClientConfig, entropy: E) -> Self {
-        let nodes = config.quorum.nodes();
         Self {
-            electorate: Electorate::new(config.quorum, *config.space.quarantine()),
-            config,
-            entropy,
-            links: vec![Link::Connecting; nodes],
-            connections: vec![0; nodes],
-            watches: (0..nodes).map(|_| Watch::default()).collect(),
-            outage: Outage::new(nodes),
-            news: News::new(nodes),
-            counters: vec![0; usize::from(Shard::COUNT)],
-            acquisitions: BTreeMap::new(),
-            leases: BTreeMap::new(),
-            rounds: BTreeMap::new(),
-            next_round: 0,
-            timers: Timers::new(),
-            effects: VecDeque::new(),
-            closing: false,
+            acquisitions: Acquisitions::default(),
+            leases: Leases::default(),
+            watch: Watch::new(config.quorum.nodes()),
+            cx: Context::new(config, entropy),
         }
     }
 
-    /// The next thing to do, in order.
+    /// Attempts to win a lease, until `wait_until`; `id` was never used before.
+    pub fn acquire(&mut self, id: u64, request: Acquire, now: Now) {
+        let Self { leases, cx, .. } = self;
+        self.acquisitions.start(id, request, None, leases, cx, now);
+    }
+
+    /// Attempts to claim a tick and the lease under which its run goes on, until `wait_until`; `id` was never used
+    /// before.
+    ///
+    /// The wait is for a lock that another holds, for a majority of nodes, and for the tick's window to open if it
+    /// does in that time.
+    /// Nodes that have granted are asked to remember the claim.
+    /// If too few can, nodes are told to forget it, and there is another attempt.
+    /// If no majority can be reached, those are asked again, with pauses, for as long as the lease lasts that they have
+    /// granted, which may be longer than the wait.
+    pub fn claim(&mut self, id: u64, mut request: Acquire, claim: Claim, now: Now) {
+        // The token is part of what nodes remember, so that it cannot be another holder's.
+        request.tokens = 1;
+        let Self { leases, cx, .. } = self;
+        self.acquisitions
+            .start(id, request, Some(claim), leases, cx, now);
+    }
+
+    /// Ends an acquisition because nobody waits for it any more: whatever it took, or takes later, is given back.
+    pub fn abandon(&mut self, id: u64, now: Now) {
+        self.acquisitions
+            .abandon(id, &mut self.leases, &mut self.cx, now);
+    }
+
+    /// Extends a lease because its holder asks for it, in a round of its own.
+    pub fn extend(&mut self, lease: u64, ask: Ask, now: Now) {
+        self.leases.extend(lease, ask, &mut self.cx, now);
+    }
+
+    /// Ends a lease: nothing is extended any more, and nodes are told to let the key go.
+    ///
+    /// A run that goes on under it, and that nobody has said the end of, is recorded as
+    /// [`DROPPED`](crate::RunRecord::DROPPED).
+    pub fn release(&mut self, lease: u64, ask: Option<Ask>, now: Now) {
+        self.leases.release(lease, ask, &mut self.cx, now);
+    }
+
+    /// Ends a lease and leaves its key to its time to live: nothing is extended any more.
+    pub fn leave(&mut self, lease: u64) {
+        self.leases.leave(lease, &mut self.cx);
+    }
+
+    /// Parks a lease whose holder is gone, until the next one in the same process is there.
+    ///
+    /// It is not extended meanwhile, so that it ends if nobody comes.
+    pub fn park(&mut self, lease: u64) {
+        self.leases.park(lease, &mut self.cx);
+    }
+
+    /// Gives a parked lease to its next holder; returns up to when it is valid, `None` if it is over.
+    pub fn resume(&mut self, lease: u64, now: Now) -> Option<Instant> {
+        self.leases.resume(lease, &mut self.cx, now)
+    }
+
+    /// Ends a lease because whoever looked at it has seen its deadline pass, and acts on it: an extension that is
+    /// confirmed now must not bring it back.
+    pub fn expire(&mut self, lease: u64, now: Now) {
+        self.leases.expire(lease, &mut self.cx, now);
+    }
+
+    /// Says what came of the run under a lease, which is about to be released.
+    pub fn finish(&mut self, lease: u64, outcome: Word, took: Duration, now: Now) {
+        self.leases.finish(lease, outcome, took, &mut self.cx, now);
+    }
+
+    /// Asks every node what it remembers of a job, and whether its lock is free.
+    pub fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
+        self.cx.read_job(ask, job, lock, now);
+    }
+
+    /// Lets every node vote at once that is only quarantined.
+    ///
+    /// Whoever asks for this vouches that none of these nodes has forgotten a lease that may still be valid.
+    pub fn bless(&mut self, ask: Ask, now: Now) {
+        self.watch.bless(ask, &mut self.cx, now);
+    }
+
+    /// Ends every acquisition; leases stay until they are released.
+    pub fn close(&mut self, now: Now) {
+        self.cx.close();
+        self.acquisitions.close(&mut self.leases, &mut self.cx, now);
+    }
+
+    /// Returns the next thing to do, in order.
     pub fn poll_effect(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        self.cx.outbox.pop()
     }
 
-    /// When [`on_timer`](Self::on_timer) has something to do at the earliest.
+    /// Returns when [`on_timer`](Self::on_timer) has something to do at the earliest.
     pub fn next_timer(&self) -> Option<Instant> {
-        self.timers.next_due()
+        self.cx.timers.next_due()
     }
 
-    /// Time has passed.
+    /// Does what is due, because time has passed.
     pub fn on_timer(&mut self, now: Now) {
-        while let Some(timer) = self.timers.pop_due(now.clock) {
+        while let Some(timer) = self.cx.timers.pop_due(now.clock) {
+            let Self { leases, cx, .. } = self;
             match timer {
                 Timer::RoundLimit(id) => self.on_round_limit(id, now),
-                Timer::Retry(id) => self.try_again(id, now),
-                Timer::Lease(id) => self.on_lease_timer(id, now),
-                Timer::Watch(node) => self.on_watch(node, now),
+                Timer::Retry(id) => self.acquisitions.on_timer(id, leases, cx, now),
+                Timer::Lease(id) => leases.on_timer(id, cx, now),
+                Timer::Watch(node) => self.watch.on_timer(node, cx, now),
             }
         }
+    }
+
+    /// A connection to a node was made, and this is its answer to [`NodeVerb::Inspect`](crate::NodeVerb::Inspect),
+    /// which was sent at `sent`.
+    pub fn on_connected(&mut self, node: usize, answer: Answer, sent: Instant, now: Now) {
+        self.cx.nodes.on_connected(node);
+        if let Some(standing) = answer.standing {
+            self.on_standing(node, standing, sent, now);
+        }
+        let facts = match answer.replies.into_iter().next() {
+            Some(Ok(Reply::Facts(facts))) => Some(facts),
+            _ => None,
+        };
+        self.watch.on_connected(node, facts, &mut self.cx, now);
+    }
+
+    /// The connection to a node was lost or could not be made.
+    ///
+    /// What became of the requests on it is told separately.
+    pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>, now: Now) {
+        self.cx.nodes.on_disconnected(node, reason, now.clock);
+        self.watch.on_disconnected(node, &mut self.cx);
+        self.cx.judge(now);
     }
 
     /// A call was answered, or failed: where the node stands, if it said so, and what became of each request, by
@@ -212,123 +233,102 @@ impl<E: Entropy> Client<E> {
             self.on_standing(node, standing, sent, now);
         }
         for (round, result) in results {
-            self.note_health(node, round, &result, looked, now);
-            self.on_result(node, round, result, seen.as_ref(), now);
+            self.cx.note_health(node, round, &result, looked, now);
+            let outcome = self.cx.note(node, round, &result, seen.as_ref(), now);
+            if let Some(outcome) = outcome {
+                self.on_outcome(round, node, outcome, result.ok(), now);
+                self.cx.forget_if_over(round);
+            }
         }
         if looked {
-            self.follow_standing(node, now);
+            self.watch.on_standing(node, &mut self.cx, now);
         }
     }
 
     /// A release failed and will be made again, so there is no outcome yet; `error` is for whoever gives up meanwhile.
     pub fn on_delayed(&mut self, node: usize, round: u64, error: &RequestError) {
-        if let Some(round) = self.rounds.get_mut(&round) {
+        if let Some(round) = self.cx.rounds.get_mut(round) {
             round.say(node, error.to_answer());
         }
     }
 
-    /// Ends every acquisition; leases stay until they are released.
-    pub fn close(&mut self, now: Now) {
-        self.closing = true;
-        let ids: Vec<u64> = self.acquisitions.keys().copied().collect();
-        for id in ids {
-            self.end(id, now);
-        }
-    }
-
-    /// Whether nothing is left to clean up; leases that are held are no clean-up.
+    /// Returns whether nothing is left to clean up; leases that are held are no clean-up.
     pub fn is_clean(&self) -> bool {
-        let is_cleanup = |round: &Round| {
-            round.limit.is_some()
-                && matches!(round.kind, RoundKind::Release { .. } | RoundKind::Record)
-        };
-        self.acquisitions.is_empty() && !self.rounds.values().any(is_cleanup)
+        self.acquisitions.len() == 0 && self.cx.rounds.are_clean()
     }
 
-    /// Where each node stands.
+    /// Returns where each node stands.
     pub fn standing(&self, now: Now) -> Vec<NodeAnswer> {
-        let stands = |node| match (&self.links[node], self.electorate.vote(node, now.clock)) {
-            (Link::Connecting, _) => NodeAnswer::Pending,
-            (Link::Down(reason), _) => NodeAnswer::NotExecuted {
-                reason: Arc::clone(reason),
-            },
-            (Link::Up, Ok(())) => self.watches[node].health.standing(),
-            (Link::Up, Err(reason)) => NodeAnswer::NotAVote { reason },
-        };
-        (0..self.config.quorum.nodes()).map(stands).collect()
+        self.cx.nodes.standing(now)
     }
 
-    /// What the nodes' wall clocks show, as far as their last answers tell, if a majority's agree.
+    /// Returns what the nodes' wall clocks show, as far as their last answers tell, if a majority's agree.
     pub fn node_time(&self, now: Now) -> Option<NodeTime> {
-        self.electorate.common_time(now.clock)
+        self.cx.nodes.members().common_time(now.clock)
     }
 
-    /// How many requests wait for their outcome; for those who look for leaks.
+    /// Returns how many requests wait for their outcome; for those who look for leaks.
     pub fn open_requests(&self) -> usize {
-        self.rounds.values().map(|round| round.open).sum()
+        self.cx.rounds.open_requests()
     }
 
-    /// Starts a round with its time limit; requests are added by [`send`](Self::send).
-    fn start_round(&mut self, kind: RoundKind, limit: Duration, now: Now) -> u64 {
-        let id = self.next_round;
-        self.next_round += 1;
-        let jumped = self.electorate.jumped();
-        let mut round = Round::new(kind, now.clock, jumped, self.config.quorum.nodes());
-        let limit = self.timers.set(now.clock + limit, Timer::RoundLimit(id));
-        round.limit = Some(limit);
-        self.rounds.insert(id, round);
-        id
-    }
-
-    /// A round needs its time limit no longer.
-    fn decided(&mut self, id: u64) {
-        if let Some(limit) = self
-            .rounds
-            .get_mut(&id)
-            .and_then(|round| round.limit.take())
-        {
-            self.timers.cancel(limit);
+    fn on_standing(&mut self, node: usize, standing: Standing, sent: Instant, now: Now) {
+        let nodes = &mut self.cx.nodes;
+        if nodes.on_standing(node, standing, sent, now.clock) {
+            let is_awaited = |id| self.acquisitions.is_under_way(id);
+            self.leases.on_jump(is_awaited, &mut self.cx, now);
         }
     }
 
-    fn send(&mut self, node: usize, round: u64, request: Request) {
-        if let Some(round) = self.rounds.get_mut(&round) {
-            round.open += 1;
+    /// Passes a node's outcome on to the part that the round belongs to.
+    fn on_outcome(
+        &mut self,
+        id: u64,
+        node: usize,
+        outcome: Outcome,
+        reply: Option<Reply>,
+        now: Now,
+    ) {
+        let Self { leases, cx, .. } = self;
+        let Some(round) = cx.rounds.get(id) else {
+            return;
+        };
+        match round.kind() {
+            RoundKind::Attempt { .. } | RoundKind::Decided { .. } | RoundKind::WriteBack { .. } => {
+                let heard = (node, outcome, reply.as_ref());
+                self.acquisitions.on_outcome(id, heard, leases, cx, now);
+            }
+            RoundKind::Extension { .. } | RoundKind::Heal { .. } | RoundKind::Release { .. } => {
+                leases.on_outcome(id, node, outcome, cx, now);
+            }
+            RoundKind::Watch
+            | RoundKind::Survey { .. }
+            | RoundKind::Bless { .. }
+            | RoundKind::Open { .. } => self.watch.on_outcome(id, node, reply, cx, now),
+            RoundKind::Read { .. } => cx.on_read(id, node, reply, now),
+            RoundKind::Record | RoundKind::Probe => {}
         }
-        self.effects.push_back(Effect::Send {
-            node,
-            round,
-            request,
-            connection: self.connections[node],
-        });
     }
 
-    /// What each node said in a round, for an error.
-    fn answers(&self, round: u64, now: Now) -> Vec<NodeAnswer> {
-        let Some(round) = self.rounds.get(&round) else {
-            return Vec::new();
+    /// Passes the end of a round's time on to the part that the round belongs to.
+    fn on_round_limit(&mut self, id: u64, now: Now) {
+        let Self { leases, cx, .. } = self;
+        let Some(round) = cx.rounds.get_mut(id) else {
+            return;
         };
-        let had_time = now.clock >= round.started + self.config.node_timeout;
-        let unanswered = |node: usize| match &self.links[node] {
-            // Its last call may be among those that it executed.
-            Link::Down(reason) => NodeAnswer::Unknown {
-                reason: Arc::clone(reason),
-            },
-            Link::Connecting => NodeAnswer::Pending,
-            Link::Up => match self.electorate.vote(node, now.clock) {
-                // Whatever it answers would not count.
-                Err(reason) if reason.needs_a_change() => NodeAnswer::NotAVote { reason },
-                // The others decided before it could answer, so its last answers say more.
-                vote if !had_time && self.watches[node].health.is_alive(now.clock) => match vote {
-                    Ok(()) => self.watches[node].health.standing(),
-                    Err(reason) => NodeAnswer::NotAVote { reason },
-                },
-                _ => NodeAnswer::Pending,
-            },
-        };
-        (0..self.config.quorum.nodes())
-            .map(|node| round.answer(node).unwrap_or_else(|| unanswered(node)))
-            .collect()
+        let was_split = round.on_limit();
+        match round.kind() {
+            RoundKind::Attempt { .. } | RoundKind::WriteBack { .. } => {
+                self.acquisitions.on_limit(id, was_split, leases, cx, now);
+            }
+            RoundKind::Extension { .. } | RoundKind::Release { .. } => leases.on_limit(id, cx, now),
+            RoundKind::Survey { .. } | RoundKind::Bless { .. } | RoundKind::Open { .. } => {
+                self.watch.on_limit(id, cx, now);
+            }
+            RoundKind::Read { .. } => cx.job_read(id, now),
+            RoundKind::Decided { .. } | RoundKind::Heal { .. } => {}
+            RoundKind::Watch | RoundKind::Record | RoundKind::Probe => _ = cx.rounds.remove(id),
+        }
     }
 }
 
@@ -337,7 +337,7 @@ impl<E> fmt::Debug for Client<E> {
         f.debug_struct("Client")
             .field("acquisitions", &self.acquisitions.len())
             .field("leases", &self.leases.len())
-            .field("rounds", &self.rounds.len())
+            .field("rounds", &self.cx.rounds.len())
             .finish_non_exhaustive()
     }
 }

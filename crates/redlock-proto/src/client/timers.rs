@@ -7,9 +7,18 @@ use crate::Instant;
 /// One ordered map serves every round, retry and lease, so that a hundred thousand leases are one
 /// sleeping task.
 #[derive(Clone, Debug)]
-pub(super) struct Timers<T> {
-    due: BTreeMap<TimerKey, T>,
+pub(super) struct Timers {
+    due: BTreeMap<TimerKey, Timer>,
     next: u64,
+}
+
+/// What can be due.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Timer {
+    RoundLimit(u64),
+    Retry(u64),
+    Lease(u64),
+    Watch(usize),
 }
 
 /// A timer that was set; the number tells those of one moment apart.
@@ -23,7 +32,7 @@ impl TimerKey {
     }
 }
 
-impl<T> Timers<T> {
+impl Timers {
     pub(super) fn new() -> Self {
         Self {
             due: BTreeMap::new(),
@@ -31,7 +40,7 @@ impl<T> Timers<T> {
         }
     }
 
-    pub(super) fn set(&mut self, at: Instant, timer: T) -> TimerKey {
+    pub(super) fn set(&mut self, at: Instant, timer: Timer) -> TimerKey {
         let key = TimerKey(at, self.next);
         self.next += 1;
         self.due.insert(key, timer);
@@ -47,7 +56,7 @@ impl<T> Timers<T> {
     }
 
     /// Takes the first timer that is due at `now`.
-    pub(super) fn pop_due(&mut self, now: Instant) -> Option<T> {
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Timer> {
         let first = self.due.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }

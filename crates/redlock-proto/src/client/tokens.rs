@@ -1,14 +1,22 @@
-//! Fencing counters: what a client has seen of them.
-
-use super::{Client, Entropy, Now};
+use super::Now;
 use crate::{FencingToken, Reply, Shard};
 
-impl<E: Entropy> Client<E> {
-    /// A node said how far it has counted.
-    pub(super) fn note_counter(&mut self, round: u64, reply: &Reply) {
-        let Some((shard, tokens)) = self.rounds.get(&round).and_then(|round| round.counts) else {
-            return;
-        };
+/// The greatest fencing counters that a client has seen, by shard.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    // invariant: one entry per shard
+    counters: Vec<u64>,
+}
+
+impl Tokens {
+    pub(super) fn new() -> Self {
+        Self {
+            counters: vec![0; usize::from(Shard::COUNT)],
+        }
+    }
+
+    /// Notes how far a node has counted, as it said in an attempt for so many tokens of a shard.
+    pub(super) fn note(&mut self, shard: Shard, tokens: u32, reply: &Reply) {
         let seen = match reply {
             Reply::Taken { counter } | Reply::Claimed { counter, .. } => {
                 counter.saturating_add(u64::from(tokens.max(1)) - 1)
@@ -24,13 +32,24 @@ impl<E: Entropy> Client<E> {
         *known = seen.max(*known);
     }
 
-    /// Greater than any counter that was seen, and close to the clock so that it exceeds those not seen.
+    /// Returns a counter that is greater than any that was seen, and close to the clock, so that it exceeds those not
+    /// seen.
     pub(super) fn proposal(&self, shard: Shard, now: Now) -> u64 {
         let seen = self.counters[usize::from(shard.number())].saturating_add(1);
-        match now.wall <= FencingToken::MAX.get() {
-            true => seen.max(now.wall),
-            // The clock is off by centuries.
-            false => seen,
+        match wall(now) {
+            Some(wall) => seen.max(wall),
+            None => seen,
         }
     }
+
+    /// Raises a floor to the greatest counter that this client has seen.
+    pub(super) fn at_least_seen(&self, floor: u64) -> u64 {
+        let seen = self.counters.iter().copied().max().unwrap_or(0);
+        floor.max(seen)
+    }
+}
+
+/// Returns the wall clock's reading as a counter; `None` if that clock is off by centuries.
+pub(super) fn wall(now: Now) -> Option<u64> {
+    (now.wall <= FencingToken::MAX.get()).then_some(now.wall)
 }

@@ -133,7 +133,12 @@ impl Survey {
             .unwrap_or(0)
     }
 
-    /// Whether every node has answered or failed.
+    /// Returns whether no answer that is still to come is needed.
+    pub fn is_decided(&self) -> bool {
+        self.is_complete() || matches!(self.floor(), Some(Floor::Known(_)))
+    }
+
+    /// Returns whether every node has answered or failed.
     pub fn is_complete(&self) -> bool {
         !self.readings.contains(&Reading::Pending)
     }

@@ -1,14 +1,9 @@
 use std::time::Duration;
 
-use crate::{
-    ClockReading, GiveBack, Instant, Outcome, Quorum, RunId, Settled, Timing, Vote, Votes, settle,
-};
+use super::{Ballot, Rule};
+use crate::{GiveBack, Instant, Quorum, Settled, Timing, Vote, Votes, settle};
 
 /// One round in which every node is asked, at once, for a key under a fresh owner.
-///
-/// The driver reads its clock, starts the attempt with that reading, and only then sends anything.
-/// It feeds back what becomes of each request, with the time at which it saw that, and is told the
-/// verdict once, as soon as there is one.
 ///
 /// ```
 /// # use redlock_proto::*;
@@ -26,12 +21,13 @@ use crate::{
 /// assert_eq!(grant.deadline, at(9_798));
 /// assert_eq!(grant.settled, Settled::Agreed(7));
 /// ```
+pub type Attempt = Ballot<Winning>;
+
+/// The rule of an [`Attempt`].
 #[derive(Debug)]
-pub struct Attempt {
+pub struct Winning {
     timing: Timing,
     start: Instant,
-    votes: Votes,
-    decided: bool,
 }
 
 /// What an [`Attempt`] came to.
@@ -111,43 +107,12 @@ impl Failure {
 }
 
 impl Attempt {
-    /// An attempt whose requests are sent after `now`.
+    /// Starts an attempt whose requests are sent after `now`.
     pub fn start(quorum: Quorum, timing: Timing, now: Instant) -> Self {
-        Self {
-            timing,
-            start: now,
-            votes: Votes::new(quorum),
-            decided: false,
-        }
+        Self::new(quorum, Winning { timing, start: now })
     }
 
-    /// A node's outcome became known, at `now`; returns the verdict when this decides the attempt.
-    ///
-    /// `now` is read after the outcome was received, so that a client that was paused in between
-    /// finds its lease expired.
-    /// Outcomes of a node that has one, and outcomes after the decision, are not counted.
-    pub fn on_outcome(
-        &mut self,
-        node: usize,
-        outcome: Outcome,
-        now: Instant,
-    ) -> Option<AttemptVerdict> {
-        if self.decided || !self.votes.cast(node, outcome) {
-            return None;
-        }
-        self.decide(now)
-    }
-
-    /// The time limit of the attempt was reached: what has not come counts as unknown.
-    pub fn on_time_limit(&mut self, now: Instant) -> Option<AttemptVerdict> {
-        if self.decided {
-            return None;
-        }
-        self.votes.close();
-        self.decide(now)
-    }
-
-    /// Up to when the attempt waits for the nodes that have not answered, if another is known to be in the way.
+    /// Returns up to when the attempt waits for the nodes that have not answered, if another is known to be in the way.
     ///
     /// An attempt that has split the votes with another keeps both from a majority for as long as it waits.
     /// So once as many nodes have answered as make a majority, the others have as long as those took.
@@ -156,67 +121,63 @@ impl Attempt {
         let is_split = !self.decided
             && self.votes.refused() > 0
             && answered.count() >= self.votes.quorum().majority();
-        is_split.then(|| now + now.saturating_since(self.start).max(SHORTEST_SPLIT))
+        let took = now.saturating_since(self.rule.start);
+        is_split.then(|| now + took.max(SHORTEST_SPLIT))
     }
 
-    /// That time is over: what the other nodes still say does not matter.
+    /// Ends the attempt because that time is over: what the other nodes still say does not matter.
     pub fn on_split(&mut self, now: Instant) -> Option<AttemptVerdict> {
-        if self.decided {
-            return None;
-        }
-        Some(self.fail(FailureKind::Contended, now))
+        self.give_up(FailureKind::Contended, now)
     }
 
-    /// Nobody waits for the attempt any more: whatever it took, or takes later, is given back.
+    /// Ends the attempt because nobody waits for it any more: whatever it took, or takes later, is given back.
     pub fn on_abandoned(&mut self, now: Instant) -> Option<AttemptVerdict> {
-        if self.decided {
+        self.give_up(FailureKind::Abandoned, now)
+    }
+
+    fn give_up(&mut self, kind: FailureKind, now: Instant) -> Option<AttemptVerdict> {
+        if std::mem::replace(&mut self.decided, true) {
             return None;
         }
-        Some(self.fail(FailureKind::Abandoned, now))
+        Some(self.rule.fail(&self.votes, kind, now))
     }
+}
 
-    /// Notes a node's clock as its answer showed it, and which run of a server it is: before its outcome.
-    pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
-        self.votes.note(node, run, reading);
-    }
+impl Rule for Winning {
+    type Verdict = AttemptVerdict;
 
-    /// The votes counted so far.
-    pub const fn votes(&self) -> &Votes {
-        &self.votes
-    }
-
-    fn decide(&mut self, now: Instant) -> Option<AttemptVerdict> {
-        if self.votes.is_won() {
+    fn decide(&mut self, votes: &Votes, now: Instant) -> Option<AttemptVerdict> {
+        if votes.is_won() {
             let deadline = self.timing.deadline(self.start);
             if !self.timing.may_hand_out(deadline, now) {
-                return Some(self.fail(FailureKind::Expired, now));
+                return Some(self.fail(votes, FailureKind::Expired, now));
             }
-            self.decided = true;
             return Some(AttemptVerdict::Granted(Grant {
                 start: self.start,
                 deadline,
-                settled: settle(&self.votes.counters(), self.votes.quorum().majority()),
+                settled: settle(&votes.counters(), votes.quorum().majority()),
             }));
         }
-        if !self.votes.is_out_of_reach() {
+        if !votes.is_out_of_reach() {
             return None;
         }
         // With a majority up, it is the holder that is in the way, even if a few nodes failed too.
-        let kind = match (self.votes.is_majority_down(), self.votes.quorum_ready_in()) {
+        let kind = match (votes.is_majority_down(), votes.quorum_ready_in()) {
             (true, Some(_)) => FailureKind::Quarantined,
             (true, None) => FailureKind::NoQuorum,
             (false, _) => FailureKind::Contended,
         };
-        Some(self.fail(kind, now))
+        Some(self.fail(votes, kind, now))
     }
+}
 
-    fn fail(&mut self, kind: FailureKind, now: Instant) -> AttemptVerdict {
-        self.decided = true;
+impl Winning {
+    fn fail(&self, votes: &Votes, kind: FailureKind, now: Instant) -> AttemptVerdict {
         AttemptVerdict::Failed(Failure {
             kind,
-            quorum_ready_in: self.votes.quorum_ready_in(),
-            give_back: self.votes.may_hold().collect(),
-            majority_free_at: self.votes.majority_free_in().map(|free_in| now + free_in),
+            quorum_ready_in: votes.quorum_ready_in(),
+            give_back: votes.may_hold().collect(),
+            majority_free_at: votes.majority_free_in().map(|free_in| now + free_in),
             took: now.saturating_since(self.start),
         })
     }
@@ -228,6 +189,7 @@ const SHORTEST_SPLIT: Duration = Duration::from_millis(1);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Outcome;
     use std::num::NonZeroUsize;
 
     const GRANTED: Outcome = Outcome::Granted { counter: 7 };

@@ -1,16 +1,19 @@
-use crate::{ClockReading, Instant, Outcome, Quorum, RunId, Timing, Votes};
+use super::{Ballot, Rule};
+use crate::{Instant, Outcome, Quorum, Timing, Votes};
 
 /// One round in which every node is asked to keep a held key for longer.
 ///
 /// It counts when a majority that *still has this owner's key* confirms before the old deadline, and
 /// then the new deadline counts from this round's own start.
 /// A round that fails changes nothing: the lease is valid up to the deadline it had.
+pub type Extension = Ballot<Extending>;
+
+/// The rule of an [`Extension`].
 #[derive(Debug)]
-pub struct Extension {
+pub struct Extending {
     timing: Timing,
     start: Instant,
     valid_until: Instant,
-    votes: Votes,
     verdict: Option<ExtensionVerdict>,
 }
 
@@ -33,64 +36,33 @@ pub enum ExtensionVerdict {
 }
 
 impl Extension {
-    /// A round whose requests are sent after `now`, for a lease that is valid until `valid_until`.
+    /// Starts a round whose requests are sent after `now`, for a lease that is valid until `valid_until`.
     pub fn start(quorum: Quorum, timing: Timing, valid_until: Instant, now: Instant) -> Self {
-        Self {
+        let rule = Extending {
             timing,
             start: now,
             valid_until,
-            votes: Votes::new(quorum),
             verdict: None,
-        }
+        };
+        Self::new(quorum, rule)
     }
 
-    /// A round that is sent to these nodes only, for a lease whose other nodes' votes were not counted.
-    pub fn among(mut self, nodes: &[usize]) -> Self {
-        for node in (0..self.votes.quorum().nodes()).filter(|node| !nodes.contains(node)) {
-            self.votes.cast(node, Outcome::NotExecuted);
-        }
-        self
+    /// Sends the round to these nodes only, for a lease whose other nodes' votes were not counted.
+    pub fn among(self, nodes: &[usize]) -> Self {
+        self.with_others(nodes, Outcome::NotExecuted)
     }
 
-    /// A node's outcome became known, at `now`; returns the verdict when this decides the round.
-    pub fn on_outcome(
-        &mut self,
-        node: usize,
-        outcome: Outcome,
-        now: Instant,
-    ) -> Option<ExtensionVerdict> {
-        if self.verdict.is_some() || !self.votes.cast(node, outcome) {
-            return None;
-        }
-        self.decide(now)
-    }
-
-    /// The time limit of the round was reached: what has not come counts as unknown.
-    pub fn on_time_limit(&mut self, now: Instant) -> Option<ExtensionVerdict> {
-        if self.verdict.is_some() {
-            return None;
-        }
-        self.votes.close();
-        self.decide(now)
-    }
-
-    /// Notes a node's clock as its answer showed it, and which run of a server it is: before its outcome.
-    pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
-        self.votes.note(node, run, reading);
-    }
-
-    /// The votes counted so far.
-    pub const fn votes(&self) -> &Votes {
-        &self.votes
-    }
-
-    /// What the round came to, if it is decided.
+    /// Returns what the round came to, if it is decided.
     pub const fn verdict(&self) -> Option<ExtensionVerdict> {
-        self.verdict
+        self.rule.verdict
     }
+}
 
-    fn decide(&mut self, now: Instant) -> Option<ExtensionVerdict> {
-        let verdict = if self.votes.is_won() {
+impl Rule for Extending {
+    type Verdict = ExtensionVerdict;
+
+    fn decide(&mut self, votes: &Votes, now: Instant) -> Option<ExtensionVerdict> {
+        let verdict = if votes.is_won() {
             let deadline = self.timing.deadline(self.start);
             // After the old deadline the key may have been another's meanwhile, so a confirmation
             // that is processed later must not bring the lease back.
@@ -99,11 +71,9 @@ impl Extension {
             } else {
                 ExtensionVerdict::Failed
             }
-        } else if self.votes.is_majority_gone() {
+        } else if votes.is_majority_gone() {
             ExtensionVerdict::Revoked
-        } else if self.votes.is_majority_down()
-            || (self.votes.is_out_of_reach() && self.votes.is_complete())
-        {
+        } else if votes.is_majority_down() || (votes.is_out_of_reach() && votes.is_complete()) {
             ExtensionVerdict::Failed
         } else {
             // Out of reach, but the nodes still to come decide between failed and revoked.

@@ -1,11 +1,13 @@
-use crate::{Outcome, Quorum, Votes};
+use super::{Ballot, Rule};
+use crate::{Instant, Outcome, Quorum, Votes};
 
 /// One round in which a key is let go on every node that may have it.
+pub type Release = Ballot<Releasing>;
+
+/// The rule of a [`Release`].
 #[derive(Debug)]
-pub struct Release {
-    votes: Votes,
-    decided: bool,
-}
+#[non_exhaustive]
+pub struct Releasing;
 
 /// What a [`Release`] came to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,51 +23,31 @@ pub enum ReleaseVerdict {
 }
 
 impl Release {
-    /// A release that is sent to these nodes; the others are known not to have the key.
+    /// Starts a release that is sent to these nodes; the others are known not to have the key.
     pub fn start(quorum: Quorum, nodes: &[usize]) -> Self {
-        let mut votes = Votes::new(quorum);
-        for node in (0..quorum.nodes()).filter(|node| !nodes.contains(node)) {
-            votes.cast(node, CONFIRMED);
-        }
-        Self {
-            votes,
-            decided: false,
-        }
+        Self::new(quorum, Releasing).with_others(nodes, CONFIRMED)
     }
+}
 
-    /// A node's outcome became known; returns the verdict when this decides the round.
-    ///
+impl Rule for Releasing {
+    type Verdict = ReleaseVerdict;
+
     /// A refusal confirms too: the key is gone, or it is another's.
-    pub fn on_outcome(&mut self, node: usize, outcome: Outcome) -> Option<ReleaseVerdict> {
-        let outcome = match outcome {
+    fn counts(&self, outcome: Outcome) -> Outcome {
+        match outcome {
             Outcome::Refused { .. } | Outcome::Missing | Outcome::NotAVote { .. } => CONFIRMED,
             other => other,
-        };
-        if self.decided || !self.votes.cast(node, outcome) {
-            return None;
         }
-        self.decide()
     }
 
-    /// The time limit of the round was reached.
-    pub fn on_time_limit(&mut self) -> Option<ReleaseVerdict> {
-        if self.decided {
-            return None;
-        }
-        self.votes.close();
-        self.decide()
-    }
-
-    fn decide(&mut self) -> Option<ReleaseVerdict> {
-        let verdict = if self.votes.is_won() {
-            ReleaseVerdict::Released
-        } else if self.votes.is_out_of_reach() {
-            ReleaseVerdict::Unconfirmed
+    fn decide(&mut self, votes: &Votes, _: Instant) -> Option<ReleaseVerdict> {
+        if votes.is_won() {
+            Some(ReleaseVerdict::Released)
         } else {
-            return None;
-        };
-        self.decided = true;
-        Some(verdict)
+            votes
+                .is_out_of_reach()
+                .then_some(ReleaseVerdict::Unconfirmed)
+        }
     }
 }
 
@@ -83,21 +65,27 @@ mod tests {
     #[test]
     fn a_majority_that_does_not_have_the_key_is_enough() {
         let mut all = release(&[0, 1, 2]);
-        assert_eq!(all.on_outcome(0, CONFIRMED), None);
+        assert_eq!(all.on_outcome(0, CONFIRMED, Instant::ORIGIN), None);
         let gone = Outcome::Missing;
-        assert_eq!(all.on_outcome(1, gone), Some(ReleaseVerdict::Released));
-        assert_eq!(all.on_outcome(2, Outcome::Unknown), None);
+        assert_eq!(
+            all.on_outcome(1, gone, Instant::ORIGIN),
+            Some(ReleaseVerdict::Released)
+        );
+        assert_eq!(all.on_outcome(2, Outcome::Unknown, Instant::ORIGIN), None);
 
         let mut one_refused_the_acquire = release(&[0, 1]);
-        let verdict = one_refused_the_acquire.on_outcome(1, CONFIRMED);
+        let verdict = one_refused_the_acquire.on_outcome(1, CONFIRMED, Instant::ORIGIN);
         assert_eq!(verdict, Some(ReleaseVerdict::Released));
     }
 
     #[test]
     fn silence_is_not_confirmation() {
         let mut silent = release(&[0, 1, 2]);
-        assert_eq!(silent.on_outcome(0, CONFIRMED), None);
-        assert_eq!(silent.on_time_limit(), Some(ReleaseVerdict::Unconfirmed));
-        assert_eq!(silent.on_time_limit(), None);
+        assert_eq!(silent.on_outcome(0, CONFIRMED, Instant::ORIGIN), None);
+        assert_eq!(
+            silent.on_time_limit(Instant::ORIGIN),
+            Some(ReleaseVerdict::Unconfirmed)
+        );
+        assert_eq!(silent.on_time_limit(Instant::ORIGIN), None);
     }
 }

@@ -168,7 +168,7 @@ pub(super) const BACKLOG: &[Mutant] = &[
     ),
     job(
         "forgotten-tick-blocks-those-after-it",
-        "crates/redlock-proto/src/client/claim.rs",
+        "crates/redlock-proto/src/client/acquisitions/claim.rs",
         "            return is_why.then_some(NotClaimed::Forgotten { for_good });\n",
         "            return (is_why && others > votes.quorum().nodes()).then_some(NotClaimed::Forgotten { for_good });\n",
         "all_nodes_may_have_forgotten",

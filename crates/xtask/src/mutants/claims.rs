@@ -6,9 +6,9 @@ use super::{
     ticks::{HEARS_A_NODE_VERB, TAKES_ITS_OWN_TIME},
 };
 
-const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
-const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
-const SETTLE: &str = "crates/redlock-proto/src/client/settle.rs";
+const CLAIM: &str = "crates/redlock-proto/src/client/acquisitions/claim.rs";
+const ACQUIRE: &str = "crates/redlock-proto/src/client/acquisitions/attempt.rs";
+const SETTLE: &str = "crates/redlock-proto/src/client/acquisitions/settle.rs";
 const DRIVEN: &str = "crates/redlock-core/src/client/jobs.rs";
 const JOBS: &str = "crates/redlock-proto/src/node/store/jobs.rs";
 
@@ -16,7 +16,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ticks(
         "watermark-not-committed",
         ACQUIRE,
-        "if is_claim || !is_agreed {",
+        "if claim.is_some() || !is_agreed {",
         "if !is_agreed {",
     ),
     ticks(
@@ -33,9 +33,9 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "claim-after-a-run-that-was-cut-short",
-        "crates/redlock-proto/src/client/acquire.rs",
-        "        if is_claim && self.comes_too_soon(id, now) {",
-        "        if false && self.comes_too_soon(id, now) {",
+        "crates/redlock-proto/src/client/acquisitions/attempt.rs",
+        "        if let Some(last) = claim.and_then(Claiming::cut_short) {",
+        "        if let Some(last) = claim.and_then(Claiming::cut_short).filter(|_| false) {",
         "--test clients",
         "after_a_run_that_was_cut_short",
     ),
@@ -112,8 +112,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "claim-given-up-burns-its-tick",
         SETTLE,
-        "        self.withdraw(id, now);\n        self.release(id, None, now);\n        self.failed(",
-        "        self.release(id, None, now);\n        self.failed(",
+        "        leases.withdraw(id, cx, now);\n        leases.release(id, None, cx, now);\n        let failed",
+        "        leases.release(id, None, cx, now);\n        let failed",
         "--test clients",
         "can_no_longer_be_confirmed",
     ),
@@ -158,16 +158,16 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "passed-is-not-final",
         CLAIM,
-        "        claiming.passed().is_some()\n",
-        "        claiming.passed().is_some() && claiming.commit_until > now.clock\n",
+        "        self.passed().is_some()\n",
+        "        self.passed().is_some() && self.early.len() > 99\n",
         "--test clients",
         "ends_the_claim_at_once",
     ),
     unit(
         "wrong-clock-judges",
-        CLAIM,
-        "let votes = self.electorate.vote(node, now).is_ok();",
-        "let votes = node < self.config.quorum.nodes() && now > Instant::ORIGIN;",
+        "crates/redlock-proto/src/client/acquisitions/mod.rs",
+        "let votes = cx.nodes.members().vote(node, now.clock).is_ok();",
+        "let votes = node < cx.quorum().nodes() && now.clock > Instant::ORIGIN;",
         "--test clients",
         "has_no_say",
     ),
@@ -227,30 +227,30 @@ pub(super) const CLAIMS: &[Mutant] = &[
     unit(
         "commit-asked-for-once",
         SETTLE,
-        "if may_wait && at < until && self",
-        "if may_wait && at > until && self",
+        "if may_wait && at < until && may",
+        "if may_wait && at > until && may",
         "--test clients",
         "asked_for_again",
     ),
     unit(
         "commit-goes-on-for-nobody",
-        "crates/redlock-proto/src/client/acquire.rs",
-        "                    self.timers.cancel(timer);\n                }\n                self.withdraw",
-        "                    let _ = timer;\n                    return;\n                }\n                self.withdraw",
+        "crates/redlock-proto/src/client/acquisitions/mod.rs",
+        "                cx.timers.cancel(timer);\n            }\n            leases.withdraw",
+        "                let _ = timer;\n                return;\n            }\n            leases.withdraw",
         "--test clients",
         "nobody_waits_for_any_more",
     ),
     unit(
         "unconfirmed-claim-remembered",
         SETTLE,
-        "        self.withdraw(id, now);\n        self.release(id, None, now);\n        let why",
-        "        self.release(id, None, now);\n        let why",
+        "        leases.withdraw(id, cx, now);\n        leases.release(id, None, cx, now);\n        let why",
+        "        leases.release(id, None, cx, now);\n        let why",
         "--test clients",
         "nobody_remembers_it_then",
     ),
     unit(
         "window-that-opens-not-waited-for",
-        CLAIM,
+        ACQUIRE,
         "&& now.clock + by < acquisition.request.wait_until",
         "&& now.clock + by < now.clock",
         "--test clients",
@@ -258,7 +258,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     unit(
         "status-by-one-node",
-        "crates/redlock-proto/src/client/status.rs",
+        "crates/redlock-proto/src/client/job_state.rs",
         "if said.clone().count() < majority {",
         "if said.clone().count() < majority.min(1) {",
         "--test clients",

@@ -3,8 +3,8 @@
 use super::mutant::{Mutant, on_servers};
 
 const MISSED: &str = "crates/redlock-cron/src/tick/missed.rs";
-const CLAIM: &str = "crates/redlock-proto/src/client/claim.rs";
-const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
+const CLAIM: &str = "crates/redlock-proto/src/client/acquisitions/claim.rs";
+const ACQUIRE: &str = "crates/redlock-proto/src/client/acquisitions/attempt.rs";
 const CONTROL: &str = "crates/redlock-cron/src/control/actions.rs";
 const COURSE: &str = "crates/redlock-cron/src/tick/course.rs";
 const EXECUTION: &str = "crates/redlock-cron/src/tick/execution.rs";
@@ -35,7 +35,7 @@ pub(super) const FLEET: &[Mutant] = &[
     on_servers(
         "watermark-not-committed",
         ACQUIRE,
-        "if is_claim || !is_agreed {",
+        "if claim.is_some() || !is_agreed {",
         "if !is_agreed {",
         JOBS,
         "skewed_clocks",

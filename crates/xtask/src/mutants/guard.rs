@@ -4,10 +4,10 @@ use super::mutant::{Mutant, unit};
 
 const CLOCKS: &str = "crates/redlock-proto/src/membership/clocks.rs";
 const ELECTORATE: &str = "crates/redlock-proto/src/membership/members.rs";
-const HOLD: &str = "crates/redlock-proto/src/client/hold.rs";
+const HOLD: &str = "crates/redlock-proto/src/client/leases/held.rs";
 const MARK: &str = "crates/redlock-proto/src/node/store/mark.rs";
 const VOTES: &str = "crates/redlock-proto/src/round/votes.rs";
-const WATCH: &str = "crates/redlock-proto/src/client/watch.rs";
+const WATCH: &str = "crates/redlock-proto/src/client/watch/opening.rs";
 
 pub(super) const GUARD: &[Mutant] = &[
     unit(
@@ -59,9 +59,9 @@ pub(super) const GUARD: &[Mutant] = &[
     ),
     clients(
         "standstill-not-noticed",
-        WATCH,
-        "if self.electorate.jumped() > before {",
-        "if self.electorate.jumped() < before {",
+        "crates/redlock-proto/src/client/nodes/mod.rs",
+        "        self.members.jumped() > before\n",
+        "        self.members.jumped() < before\n",
         "own_clock_stood_still_loses_its_leases",
     ),
     clients(
@@ -88,8 +88,8 @@ pub(super) const GUARD: &[Mutant] = &[
     clients(
         "floor-guessed",
         WATCH,
-        "match is_late && self.config.space.quarantine().guesses_floors() {",
-        "match is_late {",
+        "if is_late && cx.config.space.quarantine().guesses_floors() {",
+        "if is_late {",
         "waits_for_a_majority_that_has_not",
     ),
     clients(
@@ -101,7 +101,7 @@ pub(super) const GUARD: &[Mutant] = &[
     ),
     clients(
         "seen-counters-not-in-the-floor",
-        WATCH,
+        "crates/redlock-proto/src/client/tokens.rs",
         "        floor.max(seen)\n",
         "        floor.max(seen.min(1))\n",
         "brings_them_into_the_floor",
@@ -109,8 +109,8 @@ pub(super) const GUARD: &[Mutant] = &[
     clients(
         "blessing-tells-of-no-degraded-floor",
         WATCH,
-        "_ => self.stand_in(survey.greatest(), *node, survey, now),",
-        "_ => self.at_least_seen(survey.greatest()).max(now.wall),",
+        "_ => stand_in(survey.greatest(), *node, survey, cx, now),",
+        "_ => cx.tokens.at_least_seen(survey.greatest()).max(now.wall),",
         "a_blessing_says",
     ),
     clients(

@@ -2,8 +2,8 @@
 
 use super::mutant::{Mutant, by_test, on_servers};
 
-const CLIENT: &str = "crates/redlock-proto/src/client/mod.rs";
-const NEWS: &str = "crates/redlock-proto/src/client/news.rs";
+const CLIENT: &str = "crates/redlock-proto/src/client/nodes/mod.rs";
+const NEWS: &str = "crates/redlock-proto/src/client/nodes/news.rs";
 const WORDS: &str = "crates/redlock-core/src/node/redis/words.rs";
 
 pub(super) const OPERATION: &[Mutant] = &[
@@ -47,14 +47,14 @@ pub(super) const OPERATION: &[Mutant] = &[
     on_servers(
         "failing-node-called-reachable",
         CLIENT,
-        "(Link::Up, Ok(())) => self.watches[node].health.standing(),",
-        "(Link::Up, Ok(())) => NodeAnswer::Reachable,",
+        "(State::Up, Ok(())) => self.health[node].standing(),",
+        "(State::Up, Ok(())) => NodeAnswer::Reachable,",
         "--test node_health",
         "a_node_that_wants_replicas",
     ),
     on_servers(
         "refusal-to-write-forgotten-at-the-next-look",
-        "crates/redlock-proto/src/client/health.rs",
+        "crates/redlock-proto/src/client/nodes/health.rs",
         "wrote || looked && !trouble.refuses_writes;",
         "{ let _ = trouble; wrote || looked };",
         "--test node_health",
@@ -62,8 +62,8 @@ pub(super) const OPERATION: &[Mutant] = &[
     ),
     on_servers(
         "refusal-to-write-never-over",
-        "crates/redlock-proto/src/client/watch.rs",
-        "if self.watches[node].health.refuses_writes() {",
+        "crates/redlock-proto/src/client/watch/mod.rs",
+        "if cx.nodes.refuses_writes(node) {",
         "if false {",
         "--test node_health",
         "a_node_without_memory",
@@ -71,8 +71,8 @@ pub(super) const OPERATION: &[Mutant] = &[
     on_servers(
         "healthy-nodes-without-an-answer",
         CLIENT,
-        "vote if !had_time && self.watches[node].health.is_alive(now.clock) => match vote {",
-        "vote if false => match vote {",
+        "_ if !had_time && self.health[node].is_alive(now.clock) => self.stands(node, now),",
+        "_ if false && !had_time => self.stands(node, now),",
         "--test failed_nodes",
         "names_each_dead_node",
     ),
@@ -86,9 +86,9 @@ pub(super) const OPERATION: &[Mutant] = &[
     ),
     on_servers(
         "majority-judged-before-all-are-known",
-        NEWS,
-        "if self.closing || !self.links.iter().all(is_settled) {",
-        "if self.closing || !self.links.iter().any(is_settled) {",
+        CLIENT,
+        "if !self.connections.iter().all(Connection::is_settled) {",
+        "if !self.connections.iter().any(Connection::is_settled) {",
         "--test log_of_a_healthy_start",
         "a_healthy_start",
     ),
@@ -102,8 +102,8 @@ pub(super) const OPERATION: &[Mutant] = &[
     ),
     on_servers(
         "quarantine-looked-at-as-seldom-as-a-vote",
-        "crates/redlock-proto/src/client/watch.rs",
-        "Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {\n                self.config.space.quarantine().step() / 2\n",
+        "crates/redlock-proto/src/client/watch/mod.rs",
+        "Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {\n                cx.config.space.quarantine().step() / 2\n",
         "Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {\n                INSPECT_EVERY\n",
         "--test ageing",
         "an_idle_client",

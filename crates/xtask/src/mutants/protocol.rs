@@ -48,8 +48,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "extension-without-a-majority",
         file: "crates/redlock-proto/src/round/extension.rs",
-        from: "let verdict = if self.votes.is_won() {",
-        to: "let verdict = if self.votes.granted() > 0 {",
+        from: "let verdict = if votes.is_won() {",
+        to: "let verdict = if votes.granted() > 0 {",
         catch: SIMULATION,
     },
     Mutant {
@@ -65,9 +65,9 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "no-release-after-a-failed-acquire",
-        file: "crates/redlock-proto/src/client/acquire.rs",
-        from: "                self.give_back(&failure, &acquisition.request, owner, now);\n                match self.not_granted(",
-        to: "                match self.not_granted(",
+        file: "crates/redlock-proto/src/client/acquisitions/attempt.rs",
+        from: "                give_back(&failure, &acquisition.request, owner, cx, now);\n                let not_before",
+        to: "                let not_before",
         catch: SIMULATION,
     },
     Mutant {
@@ -79,9 +79,9 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "failed-extension-deletes",
-        file: "crates/redlock-proto/src/client/hold.rs",
+        file: "crates/redlock-proto/src/client/leases/mod.rs",
         from: "        if verdict == ExtensionVerdict::Failed {\n",
-        to: "        if verdict == ExtensionVerdict::Failed {\n            self.release(id, None, now);\n",
+        to: "        if verdict == ExtensionVerdict::Failed {\n            self.release(id, None, cx, now);\n",
         catch: Catch::Test {
             package: "redlock-core",
             target: "--test paused_time",
@@ -146,8 +146,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "no-seed",
-        file: "crates/redlock-proto/src/client/watch.rs",
-        from: "            Floor::Known(floor) => self.at_least_seen(floor),\n            Floor::Degraded",
+        file: "crates/redlock-proto/src/client/watch/opening.rs",
+        from: "            Floor::Known(floor) => cx.tokens.at_least_seen(floor),\n            Floor::Degraded",
         to: "            Floor::Known(_) => 0,\n            Floor::Degraded",
         catch: SIMULATION,
     },
@@ -203,7 +203,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "answer-heard-twice",
-        file: "crates/redlock-proto/src/client/round.rs",
+        file: "crates/redlock-proto/src/client/rounds/round.rs",
         from: "if std::mem::replace(self.heard.get_mut(node)?, true) {",
         to: "if std::mem::replace(self.heard.get_mut(node)?, false) {",
         catch: Catch::Test {
@@ -214,7 +214,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "late-answer-counted",
-        file: "crates/redlock-proto/src/round/attempt.rs",
+        file: "crates/redlock-proto/src/round/ballot.rs",
         from: "if self.decided || !self.votes.cast(node, outcome) {",
         to: "if !self.votes.cast(node, outcome) {",
         catch: Catch::Test {
@@ -225,8 +225,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "owner-used-again",
-        file: "crates/redlock-proto/src/client/acquire.rs",
-        from: "let owner = self.entropy.owner();",
+        file: "crates/redlock-proto/src/client/acquisitions/attempt.rs",
+        from: "let owner = cx.owner();",
         to: "let owner = OwnerId::from_random([7; 16]);",
         catch: SIMULATION,
     },
@@ -297,9 +297,9 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "search-without-pause",
-        file: "crates/redlock-proto/src/client/watch.rs",
-        from: "watch.survey_after = now.clock + pause;",
-        to: "watch.survey_after = now.clock + pause - pause;",
+        file: "crates/redlock-proto/src/client/watch/opening.rs",
+        from: "watched.survey_after = now.clock + pause;",
+        to: "watched.survey_after = now.clock + pause - pause;",
         catch: Catch::Test {
             package: "redlock-proto",
             target: "--test client",

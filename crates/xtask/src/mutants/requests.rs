@@ -5,17 +5,17 @@ use super::mutant::{Mutant, by_test};
 pub(super) const REQUESTS: &[Mutant] = &[
     outage(
         "each-request-waits-anew-for-nodes-that-are-gone",
-        "let seen = self.outage.since(self.config.quorum).unwrap_or(began);",
+        "let seen = nodes.outage().unwrap_or(began);",
         "let seen = began;",
     ),
     outage(
         "waits-for-nodes-that-need-longer-than-the-wait",
-        "if self.is_quarantined_beyond(wait_until, now) {",
+        "if nodes.are_quarantined_beyond(wait_until, now) {",
         "if false {",
     ),
     by_test(
         "a-node-that-refuses-all-is-back-because-it-says-so",
-        "crates/redlock-proto/src/client/outage.rs",
+        "crates/redlock-proto/src/client/nodes/outage.rs",
         "true if !known.votes => known.lost = None,",
         "true => known.lost = None,",
         "redlock-proto",
@@ -24,7 +24,7 @@ pub(super) const REQUESTS: &[Mutant] = &[
     ),
     by_test(
         "an-outage-that-is-over-is-not-forgotten",
-        "crates/redlock-proto/src/client/outage.rs",
+        "crates/redlock-proto/src/client/nodes/outage.rs",
         "                known.lost = None;\n            }\n            Outcome::NotAVote",
         "            }\n            Outcome::NotAVote",
         "redlock-proto",
@@ -192,7 +192,7 @@ const fn layer(
 const fn outage(name: &'static str, from: &'static str, to: &'static str) -> Mutant {
     by_test(
         name,
-        "crates/redlock-proto/src/client/outage.rs",
+        "crates/redlock-proto/src/client/acquisitions/acquisition.rs",
         from,
         to,
         "redlock-core",

@@ -3,14 +3,14 @@
 use super::mutant::{Mutant, on_servers};
 
 const SCRIPT: &str = "crates/redlock-core/src/node/redis/node.lua";
-const ACQUIRE: &str = "crates/redlock-proto/src/client/acquire.rs";
+const ACQUIRE: &str = "crates/redlock-proto/src/client/acquisitions/attempt.rs";
 const CLIENT: &str = "crates/redlock-core/src/client.rs";
 const ELECTORATE: &str = "crates/redlock-proto/src/membership/members.rs";
 const FACTS: &str = "crates/redlock-proto/src/node/facts.rs";
 const LEASE: &str = "crates/redlock-proto/src/lease/mod.rs";
 const QUEUE: &str = "crates/redlock-core/src/queue.rs";
 const WORDS: &str = "crates/redlock-core/src/node/redis/words.rs";
-const WATCH: &str = "crates/redlock-proto/src/client/watch.rs";
+const WATCH: &str = "crates/redlock-proto/src/client/watch/opening.rs";
 
 pub(super) const SERVERS: &[Mutant] = &[
     restart_guard(
@@ -80,7 +80,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     restart_guard(
         "no-seed",
         WATCH,
-        "            Floor::Known(floor) => self.at_least_seen(floor),\n            Floor::Degraded",
+        "            Floor::Known(floor) => cx.tokens.at_least_seen(floor),\n            Floor::Degraded",
         "            Floor::Known(_) => 0,\n            Floor::Degraded",
         "s22_masters_that_lost_their_counters",
     ),
@@ -262,8 +262,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "no-write-back",
         ACQUIRE,
-        "if is_claim || !is_agreed {",
-        "if is_claim {",
+        "if claim.is_some() || !is_agreed {",
+        "if claim.is_some() {",
         "--test fencing",
         "s22_a_token_that_one_node_has_alone",
     ),

@@ -3,8 +3,8 @@
 
 use super::mutant::{Catch, Mutant, by_simulation, by_test};
 
-const COMMIT: &str = "crates/redlock-proto/src/client/commit.rs";
-const STATUS: &str = "crates/redlock-proto/src/client/status.rs";
+const COMMIT: &str = "crates/redlock-proto/src/client/leases/commit.rs";
+const STATUS: &str = "crates/redlock-proto/src/client/job_state.rs";
 const JOBS: &str = "crates/redlock-proto/src/node/store/jobs.rs";
 
 pub(super) const TICKS: &[Mutant] = &[
@@ -16,7 +16,7 @@ pub(super) const TICKS: &[Mutant] = &[
     ),
     world(
         "horizon-of-the-quarantine",
-        "crates/redlock-proto/src/client/watch.rs",
+        "crates/redlock-proto/src/client/watch/opening.rs",
         "            horizon: Some(horizon),\n",
         "            horizon: Some(horizon.min(since)),\n",
     ),
@@ -29,8 +29,8 @@ pub(super) const TICKS: &[Mutant] = &[
     world(
         "record-for-one-node",
         COMMIT,
-        "        for node in 0..self.config.quorum.nodes() {\n            let request = Request::Job {\n                verb: verb.clone(),",
-        "        for node in 0..1 {\n            let request = Request::Job {\n                verb: verb.clone(),",
+        "    cx.send_all(round, &request);",
+        "    cx.send(0, round, request);",
     ),
     world(
         "dropped-is-unstarted",

@@ -1,7 +1,6 @@
-//! Since when nodes are of no use, and how long an acquisition tries again without a majority.
+//! Since when nodes are of no use.
 
-use super::{Client, Entropy, Now, acquire::Acquisition};
-use crate::{Failure, FailureKind, Instant, Outcome, Quorum};
+use crate::{Instant, Outcome, Quorum};
 
 /// Since when the answers of nodes are no votes.
 #[derive(Debug)]
@@ -61,69 +60,10 @@ impl Outage {
     }
 
     /// Since when the nodes that are of use are no majority; `None` while they are.
-    fn since(&self, quorum: Quorum) -> Option<Instant> {
+    pub(super) fn since(&self, quorum: Quorum) -> Option<Instant> {
         let mut lost: Vec<Instant> = self.nodes.iter().filter_map(|node| node.lost).collect();
         lost.sort_unstable();
         lost.get(quorum.tolerated()).copied()
-    }
-}
-
-impl<E: Entropy> Client<E> {
-    /// Whether an acquisition is over because too few nodes are of use, though its wait is not.
-    ///
-    /// The wait is for another holder.
-    /// Without a majority it ends now if nodes have said that they need longer than what is left of it, and else when
-    /// the outage has lasted for as long as the acquisition bears with one, whichever attempt saw it begin.
-    pub(super) fn gives_nodes_up(
-        &self,
-        acquisition: &mut Acquisition,
-        failure: &Failure,
-        now: Now,
-    ) -> bool {
-        let wait_until = acquisition.request.wait_until;
-        let Some(quorum_wait) = acquisition.request.quorum_wait else {
-            return false;
-        };
-        let began = now.clock - failure.took;
-        let ready_at = failure
-            .quorum_ready_in
-            .map(|ready_in| now.clock + ready_in)
-            .filter(|ready_at| *ready_at <= wait_until);
-        let since = match (failure.kind, ready_at) {
-            (FailureKind::NoQuorum | FailureKind::Quarantined, None) => {
-                if self.is_quarantined_beyond(wait_until, now) {
-                    return true;
-                }
-                let seen = self.outage.since(self.config.quorum).unwrap_or(began);
-                let since = acquisition.outage.get_or_insert(began);
-                *since = seen.min(*since);
-                *since
-            }
-            // Nodes vote when they have said so, and a few steps later.
-            (FailureKind::Quarantined, Some(ready_at)) => {
-                let since = acquisition.outage.get_or_insert(began);
-                if ready_at > now.clock {
-                    *since = ready_at.max(*since);
-                }
-                *since
-            }
-            _ => {
-                acquisition.outage = None;
-                return false;
-            }
-        };
-        now.clock >= since + quorum_wait
-    }
-
-    /// Whether so many nodes are quarantined beyond this moment that the others are no majority.
-    fn is_quarantined_beyond(&self, end: Instant, now: Now) -> bool {
-        let quorum = self.config.quorum;
-        let beyond = (0..quorum.nodes()).filter(|node| {
-            let vote = self.electorate.vote(*node, now.clock);
-            let ready_in = vote.err().and_then(|reason| reason.ready_in());
-            ready_in.is_some_and(|ready_in| now.clock + ready_in > end)
-        });
-        beyond.count() > quorum.tolerated()
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Ask, Client, Effect, Entropy, Now, round::RoundKind};
-use crate::{JobEntry, JobVerb, NodeKey, Reply, Request, RunRecord, Tick};
+use crate::{JobEntry, Reply, RunRecord, Tick};
 
 /// What a majority of the nodes remembers of a job.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,8 +41,8 @@ impl Reading {
         self.free_in.push((node, free_in));
     }
 
-    /// What they come to, if they are a majority.
-    fn state(self, majority: usize, votes: impl Fn(usize) -> bool) -> Option<JobState> {
+    /// Returns what they come to, if they are a majority.
+    pub(super) fn state(self, majority: usize, votes: impl Fn(usize) -> bool) -> Option<JobState> {
         let said = self.free_in.iter().filter(|(node, _)| votes(*node));
         if said.clone().count() < majority {
             return None;
@@ -61,40 +60,5 @@ impl Reading {
             runs,
             free_in: free_in.get(majority - 1).copied(),
         })
-    }
-}
-
-impl<E: Entropy> Client<E> {
-    /// Asks every node what it remembers of a job, and whether its lock is free.
-    pub fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
-        let reading = Reading::default();
-        let kind = RoundKind::Read { ask, reading };
-        let round = self.start_round(kind, self.config.node_timeout, now);
-        for node in 0..self.config.quorum.nodes() {
-            let request = Request::Job {
-                verb: JobVerb::Read { lock: lock.clone() },
-                job: job.clone(),
-            };
-            self.send(node, round, request);
-        }
-    }
-
-    /// Every node has answered, or too much time has passed.
-    pub(super) fn job_read(&mut self, id: u64, now: Now) {
-        self.decided(id);
-        let answers = self.answers(id, now);
-        let Some(round) = self.rounds.remove(&id) else {
-            return;
-        };
-        if let RoundKind::Read { ask, reading } = round.kind {
-            // Asked when all have said what their clocks show.
-            let votes = |node| self.electorate.vote(node, now.clock).is_ok();
-            let state = reading.state(self.config.quorum.majority(), votes);
-            self.effects.push_back(Effect::JobRead {
-                ask,
-                state,
-                answers,
-            });
-        }
     }
 }

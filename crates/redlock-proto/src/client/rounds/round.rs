@@ -1,122 +1,37 @@
 use std::sync::Arc;
 
-use super::{Ask, status::Reading, timers::TimerKey};
+use super::{super::timers::TimerKey, RoundKind};
 use crate::{
-    Attempt, ClockReading, Extension, Instant, NoClaim, NodeAnswer, NodeTime, NotAVote, Outcome,
-    OwnerId, Release, Reply, RunId, Shard, Survey, Vote, Votes,
+    ClockReading, Instant, NoClaim, NodeAnswer, NotAVote, Outcome, Reply, RunId, Shard, Vote, Votes,
 };
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
 /// A round outlives its decision: what comes late still tells who may have the key.
 #[derive(Debug)]
-pub(super) struct Round {
-    pub(super) kind: RoundKind,
-    pub(super) started: Instant,
+pub(in super::super) struct Round {
+    kind: RoundKind,
+    started: Instant,
     /// How far the nodes' clocks had gone ahead of the client's then.
-    pub(super) jumped: i64,
+    jumped: i64,
     /// The requests whose outcome is still to come.
-    pub(super) open: usize,
-    /// The time limit, while the round is undecided.
-    pub(super) limit: Option<TimerKey>,
+    open: usize,
+    /// The time limit, while there is one.
+    limit: Option<TimerKey>,
     /// Whether that limit is for an attempt that has split the votes with another.
-    pub(super) is_split: bool,
+    is_split: bool,
     /// For an attempt: the counter that it raises, and by how many tokens.
-    pub(super) counts: Option<(Shard, u32)>,
+    counts: Option<(Shard, u32)>,
     /// Which nodes have had their outcome.
     heard: Vec<bool>,
     answers: Vec<Option<NodeAnswer>>,
 }
 
-#[derive(Debug)]
-pub(super) enum RoundKind {
-    Attempt {
-        acquisition: u64,
-        owner: OwnerId,
-        attempt: Attempt,
-    },
-    /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
-    Decided { lease: Option<(u64, OwnerId)> },
-    /// Nodes that have granted confirm the token, and the tick of a claim; the lease is handed out then.
-    WriteBack {
-        lease: u64,
-        owner: OwnerId,
-        extension: Extension,
-    },
-    Extension {
-        lease: u64,
-        extension: Extension,
-        ask: Option<Ask>,
-    },
-    /// Nodes that had lost the key are given it again.
-    Heal { lease: u64 },
-    Release {
-        release: Release,
-        ask: Option<Ask>,
-        ends: Instant,
-    },
-    /// Nodes are told what came of a run.
-    Record,
-    /// Nodes are asked what they remember of a job.
-    Read { ask: Ask, reading: Reading },
-    /// A node is asked where it stands, or what it is.
-    Watch,
-    /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.
-    Survey { survey: Survey, since: NodeTime },
-    /// Every node is asked for its counters, to bless those that do not vote.
-    Bless { survey: Survey, ask: Ask },
-    /// A node that refused to write is asked to write something.
-    Probe,
-    /// Nodes are told to vote.
-    Open { ask: Option<Ask>, nodes: Vec<usize> },
-}
-
-impl RoundKind {
-    /// Whether nodes are asked for their votes.
-    pub(super) fn asks_for_a_vote(&self) -> bool {
-        matches!(self, Self::Attempt { .. } | Self::Decided { .. })
-    }
-
-    /// Notes a node's clock as its answer showed it, and which run of a server it is, where votes are counted.
-    pub(super) fn note(&mut self, node: usize, seen: Option<&Seen>) {
-        let Some(Seen { run, reading }) = seen else {
-            return;
-        };
-        match self {
-            Self::Attempt { attempt, .. } => attempt.note(node, run.clone(), *reading),
-            Self::WriteBack { extension, .. } | Self::Extension { extension, .. } => {
-                extension.note(node, run.clone(), *reading);
-            }
-            _ => {}
-        }
-    }
-
-    /// Whether votes are counted, or would be if it was not decided.
-    const fn counts_votes(&self) -> bool {
-        matches!(
-            self,
-            Self::Attempt { .. }
-                | Self::Decided { .. }
-                | Self::WriteBack { .. }
-                | Self::Extension { .. }
-        )
-    }
-
-    /// Whether what this node is asked is a step of its own way back from quarantine.
-    pub(super) fn looks_after(&self, node: usize) -> bool {
-        match self {
-            Self::Survey { survey, .. } => survey.node() == node,
-            Self::Watch | Self::Open { .. } => true,
-            _ => false,
-        }
-    }
-}
-
 /// Which server has answered, and what its clock showed.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) run: RunId,
-    pub(super) reading: ClockReading,
+pub(in super::super) struct Seen {
+    pub(in super::super) run: RunId,
+    pub(in super::super) reading: ClockReading,
 }
 
 /// Why a request has no reply.
@@ -133,7 +48,7 @@ pub struct RequestError {
 }
 
 impl RequestError {
-    pub(super) fn to_answer(&self) -> NodeAnswer {
+    pub(in super::super) fn to_answer(&self) -> NodeAnswer {
         let reason = Arc::clone(&self.reason);
         match self.may_have_run {
             true => NodeAnswer::Unknown { reason },
@@ -143,13 +58,20 @@ impl RequestError {
 }
 
 impl Round {
-    pub(super) fn new(kind: RoundKind, started: Instant, jumped: i64, nodes: usize) -> Self {
+    /// A round of so many nodes that is started now, and that has this time limit.
+    pub(in super::super) fn new(
+        kind: RoundKind,
+        started: Instant,
+        jumped: i64,
+        nodes: usize,
+        limit: TimerKey,
+    ) -> Self {
         Self {
             kind,
             started,
             jumped,
             open: 0,
-            limit: None,
+            limit: Some(limit),
             is_split: false,
             counts: None,
             heard: vec![false; nodes],
@@ -157,8 +79,77 @@ impl Round {
         }
     }
 
+    pub(in super::super) const fn kind(&self) -> &RoundKind {
+        &self.kind
+    }
+
+    pub(in super::super) const fn kind_mut(&mut self) -> &mut RoundKind {
+        &mut self.kind
+    }
+
+    /// Ends the round and returns what it was for.
+    pub(in super::super) fn into_kind(self) -> RoundKind {
+        self.kind
+    }
+
+    pub(in super::super) const fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Returns how far the nodes' clocks had gone ahead of the client's when it was started.
+    pub(in super::super) const fn jumped(&self) -> i64 {
+        self.jumped
+    }
+
+    /// Returns how many of its requests wait for their outcome.
+    pub(in super::super) const fn open(&self) -> usize {
+        self.open
+    }
+
+    /// One more request is sent.
+    pub(in super::super) const fn on_sent(&mut self) {
+        self.open += 1;
+    }
+
+    /// Its answers tell how far nodes have counted: it is an attempt that raises this counter by so many tokens.
+    pub(in super::super) const fn count(&mut self, shard: Shard, tokens: u32) {
+        self.counts = Some((shard, tokens));
+    }
+
+    /// Returns the counter that it raises, and by how many tokens.
+    pub(in super::super) const fn counts(&self) -> Option<(Shard, u32)> {
+        self.counts
+    }
+
+    /// Returns whether it has a time limit still.
+    pub(in super::super) const fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// Takes its time limit away.
+    pub(in super::super) const fn take_limit(&mut self) -> Option<TimerKey> {
+        self.limit.take()
+    }
+
+    /// Its time limit was reached; returns whether that was the one of an attempt that has split the votes.
+    pub(in super::super) const fn on_limit(&mut self) -> bool {
+        self.limit = None;
+        std::mem::replace(&mut self.is_split, false)
+    }
+
+    /// Returns whether it has split the votes now and must not last beyond this.
+    pub(in super::super) fn splits(&self, until: Instant) -> bool {
+        !self.is_split && self.limit.is_some_and(|limit| until < limit.at())
+    }
+
+    /// It has split the votes and has a shorter time limit; returns the one that it had.
+    pub(in super::super) const fn split(&mut self, limit: TimerKey) -> Option<TimerKey> {
+        self.is_split = true;
+        self.limit.replace(limit)
+    }
+
     /// Notes what became of a request and says how the protocol counts it; `None` if that was noted before.
-    pub(super) fn note(
+    pub(in super::super) fn note(
         &mut self,
         node: usize,
         result: &Result<Reply, RequestError>,
@@ -177,7 +168,7 @@ impl Round {
                 let not_a_vote = Outcome::NotAVote { ready_in: None };
                 (not_a_vote, NodeAnswer::NotAVote { reason })
             }
-            Ok(reply) => self.count(reply, vote),
+            Ok(reply) => self.outcome(reply, vote),
             Err(error) => {
                 let outcome = match error.may_have_run {
                     true => Outcome::Unknown,
@@ -197,7 +188,7 @@ impl Round {
     }
 
     /// Notes of nodes whose grants do not count that it is so.
-    pub(super) fn say_uncounted(
+    pub(in super::super) fn say_uncounted(
         &mut self,
         votes: &Votes,
         same_server: impl Fn(usize) -> Option<usize>,
@@ -223,21 +214,21 @@ impl Round {
     }
 
     /// Notes what there is to say of a node without an outcome: one that is not asked, or will be again.
-    pub(super) fn say(&mut self, node: usize, answer: NodeAnswer) {
+    pub(in super::super) fn say(&mut self, node: usize, answer: NodeAnswer) {
         if let Some(noted) = self.answers.get_mut(node) {
             *noted = Some(answer);
         }
     }
 
-    /// Whether no outcome is to come any more.
-    pub(super) fn is_over(&self) -> bool {
+    /// Returns whether no outcome is to come any more.
+    pub(in super::super) fn is_over(&self) -> bool {
         // While it is undecided, it may be joined by a node whose vote is late.
         let may_grow = matches!(self.kind, RoundKind::WriteBack { .. }) && self.limit.is_some();
         self.open == 0 && !may_grow
     }
 
-    /// Which nodes have confirmed, or were not heard of at all.
-    pub(super) fn confirmed_or_silent(&self, votes: &Votes) -> Vec<bool> {
+    /// Returns which nodes have confirmed, or were not heard of at all.
+    pub(in super::super) fn confirmed_or_silent(&self, votes: &Votes) -> Vec<bool> {
         let confirmed = |vote| matches!(vote, Vote::Cast(Outcome::Granted { .. }));
         let heard = self.heard.iter().zip(votes.iter());
         heard
@@ -245,13 +236,13 @@ impl Round {
             .collect()
     }
 
-    /// What a node said, for an error; `None` if it has said nothing.
-    pub(super) fn answer(&self, node: usize) -> Option<NodeAnswer> {
+    /// Returns what a node said, for an error; `None` if it has said nothing.
+    pub(in super::super) fn answer(&self, node: usize) -> Option<NodeAnswer> {
         self.answers.get(node)?.clone()
     }
 
-    /// Where the node stands is asked only if it matters.
-    fn count(
+    /// Returns how a reply counts, and what to say of it; where the node stands is asked only if it matters.
+    fn outcome(
         &self,
         reply: &Reply,
         vote: impl FnOnce() -> Result<(), NotAVote>,

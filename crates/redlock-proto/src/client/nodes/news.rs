@@ -1,9 +1,7 @@
 //! What an operator is told of the nodes: each change once.
 
-use std::fmt;
-
-use super::{Client, Effect, Entropy, Link, Notice, Now};
-use crate::{NotAVote, RunId};
+use super::super::{Forgot, Majority, Notice, outbox::Outbox};
+use crate::{NotAVote, Quorum, RunId};
 
 /// What an operator was told last.
 #[derive(Debug)]
@@ -33,32 +31,6 @@ enum Level {
     Safe,
 }
 
-/// What has become of the majority of nodes that vote.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "a driver must handle every change")]
-pub enum Majority {
-    /// There is none any more, or none yet: nothing is acquired or renewed.
-    Lost,
-    /// There is one again.
-    Regained,
-    /// It is lost with one more node.
-    AtRisk,
-    /// It outlives the loss of a node again.
-    Safe,
-}
-
-/// Why a node may have forgotten leases, as far as the client has seen.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Forgot {
-    /// The client has not seen it vote.
-    Unseen,
-    /// It is another run of a server than before.
-    Restarted,
-    /// It is the same run, and its mark is gone.
-    Emptied,
-}
-
 impl News {
     pub(super) fn new(nodes: usize) -> Self {
         Self {
@@ -73,12 +45,18 @@ impl News {
             (told.vote, told.votes) = (None, false);
         }
     }
-}
 
-impl<E: Entropy> Client<E> {
-    /// Says once when a node begins to vote or stops, and what becomes of the majority by that.
-    pub(super) fn tell(&mut self, node: usize, vote: &Result<(), NotAVote>, now: Now) {
-        let told = &mut self.news.nodes[node];
+    /// Says when a node begins to vote or stops, each change once; returns whether the majority is to be judged.
+    ///
+    /// `vote` is what the node's last answers come to, in that run of a server.
+    pub(super) fn tell(
+        &mut self,
+        node: usize,
+        vote: &Result<(), NotAVote>,
+        run: Option<&RunId>,
+        outbox: &mut Outbox,
+    ) -> bool {
+        let told = &mut self.nodes[node];
         // With nobody to compare its clock with, it is for the others to be told of.
         let votes = vote.is_ok() || told.votes && matches!(vote, Err(NotAVote::Alone));
         let changed = std::mem::replace(&mut told.votes, votes) != votes;
@@ -90,7 +68,6 @@ impl<E: Entropy> Client<E> {
             }
             _ => true,
         };
-        let run = self.electorate.run(node);
         let forgot = match (&told.run, vote) {
             (Some(before), Err(NotAVote::Quarantined { .. })) if Some(before) != run => {
                 Some(Forgot::Restarted)
@@ -105,43 +82,27 @@ impl<E: Entropy> Client<E> {
             told.vote = Some(vote.clone());
         }
         if is_news {
-            let notice = match vote {
+            outbox.notice(match vote {
                 Ok(()) => Notice::Votes { node },
                 Err(reason) => Notice::DoesNotVote {
                     node,
                     reason: reason.clone(),
                     forgot,
                 },
-            };
-            self.effects.push_back(Effect::Notice(notice));
+            });
         }
-        if changed || self.news.level.is_none() {
-            self.judge(now);
-        }
+        changed || self.level.is_none()
     }
 
-    /// Says what has become of the majority, if that has changed.
-    pub(super) fn judge(&mut self, now: Now) {
-        let is_settled = |link: &Link| !matches!(link, Link::Connecting);
-        if self.closing || !self.links.iter().all(is_settled) {
-            return;
-        }
-        let quorum = self.config.quorum;
-        let counts = |node: &usize| {
-            matches!(self.links[*node], Link::Up)
-                && self.electorate.vote(*node, now.clock).is_ok()
-                && !self.watches[*node].health.refuses_writes()
-        };
-        let (votes, needed) = (
-            (0..quorum.nodes()).filter(counts).count(),
-            quorum.majority(),
-        );
+    /// Says what has become of the majority, now that so many nodes vote, if that has changed.
+    pub(super) fn judge(&mut self, votes: usize, quorum: Quorum, outbox: &mut Outbox) {
+        let needed = quorum.majority();
         let level = match votes.checked_sub(needed) {
             None => Level::Lost,
             Some(0) if quorum.tolerated() > 0 => Level::AtRisk,
             Some(_) => Level::Safe,
         };
-        let is = match (self.news.level.replace(level), level) {
+        let is = match (self.level.replace(level), level) {
             (None, Level::Safe) => return,
             (Some(before), level) if before == level => return,
             (_, Level::Lost) => Majority::Lost,
@@ -149,19 +110,6 @@ impl<E: Entropy> Client<E> {
             (_, Level::AtRisk) => Majority::AtRisk,
             (_, Level::Safe) => Majority::Safe,
         };
-        let notice = Notice::Majority { is, votes, needed };
-        self.effects.push_back(Effect::Notice(notice));
-    }
-}
-
-impl fmt::Display for Forgot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unseen => {
-                "the namespace is new on it, or it restarted or was emptied before this client saw it vote"
-            }
-            Self::Restarted => "the server was restarted, or another has taken its place",
-            Self::Emptied => "its keys were deleted, or its data was replaced",
-        })
+        outbox.notice(Notice::Majority { is, votes, needed });
     }
 }

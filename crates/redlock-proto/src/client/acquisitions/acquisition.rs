@@ -1,0 +1,95 @@
+use super::{super::timers::TimerKey, claim::Claiming, settle::Settlement};
+use crate::{Failure, FailureKind, Instant};
+
+use super::super::{Acquire, Claim, Now, nodes::Nodes};
+
+/// An acquisition that is under way.
+#[derive(Debug)]
+pub(super) struct Acquisition {
+    pub(super) request: Acquire,
+    /// The tick, if it is a claim.
+    pub(super) claim: Option<Claiming>,
+    /// How many attempts were started.
+    pub(super) attempts: u32,
+    /// Since when it bears with too few nodes.
+    outage: Option<Instant>,
+    pub(super) phase: Phase,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    Attempting {
+        round: u64,
+    },
+    /// A majority has granted, and is asked to confirm.
+    Settling(Settlement),
+    /// A majority has granted a claim, and will be asked again to remember it.
+    Unconfirmed {
+        timer: TimerKey,
+        settlement: Settlement,
+    },
+    Pausing {
+        timer: TimerKey,
+    },
+}
+
+impl Acquisition {
+    /// An acquisition whose first attempt is this round.
+    pub(super) fn new(request: Acquire, claim: Option<Claim>) -> Self {
+        Self {
+            request,
+            claim: claim.map(Claiming::new),
+            attempts: 0,
+            outage: None,
+            phase: Phase::Attempting { round: 0 },
+        }
+    }
+
+    /// Goes on to the next attempt, in this round.
+    pub(super) fn attempt(&mut self, round: u64) {
+        self.attempts += 1;
+        self.claim = self.claim.take().map(Claiming::asked_anew);
+        self.phase = Phase::Attempting { round };
+    }
+
+    /// Returns whether the acquisition is over because too few nodes are of use, though its wait is not.
+    ///
+    /// The wait is for another holder.
+    /// Without a majority it ends now if nodes have said that they need longer than what is left of it, and else when
+    /// the outage has lasted for as long as the acquisition bears with one, whichever attempt saw it begin.
+    pub(super) fn gives_nodes_up(&mut self, failure: &Failure, nodes: &Nodes, now: Now) -> bool {
+        let wait_until = self.request.wait_until;
+        let Some(quorum_wait) = self.request.quorum_wait else {
+            return false;
+        };
+        let began = now.clock - failure.took;
+        let ready_at = failure
+            .quorum_ready_in
+            .map(|ready_in| now.clock + ready_in)
+            .filter(|ready_at| *ready_at <= wait_until);
+        let since = match (failure.kind, ready_at) {
+            (FailureKind::NoQuorum | FailureKind::Quarantined, None) => {
+                if nodes.are_quarantined_beyond(wait_until, now) {
+                    return true;
+                }
+                let seen = nodes.outage().unwrap_or(began);
+                let since = self.outage.get_or_insert(began);
+                *since = seen.min(*since);
+                *since
+            }
+            // Nodes vote when they have said so, and a few steps later.
+            (FailureKind::Quarantined, Some(ready_at)) => {
+                let since = self.outage.get_or_insert(began);
+                if ready_at > now.clock {
+                    *since = ready_at.max(*since);
+                }
+                *since
+            }
+            _ => {
+                self.outage = None;
+                return false;
+            }
+        };
+        now.clock >= since + quorum_wait
+    }
+}

@@ -1,0 +1,224 @@
+//! An attempt: every node is asked at once, until a majority has granted or no longer can.
+
+use super::{
+    super::{
+        Acquire, Effect, Entropy, NotClaimed, Now,
+        context::Context,
+        leases::{Leases, Won, send_release},
+        rounds::RoundKind,
+    },
+    Acquisitions, Failed,
+    acquisition::Acquisition,
+    claim::{Claiming, Decided},
+    not_acquired,
+};
+use crate::{
+    Attempt, AttemptVerdict, Failure, FailureKind, NodeAnswer, NotAVote, Outcome, OwnerId, Request,
+    Settled, Shard, TokenBlock, Verb, Votes,
+};
+
+impl Acquisitions {
+    /// Starts an attempt, with a fresh owner.
+    pub(super) fn attempt<E: Entropy>(
+        &mut self,
+        id: u64,
+        mut acquisition: Acquisition,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let owner = cx.owner();
+        let request = &acquisition.request;
+        let kind = RoundKind::Attempt {
+            acquisition: id,
+            owner,
+            attempt: Attempt::start(cx.quorum(), request.timing, now.clock),
+        };
+        let round = cx.start_round(kind, cx.limit_within(request.timing), now);
+        let shard = Shard::of(&request.key);
+        if let Some(entry) = cx.rounds.get_mut(round) {
+            entry.count(shard, request.tokens);
+        }
+        // The same for all nodes, so that they mostly agree at once.
+        let proposal = cx.tokens.proposal(shard, now);
+        let lock = || Request::Lock {
+            verb: Verb::Acquire {
+                ttl: request.timing.key_ttl(),
+                shard,
+                proposal,
+                block: request.tokens,
+            },
+            key: request.key.clone(),
+            owner,
+        };
+        let asked = match &acquisition.claim {
+            None => lock(),
+            Some(claim) => claim.request(request, owner, shard, proposal),
+        };
+        let mut twins = Vec::new();
+        for node in cx.nodes.all() {
+            // A server that is asked twice would refuse its vote because of the other request.
+            if let Some(of) = cx.nodes.members().same_server(node) {
+                twins.push((node, of));
+                continue;
+            }
+            cx.send(node, round, asked.clone());
+        }
+        acquisition.attempt(round);
+        self.acquisitions.insert(id, acquisition);
+        for (node, of) in twins {
+            if let Some(entry) = cx.rounds.get_mut(round) {
+                let reason = NotAVote::SameServer { of };
+                entry.say(node, NodeAnswer::NotAVote { reason });
+                self.on_outcome(round, (node, Outcome::NotExecuted, None), leases, cx, now);
+            }
+        }
+    }
+
+    /// An attempt was decided.
+    pub(super) fn attempted<E: Entropy>(
+        &mut self,
+        round: u64,
+        verdict: AttemptVerdict,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        cx.end_limit(round);
+        let Some(entry) = cx.rounds.get_mut(round) else {
+            return;
+        };
+        let decided = RoundKind::Decided { lease: None };
+        let kind = std::mem::replace(entry.kind_mut(), decided);
+        let RoundKind::Attempt {
+            acquisition: id,
+            owner,
+            attempt,
+        } = kind
+        else {
+            return;
+        };
+        match verdict {
+            AttemptVerdict::Granted(grant) => {
+                *entry.kind_mut() = RoundKind::Decided {
+                    lease: Some((id, owner)),
+                };
+                let won = Won {
+                    owner,
+                    grant: &grant,
+                    votes: attempt.votes(),
+                    jumped: entry.jumped(),
+                };
+                self.won(id, &won, round, leases, cx, now);
+            }
+            AttemptVerdict::Failed(failure) => {
+                let members = cx.nodes.members();
+                entry.say_uncounted(attempt.votes(), |node| members.same_server(node));
+                let Some(acquisition) = self.acquisitions.remove(&id) else {
+                    return;
+                };
+                give_back(&failure, &acquisition.request, owner, cx, now);
+                let not_before = match untimely(&acquisition, attempt.votes(), now) {
+                    None => None,
+                    Some(Decided::NotBefore(at)) => Some(at),
+                    Some(Decided::ForGood(why)) => {
+                        let answers = cx.answers(round, now);
+                        return cx.outbox.push(Effect::NotClaimed { id, why, answers });
+                    }
+                };
+                let failed = Failed {
+                    failure,
+                    round,
+                    not_before,
+                };
+                self.failed(id, acquisition, failed, cx, now);
+            }
+        }
+    }
+
+    /// A majority has granted: hands the lease out, or has it confirmed first.
+    fn won<E: Entropy>(
+        &mut self,
+        id: u64,
+        won: &Won<'_>,
+        round: u64,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(acquisition) = self.acquisitions.get(&id) else {
+            return;
+        };
+        let request = &acquisition.request;
+        let (counter, is_agreed) = match &won.grant.settled {
+            Settled::Agreed(counter) => (*counter, true),
+            Settled::WriteBack { counter, .. } => (*counter, false),
+        };
+        let failure = |kind| Failure::after_grant(kind, won.grant.start, now.clock);
+        let Some(tokens) = TokenBlock::new(counter, request.tokens) else {
+            // Nodes refuse to count so far, so these do not speak the truth; there is no token to hand out.
+            leases.hold(id, request, won, None);
+            leases.release(id, None, cx, now);
+            self.acquisitions.remove(&id);
+            let failure = Some(failure(FailureKind::NoQuorum));
+            return not_acquired(id, failure, Vec::new(), cx);
+        };
+        leases.hold(id, request, won, Some(tokens));
+        let claim = acquisition.claim.as_ref();
+        if let Some(last) = claim.and_then(Claiming::cut_short) {
+            // The run before must be settled first.
+            self.acquisitions.remove(&id);
+            leases.release(id, None, cx, now);
+            return cx.outbox.push(Effect::NotClaimed {
+                id,
+                why: NotClaimed::CutShort { last },
+                answers: Vec::new(),
+            });
+        }
+        if let Some(Claiming { claim, last, .. }) = claim {
+            leases.prepare_commit(id, claim, last.clone(), tokens, now);
+        }
+        if claim.is_some() || !is_agreed {
+            return self.settle(id, won, leases, cx, now);
+        }
+        let Some(acquisition) = self.acquisitions.remove(&id) else {
+            return;
+        };
+        let by_now = cx.nodes.members().jumped();
+        let held = leases.get_mut(id);
+        if held.is_some_and(|held| held.may_hand_out(by_now, now.clock)) {
+            return leases.hand_out(id, cx);
+        }
+        leases.release(id, None, cx, now);
+        let failed = Failed {
+            failure: failure(FailureKind::Expired),
+            round,
+            not_before: None,
+        };
+        self.failed(id, acquisition, failed, cx, now);
+    }
+}
+
+/// Returns what follows for a claim from what nodes said of its tick in an attempt that failed, if that decides.
+fn untimely(acquisition: &Acquisition, votes: &Votes, now: Now) -> Option<Decided> {
+    let claiming = acquisition.claim.as_ref()?;
+    let why = claiming.passed().or_else(|| claiming.untimely(votes))?;
+    if let NotClaimed::TooEarly { by } = why
+        && now.clock + by < acquisition.request.wait_until
+    {
+        return Some(Decided::NotBefore(now.clock + by));
+    }
+    Some(Decided::ForGood(why))
+}
+
+/// Tells nodes that have granted, or may yet, to let the key go.
+pub(super) fn give_back<E: Entropy>(
+    failure: &Failure,
+    request: &Acquire,
+    owner: OwnerId,
+    cx: &mut Context<E>,
+    now: Now,
+) {
+    let Acquire { key, timing, .. } = request;
+    send_release(&failure.give_back, key, owner, *timing, None, cx, now);
+}

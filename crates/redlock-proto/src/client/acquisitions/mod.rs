@@ -1,0 +1,317 @@
+//! Acquisitions: attempts, and the delays between them, until one wins or the wait ends.
+//!
+//! A claim is an acquisition that a tick belongs to.
+
+mod acquisition;
+mod attempt;
+mod claim;
+mod settle;
+
+use std::collections::BTreeMap;
+
+use self::acquisition::{Acquisition, Phase};
+use super::{
+    Acquire, Claim, Effect, Entropy, Now, context::Context, leases::Leases, rounds::RoundKind,
+    timers::Timer,
+};
+use crate::{AttemptVerdict, Failure, Instant, Next, NodeAnswer, Outcome, Reply};
+
+/// The acquisitions that are under way, by number.
+#[derive(Debug, Default)]
+pub(super) struct Acquisitions {
+    acquisitions: BTreeMap<u64, Acquisition>,
+}
+
+/// An attempt that came to nothing.
+#[derive(Debug)]
+struct Failed {
+    failure: Failure,
+    round: u64,
+    /// There is no use in another attempt before this.
+    not_before: Option<Instant>,
+}
+
+impl Acquisitions {
+    /// Returns how many there are.
+    pub(super) fn len(&self) -> usize {
+        self.acquisitions.len()
+    }
+
+    /// Returns whether this one is under way, so that nobody has its lease yet.
+    pub(super) fn is_under_way(&self, id: u64) -> bool {
+        self.acquisitions.contains_key(&id)
+    }
+
+    /// Starts an acquisition; it claims a tick if there is one.
+    pub(super) fn start<E: Entropy>(
+        &mut self,
+        id: u64,
+        request: Acquire,
+        claim: Option<Claim>,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        if cx.is_closing() {
+            return is_closed(id, cx);
+        }
+        self.attempt(id, Acquisition::new(request, claim), leases, cx, now);
+    }
+
+    /// Gives back whatever an acquisition took, or takes later, because nobody waits for it any more.
+    pub(super) fn abandon<E: Entropy>(
+        &mut self,
+        id: u64,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        if let Some(acquisition) = self.acquisitions.remove(&id) {
+            stop(id, &acquisition, leases, cx, now);
+        }
+    }
+
+    /// Abandons all and says so, because the client is being closed.
+    pub(super) fn close<E: Entropy>(&mut self, leases: &mut Leases, cx: &mut Context<E>, now: Now) {
+        let ids: Vec<u64> = self.acquisitions.keys().copied().collect();
+        for id in ids {
+            self.abandon(id, leases, cx, now);
+            is_closed(id, cx);
+        }
+    }
+
+    /// Goes on after the delay that follows a failed attempt, or a commit that too few have confirmed.
+    pub(super) fn on_timer<E: Entropy>(
+        &mut self,
+        id: u64,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(acquisition) = self.acquisitions.remove(&id) else {
+            return;
+        };
+        if let Phase::Unconfirmed { settlement, .. } = &acquisition.phase {
+            let settlement = settlement.clone();
+            return self.confirm_again(id, acquisition, settlement, leases, cx, now);
+        }
+        self.attempt(id, acquisition, leases, cx, now);
+    }
+
+    /// A node's outcome in a round about an acquisition became known.
+    pub(super) fn on_outcome<E: Entropy>(
+        &mut self,
+        id: u64,
+        (node, outcome, reply): (usize, Outcome, Option<&Reply>),
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(round) = cx.rounds.get_mut(id) else {
+            return;
+        };
+        match round.kind_mut() {
+            RoundKind::Attempt {
+                attempt,
+                acquisition,
+                ..
+            } => {
+                let acquisition = *acquisition;
+                let mut verdict = attempt.on_outcome(node, outcome, now.clock);
+                let split_until = attempt.split_until(now.clock);
+                if let Some(reply) = reply
+                    && self.note_claim(acquisition, node, reply, cx, now)
+                {
+                    verdict = verdict.or_else(|| abandoned(id, cx, now));
+                }
+                if let Some(verdict) = verdict {
+                    self.attempted(id, verdict, leases, cx, now);
+                } else if let Some(until) = split_until {
+                    splits(id, until, cx);
+                }
+            }
+            RoundKind::Decided { lease } => {
+                let Some((lease, owner)) = *lease else { return };
+                if let Some(held) = leases.of_owner(lease, owner) {
+                    held.on_late_outcome(node, outcome);
+                    self.voted_late(lease, (node, outcome), leases, cx, now);
+                }
+            }
+            RoundKind::WriteBack {
+                extension,
+                lease,
+                owner,
+            } => {
+                if let Some(held) = leases.of_owner(*lease, *owner) {
+                    held.on_extension_outcome(node, outcome);
+                }
+                if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
+                    self.settled(id, verdict, leases, cx, now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A round about an acquisition has reached its time limit, which was for a split of the votes if `was_split`.
+    pub(super) fn on_limit<E: Entropy>(
+        &mut self,
+        id: u64,
+        was_split: bool,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(round) = cx.rounds.get_mut(id) else {
+            return;
+        };
+        match round.kind_mut() {
+            RoundKind::Attempt { attempt, .. } => {
+                let verdict = if was_split {
+                    attempt.on_split(now.clock)
+                } else {
+                    attempt.on_time_limit(now.clock)
+                };
+                if let Some(verdict) = verdict {
+                    self.attempted(id, verdict, leases, cx, now);
+                }
+            }
+            RoundKind::WriteBack { extension, .. } => {
+                if let Some(verdict) = extension.on_time_limit(now.clock) {
+                    self.settled(id, verdict, leases, cx, now);
+                }
+                cx.forget_if_over(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes what a node said of a claim's tick; returns whether this ends the claim at once.
+    fn note_claim<E: Entropy>(
+        &mut self,
+        id: u64,
+        node: usize,
+        reply: &Reply,
+        cx: &Context<E>,
+        now: Now,
+    ) -> bool {
+        // A wrong clock has no say.
+        let votes = cx.nodes.members().vote(node, now.clock).is_ok();
+        let acquisition = self.acquisitions.get_mut(&id);
+        let claiming = acquisition.and_then(|acquisition| acquisition.claim.as_mut());
+        claiming.is_some_and(|claiming| claiming.note(reply, votes))
+    }
+
+    /// Tries again after an attempt that failed, or says that the acquisition has.
+    fn failed<E: Entropy>(
+        &mut self,
+        id: u64,
+        mut acquisition: Acquisition,
+        failed: Failed,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Failed {
+            failure,
+            round,
+            not_before,
+        } = failed;
+        let next = if cx.is_closing() || acquisition.gives_nodes_up(&failure, &cx.nodes, now) {
+            Next::GiveUp
+        } else {
+            let bits = cx.bits();
+            cx.config.retry.next(
+                &failure,
+                acquisition.attempts,
+                acquisition.request.wait_until,
+                now.clock,
+                bits,
+            )
+        };
+        match next {
+            Next::RetryAt(at) => {
+                let at = not_before.map_or(at, |earliest| earliest.max(at));
+                let timer = cx.timers.set(at, Timer::Retry(id));
+                acquisition.phase = Phase::Pausing { timer };
+                self.acquisitions.insert(id, acquisition);
+            }
+            Next::GiveUp => {
+                let answers = cx.answers(round, now);
+                not_acquired(id, Some(failure), answers, cx);
+            }
+        }
+    }
+}
+
+/// Gives back what an acquisition has, or may have.
+fn stop<E: Entropy>(
+    id: u64,
+    acquisition: &Acquisition,
+    leases: &mut Leases,
+    cx: &mut Context<E>,
+    now: Now,
+) {
+    match acquisition.phase {
+        Phase::Pausing { timer } => cx.timers.cancel(timer),
+        Phase::Settling(_) | Phase::Unconfirmed { .. } => {
+            if let Phase::Unconfirmed { timer, .. } = acquisition.phase {
+                cx.timers.cancel(timer);
+            }
+            leases.withdraw(id, cx, now);
+            leases.release(id, None, cx, now);
+        }
+        Phase::Attempting { round } => {
+            let Some(entry) = cx.rounds.get_mut(round) else {
+                return;
+            };
+            let kind = entry.kind_mut();
+            let RoundKind::Attempt { attempt, owner, .. } = kind else {
+                return;
+            };
+            let owner = *owner;
+            if let Some(AttemptVerdict::Failed(failure)) = attempt.on_abandoned(now.clock) {
+                *kind = RoundKind::Decided { lease: None };
+                cx.end_limit(round);
+                attempt::give_back(&failure, &acquisition.request, owner, cx, now);
+            }
+        }
+    }
+}
+
+/// Gives an attempt up, whose outcome is known from elsewhere.
+fn abandoned<E: Entropy>(round: u64, cx: &mut Context<E>, now: Now) -> Option<AttemptVerdict> {
+    match cx.rounds.get_mut(round)?.kind_mut() {
+        RoundKind::Attempt { attempt, .. } => attempt.on_abandoned(now.clock),
+        _ => None,
+    }
+}
+
+/// An attempt has split the votes: it does not wait for slow nodes beyond this.
+fn splits<E: Entropy>(id: u64, until: Instant, cx: &mut Context<E>) {
+    if !cx.rounds.get(id).is_some_and(|round| round.splits(until)) {
+        return;
+    }
+    let limit = cx.timers.set(until, Timer::RoundLimit(id));
+    let before = cx.rounds.get_mut(id).and_then(|round| round.split(limit));
+    if let Some(before) = before {
+        cx.timers.cancel(before);
+    }
+}
+
+/// Says that an acquisition is over because the client is closed.
+fn is_closed<E: Entropy>(id: u64, cx: &mut Context<E>) {
+    not_acquired(id, None, Vec::new(), cx);
+}
+
+fn not_acquired<E: Entropy>(
+    id: u64,
+    failure: Option<Failure>,
+    answers: Vec<NodeAnswer>,
+    cx: &mut Context<E>,
+) {
+    cx.outbox.push(Effect::NotAcquired {
+        id,
+        failure,
+        answers,
+    });
+}

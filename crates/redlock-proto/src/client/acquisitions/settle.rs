@@ -1,0 +1,264 @@
+//! From the votes of a majority to a lease that may be handed out: nodes confirm its token, and the tick of a claim.
+
+use super::{
+    super::{
+        Effect, Entropy, NotClaimed, Now,
+        context::Context,
+        leases::{Leases, Won},
+        rounds::RoundKind,
+        timers::Timer,
+    },
+    Acquisitions, Failed,
+    acquisition::{Acquisition, Phase},
+};
+use crate::{
+    ExtensionVerdict, Failure, FailureKind, Instant, Outcome, OwnerId, TokenBlock, Vote, Votes,
+};
+
+/// A majority has granted, and a majority is to confirm before the caller has the lease.
+///
+/// Nodes whose votes count are asked, and so is a node whose vote comes late: a node that dies between its vote and
+/// its confirmation must not matter while a majority is left.
+/// A vote counts if its counter is no greater than the token, which was taken from the votes that were there first.
+#[derive(Clone, Debug)]
+pub(super) struct Settlement {
+    /// By the owner, outcomes of this attempt are told from those of an earlier one.
+    owner: OwnerId,
+    /// The present round of requests to confirm.
+    round: u64,
+    voters: Vec<usize>,
+    /// The nodes whose votes are still to come.
+    awaited: Vec<usize>,
+    /// Up to when the lease lasts that the votes have granted.
+    until: Instant,
+}
+
+impl Acquisitions {
+    /// Asks a majority that has granted an attempt to confirm.
+    pub(super) fn settle<E: Entropy>(
+        &mut self,
+        id: u64,
+        won: &Won<'_>,
+        leases: &Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(held) = leases.get(id) else {
+            return;
+        };
+        let settlement = Settlement {
+            owner: won.owner,
+            round: 0,
+            voters: won.votes.counters().iter().map(|(node, _)| *node).collect(),
+            awaited: nodes(won.votes, |vote| vote == Vote::Pending),
+            until: held.state().deadline(),
+        };
+        self.ask_to_confirm(id, settlement, leases, cx, now);
+    }
+
+    /// Asks those whose vote counted, in a round of its own.
+    ///
+    /// They have kept the lock for this owner ever since, so that what they say of the watermark is still true.
+    fn ask_to_confirm<E: Entropy>(
+        &mut self,
+        id: u64,
+        mut settlement: Settlement,
+        leases: &Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(held) = leases.get(id) else {
+            return;
+        };
+        let among = [&settlement.voters[..], &settlement.awaited].concat();
+        let extension = held.state().extension(cx.quorum(), now.clock);
+        let kind = RoundKind::WriteBack {
+            lease: id,
+            owner: settlement.owner,
+            extension: extension.among(&among),
+        };
+        let round = cx.start_round(kind, cx.limit_within(held.timing()), now);
+        for node in &settlement.voters {
+            ask_one_to_confirm(id, *node, round, leases, cx);
+        }
+        settlement.round = round;
+        if let Some(acquisition) = self.acquisitions.get_mut(&id) {
+            acquisition.phase = Phase::Settling(settlement);
+        }
+    }
+
+    /// A node's vote came after the attempt had been decided that has won this lease.
+    pub(super) fn voted_late<E: Entropy>(
+        &mut self,
+        id: u64,
+        (node, outcome): (usize, Outcome),
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(held) = leases.get(id) else { return };
+        let owner = held.owner();
+        let acquisition = self.acquisitions.get_mut(&id);
+        let phase = acquisition.map(|acquisition| &mut acquisition.phase);
+        let Some((tokens, phase)) = held.tokens().zip(phase) else {
+            return;
+        };
+        let (Phase::Settling(settlement) | Phase::Unconfirmed { settlement, .. }) = phase else {
+            return;
+        };
+        let is_awaited = settlement.awaited.contains(&node);
+        if settlement.owner != owner || !is_awaited {
+            return;
+        }
+        settlement.awaited.retain(|awaited| *awaited != node);
+        let counts = counts(outcome, tokens);
+        if counts {
+            settlement.voters.push(node);
+        }
+        let round = settlement.round;
+        if matches!(phase, Phase::Unconfirmed { .. }) {
+            // It is asked with the others, after the pause.
+            return;
+        }
+        if counts {
+            ask_one_to_confirm(id, node, round, leases, cx);
+        } else {
+            self.on_outcome(round, (node, Outcome::NotExecuted, None), leases, cx, now);
+        }
+    }
+
+    /// A round of requests to confirm was decided.
+    pub(super) fn settled<E: Entropy>(
+        &mut self,
+        round: u64,
+        verdict: ExtensionVerdict,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        cx.end_limit(round);
+        let Some(entry) = cx.rounds.get(round) else {
+            return;
+        };
+        let (started, jumped) = (entry.started(), entry.jumped());
+        let RoundKind::WriteBack {
+            lease, extension, ..
+        } = entry.kind()
+        else {
+            return;
+        };
+        let id = *lease;
+        let is_contended = extension.votes().refused() > 0;
+        let hopeful = entry.confirmed_or_silent(extension.votes());
+        let Some(acquisition) = self.acquisitions.remove(&id) else {
+            return;
+        };
+        let Phase::Settling(settlement) = acquisition.phase.clone() else {
+            return;
+        };
+        let hopeful = settlement.voters.iter().filter(|node| hopeful[**node]);
+        let hopeful = hopeful.count();
+        let until = settlement.until;
+        let Some(held) = leases.get_mut(id) else {
+            return;
+        };
+        let action = held.on_extension(started, jumped, verdict, now.clock);
+        let usable = held.may_hand_out(cx.nodes.members().jumped(), now.clock);
+        if usable && matches!(verdict, ExtensionVerdict::Extended { .. }) {
+            leases.hand_out(id, cx);
+            return leases.follow(id, action, cx, now);
+        }
+        let at = now.clock + held.state().pause_after_failure();
+        // Whoever is asked for a tick may remember it, so another attempt of this claim might find it taken.
+        let may_wait = usable && held.is_claimed() && verdict == ExtensionVerdict::Failed;
+        if may_wait && at < until && may_come_to_confirm(hopeful, cx, now) {
+            return self.confirm_at(id, acquisition, settlement, at, cx);
+        }
+        let kind = match verdict {
+            ExtensionVerdict::Extended { .. } => FailureKind::Expired,
+            _ if is_contended => FailureKind::Contended,
+            _ => FailureKind::NoQuorum,
+        };
+        leases.withdraw(id, cx, now);
+        leases.release(id, None, cx, now);
+        let failed = Failed {
+            failure: Failure::after_grant(kind, started, now.clock),
+            round,
+            not_before: None,
+        };
+        self.failed(id, acquisition, failed, cx, now);
+    }
+
+    /// Asks those who were asked to confirm again at this moment.
+    fn confirm_at<E: Entropy>(
+        &mut self,
+        id: u64,
+        mut acquisition: Acquisition,
+        settlement: Settlement,
+        at: Instant,
+        cx: &mut Context<E>,
+    ) {
+        let timer = cx.timers.set(at, Timer::Retry(id));
+        acquisition.phase = Phase::Unconfirmed { timer, settlement };
+        self.acquisitions.insert(id, acquisition);
+    }
+
+    /// Goes on when the pause is over after a round that too few have confirmed.
+    pub(super) fn confirm_again<E: Entropy>(
+        &mut self,
+        id: u64,
+        acquisition: Acquisition,
+        settlement: Settlement,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let jumped = cx.nodes.members().jumped();
+        let held = leases.get_mut(id);
+        if held.is_some_and(|held| held.may_hand_out(jumped, now.clock)) {
+            self.acquisitions.insert(id, acquisition);
+            return self.ask_to_confirm(id, settlement, leases, cx, now);
+        }
+        // The last answers are those of rounds that are over.
+        let answers = cx.nodes.standing(now);
+        leases.withdraw(id, cx, now);
+        leases.release(id, None, cx, now);
+        let why = NotClaimed::Unconfirmed;
+        cx.outbox.push(Effect::NotClaimed { id, why, answers });
+    }
+}
+
+fn ask_one_to_confirm<E: Entropy>(
+    id: u64,
+    node: usize,
+    round: u64,
+    leases: &Leases,
+    cx: &mut Context<E>,
+) {
+    if let Some(request) = leases.get(id).and_then(|held| held.confirmation()) {
+        cx.send(node, round, request);
+    }
+}
+
+/// Returns whether those that were asked may yet come to a majority, or nobody else can have one meanwhile.
+///
+/// If neither is so, the lock is in the way of an attempt that could win.
+fn may_come_to_confirm<E: Entropy>(hopeful: usize, cx: &Context<E>, now: Now) -> bool {
+    let quorum = cx.quorum();
+    let reachable = cx.nodes.reachable(now);
+    hopeful >= quorum.majority() || reachable < quorum.majority()
+}
+
+/// Returns whether a late vote counts: the token must exceed what the node has given to others, which is less than its
+/// counter.
+fn counts(outcome: Outcome, tokens: TokenBlock) -> bool {
+    matches!(outcome, Outcome::Granted { counter } if counter <= tokens.first().get())
+}
+
+fn nodes(votes: &Votes, is: impl Fn(Vote) -> bool) -> Vec<usize> {
+    let votes = votes.iter().enumerate();
+    votes
+        .filter(|(_, vote)| is(*vote))
+        .map(|(node, _)| node)
+        .collect()
+}

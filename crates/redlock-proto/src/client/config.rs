@@ -1,0 +1,50 @@
+//! What a client is told from outside: its configuration, readings of its clocks, and randomness.
+
+use std::time::Duration;
+
+use crate::{Instant, OwnerId, Quorum, RetryPolicy, Space};
+
+/// What a client needs to know.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must settle every part of it"
+)]
+pub struct ClientConfig {
+    /// How many nodes there are.
+    pub quorum: Quorum,
+    /// The namespace, and its quarantine.
+    pub space: Space,
+    /// When to try again.
+    pub retry: RetryPolicy,
+    /// How long a round may take to be decided.
+    pub node_timeout: Duration,
+}
+
+/// A reading of the client's clocks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must fill in every part of it"
+)]
+pub struct Now {
+    /// The monotonic clock, on which everything is timed.
+    pub clock: Instant,
+    /// The wall clock, in microseconds since the Unix epoch.
+    ///
+    /// Fencing tokens are close to it, and nothing but their distance rests on it, unless a majority of the
+    /// nodes loses its counters at once.
+    pub wall: u64,
+}
+
+/// The source of a client's randomness.
+pub trait Entropy {
+    /// Returns an owner that was never used before, from the operating system's generator.
+    fn owner(&mut self) -> OwnerId;
+
+    /// Returns 64 random bits, for a delay.
+    fn bits(&mut self) -> u64;
+}
+
+/// A number by which a driver recognises the answer to something it asked for.
+pub type Ask = u64;

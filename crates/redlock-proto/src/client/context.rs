@@ -1,0 +1,191 @@
+use std::time::Duration;
+
+use super::{
+    ClientConfig, Effect, Entropy, Notice, Now, RequestError,
+    nodes::{Heard, Nodes},
+    outbox::Outbox,
+    rounds::{Round, RoundKind, Rounds, Seen},
+    timers::{Timer, Timers},
+    tokens::Tokens,
+};
+use crate::{NodeAnswer, Outcome, OwnerId, Quorum, Reply, Request, Timing};
+
+/// What the parts of a client share: its nodes, the rounds in which they are asked, and what the driver is to do.
+#[derive(Debug)]
+pub(super) struct Context<E> {
+    pub(super) config: ClientConfig,
+    pub(super) nodes: Nodes,
+    pub(super) rounds: Rounds,
+    pub(super) tokens: Tokens,
+    pub(super) timers: Timers,
+    pub(super) outbox: Outbox,
+    entropy: E,
+    closing: bool,
+}
+
+impl<E: Entropy> Context<E> {
+    pub(super) fn new(config: ClientConfig, entropy: E) -> Self {
+        Self {
+            nodes: Nodes::new(&config),
+            config,
+            rounds: Rounds::default(),
+            tokens: Tokens::new(),
+            timers: Timers::new(),
+            outbox: Outbox::default(),
+            entropy,
+            closing: false,
+        }
+    }
+
+    pub(super) const fn quorum(&self) -> Quorum {
+        self.config.quorum
+    }
+
+    /// Returns an owner that was never used before.
+    pub(super) fn owner(&mut self) -> OwnerId {
+        self.entropy.owner()
+    }
+
+    /// Returns 64 random bits.
+    pub(super) fn bits(&mut self) -> u64 {
+        self.entropy.bits()
+    }
+
+    /// The client is being closed: nothing is tried again.
+    pub(super) const fn close(&mut self) {
+        self.closing = true;
+    }
+
+    pub(super) const fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Starts a round with its time limit; requests are added by [`send`](Self::send).
+    pub(super) fn start_round(&mut self, kind: RoundKind, limit: Duration, now: Now) -> u64 {
+        let id = self.rounds.next();
+        let limit = self.timers.set(now.clock + limit, Timer::RoundLimit(id));
+        let jumped = self.nodes.members().jumped();
+        let nodes = self.quorum().nodes();
+        self.rounds
+            .add(Round::new(kind, now.clock, jumped, nodes, limit))
+    }
+
+    /// Returns the time limit of a round for such a lease: what takes longer than half the lease is no use.
+    pub(super) fn limit_within(&self, timing: Timing) -> Duration {
+        self.config.node_timeout.min(timing.ttl() / 2)
+    }
+
+    pub(super) fn send(&mut self, node: usize, round: u64, request: Request) {
+        if let Some(round) = self.rounds.get_mut(round) {
+            round.on_sent();
+        }
+        self.outbox.push(Effect::Send {
+            node,
+            round,
+            request,
+            connection: self.nodes.connection(node),
+        });
+    }
+
+    /// Sends the same request to every node.
+    pub(super) fn send_all(&mut self, round: u64, request: &Request) {
+        for node in self.nodes.all() {
+            self.send(node, round, request.clone());
+        }
+    }
+
+    /// Notes what became of a request; returns how the protocol counts it, `None` if that was noted before.
+    pub(super) fn note(
+        &mut self,
+        node: usize,
+        id: u64,
+        result: &Result<Reply, RequestError>,
+        seen: Option<&Seen>,
+        now: Now,
+    ) -> Option<Outcome> {
+        let round = self.rounds.get_mut(id)?;
+        let vote = || self.nodes.members().mark(node, now.clock);
+        // A node is asked once in a round; what is told twice is heard once.
+        let outcome = round.note(node, result, seen, vote)?;
+        if round.kind().asks_for_a_vote() {
+            self.nodes.on_outcome(node, outcome, now.clock);
+        }
+        match result {
+            Err(error) if round.kind().looks_after(node) => {
+                self.nodes.on_trouble(node, error.reason.clone());
+            }
+            Ok(reply) => {
+                if let Some((shard, tokens)) = round.counts() {
+                    self.tokens.note(shard, tokens, reply);
+                }
+            }
+            Err(_) => {}
+        }
+        Some(outcome)
+    }
+
+    /// Notes what a result says of a node's health; `looked` if the node said where it stands with it.
+    pub(super) fn note_health(
+        &mut self,
+        node: usize,
+        round: u64,
+        result: &Result<Reply, RequestError>,
+        looked: bool,
+        now: Now,
+    ) {
+        let kind = self.rounds.get(round).map(Round::kind);
+        let granted = matches!(result, Ok(Reply::Taken { .. } | Reply::Claimed { .. }));
+        let heard = match (result, kind) {
+            (Ok(_), Some(RoundKind::Probe)) => Heard::Done { wrote: true },
+            (Ok(_), _) => Heard::Done { wrote: granted },
+            // A node is let go of in its own time, and asked for a probe because it is in trouble.
+            (Err(_), None | Some(RoundKind::Probe | RoundKind::Release { .. })) => return,
+            (Err(error), Some(_)) => Heard::Error(&error.reason),
+        };
+        if let Some(notice) = self.nodes.on_heard(node, heard, looked, now.clock) {
+            self.notice(notice);
+            self.judge(now);
+        }
+    }
+
+    /// Says what has become of the majority, if that has changed.
+    pub(super) fn judge(&mut self, now: Now) {
+        if !self.closing {
+            self.nodes.judge(now, &mut self.outbox);
+        }
+    }
+
+    /// Tells an operator something.
+    pub(super) fn notice(&mut self, notice: Notice) {
+        self.outbox.notice(notice);
+    }
+
+    /// A round needs its time limit no longer.
+    pub(super) fn end_limit(&mut self, id: u64) {
+        let limit = self.rounds.get_mut(id).and_then(Round::take_limit);
+        if let Some(limit) = limit {
+            self.timers.cancel(limit);
+        }
+    }
+
+    /// Forgets a round of which nothing is to come any more.
+    pub(super) fn forget_if_over(&mut self, id: u64) {
+        if self.rounds.get(id).is_some_and(Round::is_over) {
+            self.end_limit(id);
+            self.rounds.remove(id);
+        }
+    }
+
+    /// Returns what each node said in a round, for an error.
+    pub(super) fn answers(&self, round: u64, now: Now) -> Vec<NodeAnswer> {
+        let Some(round) = self.rounds.get(round) else {
+            return Vec::new();
+        };
+        let had_time = now.clock >= round.started() + self.config.node_timeout;
+        let unanswered = |node| self.nodes.unanswered(node, had_time, now);
+        let answers = self.nodes.all();
+        answers
+            .map(|node| round.answer(node).unwrap_or_else(|| unanswered(node)))
+            .collect()
+    }
+}

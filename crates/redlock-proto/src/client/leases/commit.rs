@@ -1,0 +1,124 @@
+//! What nodes remember of a run: a majority must before it may start, and is told what comes of it.
+
+use std::time::Duration;
+
+use super::{
+    super::{Claim, Entropy, Now, context::Context, rounds::RoundKind},
+    Leases,
+    held::Held,
+};
+use crate::{JobEntry, JobVerb, NodeKey, Request, RunRecord, RunState, Shard, TokenBlock, Word};
+
+/// The run that goes on under a lease.
+#[derive(Clone, Debug)]
+pub(super) struct Claimed {
+    job: NodeKey,
+    run: RunRecord,
+    last: Option<JobEntry>,
+}
+
+impl Claimed {
+    /// Returns the newest run before it.
+    pub(super) fn last(&self) -> Option<RunRecord> {
+        self.last.as_ref().and_then(RunRecord::of)
+    }
+}
+
+impl Leases {
+    /// Says what came of the run under a lease, which is about to be released.
+    pub(in super::super) fn finish<E: Entropy>(
+        &mut self,
+        lease: u64,
+        outcome: Word,
+        took: Duration,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let held = self.held.get_mut(&lease);
+        let Some(Claimed { job, run, .. }) = held.and_then(|held| held.claimed.as_mut()) else {
+            return;
+        };
+        run.state = RunState::Ended { outcome, took };
+        let entry = run.to_entry();
+        tell_of_run(job, &JobVerb::Record { entry }, cx, now);
+    }
+
+    /// Tells nodes that may remember the tick to forget it, because it will not be started.
+    ///
+    /// They are told ahead of the release, so that nobody was given a tick in between.
+    pub(in super::super) fn withdraw<E: Entropy>(
+        &mut self,
+        lease: u64,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(held) = self.held.get_mut(&lease) else {
+            return;
+        };
+        let ttl = held.timing().key_ttl();
+        let Some(Claimed { job, run, .. }) = held.claimed.take() else {
+            return;
+        };
+        let entry = run.to_entry();
+        tell_of_run(&job, &JobVerb::Withdraw { entry, ttl }, cx, now);
+    }
+
+    /// Says that the run under a lease is over, because the lease is released and nobody has said so.
+    pub(super) fn was_dropped<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
+        let claimed = self.held.get(&lease).and_then(|held| held.claimed.as_ref());
+        if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
+            && let Some(outcome) = Word::new(RunRecord::DROPPED)
+        {
+            self.finish(lease, outcome, Duration::ZERO, cx, now);
+        }
+    }
+
+    /// A majority has granted a claim: notes what it is to remember before the run may start.
+    pub(in super::super) fn prepare_commit(
+        &mut self,
+        lease: u64,
+        claim: &Claim,
+        last: Option<JobEntry>,
+        tokens: TokenBlock,
+        now: Now,
+    ) {
+        let run = RunRecord {
+            tick: claim.tick,
+            token: tokens.first(),
+            fingerprint: claim.fingerprint,
+            claimed_at: now.wall / 1_000,
+            replica: claim.replica.clone(),
+            state: RunState::Claimed,
+        };
+        if let Some(held) = self.held.get_mut(&lease) {
+            let job = claim.job.clone();
+            held.claimed = Some(Claimed { job, run, last });
+        }
+    }
+}
+
+impl Held {
+    /// Returns what a node is asked to remember, if the lease was claimed.
+    pub(super) fn commit(&self) -> Option<Request> {
+        let claimed = self.claimed.as_ref()?;
+        Some(Request::Job {
+            verb: JobVerb::Commit {
+                lock: self.key().clone(),
+                owner: self.owner(),
+                ttl: self.timing().key_ttl(),
+                shard: Shard::of(self.key()),
+                entry: claimed.run.to_entry(),
+            },
+            job: claimed.job.clone(),
+        })
+    }
+}
+
+fn tell_of_run<E: Entropy>(job: &NodeKey, verb: &JobVerb, cx: &mut Context<E>, now: Now) {
+    let round = cx.start_round(RoundKind::Record, cx.config.node_timeout, now);
+    let request = Request::Job {
+        verb: verb.clone(),
+        job: job.clone(),
+    };
+    cx.send_all(round, &request);
+}

@@ -1,0 +1,167 @@
+use super::{super::timers::TimerKey, commit::Claimed};
+use crate::{
+    ExtensionVerdict, GiveBack, Grant, Instant, LeaseAction, LeaseState, NodeKey, Outcome, OwnerId,
+    Request, Shard, Timing, TokenBlock, Verb, Votes,
+};
+
+/// A lease that was won and is not released.
+#[derive(Debug)]
+pub(in super::super) struct Held {
+    pub(super) state: LeaseState,
+    key: NodeKey,
+    owner: OwnerId,
+    timing: Timing,
+    /// `None` only for a lease that is given back at once.
+    tokens: Option<TokenBlock>,
+    /// The run that goes on under it, if it was claimed.
+    pub(super) claimed: Option<Claimed>,
+    pub(super) timer: Option<TimerKey>,
+    /// How far the nodes' clocks had gone ahead of the client's when the round was started on which it rests.
+    jumped: i64,
+}
+
+/// An attempt that a majority has granted.
+#[derive(Debug)]
+pub(in super::super) struct Won<'a> {
+    pub(in super::super) owner: OwnerId,
+    pub(in super::super) grant: &'a Grant,
+    pub(in super::super) votes: &'a Votes,
+    /// How far the nodes' clocks had gone ahead when it was started.
+    pub(in super::super) jumped: i64,
+}
+
+impl Held {
+    pub(super) fn new(
+        state: LeaseState,
+        key: NodeKey,
+        timing: Timing,
+        tokens: Option<TokenBlock>,
+        won: &Won<'_>,
+    ) -> Self {
+        Self {
+            state,
+            key,
+            owner: won.owner,
+            timing,
+            tokens,
+            claimed: None,
+            timer: None,
+            jumped: won.jumped,
+        }
+    }
+
+    pub(in super::super) const fn key(&self) -> &NodeKey {
+        &self.key
+    }
+
+    pub(in super::super) const fn owner(&self) -> OwnerId {
+        self.owner
+    }
+
+    pub(in super::super) const fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    pub(in super::super) const fn tokens(&self) -> Option<TokenBlock> {
+        self.tokens
+    }
+
+    pub(in super::super) const fn state(&self) -> &LeaseState {
+        &self.state
+    }
+
+    /// Returns whether a run was claimed with it, so that nodes remember a tick.
+    pub(in super::super) const fn is_claimed(&self) -> bool {
+        self.claimed.is_some()
+    }
+
+    /// A round of extension that was started at `start`, when clocks had gone ahead so far, came to this `verdict`.
+    pub(in super::super) fn on_extension(
+        &mut self,
+        start: Instant,
+        jumped: i64,
+        verdict: ExtensionVerdict,
+        now: Instant,
+    ) -> Option<LeaseAction> {
+        if let ExtensionVerdict::Extended { .. } = verdict {
+            self.jumped = jumped;
+        }
+        self.state.on_extension(start, verdict, now)
+    }
+
+    /// A node answered a round of extension, or one that asks for confirmation.
+    pub(in super::super) fn on_extension_outcome(&mut self, node: usize, outcome: Outcome) {
+        self.state.on_extension_outcome(node, outcome);
+    }
+
+    /// A node's outcome became known after the attempt had been decided, or that of a healing.
+    pub(in super::super) fn on_late_outcome(&mut self, node: usize, outcome: Outcome) {
+        self.state.on_late_outcome(node, outcome);
+    }
+
+    /// The nodes' clocks have gone ahead so far.
+    pub(super) fn look_at_clocks(&mut self, jumped: i64) -> Option<LeaseAction> {
+        self.state.on_jump(jumped.saturating_sub(self.jumped))
+    }
+
+    /// Returns whether the lease may be handed out now.
+    pub(in super::super) fn may_hand_out(&mut self, jumped: i64, now: Instant) -> bool {
+        // Whoever has not got it yet need not be told that it is lost.
+        let _ = self.look_at_clocks(jumped);
+        self.state.is_live() && self.state.may_hand_out(now)
+    }
+
+    /// Ends the lease; returns the nodes that may have its key.
+    pub(super) fn release(&mut self) -> Vec<GiveBack> {
+        self.state.release()
+    }
+
+    /// Returns what a node is asked that granted: to confirm the token, and the tick if one was claimed.
+    pub(in super::super) fn confirmation(&self) -> Option<Request> {
+        let tokens = self.tokens?;
+        let request = self.commit().unwrap_or_else(|| Request::Lock {
+            verb: Verb::Extend {
+                ttl: self.timing.key_ttl(),
+                write_back: Some((Shard::of(&self.key), tokens.last().get())),
+            },
+            key: self.key.clone(),
+            owner: self.owner,
+        });
+        Some(request)
+    }
+
+    /// Returns what a node is asked to keep the key for longer.
+    pub(super) fn extension(&self) -> Request {
+        Request::Lock {
+            verb: Verb::Extend {
+                ttl: self.timing.key_ttl(),
+                write_back: None,
+            },
+            key: self.key.clone(),
+            owner: self.owner,
+        }
+    }
+
+    /// Returns what a node is asked that is given the key again, if it should be.
+    pub(super) fn healing(
+        &mut self,
+        node: usize,
+        verdict: ExtensionVerdict,
+        outcome: Outcome,
+    ) -> Option<Request> {
+        let tokens = self.tokens?;
+        if !self.state.heals(node, verdict, outcome) {
+            return None;
+        }
+        self.state.on_healing(node);
+        Some(Request::Lock {
+            verb: Verb::Heal {
+                ttl: self.timing.key_ttl(),
+                shard: Shard::of(&self.key),
+                counter: tokens.last().get(),
+            },
+            key: self.key.clone(),
+            owner: self.owner,
+        })
+    }
+}

@@ -1,0 +1,231 @@
+//! The nodes as a client sees them: its connections to them, whether they vote, and whether they are of use.
+
+mod connection;
+mod health;
+mod news;
+mod outage;
+
+use std::{ops::Range, sync::Arc};
+
+use self::{
+    connection::{Connection, State},
+    health::Health,
+    news::News,
+    outage::Outage,
+};
+use super::{ClientConfig, Notice, Now, outbox::Outbox};
+use crate::{Electorate, Facts, Instant, NodeAnswer, Outcome, Quorum, Standing};
+
+/// All that a client knows of its nodes.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    quorum: Quorum,
+    members: Electorate,
+    // invariant: one entry per node
+    connections: Vec<Connection>,
+    health: Vec<Health>,
+    outage: Outage,
+    news: News,
+}
+
+/// What a node's answer says of its health.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Heard<'a> {
+    /// It did what it was asked, and wrote something for that if `wrote`.
+    Done { wrote: bool },
+    /// It failed.
+    Error(&'a Arc<str>),
+}
+
+impl Nodes {
+    pub(super) fn new(config: &ClientConfig) -> Self {
+        let nodes = config.quorum.nodes();
+        Self {
+            quorum: config.quorum,
+            members: Electorate::new(config.quorum, *config.space.quarantine()),
+            connections: vec![Connection::default(); nodes],
+            health: (0..nodes).map(|_| Health::default()).collect(),
+            outage: Outage::new(nodes),
+            news: News::new(nodes),
+        }
+    }
+
+    /// Returns every node's number.
+    pub(super) fn all(&self) -> Range<usize> {
+        0..self.quorum.nodes()
+    }
+
+    /// Returns what is known of each node's vote.
+    pub(super) const fn members(&self) -> &Electorate {
+        &self.members
+    }
+
+    /// Returns whether a node is connected.
+    pub(super) fn is_up(&self, node: usize) -> bool {
+        self.connections[node].is_up()
+    }
+
+    /// Returns the number of the connection to a node, or of the last one.
+    pub(super) fn connection(&self, node: usize) -> u64 {
+        self.connections[node].number()
+    }
+
+    /// A connection to a node was made.
+    pub(super) fn on_connected(&mut self, node: usize) {
+        self.connections[node].on_connected();
+    }
+
+    /// The connection to a node was lost, or could not be made.
+    pub(super) fn on_disconnected(&mut self, node: usize, reason: Arc<str>, at: Instant) {
+        self.connections[node].on_disconnected(reason);
+        self.outage.on_disconnected(node, at);
+        self.members.on_disconnected(node);
+        self.health[node] = Health::default();
+        self.news.on_disconnected(node);
+    }
+
+    /// A node said where it stands; returns whether its clock shows that the client's stood still.
+    pub(super) fn on_standing(
+        &mut self,
+        node: usize,
+        standing: Standing,
+        sent: Instant,
+        received: Instant,
+    ) -> bool {
+        let before = self.members.jumped();
+        self.members.on_standing(node, standing, sent, received);
+        self.members.jumped() > before
+    }
+
+    /// A node said what it is.
+    pub(super) fn on_facts(&mut self, node: usize, facts: Facts) {
+        self.members.on_facts(node, facts);
+    }
+
+    /// A node was told to vote, and does.
+    pub(super) fn on_opened(&mut self, node: usize) {
+        self.members.on_opened(node);
+    }
+
+    /// A node cannot go on with its way back from quarantine.
+    pub(super) fn on_trouble(&mut self, node: usize, reason: Arc<str>) {
+        self.members.on_trouble(node, reason);
+    }
+
+    /// A node's outcome in an attempt became known.
+    pub(super) fn on_outcome(&mut self, node: usize, outcome: Outcome, at: Instant) {
+        self.outage.on_outcome(node, outcome, at);
+    }
+
+    /// A node has answered, `looked` if it said where it stands; returns what an operator should know of that.
+    pub(super) fn on_heard(
+        &mut self,
+        node: usize,
+        heard: Heard<'_>,
+        looked: bool,
+        at: Instant,
+    ) -> Option<Notice> {
+        let health = &mut self.health[node];
+        let refused = health.refuses_writes().is_some();
+        match heard {
+            Heard::Done { wrote } => health.on_reply(looked, wrote, at),
+            Heard::Error(reason) if self.connections[node].is_up() => {
+                health.on_error(reason, looked);
+            }
+            Heard::Error(_) => {}
+        }
+        match (refused, health.refuses_writes()) {
+            (false, Some(reason)) => Some(Notice::RefusesWrites {
+                node,
+                reason: Arc::clone(reason),
+            }),
+            (true, None) => Some(Notice::Writes { node }),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a node votes, and grants nothing because it refuses to write.
+    pub(super) fn refuses_writes(&self, node: usize) -> bool {
+        self.health[node].refuses_writes().is_some()
+    }
+
+    /// Says what has changed with a node's vote; returns whether the majority is to be judged.
+    pub(super) fn tell(&mut self, node: usize, now: Now, outbox: &mut Outbox) -> bool {
+        let vote = self.members.vote(node, now.clock);
+        self.outage.on_standing(node, vote.is_ok(), now.clock);
+        let run = self.members.run(node);
+        self.news.tell(node, &vote, run, outbox)
+    }
+
+    /// Says what has become of the majority, once every node was reached or was found not to be.
+    pub(super) fn judge(&mut self, now: Now, outbox: &mut Outbox) {
+        if !self.connections.iter().all(Connection::is_settled) {
+            return;
+        }
+        let votes = self
+            .all()
+            .filter(|node| self.votes(*node, now) && !self.refuses_writes(*node));
+        let votes = votes.count();
+        self.news.judge(votes, self.quorum, outbox);
+    }
+
+    /// Returns how many nodes are connected and vote.
+    pub(super) fn reachable(&self, now: Now) -> usize {
+        self.all().filter(|node| self.votes(*node, now)).count()
+    }
+
+    /// Returns where each node stands.
+    pub(super) fn standing(&self, now: Now) -> Vec<NodeAnswer> {
+        self.all().map(|node| self.stands(node, now)).collect()
+    }
+
+    /// Returns what there is to say of a node that has not answered, for an error; `had_time` if it had as long as
+    /// any node has.
+    pub(super) fn unanswered(&self, node: usize, had_time: bool, now: Now) -> NodeAnswer {
+        match self.connections[node].state() {
+            // Its last call may be among those that it executed.
+            State::Down(reason) => NodeAnswer::Unknown {
+                reason: Arc::clone(reason),
+            },
+            State::Connecting => NodeAnswer::Pending,
+            State::Up => match self.members.vote(node, now.clock) {
+                // Whatever it answers would not count.
+                Err(reason) if reason.needs_a_change() => NodeAnswer::NotAVote { reason },
+                // The others decided before it could answer, so its last answers say more.
+                _ if !had_time && self.health[node].is_alive(now.clock) => self.stands(node, now),
+                _ => NodeAnswer::Pending,
+            },
+        }
+    }
+
+    /// Returns since when the nodes that are of use are no majority; `None` while they are.
+    pub(super) fn outage(&self) -> Option<Instant> {
+        self.outage.since(self.quorum)
+    }
+
+    /// Returns whether so many nodes are quarantined beyond this moment that the others are no majority.
+    pub(super) fn are_quarantined_beyond(&self, end: Instant, now: Now) -> bool {
+        let beyond = self.all().filter(|node| {
+            let vote = self.members.vote(*node, now.clock);
+            let ready_in = vote.err().and_then(|reason| reason.ready_in());
+            ready_in.is_some_and(|ready_in| now.clock + ready_in > end)
+        });
+        beyond.count() > self.quorum.tolerated()
+    }
+
+    fn votes(&self, node: usize, now: Now) -> bool {
+        self.is_up(node) && self.members.vote(node, now.clock).is_ok()
+    }
+
+    fn stands(&self, node: usize, now: Now) -> NodeAnswer {
+        let vote = self.members.vote(node, now.clock);
+        match (self.connections[node].state(), vote) {
+            (State::Connecting, _) => NodeAnswer::Pending,
+            (State::Down(reason), _) => NodeAnswer::NotExecuted {
+                reason: Arc::clone(reason),
+            },
+            (State::Up, Ok(())) => self.health[node].standing(),
+            (State::Up, Err(reason)) => NodeAnswer::NotAVote { reason },
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What an operator should know.
+
+use std::{fmt, sync::Arc};
+
+use crate::NotAVote;
+
+/// Something an operator should know.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// A node's grants are votes from now on.
+    Votes {
+        /// The node.
+        node: usize,
+    },
+    /// A node's grants are no votes any more.
+    DoesNotVote {
+        /// The node.
+        node: usize,
+        /// Why.
+        reason: NotAVote,
+        /// If it may have forgotten leases: by what.
+        forgot: Option<Forgot>,
+    },
+    /// A node votes and refuses to write, so that it grants nothing.
+    RefusesWrites {
+        /// The node.
+        node: usize,
+        /// Its error.
+        reason: Arc<str>,
+    },
+    /// A node that refused to write has written again.
+    Writes {
+        /// The node.
+        node: usize,
+    },
+    /// Enough nodes vote for a majority, or do not.
+    Majority {
+        /// What has become of it.
+        is: Majority,
+        /// How many nodes vote.
+        votes: usize,
+        /// How many must.
+        needed: usize,
+    },
+    /// A renewal of a lease is failing, and a third of the lease's time to live is left.
+    Endangered {
+        /// The lease.
+        lease: u64,
+    },
+    /// Too few nodes that have kept their counters were read, so the order of tokens rests on the wall clock from here
+    /// on.
+    FencingDegraded {
+        /// The node whose counters were restored.
+        node: usize,
+        /// Whether all nodes were read and none has ever counted, as on a first start.
+        is_first_use: bool,
+    },
+    /// An extension was not confirmed by a majority; the lease keeps its deadline.
+    ExtensionFailed,
+}
+
+/// What has become of the majority of nodes that vote.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle every change")]
+pub enum Majority {
+    /// There is none any more, or none yet: nothing is acquired or renewed.
+    Lost,
+    /// There is one again.
+    Regained,
+    /// It is lost with one more node.
+    AtRisk,
+    /// It outlives the loss of a node again.
+    Safe,
+}
+
+/// Why a node may have forgotten leases, as far as the client has seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Forgot {
+    /// The client has not seen it vote.
+    Unseen,
+    /// It is another run of a server than before.
+    Restarted,
+    /// It is the same run, and its mark is gone.
+    Emptied,
+}
+
+impl fmt::Display for Forgot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unseen => {
+                "the namespace is new on it, or it restarted or was emptied before this client saw it vote"
+            }
+            Self::Restarted => "the server was restarted, or another has taken its place",
+            Self::Emptied => "its keys were deleted, or its data was replaced",
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! Reading back what nodes remember of a job.
+
+use super::{Ask, Effect, Entropy, Now, context::Context, job_state::Reading, rounds::RoundKind};
+use crate::{JobVerb, NodeKey, Reply, Request};
+
+impl<E: Entropy> Context<E> {
+    /// Asks every node what it remembers of a job, and whether its lock is free.
+    pub(super) fn read_job(&mut self, ask: Ask, job: &NodeKey, lock: &NodeKey, now: Now) {
+        let reading = Reading::default();
+        let kind = RoundKind::Read { ask, reading };
+        let round = self.start_round(kind, self.config.node_timeout, now);
+        let request = Request::Job {
+            verb: JobVerb::Read { lock: lock.clone() },
+            job: job.clone(),
+        };
+        self.send_all(round, &request);
+    }
+
+    /// A node has answered what it remembers of a job.
+    pub(super) fn on_read(&mut self, id: u64, node: usize, reply: Option<Reply>, now: Now) {
+        let Some(round) = self.rounds.get_mut(id) else {
+            return;
+        };
+        if let RoundKind::Read { reading, .. } = round.kind_mut() {
+            reading.note(node, reply);
+        }
+        if round.open() == 0 {
+            self.job_read(id, now);
+        }
+    }
+
+    /// Every node has answered, or too much time has passed.
+    pub(super) fn job_read(&mut self, id: u64, now: Now) {
+        self.end_limit(id);
+        let answers = self.answers(id, now);
+        let Some(round) = self.rounds.remove(id) else {
+            return;
+        };
+        if let RoundKind::Read { ask, reading } = round.into_kind() {
+            // Asked when all have said what their clocks show.
+            let votes = |node| self.nodes.members().vote(node, now.clock).is_ok();
+            let state = reading.state(self.quorum().majority(), votes);
+            self.outbox.push(Effect::JobRead {
+                ask,
+                state,
+                answers,
+            });
+        }
+    }
+}

@@ -1,0 +1,95 @@
+use super::{
+    super::{Ask, job_state::Reading},
+    Seen,
+};
+use crate::{Attempt, Extension, Instant, NodeTime, OwnerId, Release, Survey};
+
+/// What a round is for, and how far it is.
+#[derive(Debug)]
+pub(in super::super) enum RoundKind {
+    Attempt {
+        acquisition: u64,
+        owner: OwnerId,
+        attempt: Attempt,
+    },
+    /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
+    Decided { lease: Option<(u64, OwnerId)> },
+    /// Nodes that have granted confirm the token, and the tick of a claim; the lease is handed out then.
+    WriteBack {
+        lease: u64,
+        owner: OwnerId,
+        extension: Extension,
+    },
+    Extension {
+        lease: u64,
+        extension: Extension,
+        ask: Option<Ask>,
+    },
+    /// Nodes that had lost the key are given it again.
+    Heal { lease: u64 },
+    Release {
+        release: Release,
+        ask: Option<Ask>,
+        ends: Instant,
+    },
+    /// Nodes are told what came of a run.
+    Record,
+    /// Nodes are asked what they remember of a job.
+    Read { ask: Ask, reading: Reading },
+    /// A node is asked where it stands, or what it is.
+    Watch,
+    /// Every node is asked for its counters, to find the floor of one whose quarantine began at `since`.
+    Survey { survey: Survey, since: NodeTime },
+    /// Every node is asked for its counters, to bless those that do not vote.
+    Bless { survey: Survey, ask: Ask },
+    /// A node that refused to write is asked to write something.
+    Probe,
+    /// Nodes are told to vote.
+    Open { ask: Option<Ask>, nodes: Vec<usize> },
+}
+
+impl RoundKind {
+    /// Returns whether it gives back what was taken, or says what came of a run.
+    pub(super) const fn is_cleanup(&self) -> bool {
+        matches!(self, Self::Release { .. } | Self::Record)
+    }
+
+    /// Returns whether nodes are asked for their votes.
+    pub(in super::super) fn asks_for_a_vote(&self) -> bool {
+        matches!(self, Self::Attempt { .. } | Self::Decided { .. })
+    }
+
+    /// Notes a node's clock as its answer showed it, and which run of a server it is, where votes are counted.
+    pub(super) fn note(&mut self, node: usize, seen: Option<&Seen>) {
+        let Some(Seen { run, reading }) = seen else {
+            return;
+        };
+        match self {
+            Self::Attempt { attempt, .. } => attempt.note(node, run.clone(), *reading),
+            Self::WriteBack { extension, .. } | Self::Extension { extension, .. } => {
+                extension.note(node, run.clone(), *reading);
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns whether votes are counted, or would be if it was not decided.
+    pub(super) const fn counts_votes(&self) -> bool {
+        matches!(
+            self,
+            Self::Attempt { .. }
+                | Self::Decided { .. }
+                | Self::WriteBack { .. }
+                | Self::Extension { .. }
+        )
+    }
+
+    /// Returns whether what this node is asked is a step of its own way back from quarantine.
+    pub(in super::super) fn looks_after(&self, node: usize) -> bool {
+        match self {
+            Self::Survey { survey, .. } => survey.node() == node,
+            Self::Watch | Self::Open { .. } => true,
+            _ => false,
+        }
+    }
+}

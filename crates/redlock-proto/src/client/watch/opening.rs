@@ -1,0 +1,217 @@
+//! The last step of a node's way back: the floor of its counters is found, and it is told to vote.
+
+use super::{
+    super::{Ask, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, tokens::wall},
+    Watch,
+};
+use crate::{Floor, MarkState, NodeAnswer, NodeTime, NodeVerb, Reply, Request, Survey};
+
+impl Watch {
+    /// Asks every node for the greatest of its counters.
+    pub(super) fn ask_all<E: Entropy>(
+        &mut self,
+        mut kind: RoundKind,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let (RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. }) = &mut kind else {
+            return;
+        };
+        let (up, down): (Vec<usize>, Vec<usize>) =
+            cx.nodes.all().partition(|node| cx.nodes.is_up(*node));
+        for node in down {
+            survey.on_failure(node);
+        }
+        let is_complete = survey.is_complete();
+        let round = cx.start_round(kind, cx.config.node_timeout, now);
+        for node in up {
+            cx.send(node, round, Request::Node(NodeVerb::Survey));
+        }
+        if is_complete {
+            self.surveyed(round, cx, now);
+        }
+    }
+
+    /// The counters of all nodes were read, as far as they will be.
+    pub(super) fn surveyed<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+        cx.end_limit(id);
+        let Some(round) = cx.rounds.remove(id) else {
+            return;
+        };
+        let age = now.clock.saturating_since(round.started());
+        match round.into_kind() {
+            RoundKind::Survey { survey, since } => {
+                let fresh = age <= 2 * cx.config.node_timeout;
+                self.seed(&survey, since, fresh, cx, now);
+            }
+            RoundKind::Bless { survey, ask } => self.open_all(&survey, ask, cx, now),
+            _ => {}
+        }
+    }
+
+    /// A node that was told to vote has answered.
+    pub(super) fn opened<E: Entropy>(
+        &mut self,
+        id: u64,
+        node: usize,
+        reply: Option<&Reply>,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        self.survey_over(node, cx, now);
+        if reply == Some(&Reply::Done) {
+            self.nodes[node].surveys = 0;
+            cx.nodes.on_opened(node);
+        }
+        if cx.rounds.get(id).is_some_and(|round| round.open() == 0) {
+            self.opening_over(id, cx, now);
+        }
+    }
+
+    /// Nodes that were told to vote have answered, as far as they will.
+    pub(super) fn opening_over<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+        cx.end_limit(id);
+        let Some(round) = cx.rounds.remove(id) else {
+            return;
+        };
+        let RoundKind::Open { ask, nodes } = round.kind() else {
+            return;
+        };
+        for node in nodes {
+            self.survey_over(*node, cx, now);
+        }
+        if let Some(ask) = *ask {
+            let mut answers = cx.nodes.standing(now);
+            for (node, answer) in answers.iter_mut().enumerate() {
+                // Why it did not help to ask a node says more than that it does not vote.
+                if let Some(failed) = round.answer(node)
+                    && matches!(
+                        failed,
+                        NodeAnswer::NotExecuted { .. } | NodeAnswer::Unknown { .. }
+                    )
+                {
+                    *answer = failed;
+                }
+            }
+            cx.outbox.push(Effect::Blessed { ask, answers });
+        }
+    }
+
+    /// A search for a node's floor has ended; if it votes still not, the next one is not begun at once.
+    fn survey_over<E: Entropy>(&mut self, node: usize, cx: &Context<E>, now: Now) {
+        let pause = cx.config.space.quarantine().step() / 2;
+        if let Some(watched) = self.nodes.get_mut(node) {
+            watched.surveying = false;
+            watched.survey_after = now.clock + pause;
+        }
+    }
+
+    /// Tells a node whose quarantine has ended the floor of its counters, if it is known.
+    fn seed<E: Entropy>(
+        &mut self,
+        survey: &Survey,
+        since: NodeTime,
+        fresh: bool,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let node = survey.node();
+        let Some(watched) = self.nodes.get_mut(node) else {
+            return;
+        };
+        watched.surveys += 1;
+        // Whoever could complete a majority that has kept its counters has stayed away for seconds.
+        let is_late = watched.surveys > PATIENCE;
+        if let Some(reason) = cx.nodes.members().longer_policy() {
+            cx.nodes.on_trouble(node, reason);
+            return self.survey_over(node, cx, now);
+        }
+        let floor = if is_late && cx.config.space.quarantine().guesses_floors() {
+            survey.floor_of_those_up()
+        } else {
+            // A node that is away for a moment may know more.
+            survey.floor().filter(|floor| {
+                is_late || survey.has_read_all() || matches!(floor, Floor::Known(_))
+            })
+        };
+        // If it cannot even be read, its error says more.
+        if is_late && floor.is_none() && survey.has_read(node) {
+            cx.nodes.on_trouble(node, WAITS_FOR_COUNTERS.into());
+        }
+        // What a right clock shows says which ticks it may have forgotten, whatever else keeps it from voting.
+        let horizon = cx.nodes.members().right_time(node, now.clock);
+        let (Some(floor), Some(horizon), true) = (floor, horizon, fresh) else {
+            return self.survey_over(node, cx, now);
+        };
+        let floor = match floor {
+            Floor::Known(floor) => cx.tokens.at_least_seen(floor),
+            Floor::Degraded(floor) => stand_in(floor, node, survey, cx, now),
+        };
+        let nodes = vec![node];
+        let kind = RoundKind::Open { ask: None, nodes };
+        let round = cx.start_round(kind, cx.config.node_timeout, now);
+        let verb = NodeVerb::Open {
+            floor,
+            since,
+            horizon: Some(horizon),
+        };
+        cx.send(node, round, Request::Node(verb));
+    }
+
+    /// Tells every node that is quarantined to vote.
+    fn open_all<E: Entropy>(&mut self, survey: &Survey, ask: Ask, cx: &mut Context<E>, now: Now) {
+        let members = cx.nodes.members();
+        let since = |node| match members.state(node) {
+            Some(MarkState::Aged { since } | MarkState::Quarantined { since, .. }) => Some(*since),
+            _ => None,
+        };
+        let nodes = cx.nodes.all();
+        let told: Vec<(usize, NodeTime)> = nodes
+            .filter_map(|node| Some((node, since(node)?)))
+            .collect();
+        let floors: Vec<u64> = told
+            .iter()
+            .map(|(node, _)| match survey.floor() {
+                Some(Floor::Known(floor)) => cx.tokens.at_least_seen(floor),
+                _ => stand_in(survey.greatest(), *node, survey, cx, now),
+            })
+            .collect();
+        let kind = RoundKind::Open {
+            ask: Some(ask),
+            nodes: told.iter().map(|(node, _)| *node).collect(),
+        };
+        let round = cx.start_round(kind, cx.config.node_timeout, now);
+        for ((node, since), floor) in told.iter().zip(floors) {
+            let verb = NodeVerb::Open {
+                floor,
+                since: *since,
+                horizon: None,
+            };
+            cx.send(*node, round, Request::Node(verb));
+        }
+        if told.is_empty() {
+            self.opening_over(round, cx, now);
+        }
+    }
+}
+
+/// Returns a floor where too few nodes know it: no less than what they and this client know, and the clock.
+fn stand_in<E: Entropy>(
+    floor: u64,
+    node: usize,
+    survey: &Survey,
+    cx: &mut Context<E>,
+    now: Now,
+) -> u64 {
+    let is_first_use = survey.is_first_use();
+    cx.notice(Notice::FencingDegraded { node, is_first_use });
+    let floor = cx.tokens.at_least_seen(floor);
+    wall(now).map_or(floor, |wall| floor.max(wall))
+}
+
+/// How many searches for a floor may fail, half a step apart at least, before that is told, or those that are up do if
+/// that was asked for.
+const PATIENCE: u32 = 8;
+
+/// What an operator can do about it.
+const WAITS_FOR_COUNTERS: &str = "it has lost its fencing counters, and too few nodes that have kept theirs can be reached; bring those back, or bless the nodes";
