@@ -113,6 +113,22 @@ async fn s06_the_loss_is_told_before_the_first_node_forgets_though_all_are_black
     nodes.thaw(0..5);
 }
 
+/// The only thread of this runtime is blocked, as by a handler that calculates or waits for a disk.
+#[tokio::test(flavor = "current_thread")]
+async fn a_thread_that_blocks_delays_no_renewal() {
+    let ttl = Duration::from_secs(3);
+    let nodes = Nodes::start(3);
+    let redlock = client(nodes.urls(), ttl).await;
+    let guard = redlock.acquire("a").await.unwrap();
+    let first_deadline = now() + guard.lease().remaining();
+    while now() < first_deadline {
+        std::thread::sleep(MILLISECOND);
+    }
+    assert!(guard.lease().is_held());
+    guard.release().await.unwrap();
+    nodes.become_empty(ttl).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s05_a_short_outage_of_a_majority_costs_neither_the_lease_nor_its_keys() {
     let ttl = Duration::from_secs(4);
