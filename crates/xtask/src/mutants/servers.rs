@@ -292,6 +292,14 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_resource_rests",
     ),
     on_servers(
+        "renewals-on-the-callers-thread",
+        "crates/redlock-core/src/engine/tasks.rs",
+        "            let runtime = Builder::new_current_thread()\n",
+        "            if true {\n                drop(Handle::current().spawn(driver));\n                return Ok((handle, states));\n            }\n            let runtime = Builder::new_current_thread()\n",
+        "--test lease_times",
+        "a_thread_that_blocks",
+    ),
+    on_servers(
         "longest-hold-ignored",
         LEASE,
         "self.deadline = earlier(self.deadline.max(deadline), self.ends);",
