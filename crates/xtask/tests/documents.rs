@@ -179,6 +179,38 @@ fn the_code_map_names_what_is_there() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
+/// All files and folders of the repository, from its root, without what is built.
+fn paths(folder: &Path, all: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if name.is_some_and(|name| name == "target" || name.starts_with('.')) {
+            continue;
+        }
+        if path.is_dir() {
+            paths(&path, all);
+        }
+        all.push(path);
+    }
+}
+
+#[test]
+fn the_files_of_the_architecture_are_there() {
+    let mut all = Vec::new();
+    paths(&root(), &mut all);
+    let document = read(&root().join("ARCHITECTURE.md"));
+    let is_path = |name: &&str| {
+        let ends = ["/", ".rs", ".lua", ".c"];
+        !name.contains(' ') && (name.contains('/') || ends.iter().any(|end| name.ends_with(end)))
+    };
+    let is_there = |name: &&str| all.iter().any(|path| path.ends_with(name));
+    let missing: Vec<&str> = code(&document)
+        .filter(is_path)
+        .filter(|name| !is_there(name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
 #[test]
 fn the_types_of_the_architecture_are_there() {
     let mut all = String::new();
