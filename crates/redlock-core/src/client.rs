@@ -141,8 +141,8 @@ impl Redlock {
     /// other processes.
     /// It asks all nodes at once and is decided by a strict majority, so that a minority which is
     /// down, slow or hung neither fails nor delays it.
-    /// A wait ends by its deadline, at most one time limit of a node (half a second by default)
-    /// later.
+    /// A wait ends by its deadline, at most two time limits of a node (half a second each by default)
+    /// later: the last attempt begins then, and its token may have to be stored on a majority.
     /// It is for another holder: without a majority of the nodes it fails earlier, as
     /// [`quorum_wait`](RedlockBuilder::quorum_wait) says.
     ///
