@@ -109,7 +109,6 @@ fn targets(package: &Path) -> Vec<PathBuf> {
 const KNOWN: &[&str] = &[
     "crates/redlock-core",
     "crates/redlock-model",
-    "crates/redlock-proto",
     "crates/redlock-sim",
 ];
 

@@ -1,7 +1,9 @@
-use super::{super::timers::TimerKey, claim::Claiming, settle::Settlement};
+use super::{
+    super::{Acquire, Claim, Now, nodes::Nodes, timers::TimerKey},
+    claim::Claiming,
+    settlement::Settlement,
+};
 use crate::{Failure, FailureKind, Instant};
-
-use super::super::{Acquire, Claim, Now, nodes::Nodes};
 
 /// An acquisition that is under way.
 #[derive(Debug)]

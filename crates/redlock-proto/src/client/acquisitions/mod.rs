@@ -6,6 +6,7 @@ mod acquisition;
 mod attempt;
 mod claim;
 mod settle;
+mod settlement;
 
 use std::collections::BTreeMap;
 

@@ -5,24 +5,9 @@ use std::time::Duration;
 use super::{
     super::{Claim, Entropy, Now, context::Context, rounds::RoundKind},
     Leases,
-    held::Held,
+    claimed::Claimed,
 };
-use crate::{JobEntry, JobVerb, NodeKey, Request, RunRecord, RunState, Shard, TokenBlock, Word};
-
-/// The run that goes on under a lease.
-#[derive(Clone, Debug)]
-pub(super) struct Claimed {
-    job: NodeKey,
-    run: RunRecord,
-    last: Option<JobEntry>,
-}
-
-impl Claimed {
-    /// Returns the newest run before it.
-    pub(super) fn last(&self) -> Option<RunRecord> {
-        self.last.as_ref().and_then(RunRecord::of)
-    }
-}
+use crate::{JobEntry, JobVerb, NodeKey, Request, RunRecord, RunState, TokenBlock, Word};
 
 impl Leases {
     /// Says what came of the run under a lease, which is about to be released.
@@ -94,23 +79,6 @@ impl Leases {
             let job = claim.job.clone();
             held.claimed = Some(Claimed { job, run, last });
         }
-    }
-}
-
-impl Held {
-    /// Returns what a node is asked to remember, if the lease was claimed.
-    pub(super) fn commit(&self) -> Option<Request> {
-        let claimed = self.claimed.as_ref()?;
-        Some(Request::Job {
-            verb: JobVerb::Commit {
-                lock: self.key().clone(),
-                owner: self.owner(),
-                ttl: self.timing().key_ttl(),
-                shard: Shard::of(self.key()),
-                entry: claimed.run.to_entry(),
-            },
-            job: claimed.job.clone(),
-        })
     }
 }
 

@@ -1,7 +1,7 @@
-use super::{super::timers::TimerKey, commit::Claimed};
+use super::{super::timers::TimerKey, claimed::Claimed};
 use crate::{
-    ExtensionVerdict, GiveBack, Grant, Instant, LeaseAction, LeaseState, NodeKey, Outcome, OwnerId,
-    Request, Shard, Timing, TokenBlock, Verb, Votes,
+    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, LeaseAction, LeaseState, NodeKey, Outcome,
+    OwnerId, Request, Shard, Timing, TokenBlock, Verb, Votes,
 };
 
 /// A lease that was won and is not released.
@@ -128,6 +128,21 @@ impl Held {
             owner: self.owner,
         });
         Some(request)
+    }
+
+    /// Returns what a node is asked to remember, if the lease was claimed.
+    fn commit(&self) -> Option<Request> {
+        let claimed = self.claimed.as_ref()?;
+        Some(Request::Job {
+            verb: JobVerb::Commit {
+                lock: self.key.clone(),
+                owner: self.owner,
+                ttl: self.timing.key_ttl(),
+                shard: Shard::of(&self.key),
+                entry: claimed.run.to_entry(),
+            },
+            job: claimed.job.clone(),
+        })
     }
 
     /// Returns what a node is asked to keep the key for longer.

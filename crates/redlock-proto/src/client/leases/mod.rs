@@ -1,5 +1,6 @@
 //! Leases that are held: renewal, healing, loss and release.
 
+mod claimed;
 mod commit;
 mod held;
 

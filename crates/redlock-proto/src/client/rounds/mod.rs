@@ -1,15 +1,14 @@
 //! Rounds of requests: what each is for, what has come of it, and what is still to come.
 
 mod kind;
+mod request_error;
 mod round;
+mod seen;
 
 use std::collections::BTreeMap;
 
-pub use self::round::RequestError;
-pub(super) use self::{
-    kind::RoundKind,
-    round::{Round, Seen},
-};
+pub use self::request_error::RequestError;
+pub(super) use self::{kind::RoundKind, round::Round, seen::Seen};
 
 /// The rounds of which something is still to come, by number.
 #[derive(Debug, Default)]

@@ -1,9 +1,5 @@
-use std::sync::Arc;
-
-use super::{super::timers::TimerKey, RoundKind};
-use crate::{
-    ClockReading, Instant, NoClaim, NodeAnswer, NotAVote, Outcome, Reply, RunId, Shard, Vote, Votes,
-};
+use super::{super::timers::TimerKey, RequestError, RoundKind, Seen};
+use crate::{Instant, NoClaim, NodeAnswer, NotAVote, Outcome, Reply, Shard, Vote, Votes};
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
@@ -25,36 +21,6 @@ pub(in super::super) struct Round {
     /// Which nodes have had their outcome.
     heard: Vec<bool>,
     answers: Vec<Option<NodeAnswer>>,
-}
-
-/// Which server has answered, and what its clock showed.
-#[derive(Clone, Debug)]
-pub(in super::super) struct Seen {
-    pub(in super::super) run: RunId,
-    pub(in super::super) reading: ClockReading,
-}
-
-/// Why a request has no reply.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a driver must fill in every part of it"
-)]
-pub struct RequestError {
-    /// Whether the node may have run it, or may run it yet.
-    pub may_have_run: bool,
-    /// Why, in words for an operator and without credentials.
-    pub reason: Arc<str>,
-}
-
-impl RequestError {
-    pub(in super::super) fn to_answer(&self) -> NodeAnswer {
-        let reason = Arc::clone(&self.reason);
-        match self.may_have_run {
-            true => NodeAnswer::Unknown { reason },
-            false => NodeAnswer::NotExecuted { reason },
-        }
-    }
 }
 
 impl Round {
