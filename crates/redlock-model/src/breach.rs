@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::trace::Name;
+use crate::name::Name;
 
 /// What must never happen, and did.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

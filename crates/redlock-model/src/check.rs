@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Mutation, Report, Scope, search::Search};
+use crate::{Mutation, Scope};
 
 /// A check of a whole world.
 ///
@@ -61,11 +61,6 @@ impl Check {
     pub const fn limit(mut self, states: usize) -> Self {
         self.limit = states;
         self
-    }
-
-    /// Explores all that can happen, up to the first breach.
-    pub fn run(&self) -> Report {
-        Search::new(self).run()
     }
 }
 

@@ -101,6 +101,7 @@ mod check;
 mod clients;
 mod layout;
 mod mutation;
+mod name;
 mod nodes;
 mod protocol;
 mod pruning;
@@ -114,13 +115,15 @@ mod step;
 mod symmetry;
 pub mod ticks;
 mod trace;
+mod valid_scope;
 
 pub use crate::{
     breach::Breach,
     check::Check,
     mutation::{Mutation, UnknownMutation},
     report::{Report, Verdict},
-    scope::{InvalidScope, Scope},
+    scope::Scope,
     ticks::{TickCheck, TickMutation, TickReport},
     trace::Trace,
+    valid_scope::InvalidScope,
 };

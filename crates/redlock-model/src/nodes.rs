@@ -130,15 +130,6 @@ impl Node {
     }
 }
 
-/// The node forgets everything, and that it ever voted.
-pub(crate) fn crash(state: &mut State, node: usize) {
-    state.crashes += 1;
-    state.nodes[node] = Node {
-        standing: Standing::Quarantined,
-        ..Node::default()
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

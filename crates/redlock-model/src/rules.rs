@@ -2,7 +2,6 @@
 
 use crate::{
     Breach, Mutation, Scope,
-    nodes::crash,
     protocol::Protocol,
     state::{Phase, State},
     step::Step,
@@ -73,7 +72,7 @@ impl Rules {
             Step::Finish { client } => self.finish(state, client)?,
             Step::Fail { client } => state.clients[client].give_up(),
             Step::Expire { node } => state.nodes[node].key = None,
-            Step::Crash { node } => crash(state, node),
+            Step::Crash { node } => state.crash(node),
             Step::EndQuarantine { node } => self.end_quarantine(state, node),
             Step::Read { node, of } => self.read(state, node, of),
             Step::Open { node, floor } => self.open(state, node, floor)?,

@@ -1,10 +1,8 @@
 //! How large a world is explored.
 
-use std::{error::Error, fmt, num::NonZeroUsize};
+use std::{fmt, num::NonZeroUsize};
 
 use redlock_proto::Quorum;
-
-use crate::layout::Layout;
 
 /// How large a world is explored: all of it, up to these numbers.
 ///
@@ -18,10 +16,10 @@ use crate::layout::Layout;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Scope {
     // invariant: within the MAX_ constants, and a state fits the encoding
-    nodes: usize,
-    clients: usize,
-    crashes: u8,
-    proposals: u8,
+    pub(crate) nodes: usize,
+    pub(crate) clients: usize,
+    pub(crate) crashes: u8,
+    pub(crate) proposals: u8,
 }
 
 impl Scope {
@@ -36,45 +34,6 @@ impl Scope {
 
     /// The greatest proposal.
     pub const MAX_PROPOSALS: u8 = 9;
-
-    /// A world of `nodes` nodes and `clients` clients, each of which makes one attempt with any proposal
-    /// from 1 to `proposals`, and in which nodes lose their memory `crashes` times in all.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidScope`] if a number is out of range, or if a state of this world takes more than 128 bits.
-    pub fn new(
-        nodes: usize,
-        clients: usize,
-        crashes: u8,
-        proposals: u8,
-    ) -> Result<Self, InvalidScope> {
-        let checks = [
-            ("nodes", nodes, 1, Self::MAX_NODES),
-            ("clients", clients, 1, Self::MAX_CLIENTS),
-            ("crashes", crashes.into(), 0, Self::MAX_CRASHES.into()),
-            ("proposals", proposals.into(), 1, Self::MAX_PROPOSALS.into()),
-        ];
-        for (what, number, least, most) in checks {
-            if !(least..=most).contains(&number) {
-                let message = format!("{what} must be from {least} to {most}, not {number}");
-                return Err(InvalidScope(message));
-            }
-        }
-        let scope = Self {
-            nodes,
-            clients,
-            crashes,
-            proposals,
-        };
-        match Layout::bits(scope) {
-            bits if bits <= u128::BITS => Ok(scope),
-            bits => Err(InvalidScope(format!(
-                "a state of {scope} takes {bits} bits, and there are {}",
-                u128::BITS
-            ))),
-        }
-    }
 
     /// The number of nodes.
     pub const fn nodes(self) -> usize {
@@ -127,21 +86,3 @@ impl fmt::Display for Scope {
         )
     }
 }
-
-/// A world that cannot be explored; the text says why.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct InvalidScope(String);
-
-impl InvalidScope {
-    pub(crate) const fn new(message: String) -> Self {
-        Self(message)
-    }
-}
-
-impl fmt::Display for InvalidScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Error for InvalidScope {}

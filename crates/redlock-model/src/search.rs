@@ -5,6 +5,13 @@ use crate::{
     state::State, step::Step, symmetry::Symmetry,
 };
 
+impl Check {
+    /// Explores all that can happen, up to the first breach.
+    pub fn run(&self) -> Report {
+        Search::new(self).run()
+    }
+}
+
 /// A search through one world.
 #[derive(Debug)]
 pub(crate) struct Search {

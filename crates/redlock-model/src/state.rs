@@ -12,6 +12,17 @@ pub(crate) struct State {
     pub(crate) crashes: u8,
 }
 
+impl State {
+    /// A node forgets everything, and that it ever voted.
+    pub(crate) fn crash(&mut self, node: usize) {
+        self.crashes += 1;
+        self.nodes[node] = Node {
+            standing: Standing::Quarantined,
+            ..Node::default()
+        };
+    }
+}
+
 /// A node.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Node {

@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::{
     Breach, Scope,
+    name::Name,
     state::{Exchange, NodeSet, Standing, State},
     step::Step,
 };
@@ -86,16 +87,6 @@ impl fmt::Display for Trace {
 const LEGEND: &str = "
      After |, each node: its counter, +floor if it was given one, and whose key it has, if that can still
      matter; ? while it is in quarantine, ! until it has a floor.";
-
-/// A client's name.
-pub(crate) struct Name(pub(crate) usize);
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letter = "ABCDEFGH".chars().nth(self.0);
-        f.write_char(letter.unwrap_or('?'))
-    }
-}
 
 /// What is true of a node, in a few characters.
 struct Mark<'a>(&'a State, usize);

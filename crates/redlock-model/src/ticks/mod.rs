@@ -42,9 +42,7 @@ mod check;
 mod mutation;
 mod node;
 mod rules;
+mod search;
 mod state;
 
-pub use self::{
-    check::{TickCheck, TickReport},
-    mutation::TickMutation,
-};
+pub use self::{check::TickCheck, mutation::TickMutation, search::TickReport};
