@@ -411,8 +411,27 @@ fn a_key_that_nobody_acquires_is_found() {
         (61, released(1)),
     ];
     assert_eq!(names(&in_time), NOTHING);
-    let late = [(1, free), (61, acquired(1, 1, 90)), (61, released(1))];
+    let late = [
+        (1, free.clone()),
+        (61, acquired(1, 1, 90)),
+        (61, released(1)),
+    ];
     assert_eq!(names(&late), ["Starved"]);
+    // A claimant whom a majority has granted the key, and who gave it back, was not kept from it.
+    let given_back = Event::CutShort {
+        job: 0,
+        tick: 10,
+        token: 7,
+        outcome: None,
+        settled: 0,
+    };
+    let commits = Event::Commits {
+        job: 0,
+        tick: 10,
+        token: 7,
+    };
+    let granted = [(1, commits), (2, free), (60, given_back)];
+    assert!(!names(&granted).contains(&"Starved"));
 }
 
 #[test]

@@ -145,10 +145,14 @@ impl Checker {
             | Event::LeftOpen { .. }
             | Event::Started { .. }
             | Event::Follows { .. }
-            | Event::CutShort { .. }
             | Event::NotStarted { .. }
             | Event::Passed { .. }
             | Event::Remembered { .. } => self.observe_job(at, event),
+            Event::CutShort { job, .. } => {
+                self.observe_job(at, event);
+                // A majority has granted, and the claimant gave it back.
+                self.freed(at, job);
+            }
             Event::Settled => self.is_settled = true,
             Event::Mended => self.is_mended = true,
             Event::Ended { lease } => self.ended(at, lease, End::Alone),
