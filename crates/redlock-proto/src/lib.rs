@@ -38,6 +38,7 @@
 mod client;
 mod key;
 mod lease;
+mod link;
 mod membership;
 mod node;
 mod round;
@@ -53,6 +54,7 @@ pub use self::{
     },
     key::{NodeKey, OwnerId},
     lease::{LeaseAction, LeaseState, Loss},
+    link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     membership::{ClockReading, Clocks, Electorate, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, Facts, GiveBack, MarkState, NodeVerb, Outcome, Quarantine, Reply, Request, RunId,

@@ -1,0 +1,364 @@
+//! The link to one node: one connection at a time, what waits for it, and what is repeated when it fails.
+//!
+//! A [`Link`] stands between a [`Client`](crate::Client) and one node.
+//! It decides which requests travel together, which are shed because the node cannot keep up, which releases are
+//! repeated and in which form, when a silent connection is given up, and when the next one is made.
+//! Its driver owns the socket and the timer.
+//! The client hears of it by [`LinkEvent`]s, in order.
+//!
+//! | file | decides |
+//! |---|---|
+//! | `config` | the limits |
+//! | `traffic` | what travels together, and when a connection needs a heartbeat |
+//! | `shed` | what a node that cannot keep up does not get |
+//! | `pending` | which releases are repeated, when, and for how long |
+//! | `event` | what the client hears |
+
+mod config;
+mod event;
+mod op;
+mod pending;
+mod shed;
+#[cfg(test)]
+mod tests;
+mod traffic;
+
+use std::{collections::VecDeque, fmt, sync::Arc};
+
+pub use self::{config::LinkConfig, event::LinkEvent, op::Op};
+use self::{
+    pending::PendingReleases,
+    traffic::{InFlight, Traffic},
+};
+use crate::{Answer, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
+
+/// The link to one node, without its socket and without its timer.
+///
+/// A driver tells it what happens, each time with a reading of the client's clock, and does what it says:
+///
+/// * it connects when [`begin_connect`](Self::begin_connect) says so, sends [`HELLO`] as the first call, and reports
+///   by [`on_connected`](Self::on_connected) or [`on_lost`](Self::on_lost);
+/// * it sends every [`next_call`](Self::next_call), in order, and reports by [`on_answer`](Self::on_answer) or
+///   [`on_call_failed`](Self::on_call_failed);
+/// * it drops the connection, and an attempt to connect, as soon as [`is_up`](Self::is_up) and
+///   [`is_connecting`](Self::is_connecting) are false;
+/// * it calls [`on_timer`](Self::on_timer) no earlier and hardly later than [`next_timer`](Self::next_timer) says;
+/// * it passes every [`poll_event`](Self::poll_event) to the client, in order.
+///
+/// The same inputs give the same outputs, so the simulation and the real client run the same link.
+pub struct Link<E> {
+    config: LinkConfig,
+    entropy: E,
+    phase: Phase,
+    /// Why nothing can be sent, unless it is up.
+    reason: Arc<str>,
+    /// How many connections there were.
+    connections: u64,
+    /// How many attempts in a row have made no connection that lasted.
+    failures: u32,
+    traffic: Traffic,
+    pending: PendingReleases,
+    next_call: u64,
+    shed: u64,
+    events: VecDeque<LinkEvent>,
+}
+
+/// The first call over each connection: nothing counts that a node says before it has said what it is.
+pub const HELLO: [Request; 1] = [Request::Node(NodeVerb::Inspect)];
+
+/// Requests that travel together.
+#[derive(Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must handle every part of it"
+)]
+pub struct Call {
+    /// The number by which its answer is recognised.
+    pub id: u64,
+    /// The requests, in order; none in a heartbeat.
+    pub requests: Vec<Request>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// There is no connection, and the next one is tried at this moment.
+    Down { until: Instant },
+    /// A connection is being made; it is given up at this moment.
+    Connecting { until: Instant },
+    /// There is a connection.
+    Up { since: Instant },
+}
+
+impl<E: Entropy> Link<E> {
+    /// A link that connects at once.
+    pub fn new(config: LinkConfig, entropy: E) -> Self {
+        Self {
+            config,
+            entropy,
+            phase: Phase::Down {
+                until: Instant::ORIGIN,
+            },
+            reason: "not connected yet".into(),
+            connections: 0,
+            failures: 0,
+            traffic: Traffic::default(),
+            pending: PendingReleases::default(),
+            next_call: 0,
+            shed: 0,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Returns the next thing for the client to hear.
+    pub fn poll_event(&mut self) -> Option<LinkEvent> {
+        self.events.pop_front()
+    }
+
+    /// Says when [`on_timer`](Self::on_timer), [`begin_connect`](Self::begin_connect) or
+    /// [`next_call`](Self::next_call) has something to do, if nothing happens before.
+    pub fn next_timer(&self, now: Instant) -> Instant {
+        match self.phase {
+            Phase::Down { until } | Phase::Connecting { until } => until,
+            Phase::Up { .. } => {
+                let check = self.traffic.next_check(&self.config, now);
+                self.pending.due().map_or(check, |due| due.min(check))
+            }
+        }
+    }
+
+    /// Gives up a connection that is silent, or that takes too long to be made.
+    pub fn on_timer(&mut self, now: Instant) {
+        match self.phase {
+            Phase::Connecting { until } if now >= until => {
+                let limit = self.config.connect_timeout;
+                self.on_lost(format!("no connection within {limit:?}").into(), now);
+            }
+            Phase::Up { .. } => {
+                let silence = self.traffic.silence(now);
+                if silence >= self.config.give_up_after {
+                    self.on_lost(no_answer(silence), now);
+                }
+            }
+            Phase::Down { .. } | Phase::Connecting { .. } => {}
+        }
+    }
+
+    /// Begins to connect if it is time, and returns whether it does.
+    pub fn begin_connect(&mut self, now: Instant) -> bool {
+        let is_due = matches!(self.phase, Phase::Down { until } if now >= until);
+        if is_due {
+            let until = now + self.config.connect_timeout;
+            self.phase = Phase::Connecting { until };
+        }
+        is_due
+    }
+
+    /// A connection was made, and the node has answered [`HELLO`], which was sent at `sent`.
+    pub fn on_connected(&mut self, answer: Answer, sent: Instant, now: Instant) {
+        if !self.is_connecting() {
+            return;
+        }
+        match answer.replies.first() {
+            Some(Ok(Reply::Facts(_))) => {}
+            Some(Err(reason)) => return self.on_lost(Arc::clone(reason), now),
+            _ => return self.on_lost("the node does not say what it is".into(), now),
+        }
+        self.phase = Phase::Up { since: now };
+        self.connections += 1;
+        self.traffic.on_connected(now);
+        self.pending.on_connected(now);
+        self.events.push_back(LinkEvent::Connected { answer, sent });
+    }
+
+    /// The connection was lost, or could not be made.
+    pub fn on_lost(&mut self, reason: Arc<str>, now: Instant) {
+        match self.phase {
+            Phase::Down { .. } => return,
+            Phase::Connecting { .. } => {}
+            Phase::Up { since } => {
+                let (sent, unsent) = self.traffic.take_all();
+                for op in sent {
+                    self.fail(op, true, &reason, now);
+                }
+                for op in unsent {
+                    self.fail(op, false, &reason, now);
+                }
+                if now.saturating_since(since) >= self.config.longest_pause {
+                    self.failures = 0;
+                }
+            }
+        }
+        self.reason = Arc::clone(&reason);
+        self.events.push_back(LinkEvent::Disconnected { reason });
+        // A node that accepts connections and drops them is not tried in a tight loop.
+        let until = match self.failures {
+            0 => now,
+            failures => now + self.config.pause(failures, self.entropy.bits()),
+        };
+        self.failures = self.failures.saturating_add(1);
+        self.phase = Phase::Down { until };
+    }
+
+    /// Takes requests that are to be sent behind those that wait.
+    ///
+    /// A request that was meant for an earlier connection is sent in the form that this one needs: the client may
+    /// not know yet that the connection is another.
+    pub fn push(&mut self, ops: impl IntoIterator<Item = Op>, now: Instant) {
+        for mut op in ops {
+            if op.connection != self.connections {
+                op.be_for_another_connection();
+            }
+            match self.phase {
+                Phase::Up { .. } => self.traffic.push(op, now),
+                _ => {
+                    let reason = Arc::clone(&self.reason);
+                    self.fail(op, false, &reason, now);
+                }
+            }
+        }
+    }
+
+    /// Returns the next call to send, if there is one and room for it.
+    ///
+    /// `now` is read before the first byte of the call is sent.
+    /// Releases that are due go first, and requests are shed if the node cannot keep up.
+    /// A connection on which nothing happens for a while gets a call without requests, so that one which died
+    /// unnoticed is replaced before it is needed.
+    pub fn next_call(&mut self, now: Instant) -> Option<Call> {
+        if !self.is_up() {
+            return None;
+        }
+        let (due, over) = self.pending.take_due(now);
+        self.traffic.push_front(due);
+        for (op, error) in over {
+            self.tell_failed(&op, error);
+        }
+        self.shed(now);
+        let ops = self.traffic.next_ops(&self.config, now)?;
+        let requests = ops.iter().map(|op| op.request.clone()).collect();
+        let id = self.next_call;
+        self.next_call += 1;
+        self.traffic.sent(id, InFlight { sent: now, ops });
+        Some(Call { id, requests })
+    }
+
+    /// A call was answered.
+    pub fn on_answer(&mut self, call: u64, answer: Answer, now: Instant) {
+        let Some(InFlight { sent, ops }) = self.traffic.take_answered(call, now) else {
+            return;
+        };
+        if answer.replies.len() != ops.len() {
+            let reason = "the node's answer has not one reply for each request".into();
+            return self.give_up_call(ops, true, reason, now);
+        }
+        let Answer { standing, replies } = answer;
+        let mut results = Vec::with_capacity(ops.len());
+        for (op, reply) in ops.into_iter().zip(replies) {
+            match reply {
+                Err(reason) if op.request.is_release() => self.fail(op, false, &reason, now),
+                // An operation that ended with an error has changed nothing.
+                Err(reason) => results.push((op.round, Err(not_run(reason)))),
+                Ok(reply) => results.push((op.round, Ok(reply))),
+            }
+        }
+        self.events.push_back(LinkEvent::Answered {
+            standing,
+            results,
+            sent,
+        });
+    }
+
+    /// A call has no answer, and will have none; with `is_lost`, the connection is of no more use.
+    pub fn on_call_failed(&mut self, call: u64, error: RequestError, is_lost: bool, now: Instant) {
+        let Some(InFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
+            return;
+        };
+        let RequestError {
+            may_have_run,
+            reason,
+        } = error;
+        if is_lost {
+            return self.give_up_call(ops, may_have_run, reason, now);
+        }
+        for op in ops {
+            self.fail(op, may_have_run, &reason, now);
+        }
+    }
+
+    /// Whether there is a connection.
+    pub const fn is_up(&self) -> bool {
+        matches!(self.phase, Phase::Up { .. })
+    }
+
+    /// Whether a connection is being made.
+    pub const fn is_connecting(&self) -> bool {
+        matches!(self.phase, Phase::Connecting { .. })
+    }
+
+    /// Returns how many requests were shed because the node could not keep up.
+    pub const fn requests_shed(&self) -> u64 {
+        self.shed
+    }
+
+    /// Returns the requests that wait to be sent, in order; for those who look for leaks.
+    pub fn unsent(&self) -> impl Iterator<Item = &Request> {
+        self.traffic.queue().map(|op| &op.request)
+    }
+
+    /// Returns how many requests have no outcome yet, releases to be repeated aside; for those who look for leaks.
+    pub fn open_requests(&self) -> usize {
+        self.traffic.len()
+    }
+
+    /// A call has failed, and its connection with it.
+    fn give_up_call(&mut self, ops: Vec<Op>, may_have_run: bool, reason: Arc<str>, now: Instant) {
+        for op in ops {
+            self.fail(op, may_have_run, &reason, now);
+        }
+        self.on_lost(reason, now);
+    }
+
+    /// Says that a request failed; a release is repeated instead.
+    fn fail(&mut self, op: Op, may_have_run: bool, reason: &Arc<str>, now: Instant) {
+        let error = RequestError {
+            may_have_run,
+            reason: Arc::clone(reason),
+        };
+        if !op.request.is_release() {
+            return self.tell_failed(&op, error);
+        }
+        self.events.push_back(LinkEvent::Delayed {
+            round: op.round,
+            error: error.clone(),
+        });
+        if let Some((op, error)) = self.pending.add(op, error, &self.config, now) {
+            self.tell_failed(&op, error);
+        }
+    }
+
+    fn tell_failed(&mut self, op: &Op, error: RequestError) {
+        let round = op.round;
+        self.events.push_back(LinkEvent::Failed { round, error });
+    }
+}
+
+fn no_answer(silence: std::time::Duration) -> Arc<str> {
+    format!("no answer for {} ms", silence.as_millis()).into()
+}
+
+const fn not_run(reason: Arc<str>) -> RequestError {
+    RequestError {
+        may_have_run: false,
+        reason,
+    }
+}
+
+impl<E> fmt::Debug for Link<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("phase", &self.phase)
+            .field("connections", &self.connections)
+            .field("traffic", &self.traffic)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,72 @@
+//! What a node that cannot keep up does not get.
+
+use std::collections::HashSet;
+
+use super::{Link, LinkEvent, Op, no_answer};
+use crate::{Entropy, Instant, JobVerb, OwnerId, Request, Verb};
+
+impl<E: Entropy> Link<E> {
+    /// Sheds the requests in the queue of a node that cannot keep up, instead of letting them pile up.
+    ///
+    /// A node that is silent is one; so is a node that answers each call in time and is asked for more than it can
+    /// do: the client has long decided without the requests in its queue.
+    /// Releases stay, because they must follow what may have been executed, unless they follow what is shed here.
+    pub(super) fn shed(&mut self, now: Instant) {
+        let Some(since) = self.traffic.waiting.front() else {
+            return;
+        };
+        let silence = self.traffic.silence(now).max(now.saturating_since(*since));
+        if silence < self.config.lag_after {
+            return;
+        }
+        let reason = no_answer(silence);
+        let mut needless = Vec::new();
+        let mut unsent = HashSet::new();
+        self.traffic.waiting.clear();
+        for op in std::mem::take(&mut self.traffic.queue) {
+            match fate(&op, &mut unsent) {
+                Fate::Stays => self.traffic.queue.push_back(op),
+                Fate::Needless => needless.push(op.round),
+                Fate::Shed => {
+                    self.shed += 1;
+                    self.fail(op, false, &reason, now);
+                }
+            }
+        }
+        for round in needless {
+            self.events.push_back(LinkEvent::Needless { round });
+        }
+    }
+}
+
+/// What becomes of a request in the queue of a node that cannot keep up.
+enum Fate {
+    Stays,
+    /// What it would let go was never sent.
+    Needless,
+    Shed,
+}
+
+/// Decides what becomes of a request, behind those of the owners that were `unsent` so far.
+fn fate(op: &Op, unsent: &mut HashSet<OwnerId>) -> Fate {
+    match &op.request {
+        Request::Lock { verb, owner, .. } => match verb {
+            Verb::Acquire { .. } => {
+                unsent.insert(*owner);
+                Fate::Shed
+            }
+            Verb::Release { .. } | Verb::Bury { .. } if unsent.contains(owner) => Fate::Needless,
+            Verb::Release { .. } | Verb::Bury { .. } => Fate::Stays,
+            Verb::Extend { .. } | Verb::Heal { .. } => Fate::Shed,
+        },
+        Request::Job { verb, .. } => match verb {
+            JobVerb::Withdraw { .. } => Fate::Stays,
+            JobVerb::Claim { owner, .. } => {
+                unsent.insert(*owner);
+                Fate::Shed
+            }
+            JobVerb::Commit { .. } | JobVerb::Record { .. } | JobVerb::Read { .. } => Fate::Shed,
+        },
+        Request::Node(_) => Fate::Shed,
+    }
+}

@@ -1,0 +1,371 @@
+use std::time::Duration;
+
+use super::*;
+use crate::{NodeKey, NodeTime, OwnerId, RunId, Store, Verb};
+
+const MS: Duration = Duration::from_millis(1);
+const TTL: Duration = Duration::from_secs(5);
+const LAG: Duration = Duration::from_millis(500);
+
+fn at(ms: u64) -> Instant {
+    Instant::from_origin(Duration::from_millis(ms))
+}
+
+/// Random bits that are always the same.
+struct Bits(u64);
+
+impl Entropy for Bits {
+    fn owner(&mut self) -> OwnerId {
+        OwnerId::from_random([0; 16])
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.0
+    }
+}
+
+fn config() -> LinkConfig {
+    LinkConfig::new(Duration::from_secs(1), LAG)
+}
+
+fn hello() -> Answer {
+    let mut store = Store::vouched_for(RunId::from("run"));
+    let space = crate::Space::new("space", crate::Quarantine::new(TTL, 0.01));
+    store.call(&space, &HELLO, NodeTime::from_micros(1_000_000))
+}
+
+/// A link with a connection since a moment.
+fn up(config: LinkConfig, now: Instant) -> Link<Bits> {
+    let mut link = Link::new(config, Bits(0));
+    connect(&mut link, now);
+    link
+}
+
+fn connect(link: &mut Link<Bits>, now: Instant) {
+    assert!(link.begin_connect(now), "it is time to connect");
+    link.on_connected(hello(), now, now);
+    assert!(link.is_up());
+    assert!(matches!(
+        link.events.pop_back(),
+        Some(LinkEvent::Connected { .. })
+    ));
+}
+
+fn lock(verb: Verb, owner: u8) -> Request {
+    Request::Lock {
+        verb,
+        key: NodeKey::from("key"),
+        owner: OwnerId::from_random([owner; 16]),
+    }
+}
+
+fn acquire(owner: u8) -> Request {
+    let shard = crate::Shard::of(&NodeKey::from("key"));
+    let verb = Verb::Acquire {
+        ttl: TTL,
+        shard,
+        proposal: 1,
+        block: 1,
+    };
+    lock(verb, owner)
+}
+
+fn release(owner: u8) -> Request {
+    lock(Verb::Release { ttl: TTL }, owner)
+}
+
+fn bury(owner: u8) -> Request {
+    lock(Verb::Bury { ttl: TTL }, owner)
+}
+
+/// Pushes requests for the present connection; each has the round of its place, from `first`.
+fn push(link: &mut Link<Bits>, first: u64, requests: Vec<Request>, now: Instant) {
+    let connection = link.connections;
+    let ops = (first..)
+        .zip(requests)
+        .map(|(round, request)| Op::new(round, request, connection, now));
+    link.push(ops, now);
+}
+
+fn sent(link: &mut Link<Bits>, now: Instant) -> Vec<Call> {
+    std::iter::from_fn(|| link.next_call(now)).collect()
+}
+
+fn answer(replies: Vec<Result<Reply, Arc<str>>>) -> Answer {
+    Answer {
+        standing: None,
+        replies,
+    }
+}
+
+/// What the client was told: the word for it, and the round.
+fn told(link: &mut Link<Bits>) -> Vec<(&'static str, u64)> {
+    let mut told = Vec::new();
+    while let Some(event) = link.poll_event() {
+        match event {
+            LinkEvent::Connected { .. } => told.push(("connected", 0)),
+            LinkEvent::Disconnected { .. } => told.push(("disconnected", 0)),
+            LinkEvent::Answered { results, .. } => {
+                let results = results.into_iter();
+                told.extend(results.map(|(round, result)| {
+                    let word = if result.is_ok() { "answered" } else { "error" };
+                    (word, round)
+                }));
+            }
+            LinkEvent::Failed { round, error } if error.may_have_run => {
+                told.push(("unknown", round));
+            }
+            LinkEvent::Failed { round, .. } => told.push(("not run", round)),
+            LinkEvent::Delayed { round, .. } => told.push(("delayed", round)),
+            LinkEvent::Needless { round } => told.push(("needless", round)),
+        }
+    }
+    told
+}
+
+#[test]
+fn requests_travel_together_and_calls_are_bounded() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 0, (0..40).map(|_| acquire(1)).collect(), at(1));
+    let calls = sent(&mut link, at(1));
+    let sizes: Vec<usize> = calls.iter().map(|call| call.requests.len()).collect();
+    assert_eq!(sizes, [16, 16, 8]);
+    for round in 100..140 {
+        push(&mut link, round, vec![acquire(2)], at(2));
+        sent(&mut link, at(2));
+    }
+    assert_eq!(link.traffic.len() - 40, 40);
+    assert_eq!(link.unsent().count(), 40 - (32 - 3));
+    link.on_answer(calls[0].id, answer(vec![Ok(Reply::Done); 16]), at(3));
+    let [next] = &sent(&mut link, at(3))[..] else {
+        panic!("there is room for one call");
+    };
+    assert_eq!(next.requests.len(), 11);
+}
+
+#[test]
+fn a_node_that_lags_gets_no_requests_and_only_the_releases_of_what_it_may_have() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    assert_eq!(sent(&mut link, at(0)).len(), 1);
+    let requests = vec![acquire(2), release(2), bury(2), release(1), acquire(3)];
+    let extend = Verb::Extend {
+        ttl: TTL,
+        write_back: None,
+    };
+    push(&mut link, 2, requests, at(500));
+    push(&mut link, 7, vec![lock(extend, 1)], at(500));
+    let [call] = &sent(&mut link, at(500))[..] else {
+        panic!("the release of what was sent is due");
+    };
+    assert_eq!(call.requests, [release(1)]);
+    assert_eq!(
+        told(&mut link),
+        [
+            ("not run", 2),
+            ("not run", 6),
+            ("not run", 7),
+            ("needless", 3),
+            ("needless", 4)
+        ]
+    );
+    assert_eq!(link.requests_shed(), 3);
+}
+
+#[test]
+fn a_node_that_answers_in_time_and_is_asked_for_too_much_is_relieved_too() {
+    let mut limits = config();
+    limits.calls = 1;
+    let mut link = up(limits, at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    let first = sent(&mut link, at(0));
+    push(&mut link, 2, vec![acquire(2); 20], at(100));
+    link.on_answer(first[0].id, answer(vec![Ok(Reply::Done)]), at(400));
+    let second = sent(&mut link, at(400));
+    assert_eq!(second[0].requests.len(), 16);
+    link.on_answer(second[0].id, answer(vec![Ok(Reply::Done); 16]), at(599));
+    assert_eq!(
+        sent(&mut link, at(599)).len(),
+        1,
+        "it has waited for 499 ms"
+    );
+    push(&mut link, 50, vec![acquire(3)], at(600));
+    assert_eq!(sent(&mut link, at(1_098)).len(), 0);
+    assert_eq!(link.requests_shed(), 0);
+    assert_eq!(sent(&mut link, at(1_100)).len(), 0);
+    assert_eq!(link.requests_shed(), 1);
+}
+
+#[test]
+fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1), release(1)], at(0));
+    let fails = |link: &mut Link<Bits>, call: &Call, ms| {
+        let replies = vec![Err("out of memory".into()); call.requests.len()];
+        link.on_answer(call.id, answer(replies), at(ms));
+    };
+    let calls = sent(&mut link, at(0));
+    fails(&mut link, &calls[0], 10);
+    assert_eq!(told(&mut link), [("delayed", 2), ("error", 1)]);
+    let again = sent(&mut link, at(10));
+    assert_eq!(
+        again[0].requests,
+        [release(1)],
+        "at once, on this connection"
+    );
+    fails(&mut link, &again[0], 20);
+    assert_eq!(sent(&mut link, at(20)).len(), 0);
+    assert_eq!(link.next_timer(at(20)), at(1_020), "then with pauses");
+    let again = sent(&mut link, at(1_020));
+    assert_eq!(again[0].requests, [release(1)]);
+    told(&mut link);
+    fails(&mut link, &again[0], 5_000);
+    assert_eq!(told(&mut link), [("delayed", 2), ("not run", 2)]);
+    assert_eq!(sent(&mut link, at(9_000))[0].requests, [], "a heartbeat");
+}
+
+#[test]
+fn a_release_buries_its_owner_over_another_connection() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1), release(1)], at(0));
+    sent(&mut link, at(0));
+    push(&mut link, 3, vec![release(2)], at(0));
+    link.on_lost("reset".into(), at(100));
+    assert_eq!(
+        told(&mut link),
+        [
+            ("unknown", 1),
+            ("delayed", 2),
+            ("delayed", 3),
+            ("disconnected", 0)
+        ]
+    );
+    let late = Op::new(4, release(3), link.connections, at(100));
+    connect(&mut link, at(100));
+    link.push([late], at(100));
+    push(&mut link, 5, vec![release(4)], at(100));
+    let calls = sent(&mut link, at(100));
+    assert_eq!(calls[0].requests, [bury(1), bury(2), bury(3), release(4)]);
+}
+
+#[test]
+fn releases_are_kept_while_there_is_no_connection_and_the_oldest_are_dropped() {
+    let mut limits = config();
+    limits.pending_releases = 2;
+    let mut link = Link::new(limits, Bits(0));
+    push(&mut link, 1, vec![acquire(1), release(1)], at(0));
+    assert_eq!(told(&mut link), [("not run", 1), ("delayed", 2)]);
+    push(&mut link, 3, vec![release(2), release(3)], at(1));
+    assert_eq!(
+        told(&mut link),
+        [("delayed", 3), ("delayed", 4), ("not run", 2)]
+    );
+    connect(&mut link, at(2));
+    assert_eq!(sent(&mut link, at(2))[0].requests, [bury(2), bury(3)]);
+}
+
+#[test]
+fn a_silent_connection_is_given_up_and_its_answers_count_no_more() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    let calls = sent(&mut link, at(0));
+    push(&mut link, 2, vec![release(2)], at(0));
+    assert_eq!(link.next_timer(at(0)), at(500));
+    assert_eq!(link.next_timer(at(500)), at(2_000));
+    link.on_timer(at(1_999));
+    assert!(link.is_up());
+    link.on_timer(at(2_000));
+    assert!(!link.is_up());
+    assert_eq!(
+        told(&mut link),
+        [("unknown", 1), ("delayed", 2), ("disconnected", 0)]
+    );
+    link.on_answer(calls[0].id, answer(vec![Ok(Reply::Done)]), at(2_001));
+    assert_eq!(told(&mut link), []);
+    assert!(link.next_call(at(2_001)).is_none());
+}
+
+#[test]
+fn an_idle_connection_is_tried_once_a_second() {
+    let mut link = up(config(), at(0));
+    assert!(link.next_call(at(999)).is_none());
+    assert_eq!(link.next_timer(at(999)), at(1_000));
+    let beat = link.next_call(at(1_000)).expect("it is idle");
+    assert_eq!(beat.requests, []);
+    assert!(link.next_call(at(1_000)).is_none(), "one is in flight");
+    link.on_answer(beat.id, answer(Vec::new()), at(1_300));
+    assert_eq!(link.next_timer(at(1_300)), at(2_300));
+    link.next_call(at(2_300)).expect("it is idle again");
+    link.on_timer(at(4_300));
+    assert!(!link.is_up(), "the heartbeat was not answered");
+}
+
+#[test]
+fn an_answer_that_does_not_fit_its_call_costs_the_connection() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1), acquire(2)], at(0));
+    let calls = sent(&mut link, at(0));
+    link.on_answer(calls[0].id, answer(vec![Ok(Reply::Done)]), at(1));
+    assert_eq!(
+        told(&mut link),
+        [("unknown", 1), ("unknown", 2), ("disconnected", 0)]
+    );
+}
+
+#[test]
+fn a_call_that_failed_alone_leaves_the_connection() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1), release(1)], at(0));
+    let calls = sent(&mut link, at(0));
+    let error = not_run("read only".into());
+    link.on_call_failed(calls[0].id, error, false, at(1));
+    assert_eq!(told(&mut link), [("not run", 1), ("delayed", 2)]);
+    assert!(link.is_up());
+    assert_eq!(sent(&mut link, at(1))[0].requests, [release(1)]);
+}
+
+#[test]
+fn a_node_that_does_not_say_what_it_is_has_no_connection() {
+    let wrong = [
+        answer(vec![Err("no such command".into())]),
+        answer(vec![Ok(Reply::Done)]),
+        answer(Vec::new()),
+    ];
+    for hello in wrong {
+        let mut link = Link::new(config(), Bits(0));
+        assert!(link.begin_connect(at(0)));
+        link.on_connected(hello, at(0), at(1));
+        assert!(!link.is_up() && !link.is_connecting());
+        assert_eq!(told(&mut link), [("disconnected", 0)]);
+    }
+}
+
+#[test]
+fn pauses_between_attempts_to_connect_grow_up_to_a_second_and_vary() {
+    for (bits, parts) in [(0, 128), (127, 255)] {
+        let mut link = Link::new(config(), Bits(bits));
+        let mut now = at(0);
+        for longest in [0, 50, 100, 200, 400, 800, 1_000, 1_000, 1_000, 1_000] {
+            assert!(link.begin_connect(now));
+            link.on_timer(now + 999 * MS);
+            assert!(link.is_connecting());
+            now = now + 1_000 * MS;
+            assert_eq!(link.next_timer(now), now);
+            link.on_timer(now);
+            assert!(!link.is_connecting(), "no connection within a second");
+            let next = now + longest * MS * parts / 256;
+            assert_eq!(link.next_timer(now), next);
+            assert!(longest == 0 || !link.begin_connect(now));
+            now = next;
+        }
+        connect(&mut link, now);
+        now = now + 999 * MS;
+        link.on_lost("reset".into(), now);
+        assert!(!link.begin_connect(now), "it did not last");
+        now = link.next_timer(now);
+        connect(&mut link, now);
+        now = now + 1_000 * MS;
+        link.on_lost("reset".into(), now);
+        assert!(link.begin_connect(now), "it lasted");
+    }
+}
