@@ -1,6 +1,6 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use redlock_proto::{ClientConfig, Quorum, RetryPolicy, Space};
+use redlock_proto::{ClientConfig, LinkConfig, Quorum, RetryPolicy, Space};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -12,7 +12,7 @@ use crate::{
     Wait,
     clock::{Clock, PauseDetector},
     config::NodeSpec,
-    engine::{self, EngineConfig, LinkConfig, LinkState, Placement},
+    engine::{self, EngineConfig, LinkState, Placement},
     keyspace::{KeySpace, Namespace},
     node::{Node, RedisNode, RedisNodeError},
     queue::QueueLimits,
@@ -317,10 +317,7 @@ impl RedlockBuilder {
             clock,
             seed: self.seed,
         };
-        let links = LinkConfig {
-            connect_timeout: settings.connect_timeout,
-            lag_after: settings.node_timeout,
-        };
+        let links = LinkConfig::new(settings.connect_timeout, settings.node_timeout);
         let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();
         let detector = PauseDetector::start();
         let (engine, mut states) = engine::start(config, links, nodes, placement)?;

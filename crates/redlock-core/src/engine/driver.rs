@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redlock_proto::{Answer, Client, ClientConfig, Effect, Now, Request};
+use redlock_proto::{Client, ClientConfig, Effect, LinkEvent, Now, Op, Request, RequestError};
 use tokio::{
     select,
     sync::{
@@ -16,7 +16,6 @@ use super::{
     answers::Asked,
     command::{AcquireRequest, Command, WeakEngineHandle},
     entropy::Source,
-    link::{LinkEvent, Op, What},
     log,
     waiting::{Answer as Answered, Waiting},
 };
@@ -97,14 +96,14 @@ impl Driver {
     pub(super) async fn run(
         mut self,
         mut commands: mpsc::UnboundedReceiver<Command>,
-        mut events: mpsc::UnboundedReceiver<LinkEvent>,
+        mut events: mpsc::UnboundedReceiver<(usize, LinkEvent)>,
     ) {
         let mut abandoned = false;
         while !(abandoned && self.client.is_clean()) {
             let sleep = tokio::time::sleep(self.until_next_timer());
             select! {
                 biased;
-                event = events.recv() => event.into_iter().for_each(|event| self.on_event(event)),
+                event = events.recv() => event.into_iter().for_each(|(node, event)| self.on_event(node, event)),
                 command = commands.recv(), if !abandoned => match command {
                     Some(command) => self.on_command(command),
                     None => {
@@ -117,8 +116,8 @@ impl Driver {
             // Whatever else is ready joins the same calls to the nodes: one turn for the other tasks of
             // this thread, and no timer, so that a lone caller never waits.
             yield_now().await;
-            while let Ok(event) = events.try_recv() {
-                self.on_event(event);
+            while let Ok((node, event)) = events.try_recv() {
+                self.on_event(node, event);
             }
             while let Ok(command) = commands.try_recv() {
                 self.on_command(command);
@@ -194,38 +193,9 @@ impl Driver {
         self.follow();
     }
 
-    fn on_event(&mut self, event: LinkEvent) {
+    fn on_event(&mut self, node: usize, event: LinkEvent) {
         let now = self.now();
-        let LinkEvent { node, what } = event;
-        match what {
-            What::Connected { answer, sent } => self.client.on_connected(node, answer, sent, now),
-            What::Disconnected { reason } => self.client.on_disconnected(node, reason, now),
-            What::Answered {
-                answer,
-                rounds,
-                sent,
-            } => {
-                let Answer { standing, replies } = answer;
-                // An operation that ended with an error has changed nothing.
-                let results = replies.into_iter().map(|reply| {
-                    reply.map_err(|reason| redlock_proto::RequestError {
-                        may_have_run: false,
-                        reason,
-                    })
-                });
-                self.client
-                    .on_answer(node, standing, rounds.into_iter().zip(results), sent, now);
-            }
-            What::Failed { round, error } => {
-                let result = [(round, Err(error))];
-                self.client.on_answer(node, None, result, now.clock, now);
-            }
-            What::Delayed { round, error } => self.client.on_delayed(node, round, &error),
-            What::Needless { round } => {
-                let result = [(round, Ok(redlock_proto::Reply::Missing))];
-                self.client.on_answer(node, None, result, now.clock, now);
-            }
-        }
+        event.tell(&mut self.client, node, now);
         self.follow();
     }
 
@@ -299,17 +269,8 @@ impl Driver {
     }
 
     fn gather(&mut self, node: usize, round: u64, request: Request, connection: u64) {
-        // Up to when a release is worth delivering: what it lets go has ended by itself then.
-        let owed_until = request
-            .worth_repeating_for()
-            .map(|ttl| tokio::time::Instant::now() + ttl);
-        self.outboxes[node].gathered.push(Op {
-            request,
-            round,
-            connection,
-            owed_until,
-            repeated: false,
-        });
+        let op = Op::new(round, request, connection, self.clock.now());
+        self.outboxes[node].gathered.push(op);
     }
 
     /// A lease has its next holder in this process.
@@ -363,18 +324,15 @@ impl Driver {
             }
             // A link ends before the driver only if the code of a node panicked.
             if let Err(SendError(ops)) = outbox.link.send(std::mem::take(&mut outbox.gathered)) {
-                undelivered.extend(ops.into_iter().map(|op| (node, op.round)));
+                undelivered.extend(ops.into_iter().map(|op| (node, op.round())));
             }
         }
         for (node, round) in undelivered {
-            let error = redlock_proto::RequestError {
+            let error = RequestError {
                 may_have_run: false,
                 reason: "the node's code panicked".into(),
             };
-            self.on_event(LinkEvent {
-                node,
-                what: What::Failed { round, error },
-            });
+            self.on_event(node, LinkEvent::Failed { round, error });
         }
     }
 

@@ -10,11 +10,9 @@ mod answers;
 mod command;
 mod driver;
 mod entropy;
-mod flow;
 mod holding;
 mod link;
 mod log;
-mod owed;
 mod tasks;
 mod waiting;
 
@@ -22,6 +20,6 @@ pub(crate) use self::{
     command::{AcquireRequest, Claimed, EngineHandle},
     driver::EngineConfig,
     holding::{Holding, Parked, Terms},
-    link::{LinkConfig, LinkState},
+    link::LinkState,
     tasks::{Placement, start},
 };

@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, thread};
 
+use redlock_proto::{Link, LinkConfig};
 use tokio::{
     runtime::{Builder, Handle},
     sync::{mpsc, watch},
@@ -15,8 +16,7 @@ use super::{
     command::EngineHandle,
     driver::{Driver, EngineConfig, Outbox},
     entropy::Source,
-    link::{Link, LinkConfig, LinkState},
-    owed::Owed,
+    link::{LinkState, LinkTask},
 };
 use crate::{BuildError, VirtualProcess, node::Node};
 
@@ -48,20 +48,18 @@ pub(crate) fn start(
         let (state, watched) = watch::channel(LinkState::Connecting);
         outboxes.push(Outbox::new(ops));
         states.push(watched);
-        tasks.push(Link {
+        let entropy = config
+            .seed
+            .map_or(Source::System, |seed| Source::Seed(!seed ^ index as u64));
+        tasks.push(LinkTask {
             index,
             node,
-            config: links,
+            link: Link::new(links, entropy),
             ops: received,
             events: event.clone(),
             space: Arc::clone(&space),
             clock: config.clock,
-            entropy: config
-                .seed
-                .map_or(Source::System, |seed| Source::Seed(!seed ^ index as u64)),
             state,
-            owed: Owed::default(),
-            connections: 0,
         });
     }
     let handles = handle.downgrade();
