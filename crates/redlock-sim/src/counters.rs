@@ -103,8 +103,12 @@ counters! {
     duplicates: "answers that came twice",
     /// Calls that a node refused as a whole.
     refusals: "calls refused",
-    /// Requests that were dropped unsent because a node lagged.
-    left_behind: "requests left behind",
+    /// Requests that were not sent because a node could not keep up.
+    shed: "requests shed",
+    /// Releases of what was shed.
+    needless: "releases of what was never sent",
+    /// Releases that failed and were repeated.
+    delayed: "releases repeated",
     /// Connections that were cut or given up.
     cuts: "connections lost",
     /// Calls that ran after their connection was gone.

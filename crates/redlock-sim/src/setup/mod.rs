@@ -1,6 +1,7 @@
 //! What a seed makes of a plan: how many there are of everything, and how bad it will be.
 
 mod jobs;
+mod link;
 mod oddities;
 mod storm;
 mod strangers;
@@ -8,7 +9,7 @@ mod time;
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use redlock_proto::{NodeKey, Quarantine, Quorum, RetryPolicy, Space};
+use redlock_proto::{LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy, Space};
 
 pub(crate) use self::{
     jobs::Jobs,
@@ -35,7 +36,7 @@ pub(crate) struct Setup {
     pub(crate) max_ttl: Micros,
     pub(crate) ttls: [Micros; 3],
     pub(crate) node_timeout: Micros,
-    pub(crate) link: LinkLimits,
+    pub(crate) link: LinkConfig,
     pub(crate) net: Net,
     /// How many in a thousand messages a client is told late.
     pub(crate) lag: u64,
@@ -66,15 +67,6 @@ pub(crate) struct Setup {
     pub(crate) jobs: Option<Jobs>,
     /// The keys of what nodes remember of each.
     pub(crate) job_keys: Vec<NodeKey>,
-}
-
-/// What a link to a node waits for, and how long.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkLimits {
-    pub(crate) lag_after: Micros,
-    pub(crate) give_up_after: Micros,
-    pub(crate) connect_timeout: Micros,
-    pub(crate) most_calls: usize,
 }
 
 /// What nodes know of their past when the world begins.
@@ -109,7 +101,6 @@ impl Setup {
         let trust = !plan.sets_clocks() && !forgets && random.chance(80);
         let rolls = forgets && random.chance(600);
         let node_timeout = random.pick(&[20 * MS, 50 * MS, 150 * MS]);
-        let lag_after = 2 * node_timeout;
         let mut setup = Self {
             plan,
             nodes,
@@ -122,12 +113,7 @@ impl Setup {
             max_ttl,
             ttls: ttls(max_ttl),
             node_timeout,
-            link: LinkLimits {
-                lag_after,
-                give_up_after: (4 * lag_after).max(random.pick(&[300 * MS, 800 * MS])),
-                connect_timeout: 100 * MS,
-                most_calls: random.pick(&[2, 8, 32]),
-            },
+            link: link::draw(node_timeout, random),
             net: Net::draw(random),
             lag: random.pick(&[0, 0, 20, 50]),
             rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),

@@ -15,10 +15,8 @@ pub(super) enum Due {
     Answer { link: usize, conn: u32 },
     /// A client notices that a connection is gone.
     Lost { link: usize, conn: u32 },
-    /// A client tries to connect.
-    Connect { link: usize, conn: u32 },
-    /// A client looks after a connection.
-    Check { link: usize, conn: u32 },
+    /// A link looks at its clock.
+    Link { link: usize, life: u32 },
     /// A client hears what a link has told it.
     News { link: usize, life: u32 },
     /// A client's own timer.
@@ -57,8 +55,7 @@ impl Due {
         match self {
             Self::Answer { link, .. }
             | Self::Lost { link, .. }
-            | Self::Connect { link, .. }
-            | Self::Check { link, .. }
+            | Self::Link { link, .. }
             | Self::News { link, .. } => Some(link / nodes),
             Self::Timer { client, .. } | Self::Act { client, .. } => Some(client),
             _ => None,
@@ -69,7 +66,7 @@ impl Due {
     pub(super) const fn rank(self) -> u8 {
         match self {
             Self::Answer { .. } | Self::Lost { .. } | Self::News { .. } => 0,
-            Self::Connect { .. } | Self::Check { .. } => 1,
+            Self::Link { .. } => 1,
             Self::Timer { .. } => 2,
             _ => 3,
         }
@@ -82,8 +79,7 @@ impl Due {
             Self::ArriveLate { call, .. } => (2, call as usize),
             Self::Answer { link, .. } => (3, link),
             Self::Lost { link, .. } => (4, link),
-            Self::Connect { link, .. } => (5, link),
-            Self::Check { link, .. } => (6, link),
+            Self::Link { link, .. } => (5, link),
             Self::Timer { client, .. } => (7, client),
             Self::Act { client, key, .. } => (8, client * 8 + key),
             Self::Wake { client, .. } => (9, client),

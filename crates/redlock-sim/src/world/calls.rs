@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{Answer, MarkState, NodeTime, NodeVerb, Reply, Request, Standing, Verb};
+use redlock_proto::{
+    Answer, MarkState, NodeTime, NodeVerb, Reply, Request, RequestError, Standing, Verb,
+};
 
 use super::{
     World,
     agenda::Due,
     failing::call_but,
-    link::{BEAT, Call, State, Tag},
-    news::{Heard, News},
+    link::Call,
+    news::Said,
     owners::Gone,
     shadow::{Asked, wrong},
     ticks::as_lock,
@@ -108,60 +110,35 @@ impl World {
         let Some(number) = this.back.pop_front() else {
             return;
         };
-        this.idle_since = self.now;
         let mut call = self.calls.take(number);
         let answer = call.answer.take();
         let (client, _) = self.ends(link);
-        if self.links[link].state == State::Connecting {
-            let Some(answer) = answer else {
-                return self.on_lost(link, conn);
-            };
-            self.links[link].meet(self.now);
-            let sent = call.sent;
-            self.deliver(link, News::Connected { answer, sent });
-            self.check_by(link, self.now + BEAT);
-        } else {
-            let news = self.answered(link, call, answer);
-            self.deliver(link, news);
-        }
-        self.flush(link);
+        self.on_answered(link, &call, answer);
+        self.carry_out(link);
         self.settle(client);
     }
 
-    /// What a client is told of a call that was answered, or refused as a whole.
-    fn answered(&mut self, link: usize, call: Call, answer: Option<Answer>) -> News {
-        let mut told = Vec::with_capacity(call.tags.len());
-        let mut heard = Vec::new();
-        let (standing, replies) = match answer {
-            Some(answer) => (answer.standing, answer.replies),
-            None => {
-                let reason: Arc<str> = "the node refused the call".into();
-                (None, vec![Err(reason); call.requests.len()])
+    /// A link hears what came of a call.
+    fn on_answered(&mut self, link: usize, call: &Call, answer: Option<Answer>) {
+        let now = self.instant(link);
+        let (client, _) = self.ends(link);
+        let sent = self.processes[client].now(call.sent).clock;
+        let machine = &mut self.links[link].machine;
+        match (call.id, answer) {
+            (None, Some(answer)) => machine.on_connected(answer, sent, now),
+            (None, None) => machine.on_lost(refused(), now),
+            (Some(id), None) => {
+                let error = RequestError {
+                    may_have_run: false,
+                    reason: refused(),
+                };
+                machine.on_call_failed(id, error, false, now);
             }
-        };
-        let mut votes = is_vote(standing.as_ref());
-        for ((tag, reply), request) in call.tags.iter().zip(replies).zip(call.requests) {
-            match reply {
-                Ok(reply) => {
-                    // A node that is told to vote does from there on, in the same call already.
-                    votes |= opens(&request) && reply == Reply::Done;
-                    heard.extend(tag.hear(call.server, &request, &reply, votes));
-                    told.push((tag.round, Ok(reply)));
-                }
-                Err(reason) => {
-                    let op = tag.op(request, self.now);
-                    told.extend(self.fail(link, op, false, &reason));
-                }
+            (Some(id), Some(answer)) => {
+                let said = call.said(&answer);
+                machine.on_answer(id, answer, now);
+                self.tell(link, said);
             }
-        }
-        let twice = self.phase.is_faulty() && self.random.chance(self.setup.net.twice);
-        self.counters.duplicates += u64::from(twice);
-        News::Answered {
-            standing,
-            told,
-            heard,
-            sent: call.sent,
-            twice,
         }
     }
 
@@ -209,7 +186,7 @@ impl World {
     ) {
         let call = self.calls.get_mut(number);
         let requests = std::mem::take(&mut call.requests);
-        let tags = std::mem::take(&mut call.tags);
+        let owners = std::mem::take(&mut call.owners);
         let link = call.link;
         let mut touched = [false; MOST_KEYS];
         for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
@@ -217,7 +194,7 @@ impl World {
             self.counters.unlike += u64::from(*reply == Reply::Unlike);
             match request {
                 Request::Lock { verb, owner, .. } => {
-                    let Some(number) = tags.get(place).and_then(|tag| tag.owner) else {
+                    let Some(number) = owners.get(place).copied().flatten() else {
                         continue;
                     };
                     let key = self.owners.get(number).key;
@@ -234,7 +211,7 @@ impl World {
                 Request::Job { verb, job } => {
                     self.is_kept(job, verb, reply);
                     let asked = as_lock(verb, reply);
-                    let number = tags.get(place).and_then(|tag| tag.owner);
+                    let number = owners.get(place).copied().flatten();
                     let (Some((verb, name, reply)), Some(owner)) = (asked, number) else {
                         continue;
                     };
@@ -255,9 +232,8 @@ impl World {
                 }
                 Request::Node(verb) => {
                     if self.was_opened(node, *verb, reply) {
-                        if tags.get(place).is_some_and(|tag| tag.is_degraded) {
-                            self.counters.degraded += 1;
-                        }
+                        let degrades = std::mem::take(&mut self.links[link].degrades);
+                        self.counters.degraded += u64::from(degrades);
                         self.observe(&Event::Opened { node });
                         // What follows in the same call is done by a node that votes.
                         votes = true;
@@ -268,7 +244,7 @@ impl World {
         }
         let call = self.calls.get_mut(number);
         call.requests = requests;
-        call.tags = tags;
+        call.owners = owners;
         let server = &self.servers[node];
         for key in (0..self.setup.keys.len()).filter(|key| touched[*key]) {
             let name = &self.setup.keys[key];
@@ -372,26 +348,40 @@ impl World {
     }
 }
 
-impl Tag {
-    /// What a node said in a round of extension, if it was asked that.
-    fn hear(&self, server: usize, request: &Request, reply: &Reply, votes: bool) -> Option<Heard> {
-        let is_extension = matches!(
-            request,
-            Request::Lock {
-                verb: Verb::Extend { .. },
-                ..
-            }
-        );
-        let owner = self.owner.filter(|_| is_extension)?;
-        Some(Heard {
-            owner,
-            server,
-            round: self.round,
-            confirmed: votes && *reply == Reply::Done,
-            missing: *reply == Reply::Missing,
-            is_there: *reply == Reply::Done,
-        })
+impl Call {
+    /// What an answer says of each request whose result a client is told, if it was asked to extend.
+    fn said(&self, answer: &Answer) -> Vec<Option<Said>> {
+        let mut votes = is_vote(answer.standing.as_ref());
+        let asked = self.requests.iter().zip(&self.owners).zip(&answer.replies);
+        // A release that fails is repeated, and nothing is told of it.
+        let told = asked.filter(|((request, _), reply)| reply.is_ok() || !request.is_release());
+        let said = told.map(|((request, owner), reply)| {
+            let reply = reply.as_ref().ok()?;
+            // A node that is told to vote does from there on, in the same call already.
+            votes |= opens(request) && *reply == Reply::Done;
+            let is_extension = matches!(
+                request,
+                Request::Lock {
+                    verb: Verb::Extend { .. },
+                    ..
+                }
+            );
+            let owner = owner.filter(|_| is_extension)?;
+            Some(Said {
+                owner,
+                server: self.server,
+                confirmed: votes && *reply == Reply::Done,
+                missing: *reply == Reply::Missing,
+                is_there: *reply == Reply::Done,
+            })
+        });
+        said.collect()
     }
+}
+
+/// Why a node did nothing of a call.
+fn refused() -> Arc<str> {
+    "the node refused the call".into()
 }
 
 /// Whether a node is told to vote.

@@ -3,16 +3,14 @@
 use std::{fmt, time::Duration};
 
 use redlock_proto::{
-    Effect, FailureKind, Loss, NodeKey, NodeVerb, NotAVote, Notice, OwnerId, Request, TokenBlock,
-    Verb,
+    Effect, FailureKind, Loss, NodeKey, NodeVerb, NotAVote, Notice, Op, OwnerId, Request,
+    TokenBlock, Verb,
 };
 
 use super::{
     World,
-    link::{Op, State as LinkState},
     process::{Holding, State},
     status::has_reason,
-    wire::failed,
 };
 use crate::{
     Event, Moment,
@@ -30,8 +28,8 @@ impl World {
             }
             for node in 0..self.setup.nodes {
                 let link = self.link(client, node);
-                if !self.links[link].queue.is_empty() {
-                    self.flush(link);
+                if self.links[link].has_requests {
+                    self.carry_out(link);
                 }
             }
             if !self.processes[client].has_news {
@@ -125,7 +123,7 @@ impl World {
         client: usize,
         node: usize,
         round: u64,
-        mut request: Request,
+        request: Request,
         connection: u64,
     ) {
         let mut number = None;
@@ -178,33 +176,17 @@ impl World {
         let degrades = &mut self.processes[client].degrades;
         let is_degraded = opens && degrades.take_if(|degraded| *degraded == node).is_some();
         let link = self.link(client, node);
-        let state = self.links[link].state;
+        let now = self.instant(link);
+        let this = &mut self.links[link];
+        this.degrades |= is_degraded;
         self.trace.line(self.now, || {
-            let to = Told(&request, number);
-            format!("client {client} to node {node} ({state:?}), round {round}: {to}")
+            let (up, to) = (this.machine.is_up(), Told(&request, number));
+            let up = if up { "" } else { " (not connected)" };
+            format!("client {client} to node {node}{up}, round {round}: {to}")
         });
-        if self.links[link].meetings != connection {
-            // The client does not know yet that there is another.
-            request = request.over_another_connection();
-        }
-        let clock = self.processes[client].clock(self.now);
-        let op = Op {
-            round,
-            owed_until: Op::ttl(&request).map_or(0, |ttl| clock + ttl),
-            request,
-            owner: number,
-            is_repeated: false,
-            is_degraded,
-            queued_at: self.now,
-        };
-        if state == LinkState::Up {
-            self.links[link].queue.push_back(op);
-            return;
-        }
-        let reason = "not connected".into();
-        if let Some((round, _)) = self.fail(link, op, false, &reason) {
-            self.tell(link, vec![(round, failed(false, &reason))]);
-        }
+        this.machine
+            .push([Op::new(round, request, connection, now)], now);
+        this.has_requests = true;
     }
 
     /// An attempt begins, under an owner that was never used before.

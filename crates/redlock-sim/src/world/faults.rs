@@ -249,27 +249,10 @@ impl World {
 
     /// Nobody is there any more to whom the calls of a link matter.
     fn forget_link(&mut self, link: usize) {
-        let this = &mut self.links[link];
-        let mut calls = std::mem::take(&mut this.back);
-        calls.append(&mut this.out);
-        this.queue.clear();
-        this.owed.clear();
-        this.news.clear();
-        this.state = super::link::State::Down;
-        this.check_at = Micros::MAX;
-        this.failures = 0;
-        this.meetings = 0;
-        // Nothing that is due for the connection concerns the next process.
-        this.conn += 1;
-        for number in calls {
-            let call = self.calls.get_mut(number);
-            match call.is_late {
-                true => call.is_over = true,
-                false => {
-                    self.calls.take(number);
-                }
-            }
-        }
+        self.forget_calls(link);
+        let entropy = self.random.fork();
+        let machine = redlock_proto::Link::new(self.setup.link, entropy);
+        self.links[link].succeed(machine);
     }
 
     pub(super) fn on_successor(&mut self, client: usize, life: u32) {

@@ -8,7 +8,7 @@
 
 use redlock_proto::{JobVerb, Request, Verb};
 
-use super::{World, link::Tag, owners::Owner, repair::SOON, server::Server, shadow::Kept};
+use super::{World, owners::Owner, repair::SOON, server::Server, shadow::Kept};
 use crate::{Event, Moment, Violation};
 
 impl World {
@@ -31,7 +31,7 @@ impl World {
     }
 
     /// Whether a node took an owner's key over an address and has it, or a request that may take it is on its way there.
-    fn may_have(&mut self, client: usize, address: usize, owner: u32) -> bool {
+    fn may_have(&self, client: usize, address: usize, owner: u32) -> bool {
         let taken = self.owners.get(owner);
         let has = |(node, server): (usize, &Server)| {
             let kept = || {
@@ -49,20 +49,16 @@ impl World {
         }
         let link = self.link(client, address);
         let this = &self.links[link];
-        let is_queued = this
-            .queue
-            .iter()
-            .any(|op| op.owner == Some(owner) && takes(&op.request));
-        if is_queued {
+        let is_its = |request: &Request| self.owner_of(request) == Some(owner) && takes(request);
+        if this.machine.unsent().any(is_its) {
             return true;
         }
         if this.out.is_empty() && !self.calls.has_late() {
             return false;
         }
-        let takes = |(tag, request): (&Tag, &Request)| tag.owner == Some(owner) && takes(request);
         self.calls.unexecuted(link).any(|call| {
-            let mut asked = call.tags.iter().zip(&call.requests);
-            asked.any(takes)
+            let mut asked = call.owners.iter().zip(&call.requests);
+            asked.any(|(of, request)| *of == Some(owner) && takes(request))
         })
     }
 

@@ -6,7 +6,7 @@
 //! | file | role |
 //! |---|---|
 //! | `agenda` | what will happen, in order of time |
-//! | `link`, `wire`, `news` | connections: order, delays, holes, cuts, what is made again, and what clients are told |
+//! | `link`, `wire`, `news` | connections, under the protocol's link: order, delays, holes, cuts, and what clients are told |
 //! | `server`, `calls`, `failing` | nodes, and what they do with calls |
 //! | `process`, `effects`, `users`, `ticks`, `status` | clients, what they want done, and who uses them |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
@@ -167,7 +167,10 @@ impl World {
         let stepped = vec![0; setup.nodes];
         let forgot = vec![None; setup.nodes];
         let recent = vec![VecDeque::new(); setup.job_keys.len()];
-        let links = (0..setup.clients * setup.nodes).map(|link| Link::new(link % setup.nodes));
+        let links = (0..setup.clients * setup.nodes).map(|link| {
+            let machine = redlock_proto::Link::new(setup.link, random.fork());
+            Link::new(machine, link % setup.nodes)
+        });
         let links = links.collect();
         Self {
             now: 0,
@@ -243,9 +246,8 @@ impl World {
     fn begin_client(&mut self, client: usize) {
         for node in 0..self.setup.nodes {
             let link = self.link(client, node);
-            let conn = self.links[link].conn;
             let at = self.now + self.random.below(3 * MS);
-            self.agenda.add(at, Due::Connect { link, conn });
+            self.wake_link(link, at);
         }
         for key in 0..self.setup.keys.len() {
             self.rest(client, key);
@@ -265,8 +267,7 @@ impl World {
             Due::ArriveLate { call, serial } => self.on_late_arrival(call, serial),
             Due::Answer { link, conn } => self.on_answer(link, conn),
             Due::Lost { link, conn } => self.on_lost(link, conn),
-            Due::Connect { link, conn } => self.on_connect(link, conn),
-            Due::Check { link, conn } => self.on_check(link, conn),
+            Due::Link { link, life } => self.on_link_timer(link, life),
             Due::News { link, life } => self.on_news(link, life),
             Due::Timer { client, life } => self.on_timer(client, life),
             Due::Act { client, key, stamp } => self.on_act(client, key, stamp),

@@ -1,53 +1,72 @@
 //! What links tell their client, at once or a little later: each tells in order, but a client may hear of one link
 //! before another, so that it does not know yet what has become of a connection.
 
-use std::sync::Arc;
+use redlock_proto::LinkEvent;
 
-use redlock_proto::{Answer, RequestError, Standing};
-
-use super::{World, agenda::Due, wire::Told};
-use crate::setup::{MS, Micros};
+use super::{World, agenda::Due};
+use crate::setup::MS;
 
 /// Something that a link tells its client.
 #[derive(Clone, Debug)]
-pub(super) enum News {
-    /// A connection was made at `sent`, and the node has said what it is.
-    Connected { answer: Answer, sent: Micros },
-    /// A connection is gone, and so is what was under way on it; either may be told first.
-    Lost {
-        reason: Arc<str>,
-        told: Vec<Told>,
-        told_first: bool,
-    },
-    /// What was sent at `sent` is answered, or has failed.
-    Answered {
-        standing: Option<Standing>,
-        told: Vec<Told>,
-        heard: Vec<Heard>,
-        sent: Micros,
-        twice: bool,
-    },
-    /// A release has failed and will be made again.
-    Delayed { round: u64, error: RequestError },
+pub(super) struct News {
+    event: LinkEvent,
+    heard: Vec<Heard>,
+    /// The answer comes twice.
+    pub(super) twice: bool,
 }
 
-/// What a node said in a round of extension.
+/// What a node said to a request, if that was one of extension.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct Said {
     pub(super) owner: u32,
     /// The server that said so.
     pub(super) server: usize,
-    pub(super) round: u64,
     pub(super) confirmed: bool,
     pub(super) missing: bool,
     pub(super) is_there: bool,
 }
 
+/// What a node said in a round of extension.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    round: u64,
+    said: Said,
+}
+
+impl News {
+    /// An event; of a call that was answered, `said` is what it says of each request.
+    pub(super) fn of(event: LinkEvent, said: Vec<Option<Said>>) -> Self {
+        let heard = if let LinkEvent::Answered { results, .. } = &event {
+            let rounds = results.iter().map(|(round, _)| *round);
+            let heard = rounds
+                .zip(said)
+                .filter_map(|(round, said)| Some(Heard { round, said: said? }));
+            heard.collect()
+        } else {
+            Vec::new()
+        };
+        Self {
+            event,
+            heard,
+            twice: false,
+        }
+    }
+}
+
 impl World {
     /// A link tells its client something, behind everything that it told before.
-    pub(super) fn deliver(&mut self, link: usize, news: News) {
+    pub(super) fn deliver(&mut self, link: usize, mut news: News) {
+        if matches!(news.event, LinkEvent::Answered { .. }) {
+            news.twice = self.phase.is_faulty() && self.random.chance(self.setup.net.twice);
+            self.counters.duplicates += u64::from(news.twice);
+        }
+        self.counters.delayed += u64::from(matches!(news.event, LinkEvent::Delayed { .. }));
+        self.counters.needless += u64::from(matches!(news.event, LinkEvent::Needless { .. }));
         if self.links[link].news.is_empty() {
-            let matters = matches!(news, News::Lost { .. } | News::Connected { .. });
+            let matters = matches!(
+                news.event,
+                LinkEvent::Disconnected { .. } | LinkEvent::Connected { .. }
+            );
             let lag = self.setup.lag * if matters { 10 } else { 1 };
             if !self.phase.is_faulty() || !self.random.chance(lag) {
                 return self.hand(link, news);
@@ -74,52 +93,25 @@ impl World {
 
     fn hand(&mut self, link: usize, news: News) {
         let (client, node) = self.ends(link);
+        let News {
+            event,
+            heard,
+            twice,
+        } = news;
+        for Heard { round, said } in heard {
+            let owner = self.owners.get_mut(said.owner);
+            let confirmed = said.confirmed.then_some(said.server);
+            owner.heard(round, confirmed, said.missing.then_some(node));
+            if said.is_there && owner.over.is_none() {
+                self.servers[said.server].shadow.be_known(said.owner);
+            }
+        }
         let process = &mut self.processes[client];
         process.has_news = true;
         let now = process.now(self.now);
-        match news {
-            News::Connected { answer, sent } => {
-                let sent = process.now(sent).clock;
-                process.client.on_connected(node, answer, sent, now);
-            }
-            News::Lost {
-                reason,
-                told,
-                told_first,
-            } => {
-                if !told_first {
-                    process
-                        .client
-                        .on_disconnected(node, Arc::clone(&reason), now);
-                }
-                process.client.on_answer(node, None, told, now.clock, now);
-                if told_first {
-                    process.client.on_disconnected(node, reason, now);
-                }
-            }
-            News::Answered {
-                standing,
-                told,
-                heard,
-                sent,
-                twice,
-            } => {
-                for heard in heard {
-                    let owner = self.owners.get_mut(heard.owner);
-                    let confirmed = heard.confirmed.then_some(heard.server);
-                    owner.heard(heard.round, confirmed, heard.missing.then_some(node));
-                    if heard.is_there && owner.over.is_none() {
-                        self.servers[heard.server].shadow.be_known(heard.owner);
-                    }
-                }
-                let sent = process.now(sent).clock;
-                if twice {
-                    let (standing, told) = (standing.clone(), told.clone());
-                    process.client.on_answer(node, standing, told, sent, now);
-                }
-                process.client.on_answer(node, standing, told, sent, now);
-            }
-            News::Delayed { round, error } => process.client.on_delayed(node, round, &error),
+        if twice {
+            event.clone().tell(&mut process.client, node, now);
         }
+        event.tell(&mut process.client, node, now);
     }
 }

@@ -171,11 +171,6 @@ impl Process {
         }
     }
 
-    /// What it reads on its monotonic clock, in microseconds.
-    pub(super) fn clock(&self, time: Micros) -> Micros {
-        self.clock.reading(time)
-    }
-
     /// The first true time at which its clock shows at least this.
     pub(super) fn when(&self, instant: Instant) -> Micros {
         let since = instant.since_origin();

@@ -1,10 +1,10 @@
 //! The end of a world: everything is repaired, and must come to rest.
 
-use super::{World, agenda::Due, link::LONGEST_PAUSE, process::State};
+use super::{World, agenda::Due, process::State};
 use crate::{
     Event, Moment,
     fault::Fate,
-    setup::{MS, Micros, SECOND, Strangers},
+    setup::{MS, Micros, SECOND, Strangers, micros},
 };
 
 /// How far a world is.
@@ -60,7 +60,7 @@ impl World {
             this.hole_back = 0;
             // Whatever is slow or in a hole is not waited for.
             let conn = this.conn;
-            if this.in_flight() > 0 {
+            if !this.out.is_empty() || !this.back.is_empty() {
                 self.sever(link, Fate::Late(MS));
                 self.agenda.add(self.now + MS, Due::Lost { link, conn });
             }
@@ -112,12 +112,14 @@ impl World {
 
     /// How long it takes until every node votes that can.
     fn repair_takes(&self) -> Micros {
-        self.setup.quarantine() + 2 * LONGEST_PAUSE + 12 * self.setup.node_timeout + SECOND
+        let pauses = 2 * micros(self.setup.link.longest_pause);
+        self.setup.quarantine() + pauses + 12 * self.setup.node_timeout + SECOND
     }
 
     /// When every client is connected to every node, if everything was repaired at a moment.
-    pub(super) const fn reconnected_by(&self, repaired: Micros) -> Micros {
-        repaired + 2 * LONGEST_PAUSE + self.setup.link.connect_timeout
+    pub(super) fn reconnected_by(&self, repaired: Micros) -> Micros {
+        let limits = self.setup.link;
+        repaired + micros(2 * limits.longest_pause + limits.connect_timeout)
     }
 
     fn set_clocks_right(&mut self) {
@@ -215,7 +217,7 @@ impl World {
             let mut under_way = 0;
             for node in 0..self.setup.nodes {
                 let link = self.link(client, node);
-                under_way += self.requests_under_way(link);
+                under_way += self.links[link].machine.open_requests();
             }
             let machine = &self.processes[client].client;
             let requests = machine.open_requests().saturating_sub(under_way);
@@ -226,17 +228,6 @@ impl World {
                 is_clean,
             });
         }
-    }
-
-    /// How many requests a link has not answered.
-    fn requests_under_way(&mut self, link: usize) -> usize {
-        let this = &self.links[link];
-        let calls: Vec<u32> = this.out.iter().chain(&this.back).copied().collect();
-        let sent: usize = calls
-            .into_iter()
-            .map(|call| self.calls.get_mut(call).tags.len())
-            .sum();
-        sent + this.queue.len()
     }
 }
 
