@@ -89,9 +89,10 @@ impl Layout {
     fn encode_client(&self, client: &Client, bits: &mut Writer) {
         let acquiring = client.phase == Phase::Acquiring;
         // The phase in which there is most to say takes one bit, the others three.
-        match acquiring {
-            true => bits.put(0, 1),
-            false => bits.put(phase_code(client.phase), PHASE),
+        if acquiring {
+            bits.put(0, 1)
+        } else {
+            bits.put(phase_code(client.phase), PHASE)
         }
         if client.phase == Phase::Idle {
             return;

@@ -81,9 +81,10 @@ impl Rules {
             place.counter = place.counter.max(asking.token);
         }
         let confirms = stores && self.protocol.counts(place);
-        asking.at[node] = match confirms && asking.phase == Phase::WritingBack {
-            true => Exchange::Stored,
-            false => Exchange::Over,
+        asking.at[node] = if confirms && asking.phase == Phase::WritingBack {
+            Exchange::Stored
+        } else {
+            Exchange::Over
         };
     }
 
@@ -94,18 +95,20 @@ impl Rules {
                 client.lose(node);
             }
         }
-        state.nodes[node].standing = match self.protocol.breaks(Mutation::NoSeed) {
-            true => Standing::Voting,
-            false => Standing::Aged,
+        state.nodes[node].standing = if self.protocol.breaks(Mutation::NoSeed) {
+            Standing::Voting
+        } else {
+            Standing::Aged
         };
     }
 
     /// A survey on behalf of `node` reads another, or the node itself.
     pub(crate) fn read(&self, state: &mut State, node: usize, of: usize) {
         let source = &state.nodes[of];
-        let known = match self.protocol.breaks(Mutation::FloorUnread) {
-            true => source.counter,
-            false => source.known(),
+        let known = if self.protocol.breaks(Mutation::FloorUnread) {
+            source.counter
+        } else {
+            source.known()
         };
         state.nodes[node].readings[of] = Some(Reading {
             voting: source.standing == Standing::Voting,

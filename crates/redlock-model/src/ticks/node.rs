@@ -88,9 +88,10 @@ impl Nodes {
 
     /// A store that knows what the node knows.
     fn store(&self, node: Node, now: NodeTime) -> Store {
-        let mut store = match node.is_quarantined || node.horizon > 0 {
-            true => Store::new("run".into()),
-            false => Store::vouched_for("run".into()),
+        let mut store = if node.is_quarantined || node.horizon > 0 {
+            Store::new("run".into())
+        } else {
+            Store::vouched_for("run".into())
         };
         let mut ask = |request: Request| {
             store.call(&self.space, &[request], now);
@@ -163,10 +164,7 @@ impl Nodes {
 impl Node {
     /// What its clock shows.
     pub(super) const fn shown(self) -> u8 {
-        match self.is_astray {
-            true => 0,
-            false => self.clock,
-        }
+        if self.is_astray { 0 } else { self.clock }
     }
 }
 

@@ -176,9 +176,10 @@ impl Rules {
                         .for_each(|voters| tell(Step::Settle { by, voters }));
                 }
                 Phase::Committing => {
-                    let asked = match self.breaks(TickMutation::CommitUncounted) {
-                        true => (1 << NODES) - 1,
-                        false => claimant.voters,
+                    let asked = if self.breaks(TickMutation::CommitUncounted) {
+                        (1 << NODES) - 1
+                    } else {
+                        claimant.voters
                     };
                     members(asked)
                         .filter(|node| claimant.at[*node] != Request::Confirmed)
@@ -249,18 +250,20 @@ impl Rules {
                 let ask = Ask::Claim {
                     by: number(by),
                     tick: state.claimants[by].tick,
-                    early: match self.breaks(TickMutation::EarlyDiffers) {
-                        true => u8::from(by == 0),
-                        false => 1,
+                    early: if self.breaks(TickMutation::EarlyDiffers) {
+                        u8::from(by == 0)
+                    } else {
+                        1
                     },
                 };
                 let before = state.nodes[node];
                 let (after, granted) = self.nodes.ask(before, ask);
                 next.nodes[node] = after;
                 let is_vote = granted && self.votes(before);
-                next.claimants[by].at[node] = match is_vote {
-                    true => Request::Vote,
-                    false => Request::Void,
+                next.claimants[by].at[node] = if is_vote {
+                    Request::Vote
+                } else {
+                    Request::Void
                 };
             }
             Step::Settle { by, voters } => {
@@ -283,9 +286,10 @@ impl Rules {
             Step::GiveUp { by } => next.claimants[by].phase = Phase::GivenUp,
             Step::ArriveWithdrawal { by, node } => {
                 let before = state.nodes[node];
-                let (by, tick) = match self.breaks(TickMutation::NewestWithdrawn) {
-                    true => before.runs[0],
-                    false => (number(by), state.claimants[by].tick),
+                let (by, tick) = if self.breaks(TickMutation::NewestWithdrawn) {
+                    before.runs[0]
+                } else {
+                    (number(by), state.claimants[by].tick)
                 };
                 (next.nodes[node], _) = self.nodes.ask(before, Ask::Withdraw { by, tick });
             }

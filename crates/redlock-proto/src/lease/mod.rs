@@ -91,14 +91,16 @@ impl LeaseState {
     ) -> Self {
         let mut keys = vec![Presence::No; votes.iter().len()];
         for GiveBack { node, bury } in votes.may_hold() {
-            keys[node] = match bury {
-                true => Presence::Unknown,
-                false => Presence::Yes,
+            keys[node] = if bury {
+                Presence::Unknown
+            } else {
+                Presence::Yes
             };
         }
-        let renewal = match renew {
-            true => Renewal::Due(grant.start + timing.ttl() / 3),
-            false => Renewal::Off,
+        let renewal = if renew {
+            Renewal::Due(grant.start + timing.ttl() / 3)
+        } else {
+            Renewal::Off
         };
         let ends = max_hold.map(|max_hold| grant.start + max_hold);
         let deadline = earlier(grant.deadline, ends);

@@ -197,10 +197,14 @@ impl Electorate {
         if let Some(of) = self.same_server(node) {
             return Err(NotAVote::SameServer { of });
         }
-        let in_time = || match self.clocks.agrees(node, now) {
-            true => Ok(()),
-            false if self.clocks.are_comparable(now) => Err(NotAVote::Clock),
-            false => Err(NotAVote::Alone),
+        let in_time = || {
+            if self.clocks.agrees(node, now) {
+                Ok(())
+            } else if self.clocks.are_comparable(now) {
+                Err(NotAVote::Clock)
+            } else {
+                Err(NotAVote::Alone)
+            }
         };
         match known.state.as_ref().ok_or(NotAVote::Unexamined)? {
             MarkState::Unlike { theirs } => Err(NotAVote::Unlike {

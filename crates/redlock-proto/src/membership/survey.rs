@@ -77,9 +77,10 @@ impl Survey {
             } = *reading
             {
                 greatest = greatest.max(seen);
-                match voting && node != self.node {
-                    true => voters += 1,
-                    false => others += 1,
+                if voting && node != self.node {
+                    voters += 1
+                } else {
+                    others += 1
                 }
             }
         }

@@ -109,9 +109,10 @@ impl Quarantine {
 
     /// What nodes remember of it and compare: what its length rests on, such as `30000ms,10000ppm`.
     pub fn to_wire(self) -> String {
-        let trusts = match self.trust_persistence {
-            true => ",trust_persistence",
-            false => "",
+        let trusts = if self.trust_persistence {
+            ",trust_persistence"
+        } else {
+            ""
         };
         format!("{}ms,{}ppm{trusts}", self.max_ttl, self.clock_rate_error)
     }

@@ -23,9 +23,10 @@ impl Tick {
 
     /// The tick at so many milliseconds since the epoch; `None` beyond [`MAX`](Self::MAX).
     pub const fn from_millis(millis: u64) -> Option<Self> {
-        match millis > Self::MAX.0 {
-            true => None,
-            false => Some(Self(millis)),
+        if millis > Self::MAX.0 {
+            None
+        } else {
+            Some(Self(millis))
         }
     }
 

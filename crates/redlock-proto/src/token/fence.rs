@@ -102,12 +102,13 @@ impl Fence {
 }
 
 fn check(token: FencingToken, newest: u64) -> Result<(), StaleToken> {
-    match token.get() < newest {
-        true => Err(StaleToken {
+    if token.get() < newest {
+        Err(StaleToken {
             token: token.get(),
             newest,
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 

@@ -213,11 +213,12 @@ pub fn settle(votes: &[(usize, u64)], majority: usize) -> Settled {
         .max()
         .unwrap_or_default();
     let agreed = votes.iter().filter(|(_, c)| *c == counter).count();
-    match agreed >= majority {
-        true => Settled::Agreed(counter),
-        false => Settled::WriteBack {
+    if agreed >= majority {
+        Settled::Agreed(counter)
+    } else {
+        Settled::WriteBack {
             counter,
             nodes: votes.iter().map(|(node, _)| *node).collect(),
-        },
+        }
     }
 }

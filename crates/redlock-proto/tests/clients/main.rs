@@ -146,13 +146,14 @@ fn the_nodes_clocks_say_whether_it_is_time() {
         bench.claim(0, 0);
         bench.answer_all(0);
         let effects = bench.seen(0);
-        match late {
-            false => assert!(won(&effects), "{ahead:?}"),
-            true => assert_eq!(
+        if !late {
+            assert!(won(&effects), "{ahead:?}")
+        } else {
+            assert_eq!(
                 refused(&effects),
                 NotClaimed::TooLate { by: MS },
                 "{ahead:?}"
-            ),
+            )
         }
     }
 }

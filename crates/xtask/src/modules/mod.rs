@@ -106,10 +106,7 @@ fn targets(package: &Path) -> Vec<PathBuf> {
 }
 
 /// The packages that still have circles; this list only becomes shorter.
-const KNOWN: &[&str] = &[
-    "crates/redlock-core",
-    "crates/redlock-sim",
-];
+const KNOWN: &[&str] = &["crates/redlock-core", "crates/redlock-sim"];
 
 #[cfg(test)]
 mod tests {

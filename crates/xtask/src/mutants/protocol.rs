@@ -98,8 +98,8 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     Mutant {
         name: "no-write-back",
         file: "crates/redlock-proto/src/token/fencing.rs",
-        from: "match agreed >= majority {",
-        to: "match agreed >= 1 {",
+        from: "if agreed >= majority {",
+        to: "if agreed >= 1 {",
         catch: SIMULATION,
     },
     Mutant {

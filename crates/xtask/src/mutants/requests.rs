@@ -16,8 +16,8 @@ pub(super) const REQUESTS: &[Mutant] = &[
     by_test(
         "a-node-that-refuses-all-is-back-because-it-says-so",
         "crates/redlock-proto/src/client/nodes/outage.rs",
-        "true if !known.votes => known.lost = None,",
-        "true => known.lost = None,",
+        "} else if !known.votes {",
+        "} else if votes {",
         "redlock-proto",
         "--lib",
         "outage",

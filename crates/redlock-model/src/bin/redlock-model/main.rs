@@ -66,10 +66,7 @@ fn claims(check: &TickCheck, output: &mut impl Write) -> io::Result<ExitCode> {
 fn timed_claims(check: &TickCheck, output: &mut impl Write) -> io::Result<TickReport> {
     let started = now();
     let report = check.run();
-    let verdict = match report.holds() {
-        true => "holds",
-        false => "violated",
-    };
+    let verdict = if report.holds() { "holds" } else { "violated" };
     let found = (report.states(), report.transitions(), report.bytes());
     write_line(output, verdict, found, started, check)?;
     Ok(report)

@@ -36,10 +36,10 @@ impl Outage {
         let Some(known) = self.nodes.get_mut(node) else {
             return;
         };
-        match votes {
-            true if !known.votes => known.lost = None,
-            true => {}
-            false => _ = known.lost.get_or_insert(at),
+        if !votes {
+            known.lost.get_or_insert(at);
+        } else if !known.votes {
+            known.lost = None;
         }
         known.votes = votes;
     }

@@ -18,9 +18,10 @@ pub struct RequestError {
 impl RequestError {
     pub(in super::super) fn to_answer(&self) -> NodeAnswer {
         let reason = Arc::clone(&self.reason);
-        match self.may_have_run {
-            true => NodeAnswer::Unknown { reason },
-            false => NodeAnswer::NotExecuted { reason },
+        if self.may_have_run {
+            NodeAnswer::Unknown { reason }
+        } else {
+            NodeAnswer::NotExecuted { reason }
         }
     }
 }

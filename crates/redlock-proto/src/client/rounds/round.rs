@@ -136,9 +136,10 @@ impl Round {
             }
             Ok(reply) => self.outcome(reply, vote),
             Err(error) => {
-                let outcome = match error.may_have_run {
-                    true => Outcome::Unknown,
-                    false => Outcome::NotExecuted,
+                let outcome = if error.may_have_run {
+                    Outcome::Unknown
+                } else {
+                    Outcome::NotExecuted
                 };
                 match vote() {
                     // What has to be changed says more than the error that comes of it.

@@ -267,10 +267,7 @@ impl Store {
                 if let Verb::Bury { ttl } = verb {
                     self.take(&space.tomb(owner), owner, ttl, now);
                 }
-                match is_owner {
-                    true => Reply::Done,
-                    false => refused,
-                }
+                if is_owner { Reply::Done } else { refused }
             }
         })
     }
@@ -329,9 +326,10 @@ const fn is_inspection(request: &Request) -> bool {
 }
 
 fn check_range(counter: u64) -> Result<(), Arc<str>> {
-    match counter > FencingToken::MAX.get() {
-        true => Err("the fencing counter is beyond its range".into()),
-        false => Ok(()),
+    if counter > FencingToken::MAX.get() {
+        Err("the fencing counter is beyond its range".into())
+    } else {
+        Ok(())
     }
 }
 

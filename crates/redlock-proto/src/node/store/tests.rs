@@ -217,9 +217,10 @@ fn s16_a_node_with_anothers_mark_does_not_vote() {
 fn s16_a_node_that_has_anothers_data_does_not_vote_though_its_run_goes_on() {
     for trusts in [false, true] {
         let quarantine = Quarantine::new(2 * TTL, 0.01);
-        let quarantine = match trusts {
-            true => quarantine.trusting_persistence(),
-            false => quarantine,
+        let quarantine = if trusts {
+            quarantine.trusting_persistence()
+        } else {
+            quarantine
         };
         let space = Space::new("{test}", quarantine);
         let state = |store: &mut Store, time| store.call(&space, &[], time).standing.unwrap().state;
