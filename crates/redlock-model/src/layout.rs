@@ -90,9 +90,9 @@ impl Layout {
         let acquiring = client.phase == Phase::Acquiring;
         // The phase in which there is most to say takes one bit, the others three.
         if acquiring {
-            bits.put(0, 1)
+            bits.put(0, 1);
         } else {
-            bits.put(phase_code(client.phase), PHASE)
+            bits.put(phase_code(client.phase), PHASE);
         }
         if client.phase == Phase::Idle {
             return;

@@ -78,9 +78,9 @@ impl Survey {
             {
                 greatest = greatest.max(seen);
                 if voting && node != self.node {
-                    voters += 1
+                    voters += 1;
                 } else {
-                    others += 1
+                    others += 1;
                 }
             }
         }

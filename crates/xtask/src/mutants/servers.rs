@@ -222,8 +222,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "clock-agreement-ignored",
         ELECTORATE,
-        "match self.clocks.agrees(node, now) {",
-        "match self.clocks.agrees(node, now) || node < 9 {",
+        "if self.clocks.agrees(node, now) {",
+        "if self.clocks.agrees(node, now) || node < 9 {",
         "--test node_clocks",
         "s14_a_clock_that_is_stepped",
     ),
