@@ -147,13 +147,13 @@ fn the_nodes_clocks_say_whether_it_is_time() {
         bench.answer_all(0);
         let effects = bench.seen(0);
         if !late {
-            assert!(won(&effects), "{ahead:?}")
+            assert!(won(&effects), "{ahead:?}");
         } else {
             assert_eq!(
                 refused(&effects),
                 NotClaimed::TooLate { by: MS },
                 "{ahead:?}"
-            )
+            );
         }
     }
 }

@@ -27,7 +27,7 @@ fn a_tick_that_a_majority_may_have_forgotten_is_settled_at_once_and_one_that_oth
         bench.claim(1, tick);
         bench.answer(1, 1);
         if for_good {
-            bench.answer(1, 2)
+            bench.answer(1, 2);
         } else {
             bench.answer(1, 0);
             bench.drop_sent(1, 2);
