@@ -42,8 +42,8 @@ async fn a_job(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
     use redlock_cron::{Run, SingletonJob, SingletonScheduler};
     use redlock_cron::{chrono_tz::Europe::Berlin, tokio_cron_scheduler::JobScheduler};
 
-    let wakes = JobScheduler::new_with_channel_size(1024).await?;
-    let jobs = SingletonScheduler::builder(redlock, wakes)
+    let scheduler = JobScheduler::new().await?;
+    let jobs = SingletonScheduler::builder(redlock, scheduler)
         .namespace("billing")
         .build()?;
     let close_day = SingletonJob::cron("close-day", "0 0 2 * * *", Berlin, |run: Run| async move {

@@ -70,14 +70,6 @@ impl SetupError {
         Self::new(SetupErrorKind::Disagreement, "namespace", message)
     }
 
-    pub(crate) fn channels(jobs: usize) -> Self {
-        let message = format!(
-            "its channels have less than {jobs} places, one for each job; make it with \
-             JobScheduler::new_with_channel_size, and eight for each job"
-        );
-        Self::new(SetupErrorKind::Misuse, "scheduler", message)
-    }
-
     pub(crate) fn closed() -> Self {
         Self::new(SetupErrorKind::Closed, "scheduler", "it was shut down")
     }

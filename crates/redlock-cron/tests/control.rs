@@ -15,8 +15,8 @@ use tokio::{sync::mpsc::unbounded_channel, time::timeout};
 async fn replica(nodes: &[MemoryNode], name: &str) -> SingletonScheduler {
     let redlock = Redlock::builder().nodes(nodes.iter().cloned());
     let redlock = redlock.build().await.unwrap();
-    let wakes = JobScheduler::new_with_channel_size(64).await.unwrap();
-    SingletonScheduler::builder(redlock, wakes)
+    let scheduler = JobScheduler::new().await.unwrap();
+    SingletonScheduler::builder(redlock, scheduler)
         .namespace("tests")
         .replica(name)
         .build()
@@ -66,8 +66,8 @@ async fn a_job_of_another_configuration_is_refused_where_that_was_asked_for() {
     let jobs = async |name: &str, within: Option<Duration>| {
         let redlock = Redlock::builder().nodes(nodes.iter().cloned());
         let redlock = redlock.build().await.unwrap();
-        let wakes = JobScheduler::new_with_channel_size(64).await.unwrap();
-        let builder = SingletonScheduler::builder(redlock, wakes).replica(name);
+        let scheduler = JobScheduler::new().await.unwrap();
+        let builder = SingletonScheduler::builder(redlock, scheduler).replica(name);
         let builder = builder.namespace("shared");
         match within {
             Some(within) => builder.refuse_disagreement(within),

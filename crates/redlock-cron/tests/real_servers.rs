@@ -60,8 +60,8 @@ async fn replica(
         assert!(Instant::now() < until, "the masters do not vote");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let wakes = JobScheduler::new_with_channel_size(64).await.unwrap();
-    SingletonScheduler::builder(redlock, wakes)
+    let scheduler = JobScheduler::new().await.unwrap();
+    SingletonScheduler::builder(redlock, scheduler)
         .namespace("tests")
         .replica(format!("replica-{number}"))
         .on_outcome(move |report| drop(tell.send((number, report.clone()))))

@@ -21,8 +21,8 @@ use tower::{ServiceBuilder, retry::Policy, service_fn};
 /// A scheduler with this one job, which is due once a year.
 async fn scheduler(job: SingletonJob) -> SingletonScheduler {
     let redlock = Redlock::builder().in_memory_nodes(3).build().await.unwrap();
-    let wakes = JobScheduler::new_with_channel_size(64).await.unwrap();
-    let jobs = SingletonScheduler::builder(redlock, wakes)
+    let scheduler = JobScheduler::new().await.unwrap();
+    let jobs = SingletonScheduler::builder(redlock, scheduler)
         .namespace("tests")
         .build()
         .unwrap();

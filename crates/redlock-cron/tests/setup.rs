@@ -18,7 +18,7 @@ async fn scheduler(namespace: &str, max_ttl: Duration) -> Result<SingletonSchedu
         .build()
         .await
         .unwrap();
-    let scheduler = JobScheduler::new_with_channel_size(64).await.unwrap();
+    let scheduler = JobScheduler::new().await.unwrap();
     SingletonScheduler::builder(redlock, scheduler)
         .namespace(namespace)
         .build()
@@ -220,26 +220,6 @@ async fn a_name_is_taken_once_and_a_refused_job_does_not_take_it() {
 }
 
 #[tokio::test]
-async fn more_jobs_than_the_channels_have_places_are_refused() {
-    let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
-    let small = JobScheduler::new_with_channel_size(8).await.unwrap();
-    let jobs = SingletonScheduler::builder(redlock, small)
-        .namespace("tests")
-        .build()
-        .unwrap();
-    for index in 0..8 {
-        let job = job(&format!("job-{index}"), DAILY, "UTC");
-        jobs.add(job).await.unwrap();
-    }
-    let error = jobs.add(job("more", DAILY, "UTC")).await.unwrap_err();
-    assert_eq!(
-        (error.kind(), error.field()),
-        (SetupErrorKind::Misuse, "scheduler")
-    );
-    assert!(error.to_string().contains("less than 9 places"), "{error}");
-}
-
-#[tokio::test]
 async fn an_interval_that_is_not_whole_seconds_is_refused() {
     let half = Duration::from_millis(500);
     let work = |_: Run| async { Ok::<_, Infallible>(()) };
@@ -261,4 +241,23 @@ async fn a_scheduler_starts_once_and_not_after_its_shutdown() {
         jobs.start().await.unwrap_err().kind(),
         SetupErrorKind::Closed
     );
+}
+
+/// tokio-cron-scheduler starts all the same, and then does nothing.
+#[tokio::test]
+async fn a_scheduler_that_the_application_has_shut_down_is_refused() {
+    let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
+    let scheduler = JobScheduler::new().await.unwrap();
+    let jobs = SingletonScheduler::builder(redlock, scheduler.clone());
+    let jobs = jobs.namespace("tests").build().unwrap();
+    jobs.add(job("a", DAILY, "UTC")).await.unwrap();
+    scheduler.clone().shutdown().await.unwrap();
+    let error = jobs.start().await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.field()),
+        (SetupErrorKind::Scheduler, "scheduler")
+    );
+    assert!(error.to_string().contains("was shut down"), "{error}");
+    assert!(error.source().is_some());
+    scheduler.start().await.unwrap();
 }

@@ -36,7 +36,7 @@ pub(crate) async fn start(
     for replica in replicas {
         let number = replica.number;
         let reported = ticks.clone();
-        let scheduler = JobScheduler::new_with_channel_size(64).await?;
+        let scheduler = JobScheduler::new().await?;
         let scheduler = SingletonScheduler::builder(replica.redlock.clone(), scheduler)
             .namespace(namespace)
             .on_outcome(move |report| {

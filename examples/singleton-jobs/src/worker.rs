@@ -23,7 +23,7 @@ pub(crate) async fn run(name: &str, claims: Claims, bless: bool) -> Result<(), B
     if bless {
         redlock.dangerous_bless().await;
     }
-    let scheduler = JobScheduler::new_with_channel_size(64).await?;
+    let scheduler = JobScheduler::new().await?;
     if claims == Claims::No {
         return careless::run(redlock, scheduler).await;
     }

@@ -118,19 +118,20 @@ impl Jobs {
     /// With its jobs, but not started.
     pub(crate) async fn scheduler(&self) -> (SingletonScheduler, Arc<JobLogWriter>) {
         let log = Arc::new(JobLogWriter::open(&self.log, self.replica.clone()));
-        let jobs: usize = self.jobs.iter().map(|job| job.count).sum();
-        let wakes = JobScheduler::new_with_channel_size(8 * jobs.max(8)).await;
+        let scheduler = JobScheduler::new().await;
         let reports = Arc::clone(&log);
-        let scheduler =
-            SingletonScheduler::builder(self.connect.client().await, wakes.expect("it is made"))
-                .namespace("tests")
-                .replica(&self.replica)
-                .on_outcome(move |report| {
-                    let outcome = report.outcome().to_string();
-                    reports.write(report.job(), report.tick(), JobMoment::Became { outcome });
-                })
-                .build()
-                .expect("its settings are valid");
+        let scheduler = SingletonScheduler::builder(
+            self.connect.client().await,
+            scheduler.expect("it is made"),
+        )
+        .namespace("tests")
+        .replica(&self.replica)
+        .on_outcome(move |report| {
+            let outcome = report.outcome().to_string();
+            reports.write(report.job(), report.tick(), JobMoment::Became { outcome });
+        })
+        .build()
+        .expect("its settings are valid");
         for job in &self.jobs {
             for number in 0..job.count {
                 let name = match job.count {

@@ -1,67 +1,98 @@
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use tokio_cron_scheduler::JobScheduler;
-use uuid::Uuid;
+use chrono::{DateTime, Utc};
+use tokio::time::Instant;
 
-use super::attach::{has_places, wake_anew};
-use crate::{SetupError, tick::JobRunner};
+use crate::{clock::lag, replica::Replica, tick::JobRunner};
 
-#[derive(Default)]
+/// The jobs of a scheduler by name, and when they were woken up.
 pub(crate) struct Jobs {
-    pub(crate) by_name: HashMap<String, Attached>,
-    pub(crate) started: bool,
-    /// So many places the scheduler's channels have at least.
-    places: usize,
-    warned: bool,
+    replica: Arc<Replica>,
+    state: Mutex<State>,
 }
 
-/// A job, and what tokio-cron-scheduler knows it by.
-pub(crate) struct Attached {
-    pub(crate) runner: Arc<JobRunner>,
-    pub(crate) id: Uuid,
+struct State {
+    by_name: BTreeMap<String, Arc<JobRunner>>,
+    /// When the alarm came last, or was set.
+    alarm: Instant,
+    /// What this replica's clock showed when ticks were looked for last.
+    looked: DateTime<Utc>,
 }
 
 impl Jobs {
-    /// Has the jobs woken up anew that were woken up when the clock showed more, or all of them if it `was_set`.
-    pub(crate) async fn look_at_clock(&self, scheduler: &JobScheduler, was_set: bool) {
-        let mut set_back = Duration::ZERO;
-        for Attached { runner, id } in self.by_name.values() {
-            let by = runner.set_back_by();
-            if was_set {
-                runner.clock_was_set();
+    /// No jobs, of an alarm that is set now.
+    pub(crate) fn new(replica: Arc<Replica>) -> Self {
+        let state = Mutex::new(State {
+            by_name: BTreeMap::new(),
+            alarm: Instant::now(),
+            looked: replica.clock.now(),
+        });
+        Self { replica, state }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<JobRunner>> {
+        self.state().by_name.get(name).map(Arc::clone)
+    }
+
+    pub(crate) fn insert(&self, name: String, runner: Arc<JobRunner>) {
+        self.state().by_name.insert(name, runner);
+    }
+
+    /// Returns the names, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.state().by_name.keys().cloned().collect()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<JobRunner>> {
+        self.state().by_name.values().map(Arc::clone).collect()
+    }
+
+    /// Wakes up because the alarm came.
+    pub(crate) fn alarm_came(&self) {
+        self.alarm_was_set();
+        self.wake();
+    }
+
+    /// Expects the alarm from now on.
+    pub(crate) fn alarm_was_set(&self) {
+        self.state().alarm = Instant::now();
+    }
+
+    /// Wakes those jobs up that have a tick which is due or will be soon.
+    ///
+    /// Each of them has a task of its own, so that none waits until the ticks of the others are found.
+    pub(crate) fn wake(&self) {
+        self.state().looked = self.replica.clock.now();
+        for runner in self.all() {
+            if runner.is_due() {
+                self.replica.tasks.spawn(async move { runner.wake() });
             }
-            if was_set || by > Duration::ZERO {
-                set_back = set_back.max(by);
-                wake_anew(scheduler, *id, runner).await;
-            }
-        }
-        if set_back >= Duration::from_secs(1) {
-            tracing::warn!(target: crate::TARGET, by = ?set_back, "the clock was set back");
         }
     }
 
-    /// Refuses another job if not all of them can be woken up in one second.
-    pub(crate) fn check_places(&mut self, scheduler: &JobScheduler) -> Result<(), SetupError> {
-        let mut has_places = |places: usize| {
-            let places = places.next_power_of_two();
-            let has = places <= self.places || has_places(scheduler, places);
-            if has {
-                self.places = self.places.max(places);
-            }
-            has
-        };
-        let jobs = self.by_name.len() + 1;
-        if !has_places(jobs) {
-            return Err(SetupError::channels(jobs));
+    /// Takes note that this replica's clock was set in relation to the nodes'.
+    pub(crate) fn clock_was_set(&self) {
+        for runner in self.all() {
+            runner.clock_was_set();
         }
-        if !self.warned && !has_places(8 * jobs) {
-            self.warned = true;
-            tracing::warn!(
-                target: crate::TARGET, jobs,
-                "tokio-cron-scheduler's channels have less than eight places for each job: ticks may be a second \
-                 late; make it with JobScheduler::new_with_channel_size"
-            );
-        }
-        Ok(())
+    }
+
+    /// Returns by how much the clock was set back since ticks were looked for, as far as can be told.
+    pub(crate) fn set_back_by(&self) -> Duration {
+        lag(self.replica.clock.now(), self.state().looked)
+    }
+
+    /// Returns for how long the alarm has not come.
+    pub(crate) fn silence(&self) -> Duration {
+        self.state().alarm.elapsed()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

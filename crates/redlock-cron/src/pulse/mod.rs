@@ -1,11 +1,17 @@
-//! How tokio-cron-scheduler wakes jobs up.
+//! How jobs are woken up: one job on tokio-cron-scheduler, due every second, looks for the ticks of all of them.
+//!
+//! tokio-cron-scheduler is used as an alarm clock, and knows nothing of patterns and zones: which ticks are due is for
+//! each job's own schedule to say.
+//! It looks at its jobs every half second, so that the alarm comes within half a second after each second.
+//! So ticks are found some time before they are due, and each waits for its instant, by the nodes' clocks, on a timer of
+//! its own.
+//!
+//! The alarm may fail: its activation may be lost in a channel that the application's own jobs fill, and the instant at
+//! which it is due next is years off when a wall clock was.
+//! A lost activation is made up for by the next, and what else keeps it silent is for the watch to notice.
 
-mod attach;
-mod clock_watch;
+mod alarm;
 mod jobs;
+mod watch;
 
-pub(crate) use self::{
-    attach::attach,
-    clock_watch::watch,
-    jobs::{Attached, Jobs},
-};
+pub(crate) use self::{alarm::Alarm, jobs::Jobs, watch::watch};

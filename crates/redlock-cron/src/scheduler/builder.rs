@@ -28,9 +28,7 @@ impl SingletonScheduler {
     /// Starts to describe a scheduler that claims ticks through `redlock` and is woken up by
     /// `scheduler`.
     ///
-    /// Give `scheduler` channels of at least eight times as many places as it has jobs, with
-    /// `JobScheduler::new_with_channel_size`: an activation that does not fit is lost, and its tick is
-    /// found a second later.
+    /// It has one job there, whatever is added, which is due every second.
     /// Do not give it a store that is shared with other replicas: they would take each other's
     /// wake-ups.
     /// It may have other jobs as well, and ends with [`shutdown`](Self::shutdown) for them too.

@@ -1,11 +1,15 @@
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::sync::{Mutex, oneshot};
-use tokio_cron_scheduler::JobScheduler;
+use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use crate::{
     ControlError, JobStatus, SetupError, ShutdownReport, SingletonJob, TickReport,
-    pulse::{Attached, Jobs, attach, watch},
+    pulse::{Alarm, Jobs, watch},
     replica::Replica,
     tick::JobRunner,
 };
@@ -22,13 +26,18 @@ use crate::{
 pub struct SingletonScheduler {
     scheduler: JobScheduler,
     replica: Arc<Replica>,
-    /// The jobs by name.
-    ///
-    /// Locked while one is being added: tokio-cron-scheduler's own queue of additions ends for good
-    /// when it overflows.
-    jobs: Arc<Mutex<Jobs>>,
+    jobs: Arc<Jobs>,
+    /// Locked while it is started or a job is added.
+    start: Mutex<Start>,
     /// Within what time nobody may have run a job that is configured otherwise here.
     agreed_within: Option<Duration>,
+}
+
+/// How far the start has come.
+#[derive(Default)]
+struct Start {
+    alarm: Option<Alarm>,
+    is_done: bool,
 }
 
 impl SingletonScheduler {
@@ -39,9 +48,10 @@ impl SingletonScheduler {
     ) -> Self {
         Self {
             scheduler,
+            jobs: Arc::new(Jobs::new(Arc::clone(&replica))),
+            start: Mutex::default(),
             replica,
             agreed_within,
-            jobs: Arc::default(),
         }
     }
 
@@ -54,8 +64,7 @@ impl SingletonScheduler {
     /// # Errors
     ///
     /// The job is not valid, can never be due, or has a name that is taken; the scheduler was shut
-    /// down; replicas [disagree](SingletonSchedulerBuilder::refuse_disagreement) on it; or
-    /// tokio-cron-scheduler refused it.
+    /// down; or replicas [disagree](SingletonSchedulerBuilder::refuse_disagreement) on it.
     ///
     /// # Cancel safety
     ///
@@ -66,27 +75,23 @@ impl SingletonScheduler {
     }
 
     async fn try_add(&self, job: SingletonJob) -> Result<(), SetupError> {
-        let mut jobs = self.jobs.lock().await;
+        let start = self.start.lock().await;
         self.check_open()?;
         let name = job.name.clone();
         // Ticks count from now on, which is for the nodes' clocks to say.
         self.replica.look_at_clocks().await;
         let runner = JobRunner::new(&self.replica, job)?;
-        if jobs.by_name.contains_key(&name) {
+        if self.jobs.get(&name).is_some() {
             return Err(SetupError::duplicate());
         }
-        jobs.check_places(&self.scheduler)?;
         if let Some(within) = self.agreed_within {
             runner.check_agreement(within).await?;
         }
-        let id = attach(&self.scheduler, &runner)
-            .await
-            .map_err(|error| SetupError::scheduler("it did not take the job", error))?;
         runner.say_if_it_ended();
-        if jobs.started {
+        self.jobs.insert(name, Arc::clone(&runner));
+        if start.is_done {
             self.begin(&runner);
         }
-        jobs.by_name.insert(name, Attached { runner, id });
         Ok(())
     }
 
@@ -100,24 +105,43 @@ impl SingletonScheduler {
     ///
     /// If it is dropped, it may have been started or not.
     pub async fn start(&self) -> Result<(), SetupError> {
-        let mut jobs = self.jobs.lock().await;
+        let mut start = self.start.lock().await;
         self.check_open()?;
-        self.scheduler
-            .start()
-            .await
-            .map_err(|error| SetupError::scheduler("it did not start", error))?;
-        jobs.started = true;
-        for job in jobs.by_name.values() {
-            self.begin(&job.runner);
+        let refused = |why| move |error| SetupError::scheduler(why, error);
+        if self.is_shut_down().await {
+            let error = JobSchedulerError::StartScheduler;
+            return Err(refused("it was shut down before")(error));
+        }
+        let alarm = match &start.alarm {
+            Some(alarm) => alarm.clone(),
+            None => {
+                let alarm = Alarm::set(&self.scheduler, &self.jobs).await;
+                let alarm = alarm.map_err(refused("it did not take a job"))?;
+                start.alarm.insert(alarm).clone()
+            }
+        };
+        let started = self.scheduler.start().await;
+        started.map_err(refused("it did not start"))?;
+        start.is_done = true;
+        self.jobs.alarm_was_set();
+        for runner in self.jobs.all() {
+            self.begin(&runner);
         }
         let (replica, jobs) = (Arc::clone(&self.replica), Arc::downgrade(&self.jobs));
-        let watch = watch(self.scheduler.clone(), replica, jobs);
-        self.replica.tasks.spawn(watch);
+        self.replica.tasks.spawn(watch(alarm, replica, jobs));
         Ok(())
     }
 
+    /// Does what a wake-up would do, which may be too late for the first tick, and looks for what was missed.
     fn begin(&self, runner: &Arc<JobRunner>) {
+        runner.wake();
         self.replica.tasks.spawn(Arc::clone(runner).begin());
+    }
+
+    /// Whether the application has shut tokio-cron-scheduler down, which starts all the same then, and does nothing.
+    async fn is_shut_down(&self) -> bool {
+        let scheduler = self.scheduler.scheduler.read().await;
+        scheduler.shutdown.load(Ordering::Relaxed)
     }
 
     /// Keeps all replicas from starting the job, until it is [resumed](Self::resume).
@@ -136,7 +160,7 @@ impl SingletonScheduler {
     ///
     /// If it is dropped, the job may be paused or not.
     pub async fn pause(&self, name: &str) -> Result<(), ControlError> {
-        self.runner(name).await?.set_paused(true).await
+        self.runner(name)?.set_paused(true).await
     }
 
     /// Lets all replicas start the job again, from the next tick on.
@@ -149,7 +173,7 @@ impl SingletonScheduler {
     ///
     /// If it is dropped, the job may be resumed or not.
     pub async fn resume(&self, name: &str) -> Result<(), ControlError> {
-        self.runner(name).await?.set_paused(false).await
+        self.runner(name)?.set_paused(false).await
     }
 
     /// Runs the job now on this replica, and says what became of it when the run has ended.
@@ -165,7 +189,7 @@ impl SingletonScheduler {
     ///
     /// Once it was polled, the run goes on if this is dropped.
     pub async fn trigger_now(&self, name: &str) -> Result<TickReport, ControlError> {
-        let runner = self.runner(name).await?;
+        let runner = self.runner(name)?;
         let (tell, told) = oneshot::channel();
         self.replica.tasks.spawn(async move {
             let report = runner.trigger().await;
@@ -183,10 +207,7 @@ impl SingletonScheduler {
     ///
     /// Dropping it has no effect.
     pub async fn jobs(&self) -> Vec<String> {
-        let jobs = self.jobs.lock().await;
-        let mut names: Vec<_> = jobs.by_name.keys().cloned().collect();
-        names.sort_unstable();
-        names
+        self.jobs.names()
     }
 
     /// What the nodes remember of the job, and what this replica has seen of it; printed, it is a page for an operator.
@@ -199,14 +220,12 @@ impl SingletonScheduler {
     ///
     /// Dropping it has no effect.
     pub async fn status(&self, name: &str) -> Result<JobStatus, ControlError> {
-        Ok(self.runner(name).await?.status().await)
+        Ok(self.runner(name)?.status().await)
     }
 
-    async fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
-        let jobs = self.jobs.lock().await;
-        let job = jobs.by_name.get(name);
-        job.map(|job| Arc::clone(&job.runner))
-            .ok_or_else(|| ControlError::unknown(name))
+    fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
+        let runner = self.jobs.get(name);
+        runner.ok_or_else(|| ControlError::unknown(name))
     }
 
     /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.

@@ -1,12 +1,12 @@
 //! Replicas in virtual time: their wake-ups and clocks are put where a test wants them.
 
-mod attach;
 mod attempts;
 mod claims;
 mod control;
 mod missed;
 mod outcomes;
 mod policies;
+mod pulse;
 mod shutdown;
 mod skew;
 

@@ -1,7 +1,5 @@
 //! Which tick a wake-up is about.
 
-use std::time::Duration;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
@@ -14,8 +12,9 @@ use crate::{
 pub(crate) struct Progress {
     /// Ticks up to this instant are dealt with.
     until: DateTime<Utc>,
-    /// What the clock showed at the last wake-up, after which the next one was looked for.
-    woken: DateTime<Utc>,
+    /// The first tick after it, which is kept because jobs are woken up every second.
+    // invariant: what the schedule says of `until`
+    next: Option<DateTime<Utc>>,
 }
 
 /// What a wake-up has to deal with.
@@ -27,45 +26,49 @@ pub(crate) struct Due {
     pub(crate) after: DateTime<Utc>,
 }
 
-/// A wake-up comes so long before its tick, because it may be late by half a second.
-pub(crate) const LEAD: TimeDelta = TimeDelta::seconds(1);
+/// A tick is looked for so long before it is due: wake-ups come every second, and each may be late by half a second.
+///
+/// So it is found half a second before it is due at the latest, wherever in a second that is by this replica's clock.
+pub(crate) const LEAD: TimeDelta = TimeDelta::milliseconds(1_500);
 
 impl Progress {
     /// Ticks at or before `now` are not this replica's business.
-    pub(crate) fn from(now: DateTime<Utc>) -> Self {
+    pub(crate) fn from(now: DateTime<Utc>, schedule: &Schedule) -> Self {
         Self {
             until: now,
-            woken: now,
+            next: schedule.next_after(now),
         }
     }
 
-    /// By how much the clock was set back since the last wake-up, as far as can be told when it shows `now`.
-    pub(crate) fn set_back_by(&self, now: DateTime<Utc>) -> Duration {
-        lag(now, self.woken)
+    /// Whether there is anything to deal with `now`, by the nodes' clocks.
+    ///
+    /// It takes no look at the schedule.
+    pub(crate) fn is_due(&self, now: DateTime<Utc>) -> bool {
+        self.next.is_some_and(|next| next <= now + LEAD) || self.was_wrong(now)
+    }
+
+    /// Whether no tick is left.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.next.is_none()
     }
 
     /// The clock was wrong, and it is `now` by the nodes' clocks: ticks to come are not dealt with.
     ///
     /// Of those that are waited for already, the claim of the second to come here says so.
-    pub(crate) fn set_right(&mut self, now: DateTime<Utc>) {
-        self.until = self.until.min(now + LEAD);
+    pub(crate) fn set_right(&mut self, now: DateTime<Utc>, schedule: &Schedule) {
+        *self = Self::from(self.until.min(now + LEAD), schedule);
     }
 
     /// What is due `now` by the nodes' clocks, or soon, once: what was returned is dealt with.
     ///
     /// Wake-ups may come late, in bursts, or without a tick; of ticks that have passed, only the newest is worth
     /// claiming, because the job would otherwise run for each second of a pause.
-    pub(crate) fn due(
-        &mut self,
-        schedule: &Schedule,
-        own: DateTime<Utc>,
-        now: DateTime<Utc>,
-    ) -> Option<Due> {
-        self.woken = own;
-        // Of a clock that was ahead by less, the nodes were waited for.
-        if lag(now, self.until) > LONGEST_AHEAD {
-            // It was wrong, nothing was started by it, and it could silence the job for years.
-            self.until = now;
+    pub(crate) fn due(&mut self, schedule: &Schedule, now: DateTime<Utc>) -> Option<Due> {
+        if self.was_wrong(now) {
+            // Nothing was started by it, and it could silence the job for years.
+            *self = Self::from(now, schedule);
+        }
+        if !self.is_due(now) {
             return None;
         }
         let newest = schedule.latest_at(now).filter(|tick| *tick > self.until);
@@ -74,8 +77,14 @@ impl Progress {
         });
         let soon = soon.take_while(|tick| *tick <= now + LEAD);
         let ticks: Vec<_> = newest.into_iter().chain(soon).collect();
-        let after = std::mem::replace(&mut self.until, *ticks.last()?);
+        let (after, until) = (self.until, *ticks.last()?);
+        *self = Self::from(until, schedule);
         Some(Due { ticks, after })
+    }
+
+    /// Whether the clock was ahead by more than the nodes are waited for.
+    fn was_wrong(&self, now: DateTime<Utc>) -> bool {
+        lag(now, self.until) > LONGEST_AHEAD
     }
 }
 
@@ -88,17 +97,26 @@ mod tests {
         DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
     }
 
+    /// Due every ten seconds.
+    fn schedule() -> Schedule {
+        Schedule::parse("*/10 * * * * *", Tz::UTC).unwrap()
+    }
+
+    /// Ticks of that count from this second on.
+    fn from(second: i64) -> Progress {
+        Progress::from(at(second), &schedule())
+    }
+
     /// The first tick that is due, and how many are before it.
     fn due(progress: &mut Progress, wake: i64) -> Option<(DateTime<Utc>, i64)> {
-        let schedule = Schedule::parse("*/10 * * * * *", Tz::UTC).unwrap();
-        let due = progress.due(&schedule, at(wake), at(wake))?;
+        let due = progress.due(&schedule(), at(wake))?;
         let others = (due.ticks[0] - due.after - TimeDelta::milliseconds(1)).num_seconds() / 10;
         Some((due.ticks[0], others))
     }
 
     #[test]
     fn a_tick_is_due_once_however_often_it_wakes_up() {
-        let mut progress = Progress::from(at(5));
+        let mut progress = from(5);
         assert_eq!(due(&mut progress, 7), None);
         assert_eq!(due(&mut progress, 10), Some((at(10), 0)));
         assert_eq!(due(&mut progress, 10), None);
@@ -109,35 +127,35 @@ mod tests {
     #[test]
     fn what_is_due_within_the_lead_is_dealt_with_before_and_no_more_than_once() {
         let schedule = Schedule::parse("* * * * * *", Tz::UTC).unwrap();
-        let mut progress = Progress::from(at(5));
+        let mut progress = Progress::from(at(5), &schedule);
         let mut due = |millis: i64| {
             let now = at(0) + TimeDelta::milliseconds(millis);
-            progress.due(&schedule, now, now).map(|due| due.ticks)
+            progress.due(&schedule, now).map(|due| due.ticks)
         };
         assert_eq!(due(5_100), Some(vec![at(6)]));
-        assert_eq!(due(5_900), None);
-        assert_eq!(due(6_000), Some(vec![at(7)]));
+        assert_eq!(due(5_400), None);
+        assert_eq!(due(5_500), Some(vec![at(7)]));
         assert_eq!(due(9_300), Some(vec![at(9), at(10)]));
     }
 
     #[test]
     fn ticks_before_the_job_was_added_are_not_due() {
-        let mut progress = Progress::from(at(11));
+        let mut progress = from(11);
         assert_eq!(due(&mut progress, 12), None);
-        let mut progress = Progress::from(at(10));
+        let mut progress = from(10);
         assert_eq!(due(&mut progress, 12), None);
     }
 
     #[test]
     fn after_a_pause_the_newest_is_due_and_so_are_the_others() {
-        let mut progress = Progress::from(at(5));
+        let mut progress = from(5);
         assert_eq!(due(&mut progress, 45), Some((at(40), 3)));
         assert_eq!(due(&mut progress, 86_405), Some((at(86_400), 8_635)));
     }
 
     #[test]
     fn a_clock_that_is_set_back_does_not_bring_ticks_back() {
-        let mut progress = Progress::from(at(5));
+        let mut progress = from(5);
         assert_eq!(due(&mut progress, 1_000), Some((at(1_000), 99)));
         assert_eq!(due(&mut progress, 990), None);
         assert_eq!(due(&mut progress, 1_000), None);
@@ -146,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_minutes_ahead_does_not_use_up_what_the_nodes_refused() {
-        let mut progress = Progress::from(at(5));
+        let mut progress = from(5);
         assert!(due(&mut progress, 1_860).is_some());
         assert_eq!(due(&mut progress, 65), None);
         assert_eq!(due(&mut progress, 70), Some((at(70), 0)));
@@ -154,18 +172,80 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_ahead_until_the_nodes_were_asked_does_not_pass_over_what_is_to_come() {
-        let mut progress = Progress::from(at(5));
+        let mut progress = from(5);
         assert_eq!(due(&mut progress, 31), Some((at(30), 2)));
-        progress.set_right(at(11));
+        progress.set_right(at(11), &schedule());
         assert_eq!(due(&mut progress, 12), None);
         assert_eq!(due(&mut progress, 20), Some((at(20), 0)));
     }
 
     #[test]
     fn a_clock_that_was_years_ahead_does_not_silence_the_job() {
-        let mut progress = Progress::from(at(5));
+        let mut progress = from(5);
         assert!(due(&mut progress, 100_000_000).is_some());
         assert_eq!(due(&mut progress, 100), None);
         assert_eq!(due(&mut progress, 110), Some((at(110), 0)));
+    }
+
+    /// The scheduler looks at its jobs every half second and a little more, and wakes them up at the first look after
+    /// each second by the machine's clock, of which the nodes' clocks know nothing.
+    #[test]
+    fn each_tick_is_found_half_a_second_before_it_is_due_wherever_in_a_second_wake_ups_come() {
+        let schedule = Schedule::parse("* * * * * *", Tz::UTC).unwrap();
+        for phase in (0..500).step_by(25) {
+            for ahead in (-1_000..1_000).step_by(50) {
+                let begin = at(5) + TimeDelta::milliseconds(phase);
+                let mut progress = Progress::from(begin, &schedule);
+                let (mut woken, mut found) = (begin.timestamp(), Vec::new());
+                for look in 1..400 {
+                    let look = begin + TimeDelta::milliseconds(502 * look);
+                    if look.timestamp() == woken {
+                        continue;
+                    }
+                    woken = look.timestamp();
+                    let now = look - TimeDelta::milliseconds(ahead);
+                    for tick in progress.due(&schedule, now).map_or(vec![], |due| due.ticks) {
+                        found.push((tick, tick - now));
+                    }
+                }
+                for (pair, lead) in found.windows(2).map(|two| (two, two[1].1)).skip(2) {
+                    assert_eq!(pair[1].0 - pair[0].0, TimeDelta::seconds(1), "{found:?}");
+                    assert!(lead.num_milliseconds() >= 490, "{phase} {ahead}: {lead}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_tick_is_that_of_the_zone_on_both_sides_of_a_change_of_its_clocks() {
+        let schedule = Schedule::parse("0 0 9 * * *", Tz::Europe__Berlin).unwrap();
+        let utc = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
+        let mut wake = utc("2026-10-23T12:00:00Z");
+        let mut progress = Progress::from(wake, &schedule);
+        let mut ticks = Vec::new();
+        while ticks.len() < 3 {
+            wake += TimeDelta::seconds(1);
+            ticks.extend(
+                progress
+                    .due(&schedule, wake)
+                    .map_or(vec![], |due| due.ticks),
+            );
+        }
+        let expected = [
+            "2026-10-24T07:00:00Z",
+            "2026-10-25T08:00:00Z",
+            "2026-10-26T08:00:00Z",
+        ];
+        assert_eq!(ticks, expected.map(utc));
+    }
+
+    #[test]
+    fn a_schedule_that_is_over_has_ended_with_its_last_tick() {
+        let schedule = Schedule::parse("0 0 8 15 1 * 2027", Tz::UTC).unwrap();
+        let last: DateTime<Utc> = "2027-01-15T08:00:00Z".parse().unwrap();
+        let mut progress = Progress::from(last - TimeDelta::days(1), &schedule);
+        assert!(!progress.has_ended() && !progress.is_due(last - TimeDelta::days(1)));
+        assert_eq!(progress.due(&schedule, last).unwrap().ticks, [last]);
+        assert!(progress.has_ended() && !progress.is_due(last + TimeDelta::days(400)));
     }
 }

@@ -8,7 +8,7 @@ use tokio::select;
 
 use super::{
     backlog::Backlog,
-    progress::{Due, LEAD, Progress},
+    progress::{Due, Progress},
     turns::Turns,
 };
 use crate::{
@@ -48,6 +48,7 @@ impl JobRunner {
             return Err(SetupError::never_fires(&job.plan));
         }
         let terms = Terms::new(&job.settings, &schedule, &replica.claims.redlock)?;
+        let progress = Mutex::new(Progress::from(now, &schedule));
         Ok(Arc::new(Self {
             replica: Arc::clone(replica),
             id,
@@ -56,19 +57,26 @@ impl JobRunner {
             terms,
             work: job.work,
             added: now,
-            progress: Mutex::new(Progress::from(now)),
+            progress,
             journal: Journal::default(),
             backlog: Backlog::default(),
             turns: Turns::default(),
         }))
     }
 
+    /// Whether a wake-up now has anything to deal with.
+    pub(crate) fn is_due(&self) -> bool {
+        let now = self.nodes_now();
+        self.progress().is_due(now)
+    }
+
     /// Deals with a wake-up; what it starts goes on in a task.
     pub(crate) fn wake(self: &Arc<Self>) {
-        let (own, nodes) = (self.now(), self.nodes_now());
-        let Some(due) = self.progress().due(&self.schedule, own, nodes) else {
+        let now = self.nodes_now();
+        let Some(due) = self.progress().due(&self.schedule, now) else {
             return;
         };
+        self.say_if_it_ended();
         let tasks = &self.replica.tasks;
         if let Missed::All { max } = self.terms.missed {
             return tasks.spawn(Arc::clone(self).add_due(due, max));
@@ -107,16 +115,10 @@ impl JobRunner {
         drop(turn);
     }
 
-    /// By how much the clock was set back since the last wake-up.
-    pub(crate) fn set_back_by(&self) -> Duration {
-        let now = self.now();
-        self.progress().set_back_by(now)
-    }
-
     /// This replica's clock was set in relation to the nodes'.
     pub(crate) fn clock_was_set(&self) {
         let now = self.nodes_now();
-        self.progress().set_right(now);
+        self.progress().set_right(now, &self.schedule);
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -140,11 +142,11 @@ impl JobRunner {
 
     /// Logs it if no tick is left, unless the scheduler ends.
     pub(crate) fn say_if_it_ended(&self) {
-        if !self.replica.tasks.is_draining() && self.has_ended() {
+        if !self.replica.tasks.is_draining() && self.progress().has_ended() {
             let job = &**self.id.name();
             tracing::warn!(
                 target: crate::TARGET, job,
-                "its schedule has ended: no tick is left, and it is not started any more"
+                "its schedule has ended: no later tick is left, and it is not started any more"
             );
         }
     }
@@ -152,21 +154,5 @@ impl JobRunner {
     /// The time of day by the nodes' clocks, as far as they are known; see [`Replica::ahead`].
     pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
         self.now() - self.replica.ahead()
-    }
-
-    /// Whether there is nothing more to wake up for.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.schedule.next_after(self.nodes_now()).is_none()
-    }
-
-    /// When to wake up next, by this replica's clock; `None` if there is nothing more to wake up for.
-    ///
-    /// That is before the next tick which a wake-up at `now`, by the nodes' clocks, does not deal with.
-    pub(crate) fn next_wake(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        if self.replica.tasks.is_draining() {
-            return None;
-        }
-        let next = self.schedule.next_after(now + LEAD)?;
-        Some(next - LEAD + self.replica.ahead())
     }
 }

@@ -27,8 +27,8 @@ pub(super) const BACKLOG: &[Mutant] = &[
     job(
         "ticks-that-a-wrong-clock-passed-over-are-dealt-with",
         "crates/redlock-cron/src/tick/progress.rs",
-        "        self.until = self.until.min(now + LEAD);",
-        "        let _ = now;",
+        "        *self = Self::from(self.until.min(now + LEAD), schedule);",
+        "        let _ = (now, schedule);",
         "ahead",
     ),
     job(

@@ -1,11 +1,14 @@
 //! Mistakes of the job adapter about zones and clocks, which show on servers and replicas that live through the changes.
 
-use super::mutant::{Mutant, by_test, on_servers};
+use super::{
+    jobs::job,
+    mutant::{Mutant, by_test, on_servers},
+};
 
-const ATTACH: &str = "crates/redlock-cron/src/pulse/attach.rs";
+const ALARM: &str = "crates/redlock-cron/src/pulse/alarm.rs";
 const DUE: &str = "crates/redlock-cron/src/tick/progress.rs";
-const RUNNER: &str = "crates/redlock-cron/src/tick/runner.rs";
 const SCHEDULE: &str = "crates/redlock-cron/src/schedule/calendar.rs";
+const WATCH: &str = "crates/redlock-cron/src/pulse/watch.rs";
 
 pub(super) const CLOCKS: &[Mutant] = &[
     by_test(
@@ -16,14 +19,6 @@ pub(super) const CLOCKS: &[Mutant] = &[
         "redlock-sandbox",
         "--lib",
         "processors_counter",
-    ),
-    // tokio-cron-scheduler's own reading of the pattern, with the offset that the zone had when the job was added.
-    changes(
-        "scheduler-left-to-itself",
-        ATTACH,
-        "    let runner = Arc::downgrade(runner);\n    let job = Job::new_async(EVERY_SECOND, move |id, scheduler| {\n        let runner = Weak::clone(&runner);\n        Box::pin(async move { wake(&scheduler, id, &runner).await })\n    })?;\n    let id = scheduler.add(job).await?;\n    if !has_code(scheduler, id).await {\n        // The error that matters is the one below.\n        let _ = scheduler.remove(&id).await;\n        return Err(JobSchedulerError::CantAdd);\n    }\n    set_next(scheduler, id, next, Unless::Never).await;\n    Ok(id)\n",
-        "    let _ = next;\n    let (pattern, zone) = match &runner.schedule {\n        crate::schedule::Schedule::Cron { cron, zone } => (cron.pattern.to_string(), *zone),\n        crate::schedule::Schedule::Every(_) => (EVERY_SECOND.to_owned(), chrono_tz::UTC),\n    };\n    let runner = Arc::downgrade(runner);\n    let job = Job::new_async_tz(pattern, zone, move |_, _| {\n        let runner = Weak::clone(&runner);\n        Box::pin(async move {\n            if let Some(runner) = runner.upgrade() {\n                runner.wake();\n            }\n        })\n    })?;\n    scheduler.add(job).await\n",
-        "berlin",
     ),
     changes(
         "offset-of-the-start",
@@ -42,26 +37,75 @@ pub(super) const CLOCKS: &[Mutant] = &[
     // A day of a change does not have 24 hours.
     changes(
         "wake-up-a-period-after-the-last-tick",
-        RUNNER,
-        "        let next = self.schedule.next_after(now + LEAD)?;\n",
-        "        let last = self.schedule.latest_at(now + LEAD)?;\n        let next = last + self.schedule.shortest_gap()?;\n",
+        DUE,
+        "            next: schedule.next_after(now),\n",
+        "            next: schedule\n                .latest_at(now)\n                .zip(schedule.shortest_gap())\n                .map(|(last, gap)| last + gap),\n",
         "berlin",
     ),
     on_servers(
         "clock-set-back-unnoticed",
-        "crates/redlock-cron/src/pulse/clock_watch.rs",
-        "        jobs.lock().await.look_at_clock(&scheduler, was_set).await;\n",
-        "        let _ = (&scheduler, was_set);\n        drop(jobs.lock().await);\n",
+        WATCH,
+        "        let (set_back, silence) = (jobs.set_back_by(), jobs.silence());\n",
+        "        let (set_back, silence) = (jobs.set_back_by() * 0, jobs.silence() * 0);\n",
         "--test jobs_clock_steps",
         "takes_part_again",
     ),
     on_servers(
         "refused-ticks-taken-for-dealt-with",
         DUE,
-        "if lag(now, self.until) > LONGEST_AHEAD {",
-        "if lag(now, self.until) > 60 * LONGEST_AHEAD {",
+        "lag(now, self.until) > LONGEST_AHEAD",
+        "lag(now, self.until) > 60 * LONGEST_AHEAD",
         "--test jobs_clock_steps",
         "takes_part_again",
+    ),
+    job(
+        "alarm-not-set-anew",
+        WATCH,
+        "            alarm.set_anew().await;\n",
+        "            let _ = &alarm;\n",
+        "was_a_year_ahead",
+    ),
+    job(
+        "alarm-set-anew-only-by-a-clock",
+        WATCH,
+        "if set_back > Duration::ZERO || silence > LONGEST_SILENCE {",
+        "if set_back > Duration::ZERO || silence > 10_000 * LONGEST_SILENCE {",
+        "was_a_year_ahead",
+    ),
+    job(
+        "silence-untold",
+        WATCH,
+        "let is_silent = silence > TOLD_SILENCE;",
+        "let is_silent = silence > TOLD_SILENCE * 1_000;",
+        "wakes_nothing_up_any_more",
+    ),
+    job(
+        "alarm-of-jobs-that-are-gone",
+        ALARM,
+        "                    Self { scheduler, id }.store(None).await;\n",
+        "                    drop((scheduler, id));\n",
+        "forgets_jobs_that_are_gone",
+    ),
+    job(
+        "tick-found-when-it-is-due",
+        DUE,
+        "TimeDelta::milliseconds(1_500)",
+        "TimeDelta::milliseconds(1_000)",
+        "half_a_second_before",
+    ),
+    job(
+        "end-of-a-schedule-unnoticed",
+        DUE,
+        "self.next.is_some_and(|next| next <= now + LEAD) ||",
+        "self.next.is_none_or(|next| next <= now + LEAD) ||",
+        "has_ended_with_its_last_tick",
+    ),
+    job(
+        "first-tick-waits-for-the-scheduler",
+        "crates/redlock-cron/src/scheduler/singleton_scheduler.rs",
+        "        runner.wake();\n",
+        "",
+        "first_tick",
     ),
 ];
 

@@ -184,7 +184,7 @@ pub(super) const JOBS: &[Mutant] = &[
     scheduler(
         "disagreement-not-refused",
         "if let Some(within) = self.agreed_within {",
-        "if let Some(within) = self.agreed_within.filter(|_| jobs.started) {",
+        "if let Some(within) = self.agreed_within.filter(|_| start.is_done) {",
         "of_another_configuration",
     ),
     job(
@@ -238,14 +238,14 @@ pub(super) const JOBS: &[Mutant] = &[
     ),
     scheduler(
         "start-looks-for-nothing-missed",
-        "        for job in jobs.by_name.values() {\n            self.begin(&job.runner);\n        }\n",
+        "        for runner in self.jobs.all() {\n            self.begin(&runner);\n        }\n",
         "",
         "makes_up_for_missed_ticks",
     ),
     scheduler(
         "late-job-looks-for-nothing-missed",
-        "if jobs.started {",
-        "if jobs.started && jobs.warned {",
+        "if start.is_done {",
+        "if start.is_done && self.agreed_within.is_some() {",
         "makes_up_for_missed_ticks",
     ),
 ];

@@ -1,0 +1,64 @@
+//! The one job that tokio-cron-scheduler has of ours.
+//!
+//! The scheduler calls a job under a lock that a panic would poison for good, so nothing happens in the call; and it
+//! puts no bound on the futures it gets, so these end soon, and what they start are tasks of ours.
+
+use std::sync::{Arc, Weak};
+
+use chrono::{DateTime, Utc};
+use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
+use uuid::Uuid;
+
+use super::jobs::Jobs;
+
+/// Wakes the jobs of a scheduler up every second, for as long as they live.
+#[derive(Clone)]
+pub(crate) struct Alarm {
+    scheduler: JobScheduler,
+    id: Uuid,
+}
+
+impl Alarm {
+    /// Adds the alarm to `scheduler`.
+    ///
+    /// tokio-cron-scheduler never lets go of the jobs it has when it is shut down, so it gets a weak reference: with a
+    /// strong one, the lock client would not end either.
+    pub(crate) async fn set(
+        scheduler: &JobScheduler,
+        jobs: &Arc<Jobs>,
+    ) -> Result<Self, JobSchedulerError> {
+        let jobs = Arc::downgrade(jobs);
+        let job = Job::new_async(EVERY_SECOND, move |id, scheduler| {
+            let jobs = Weak::clone(&jobs);
+            Box::pin(async move {
+                if let Some(jobs) = jobs.upgrade() {
+                    jobs.alarm_came();
+                } else {
+                    Self { scheduler, id }.store(None).await;
+                }
+            })
+        })?;
+        let id = scheduler.add(job).await?;
+        let scheduler = scheduler.clone();
+        Ok(Self { scheduler, id })
+    }
+
+    /// Makes it come at the scheduler's next look, half a second from now at the latest, and every second from then on.
+    pub(crate) async fn set_anew(&self) {
+        self.store(Some(LONG_AGO)).await;
+    }
+
+    /// Tells the scheduler when it is due next, or to forget it.
+    async fn store(&self, next: Option<DateTime<Utc>>) {
+        let context = self.scheduler.context();
+        let mut store = context.metadata_storage.write().await;
+        if let Err(error) = store.set_next_and_last_tick(self.id, next, None).await {
+            tracing::warn!(target: crate::TARGET, %error, "tokio-cron-scheduler does not store when to wake jobs up");
+        }
+    }
+}
+
+const EVERY_SECOND: &str = "* * * * * *";
+
+/// The scheduler compares the machine's clock with it, and takes an instant of zero for none.
+const LONG_AGO: DateTime<Utc> = DateTime::from_timestamp(1, 0).expect("in range");
