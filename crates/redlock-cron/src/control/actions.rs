@@ -19,9 +19,10 @@ use crate::{
 impl JobRunner {
     /// Lets all replicas start the job, or none.
     pub(crate) async fn set_paused(&self, paused: bool) -> Result<(), ControlError> {
-        let switch = match paused {
-            true => Switch::Paused,
-            false => Switch::Resumed,
+        let switch = if paused {
+            Switch::Paused
+        } else {
+            Switch::Resumed
         };
         let word = switch.as_str();
         let key = self.id.pause_key();

@@ -88,9 +88,10 @@ fn default_name() -> String {
         .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'))
         .take(LONGEST_HOST)
         .collect();
-    match host.is_empty() {
-        true => format!("replica:{process}"),
-        false => format!("{host}:{process}"),
+    if host.is_empty() {
+        format!("replica:{process}")
+    } else {
+        format!("{host}:{process}")
     }
 }
 

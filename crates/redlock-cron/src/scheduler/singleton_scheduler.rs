@@ -258,9 +258,10 @@ impl SingletonScheduler {
     }
 
     fn check_open(&self) -> Result<(), SetupError> {
-        match self.replica.tasks.is_draining() {
-            true => Err(SetupError::closed()),
-            false => Ok(()),
+        if self.replica.tasks.is_draining() {
+            Err(SetupError::closed())
+        } else {
+            Ok(())
         }
     }
 }

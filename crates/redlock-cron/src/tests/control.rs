@@ -194,9 +194,10 @@ async fn the_status_says_what_the_nodes_remember_and_what_this_replica_saw() {
     let job = || {
         starts.job(MINUTE, |run: Run| async move {
             tokio::time::sleep(Duration::from_secs(70)).await;
-            match run.tick() == tick(3) {
-                true => Ok(()),
-                false => Err("no ledger".into()),
+            if run.tick() == tick(3) {
+                Ok(())
+            } else {
+                Err("no ledger".into())
             }
         })
     };
@@ -283,9 +284,10 @@ async fn a_pause_that_was_not_confirmed_is_none() {
         let ask = crate::replica::Ask {
             lock: key.clone(),
             // What a pause has, and the end of one.
-            fingerprint: match paused {
-                true => Switch::Resumed.number(),
-                false => Switch::Paused.number(),
+            fingerprint: if paused {
+                Switch::Resumed.number()
+            } else {
+                Switch::Paused.number()
             },
             ..runner.ask(key, runner.now(), Duration::from_secs(1))
         };

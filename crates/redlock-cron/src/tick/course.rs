@@ -162,15 +162,17 @@ impl JobRunner {
         if let Some(run) = first
             && run.is_open()
         {
-            return match is_made_up(run.fingerprint) {
-                true => InTheWay::MadeUp,
-                false => InTheWay::Run,
+            return if is_made_up(run.fingerprint) {
+                InTheWay::MadeUp
+            } else {
+                InTheWay::Run
             };
         }
         let manual = claims.read(self.id.manual_key()).await;
-        match manual.and_then(newest).is_some_and(|run| run.is_open()) {
-            true => InTheWay::Run,
-            false => InTheWay::Nothing,
+        if manual.and_then(newest).is_some_and(|run| run.is_open()) {
+            InTheWay::Run
+        } else {
+            InTheWay::Nothing
         }
     }
 

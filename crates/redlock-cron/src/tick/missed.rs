@@ -178,9 +178,10 @@ impl JobRunner {
     /// If that run was claimed under another schedule, this one promised none before this replica had the job: what
     /// matches its pattern in the time before was never due.
     fn promised_since(&self, last: &RunRecord) -> DateTime<Utc> {
-        match self.fingerprint.is_same_schedule(last.fingerprint) {
-            true => covered(last),
-            false => covered(last).max(self.added),
+        if self.fingerprint.is_same_schedule(last.fingerprint) {
+            covered(last)
+        } else {
+            covered(last).max(self.added)
         }
     }
 }

@@ -39,9 +39,10 @@ impl Turns {
     /// How long after a tick a replica asks for it, at most `spread`.
     pub(crate) fn delay(&self, replica: &str, spread: Duration) -> Duration {
         let half = spread / 2;
-        match self.is_turn_of(replica) {
-            true => up_to(half),
-            false => half + up_to(half),
+        if self.is_turn_of(replica) {
+            up_to(half)
+        } else {
+            half + up_to(half)
         }
     }
 

@@ -76,15 +76,15 @@ pub(super) const BACKLOG: &[Mutant] = &[
     job(
         "tick-lost-to-a-run-elsewhere-that-makes-up-for-another",
         COURSE,
-        "                true => InTheWay::MadeUp,\n",
-        "                true => InTheWay::Run,\n",
+        "                InTheWay::MadeUp\n            } else {\n",
+        "                InTheWay::Run\n            } else {\n",
         "makes_up_for_another",
     ),
     job(
         "ticks-that-no-schedule-promised",
         MISSED,
-        "            false => covered(last).max(self.added),",
-        "            false => covered(last),",
+        "            covered(last).max(self.added)\n",
+        "            covered(last)\n",
         "never_promised",
     ),
     job(

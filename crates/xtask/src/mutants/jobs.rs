@@ -163,8 +163,8 @@ pub(super) const JOBS: &[Mutant] = &[
     job(
         "run-taken-for-contention",
         COURSE,
-        "            && run.is_open()\n        {\n            return match",
-        "            && !run.is_open()\n        {\n            return match",
+        "            && run.is_open()\n        {\n            return if",
+        "            && !run.is_open()\n        {\n            return if",
         "for_replicas_that_want_it_too",
     ),
     job(
