@@ -220,8 +220,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     masters(
         "masters-without-a-horizon",
         "crates/redlock-core/src/node/redis/node.lua",
-        "      elseif not blesses and not (found and found >= horizon) then\n",
-        "      elseif blesses and not (found and found >= horizon) then\n",
+        "not blesses and not (found and found >= horizon) and store",
+        "blesses and not (found and found >= horizon) and store",
         "every_master_has_come_back_empty",
     ),
     unit(
@@ -282,18 +282,18 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     alike(
         "script-claim-too-early",
-        "elseif tick - early > now then",
-        "elseif tick - early > now + 1 then",
+        "if tick - early > now then",
+        "if tick - early > now + 1 then",
     ),
     alike(
         "script-claim-too-late",
-        "elseif tick + late < now then",
-        "elseif tick + late < now - 1 then",
+        "if tick + late < now then",
+        "if tick + late < now - 1 then",
     ),
     alike(
         "script-claim-by-seconds",
-        "now = owners[runs_at], owners[horizon_at], math.floor(micros / 1000)",
-        "now = owners[runs_at], owners[horizon_at], math.floor(micros / 1000000) * 1000",
+        "local now, last, watermark = math.floor(replies[3] / 1000), nil, nil",
+        "local now, last, watermark = math.floor(replies[3] / 1000000) * 1000, nil, nil",
     ),
     alike(
         "script-claim-of-what-may-be-forgotten",
@@ -307,33 +307,33 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     alike(
         "script-claim-of-a-buried-owner",
-        "    elseif buried then\n      reply = -3\n    elseif runs and not last then\n",
-        "    elseif runs and not last then\n",
+        "      if owners[place + 1] then return -3, counter end\n",
+        "",
     ),
     alike(
         "script-commit-without-compare",
-        "    elseif found == owner then\n      local tick, runs",
-        "    elseif found then\n      local tick, runs",
+        "      if found ~= owner then return nil, 0 end\n      if runs then",
+        "      if runs then",
     ),
     alike(
         "script-watermark-not-committed",
-        "        note = run .. ARGV[op + 5]",
-        "        local _ = run .. ARGV[op + 5]",
+        "local error = store(place + 1, run, ILLEGIBLE)",
+        "local error = nil",
     ),
     alike(
         "script-watermark-goes-back",
-        "elseif not last or watermark < tick then",
-        "elseif not last or watermark ~= tick then",
+        "local is_newer = not last or watermark < tick",
+        "local is_newer = not last or watermark ~= tick",
     ),
     alike(
         "script-commit-of-anothers-tick",
-        "elseif last ~= run .. ARGV[op + 5] then",
-        "elseif watermark > tick then",
+        "if not is_newer and last ~= run then",
+        "if not is_newer and watermark > tick then",
     ),
     alike(
         "script-commit-of-a-namesake",
-        "elseif last ~= run .. ARGV[op + 5] then",
-        "elseif string.sub(last, 1, #run) ~= run then",
+        "if not is_newer and last ~= run then",
+        "if not is_newer and string.sub(last, 1, 34) ~= string.sub(run, 1, 34) then",
     ),
     alike(
         "script-runs-unbounded",
@@ -342,28 +342,28 @@ pub(super) const CLAIMS: &[Mutant] = &[
     ),
     alike(
         "script-runs-forgotten-in-their-call",
-        "      else\n        owners[note_at] = note\n",
-        "      else\n",
+        "    owners[place] = text\n",
+        "",
     ),
     alike(
         "script-record-adds",
-        "    else\n      reply = -2\n    end\n    op, next_key = op + 4, next_key + 1\n  elseif verb == 'withdraw' then",
-        "    else\n      note = run .. ARGV[op + 3]\n    end\n    op, next_key = op + 4, next_key + 1\n  elseif verb == 'withdraw' then",
+        "      if not from then return -2, 0 end\n      local rest",
+        "      if not from then return store(place, run .. text, ILLEGIBLE) or 0, 0 end\n      local rest",
     ),
     alike(
         "script-record-of-the-newest-only",
-        "local at = found and string.find('\\n' .. found, '\\n' .. run, 1, true)",
-        "local at = found and string.sub(found, 1, #run) == run and 1",
+        "local from = runs and string.find('\\n' .. runs, '\\n' .. run, 1, true)",
+        "local from = runs and string.sub(runs, 1, #run) == run and 1",
     ),
     alike(
         "script-horizon-of-the-telling",
-        "    local horizon = ARGV[op + 3]\n",
-        "    local horizon = ARGV[op + 3] ~= '' and string.format('%016.0f', math.floor(micros / 1000)) or ''\n",
+        "      local found, blesses = owners[place], horizon == ''\n",
+        "      local found, blesses = owners[place], horizon == ''\n      if not blesses then horizon = string.format('%016.0f', math.floor(replies[3] / 1000)) end\n",
     ),
     alike(
         "script-no-horizon",
-        "      elseif not blesses and not (found and found >= horizon) then\n",
-        "      elseif blesses and not (found and found >= horizon) then\n",
+        "not blesses and not (found and found >= horizon) and store",
+        "blesses and not (found and found >= horizon) and store",
     ),
 ];
 

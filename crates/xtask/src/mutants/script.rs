@@ -5,38 +5,38 @@ use super::mutant::{Mutant, by_test};
 pub(super) const SCRIPT: &[Mutant] = &[
     alike(
         "release-without-compare",
-        "    elseif found == owner then\n      command = 'DEL'\n",
-        "    elseif found then\n      command = 'DEL'\n",
+        "    elseif found == owner then\n      reply = failed(try('DEL'",
+        "    elseif found then\n      reply = failed(try('DEL'",
     ),
     alike(
         "extension-without-compare",
-        "    elseif found == owner then\n      command = 'PEXPIRE'\n",
-        "    elseif found then\n      command = 'PEXPIRE'\n",
+        "refused, found == owner",
+        "refused, found and true",
     ),
     alike(
         "extension-creates",
-        "    elseif verb == 'heal' then\n      command = 'SET'\n",
-        "    elseif not found then\n      command = 'SET'\n",
+        "    elseif not found then\n      reply = reply or -2\n    end",
+        "    end",
     ),
     odd("acquire-without-nx", "'NX', 'PX', ttl)", "'PX', ttl)"),
     alike(
         "acquire-of-a-buried-owner",
-        "    elseif owners[tomb] then\n      reply = -3\n    elseif uncounted",
-        "    elseif uncounted",
+        "refused or owners[place + 1] and -3 or uncounted",
+        "refused or uncounted",
     ),
     alike(
         "heal-of-a-buried-owner",
-        "    elseif verb == 'heal' and owners[tomb] then\n      reply = -3\n",
-        "",
+        "reply or owners[place + 1] and -3\n",
+        "reply\n",
     ),
     alike(
         "burial-forgotten-in-its-call",
-        "    owners[tomb] = owner\n",
-        "",
+        "    owners[next_key], op, next_key = owner, op + 1, next_key + 1\n",
+        "    op, next_key = op + 1, next_key + 1\n",
     ),
     alike(
         "burial-without-a-tomb",
-        "    reply = failed(try('SET', KEYS[tomb], owner, 'PX', ttl), 'SET') or reply\n",
+        "    reply = failed(try('SET', KEYS[place + 1], owner, 'PX', ttl), 'SET') or reply\n",
         "",
     ),
     alike(
@@ -51,17 +51,17 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     alike(
         "counter-not-stored",
-        "      local set = try('HSET', fence, ARGV[4 + counter_at], counter)\n",
-        "      local set = 1\n",
+        "        local set = try('HSET', KEYS[#KEYS], ARGV[4 + count_at], counter)\n",
+        "        local set = 1\n",
     ),
     alike(
         "counter-lowered",
-        "    elseif counter > counters[counter_at] then\n",
-        "    else\n",
+        "      elseif counter > counters[count_at] then\n",
+        "      else\n",
     ),
     alike(
         "counter-forgotten-in-its-call",
-        " else counters[counter_at] = counter end",
+        " else counters[count_at] = counter end",
         " end",
     ),
     alike(
@@ -81,7 +81,7 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     alike(
         "floor-forgotten-in-its-call",
-        "      if counters[at] < counters[1] then counters[at] = counters[1] end\n",
+        "          if counters[counter_at] < counters[1] then counters[counter_at] = counters[1] end\n",
         "",
     ),
     alike("no-range", "counter > GREATEST then", "false then"),
@@ -92,8 +92,8 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     alike(
         "write-back-not-counted",
-        "      counter = ARGV[op + 3]\n",
-        "      counter = verb == 'heal' and ARGV[op + 3] or nil\n",
+        "    if verb ~= 'extend' then counter, op,",
+        "    if verb ~= 'extend' then counter, op, counter_at = verb == 'heal' and ARGV[op] or nil, op + 1, count_at end\n    if false then counter, op,",
     ),
     alike(
         "aged-without-the-step",
@@ -132,33 +132,33 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     alike(
         "extension-against-the-policy",
-        "    if refused then\n      reply = refused\n    elseif verb == 'heal' and",
-        "    if type(refused) == 'string' then\n      reply = refused\n    elseif verb == 'heal' and",
+        "next_key + 1, refused, found",
+        "next_key + 1, type(refused) == 'string' and refused, found",
     ),
     alike(
         "open-of-another-quarantine",
-        "string.format('%.0f', since) ~= ARGV[op + 2]",
+        "string.format('%.0f', replies[4]) ~= began",
         "false",
     ),
     alike(
         "open-before-the-end",
-        "(state == 0 and blesses)",
-        "state == 0",
+        "(replies[1] == 0 and blesses)",
+        "replies[1] == 0",
     ),
     alike(
         "open-without-its-floor",
-        "      counter_at, counter = 1, ARGV[op + 1]\n",
-        "      counter_at, counter = 1, '0000000000000000'\n",
+        "return nil, 0, floor, function",
+        "return nil, 0, '0000000000000000', function",
     ),
     alike(
         "last-millisecond-free",
-        "(remaining == 0 and 1) or remaining",
-        "remaining",
+        "(reply == 0 and 1) or reply",
+        "reply",
     ),
     alike(
         "taken-key-forgotten-in-its-call",
-        "reply, second, owners[place] = 0, token or second, owner",
-        "reply, second = 0, token or second",
+        "owners[place], second = owner, token or second",
+        "second = token or second",
     ),
     alike(
         "released-key-remembered-in-its-call",
@@ -172,23 +172,23 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     alike(
         "twice-the-same-counter-unseen",
-        "if ARGV[3] ~= 'keys' then",
+        "if ARGV[3] ~= 'keys' and not uncounted then",
         "if false then",
     ),
     alike(
         "deletes-what-its-call-took-again",
-        "reply, second, owners[place] = 0, token or second, owner",
-        "reply, second, owners[place] = 0, token or second, owner\n      if key_place then try('DEL', key) end",
+        "        owners[place], second = owner, token or second\n",
+        "        owners[place], second = owner, token or second\n        if ARGV[3] == 'both' or ARGV[3] == 'keys' then try('DEL', KEYS[place]) end\n",
     ),
     alike(
         "release-needs-a-vote",
-        "  elseif verb == 'release' or verb == 'bury' then\n    if not found then",
-        "  elseif verb == 'release' or verb == 'bury' then\n    if refused then\n      reply = refused\n    elseif not found then",
+        "    op, next_key = op + 2, next_key + 1\n    if not found then",
+        "    op, next_key = op + 2, next_key + 1\n    if refused then\n      reply = refused\n    elseif not found then",
     ),
     odd(
         "mark-of-another-type-overwritten",
-        "try('SET', mark, text, 'NX')",
-        "try('SET', mark, text)",
+        "try('SET', KEYS[1], text, 'NX')",
+        "try('SET', KEYS[1], text)",
     ),
     odd(
         "damaged-mark-votes",
@@ -202,12 +202,12 @@ pub(super) const SCRIPT: &[Mutant] = &[
     ),
     odd(
         "taken-before-it-is-counted",
-        "  if counter and not reply then\n",
-        "  if command == 'SET' and not reply then try('SET', key, owner, 'NX', 'PX', ttl) end\n  if counter and not reply then\n",
+        "    if counter then\n      if uncounted",
+        "    if not (prolongs or work) then try('SET', KEYS[place], owner, 'NX', 'PX', ttl) end\n    if counter then\n      if uncounted",
     ),
     odd(
         "counters-not-indexed",
-        "failed(try('HSET', fence, 'layout', LAYOUT), 'HSET')\n      or ",
+        "failed(try('HSET', KEYS[#KEYS], 'layout', LAYOUT), 'HSET')\n          or ",
         "",
     ),
     odd(

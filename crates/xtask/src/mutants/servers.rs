@@ -37,8 +37,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     restart_guard(
         "data-not-compared",
         SCRIPT,
-        "    local found, voting = owners[1],",
-        "    data = '0'\n    local found, voting = owners[1],",
+        "    voting = 'voting '",
+        "    data = '0'\n    voting = 'voting '",
         "s16_a_master_that_copied_its_own_replica",
     ),
     on_servers(
@@ -246,7 +246,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "counter-beyond-its-range-surveyed",
         SCRIPT,
-        "      if second > GREATEST then reply = 'the fencing counter is beyond its range' end\n",
+        "      if greatest > GREATEST then reply = 'the fencing counter is beyond its range' end\n",
         "",
         "--test counters",
         "a_counter_beyond_its_range_keeps_no_other",
@@ -270,8 +270,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "tomb-ignored",
         SCRIPT,
-        "    elseif owners[tomb] then\n",
-        "    elseif false then\n",
+        "refused or owners[place + 1] and -3 or uncounted",
+        "refused or uncounted",
         "--test network",
         "s28_a_request_on_a_connection_that_was_given_up",
     ),
@@ -357,8 +357,8 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
 ];
 
-const RUN: &str = "    local found, voting = owners[1],";
-const ANY_RUN: &str = "    run, data = '0', '0'\n    local found, voting = owners[1],";
+const RUN: &str = "    voting = 'voting '";
+const ANY_RUN: &str = "    run, data = '0', '0'\n    voting = 'voting '";
 
 const fn restart_guard(
     name: &'static str,
