@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::{
     ControlError, Outcome, Overlap, TickReport, Trigger,
     clock::to_instant,
-    replica::{Ask, Claims, Refusal, Won},
+    replica::{ClaimRequest, Claims, Refusal, Won},
     tick::{JobRunner, SHORT_WAIT, Start, Switch},
 };
 
@@ -26,7 +26,7 @@ impl JobRunner {
         };
         let word = switch.as_str();
         let key = self.id.pause_key();
-        let ask = |now| Ask {
+        let ask = |now| ClaimRequest {
             lock: key.clone(),
             fingerprint: switch.number(),
             ..self.moment(key.clone(), now, CONFIRMED_WITHIN)
@@ -76,8 +76,8 @@ impl JobRunner {
     }
 
     /// A claim of a moment.
-    fn moment(&self, job: ResourceKey, now: DateTime<Utc>, wait: Duration) -> Ask {
-        Ask {
+    fn moment(&self, job: ResourceKey, now: DateTime<Utc>, wait: Duration) -> ClaimRequest {
+        ClaimRequest {
             early: EARLY,
             start_within: LATE,
             ..self.ask(job, now, wait)
@@ -87,7 +87,7 @@ impl JobRunner {
     /// Claims the present moment by the nodes' clocks, or the first after the newest that was claimed.
     async fn claim_now(
         &self,
-        ask: impl Fn(DateTime<Utc>) -> Ask,
+        ask: impl Fn(DateTime<Utc>) -> ClaimRequest,
     ) -> Result<(Won, DateTime<Utc>), Refusal> {
         let mut now = self.now().trunc_subsecs(3);
         let mut newest = None;

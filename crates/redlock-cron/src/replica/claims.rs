@@ -32,7 +32,7 @@ pub(crate) struct Claims {
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ClaimRequest {
     pub(crate) job: ResourceKey,
     pub(crate) lock: ResourceKey,
     pub(crate) tick: DateTime<Utc>,
@@ -81,7 +81,7 @@ impl Claims {
     /// # Cancel safety
     ///
     /// Dropping the future gives the lock back; nobody may be able to claim the tick any more.
-    pub(crate) async fn claim(&self, ask: Ask) -> Result<Won, Refusal> {
+    pub(crate) async fn claim(&self, ask: ClaimRequest) -> Result<Won, Refusal> {
         let Some(tick) = to_tick(ask.tick) else {
             return Err(Refusal::new(
                 Outcome::Refused,
@@ -103,7 +103,7 @@ impl Claims {
         }
     }
 
-    async fn ask(&self, tick: Tick, ask: Ask) -> Result<Claim, Refusal> {
+    async fn ask(&self, tick: Tick, ask: ClaimRequest) -> Result<Claim, Refusal> {
         let options = ClaimOptions::new(&*self.replica)
             .lock(ask.lock)
             .early(ask.early)

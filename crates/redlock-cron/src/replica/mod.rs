@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use redlock_core::{Redlock, Word};
 
 pub(crate) use self::{
-    claims::{After, Ask, Claims, Refusal, Won, cut_short_outcomes},
+    claims::{After, ClaimRequest, Claims, Refusal, Won, cut_short_outcomes},
     tasks::{STOP_GRACE, Tasks},
 };
 use crate::{

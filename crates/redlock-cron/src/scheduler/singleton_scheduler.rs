@@ -28,14 +28,14 @@ pub struct SingletonScheduler {
     replica: Arc<Replica>,
     jobs: Arc<Jobs>,
     /// Locked while it is started or a job is added.
-    start: Mutex<Start>,
+    start: Mutex<Startup>,
     /// Within what time nobody may have run a job that is configured otherwise here.
     agreed_within: Option<Duration>,
 }
 
 /// How far the start has come.
 #[derive(Default)]
-struct Start {
+struct Startup {
     alarm: Option<Alarm>,
     is_done: bool,
 }

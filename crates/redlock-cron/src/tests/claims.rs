@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     job::{JobId, Namespace},
-    replica::{After, Ask, Claims},
+    replica::{After, ClaimRequest, Claims},
 };
 
 async fn claims(fleet: &Fleet) -> Claims {
@@ -16,9 +16,9 @@ fn id(namespace: &str) -> JobId {
     JobId::new(Namespace::new(namespace).unwrap(), "job").unwrap()
 }
 
-fn ask(namespace: &str, tick: DateTime<Utc>) -> Ask {
+fn ask(namespace: &str, tick: DateTime<Utc>) -> ClaimRequest {
     let key = id(namespace).job_key();
-    Ask {
+    ClaimRequest {
         job: key.clone(),
         lock: key,
         tick,
@@ -31,7 +31,7 @@ fn ask(namespace: &str, tick: DateTime<Utc>) -> Ask {
     }
 }
 
-async fn refused(claims: &Claims, ask: Ask) -> Outcome {
+async fn refused(claims: &Claims, ask: ClaimRequest) -> Outcome {
     claims.claim(ask).await.unwrap_err().outcome
 }
 

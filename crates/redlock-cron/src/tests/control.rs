@@ -281,7 +281,7 @@ async fn a_pause_that_was_not_confirmed_is_none() {
         runner.set_paused(paused).await.unwrap();
         fleet.sleep_until(if paused { 5_000 } else { 4_000 }).await;
         let key = runner.id.pause_key();
-        let ask = crate::replica::Ask {
+        let ask = crate::replica::ClaimRequest {
             lock: key.clone(),
             // What a pause has, and the end of one.
             fingerprint: if paused {

@@ -11,7 +11,7 @@ use crate::{
     Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag, to_tick},
     job::is_made_up,
-    replica::{After, Ask, Refusal, Won},
+    replica::{After, ClaimRequest, Refusal, Won},
 };
 
 /// What keeps a tick from being claimed.
@@ -92,7 +92,7 @@ impl JobRunner {
                     tries += 1;
                 }
                 None if refusal.outcome == Outcome::NotWinner && self.terms.max_attempts > 1 => {
-                    return self.stand_by(tick, self.pause_after(Duration::ZERO)).await;
+                    return self.retry(tick, self.pause_after(Duration::ZERO)).await;
                 }
                 None => return Err(refusal),
             }
@@ -193,7 +193,7 @@ impl JobRunner {
             Trigger::CatchUp => self.fingerprint.of_made_up(),
             _ => self.fingerprint.number(),
         };
-        let ask = |wait| Ask {
+        let ask = |wait| ClaimRequest {
             start_within: self.terms.window,
             after,
             fingerprint,
@@ -216,12 +216,17 @@ impl JobRunner {
     }
 
     /// A claim on the job's terms.
-    pub(crate) fn ask(&self, job: ResourceKey, tick: DateTime<Utc>, wait: Duration) -> Ask {
+    pub(crate) fn ask(
+        &self,
+        job: ResourceKey,
+        tick: DateTime<Utc>,
+        wait: Duration,
+    ) -> ClaimRequest {
         let lock = match self.terms.overlap {
             Overlap::Allow => self.id.tick_key(tick),
             _ => self.id.job_key(),
         };
-        Ask {
+        ClaimRequest {
             job,
             lock,
             tick,
@@ -238,7 +243,7 @@ impl JobRunner {
     ///
     /// It is a claim of its own, so that the nodes remember it, and of all replicas that ask for a tick one is enough.
     pub(crate) async fn cancel_others(&self, tick: DateTime<Utc>) {
-        let ask = Ask {
+        let ask = ClaimRequest {
             lock: self.id.cancel_key(),
             ..self.ask(self.id.cancel_key(), tick, SHORT_WAIT)
         };

@@ -55,10 +55,7 @@ impl JobRunner {
     /// Starts a tick again that was started before this replica came up, if its run is cut short.
     async fn resume(self: Arc<Self>, tick: DateTime<Utc>) {
         // Without a run here, nothing became of the tick on this replica.
-        if let Ok(start) = self
-            .unless_draining(self.stand_by(tick, Duration::ZERO))
-            .await
-        {
+        if let Ok(start) = self.unless_draining(self.retry(tick, Duration::ZERO)).await {
             self.start_all(start).await;
         }
     }

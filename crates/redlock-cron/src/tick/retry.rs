@@ -17,11 +17,11 @@ use super::{course::SHORT_WAIT, execution::Start, runner::JobRunner};
 use crate::{
     Outcome, Trigger,
     clock::{lag, to_tick},
-    replica::{Ask, Refusal, Won, cut_short_outcomes},
+    replica::{ClaimRequest, Refusal, Won, cut_short_outcomes},
 };
 
 /// How far the runs of a tick are.
-enum Standing {
+enum Attempts {
     /// One goes on, or nobody can tell.
     Open,
     /// The last was cut short.
@@ -48,7 +48,7 @@ impl JobRunner {
     /// # Cancel safety
     ///
     /// As of a claim.
-    pub(crate) async fn stand_by(
+    pub(crate) async fn retry(
         &self,
         tick: DateTime<Utc>,
         pause: Duration,
@@ -95,16 +95,16 @@ impl JobRunner {
 
     /// Looks at how far the runs of a tick are, the `attempt`-th first, and claims the next if that one was cut short.
     async fn look(&self, tick: DateTime<Utc>, attempt: &mut u32) -> Look {
-        match self.standing(tick, *attempt).await {
-            Standing::Over(refusal) => return Look::Over(refusal),
-            Standing::Open => return Look::Open,
-            Standing::CutShort if *attempt == self.terms.max_attempts => {
+        match self.attempts(tick, *attempt).await {
+            Attempts::Over(refusal) => return Look::Over(refusal),
+            Attempts::Open => return Look::Open,
+            Attempts::CutShort if *attempt == self.terms.max_attempts => {
                 let why = "the last run that it may have did not end by itself";
                 return Look::Over(Refusal::new(Outcome::NotWinner, why));
             }
-            Standing::CutShort => {}
+            Attempts::CutShort => {}
         }
-        let ask = Ask {
+        let ask = ClaimRequest {
             start_within: self.terms.retry_within,
             ..self.ask(self.attempt_key(*attempt + 1), tick, SHORT_WAIT)
         };
@@ -127,7 +127,7 @@ impl JobRunner {
     /// The run after the `attempt`-th was claimed: it may start, unless that is not true any more.
     async fn next_run(&self, won: Won, tick: DateTime<Utc>, attempt: u32) -> Look {
         // Nobody else can claim a tick now.
-        if let Standing::Over(refusal) = self.standing(tick, attempt).await {
+        if let Attempts::Over(refusal) = self.attempts(tick, attempt).await {
             self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
                 .await;
             return Look::Over(refusal);
@@ -149,34 +149,34 @@ impl JobRunner {
         (self.terms.ttl / 3).min(longest)
     }
 
-    async fn standing(&self, tick: DateTime<Utc>, attempt: u32) -> Standing {
+    async fn attempts(&self, tick: DateTime<Utc>, attempt: u32) -> Attempts {
         let Some(first) = self.replica.claims.read(self.id.job_key()).await else {
-            return Standing::Open;
+            return Attempts::Open;
         };
         let not_winner = || Refusal::bare(Outcome::NotWinner);
         if first.watermark != to_tick(tick) {
-            return Standing::Over(not_winner());
+            return Attempts::Over(not_winner());
         }
         let runs = match attempt {
             1 => first.runs,
             _ => match self.replica.claims.read(self.attempt_key(attempt)).await {
                 Some(state) => state.runs,
-                None => return Standing::Open,
+                None => return Attempts::Open,
             },
         };
         match runs.into_iter().find(|run| Some(run.tick) == to_tick(tick)) {
-            None => Standing::Open,
+            None => Attempts::Open,
             Some(run) => match &run.state {
                 RunState::Ended { .. } if run.was_cut_short(&cut_short_outcomes()) => {
-                    Standing::CutShort
+                    Attempts::CutShort
                 }
-                RunState::Ended { .. } => Standing::Over(Refusal {
+                RunState::Ended { .. } => Attempts::Over(Refusal {
                     run: Some(run),
                     ..not_winner()
                 }),
                 // Its replica holds the lock for as long as it lives.
-                _ if first.free_in == Some(Duration::ZERO) => Standing::CutShort,
-                _ => Standing::Open,
+                _ if first.free_in == Some(Duration::ZERO) => Attempts::CutShort,
+                _ => Attempts::Open,
             },
         }
     }

@@ -22,8 +22,8 @@ impl JobRunner {
             {
                 return;
             }
-            let stand_by = self.stand_by(tick, self.pause_after(Duration::ZERO));
-            match self.unless_draining(stand_by).await {
+            let retry = self.retry(tick, self.pause_after(Duration::ZERO));
+            match self.unless_draining(retry).await {
                 Ok(next) => start = next,
                 // What became of the tick here was reported.
                 Err(_) => return,

@@ -107,15 +107,15 @@ pub(super) const JOBS: &[Mutant] = &[
     job(
         "attempt-not-looked-at-again",
         RETRY,
-        "if let Standing::Over(refusal) = self.standing(tick, attempt).await {",
-        "if let (true, Standing::Over(refusal)) = (false, self.standing(tick, attempt).await) {",
+        "if let Attempts::Over(refusal) = self.attempts(tick, attempt).await {",
+        "if let (true, Attempts::Over(refusal)) = (false, self.attempts(tick, attempt).await) {",
         "later_tick_that_gets_the_lock_first",
     ),
     job(
         "attempts-without-end",
         RETRY,
-        "Standing::CutShort if *attempt == self.terms.max_attempts",
-        "Standing::CutShort if *attempt > self.terms.max_attempts",
+        "Attempts::CutShort if *attempt == self.terms.max_attempts",
+        "Attempts::CutShort if *attempt > self.terms.max_attempts",
         "no_more_runs",
     ),
     job(
@@ -128,8 +128,8 @@ pub(super) const JOBS: &[Mutant] = &[
     job(
         "attempt-of-a-run-that-is-silent",
         RETRY,
-        "_ if first.free_in == Some(Duration::ZERO) => Standing::CutShort",
-        "_ if first.free_in == Some(Duration::MAX) => Standing::CutShort",
+        "_ if first.free_in == Some(Duration::ZERO) => Attempts::CutShort",
+        "_ if first.free_in == Some(Duration::MAX) => Attempts::CutShort",
         "nothing_is_heard",
     ),
     job(
