@@ -22,17 +22,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// How long `now` is after `tick`; zero before it.
+/// Returns how long `now` is after `tick`; zero before it.
 pub(crate) fn lag(tick: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
     (now - tick).to_std().unwrap_or_default()
 }
 
-/// The tick, as the nodes count; `None` before 1970 and after the year 9999.
+/// Returns the tick as the nodes count; `None` before 1970 and after the year 9999.
 pub(crate) fn to_tick(instant: DateTime<Utc>) -> Option<Tick> {
     Tick::from_millis(u64::try_from(instant.timestamp_millis()).ok()?)
 }
 
-/// The instant that nodes count so.
+/// Returns the instant that nodes count so.
 pub(crate) fn to_instant(tick: Tick) -> DateTime<Utc> {
     let millis = i64::try_from(tick.as_millis()).unwrap_or(i64::MAX);
     DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MAX_UTC)

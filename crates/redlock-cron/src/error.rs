@@ -92,7 +92,7 @@ impl SetupError {
         }
     }
 
-    /// The same error, of the job called `job`.
+    /// Names the job at fault.
     pub(crate) fn of_job(self, job: &str) -> Self {
         Self {
             job: Some(job.to_owned()),
@@ -100,17 +100,17 @@ impl SetupError {
         }
     }
 
-    /// Why it failed.
+    /// Returns why it failed.
     pub fn kind(&self) -> SetupErrorKind {
         self.kind
     }
 
-    /// The field at fault, such as `pattern` or `start_within`.
+    /// Returns the field at fault, such as `pattern` or `start_within`.
     pub fn field(&self) -> &str {
         self.field
     }
 
-    /// The job at fault, if the error is about one.
+    /// Returns the job at fault, if the error is about one.
     pub fn job(&self) -> Option<&str> {
         self.job.as_deref()
     }

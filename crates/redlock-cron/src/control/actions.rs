@@ -75,7 +75,7 @@ impl JobRunner {
         })
     }
 
-    /// A claim of a moment.
+    /// Returns the request of a moment.
     fn moment(&self, job: ResourceKey, now: DateTime<Utc>, wait: Duration) -> ClaimRequest {
         ClaimRequest {
             early: EARLY,
@@ -124,7 +124,7 @@ impl JobRunner {
     }
 }
 
-/// So much on a clock, but no more than makes a difference.
+/// Returns so much on a clock, but no more than makes a difference.
 fn whole(by: Duration) -> TimeDelta {
     TimeDelta::from_std(by).unwrap_or(TimeDelta::zero())
 }

@@ -35,12 +35,12 @@ impl ControlError {
         Self { kind, job, message }
     }
 
-    /// Why.
+    /// Returns who must act.
     pub fn kind(&self) -> ControlErrorKind {
         self.kind
     }
 
-    /// The job.
+    /// Returns the job.
     pub fn job(&self) -> &str {
         &self.job
     }

@@ -25,7 +25,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The same on all replicas that are configured alike and know the same zones.
+    /// Computes what is the same on all replicas that are configured alike and know the same zones.
     pub(crate) fn of(plan: &Plan, terms: &Terms) -> Self {
         Self::with_zones(plan, terms, IANA_TZDB_VERSION)
     }
@@ -37,28 +37,28 @@ impl Fingerprint {
         }
     }
 
-    /// As it is remembered with a run that was due.
+    /// Returns it as it is remembered with a run that was due.
     pub(crate) fn number(self) -> u64 {
         FORMAT << 56 | self.schedule << HALF | self.policies
     }
 
-    /// As it is remembered with a run that makes up for a missed tick.
+    /// Returns it as it is remembered with a run that makes up for a missed tick.
     pub(crate) fn of_made_up(self) -> u64 {
         self.number() | MADE_UP
     }
 
-    /// Whether what is remembered of a run says that it was claimed under this configuration.
+    /// Returns whether what is remembered of a run says that it was claimed under this configuration.
     pub(crate) fn is_same(self, number: u64) -> bool {
         number & !MADE_UP == self.number()
     }
 
-    /// Whether it says that it was claimed under this schedule.
+    /// Returns whether it says that it was claimed under this schedule.
     pub(crate) fn is_same_schedule(self, number: u64) -> bool {
         (number & !MADE_UP) >> HALF == self.number() >> HALF
     }
 }
 
-/// Whether what is remembered of a run says that it makes up for a missed tick.
+/// Returns whether what is remembered of a run says that it makes up for a missed tick.
 pub(crate) fn is_made_up(number: u64) -> bool {
     number >> 56 == FORMAT && number & MADE_UP != 0
 }
@@ -71,7 +71,7 @@ fn schedule(plan: &Plan) -> u64 {
     }
 }
 
-/// What is in force, whether it was set or is a default.
+/// Hashes what is in force, whether it was set or is a default.
 fn policies(terms: &Terms, zones: &str) -> u64 {
     let Terms {
         early,
@@ -133,7 +133,7 @@ impl Fields {
         self.field(number, &value.to_be_bytes())
     }
 
-    /// In nanoseconds.
+    /// Adds a time in nanoseconds.
     fn time(self, number: u8, value: Duration) -> Self {
         self.field(number, &value.as_nanos().to_be_bytes())
     }

@@ -50,17 +50,17 @@ impl JobId {
         &self.name
     }
 
-    /// The key of the job's ticks, and of the lock under which they run.
+    /// Returns the key of the job's ticks, and of the lock under which they run.
     pub(crate) fn job_key(&self) -> ResourceKey {
         ResourceKey::new(JOB, self).expect(BOUNDED)
     }
 
-    /// The key of the ticks of which the `attempt`-th run was claimed; the second is the first that has one.
+    /// Returns the key of the ticks of which the `attempt`-th run was claimed; the second is the first that has one.
     pub(crate) fn attempt_key(&self, attempt: u32) -> ResourceKey {
         ResourceKey::new(ATTEMPT, format_args!("{self}@{attempt}")).expect(BOUNDED)
     }
 
-    /// The lock of one tick's run, where runs may overlap.
+    /// Returns the lock of one tick's run, where runs may overlap.
     ///
     /// The tick is the scheduled instant, never the time of a wake-up, so that replicas which wake up
     /// at different times mean the same key.
@@ -68,17 +68,17 @@ impl JobId {
         ResourceKey::new(TICK, format_args!("{self}@{}", tick.timestamp_millis())).expect(BOUNDED)
     }
 
-    /// The key of the runs that somebody asked for.
+    /// Returns the key of the runs that somebody asked for.
     pub(crate) fn manual_key(&self) -> ResourceKey {
         ResourceKey::new(MANUAL, self).expect(BOUNDED)
     }
 
-    /// The key of the moments at which the job was paused and resumed.
+    /// Returns the key of the moments at which the job was paused and resumed.
     pub(crate) fn pause_key(&self) -> ResourceKey {
         ResourceKey::new(PAUSE, self).expect(BOUNDED)
     }
 
-    /// The key of the ticks for which runs before them must end.
+    /// Returns the key of the ticks for which runs before them must end.
     pub(crate) fn cancel_key(&self) -> ResourceKey {
         ResourceKey::new(CANCEL, self).expect(BOUNDED)
     }

@@ -100,7 +100,7 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// Whether the run makes up for one that did not come, or was cut short.
+    /// Returns whether the run makes up for one that did not come, or was cut short.
     pub(crate) fn is_making_up(self) -> bool {
         matches!(self, Self::CatchUp | Self::Retry)
     }

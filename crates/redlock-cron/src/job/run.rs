@@ -19,12 +19,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// The job's name.
+    /// Returns the job's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The scheduled instant: the same on whichever replica it runs, however late.
+    /// Returns the scheduled instant: the same on whichever replica it runs, however late.
     ///
     /// What belongs to "this" run should be derived from it, not from the time of day: after a delay
     /// past midnight, yesterday's books are still those of the tick.
@@ -32,23 +32,23 @@ impl Run {
         self.tick
     }
 
-    /// Why it was started.
+    /// Returns why it was started.
     pub fn trigger(&self) -> Trigger {
         self.trigger
     }
 
-    /// Which run of the tick it is: 1 is the first, and there is no other unless the job's
+    /// Returns which run of the tick it is: 1 is the first, and there is no other unless the job's
     /// [`delivery`](crate::Delivery) says so.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// How long after the tick the run was started, on this replica's clock.
+    /// Returns how long after the tick the run was started, on this replica's clock.
     pub fn lag(&self) -> Duration {
         self.lag
     }
 
-    /// The fencing token of the run: greater than that of every run of the job before it.
+    /// Returns the fencing token of the run: greater than that of every run of the job before it.
     ///
     /// Give it to what the run writes to, and let that refuse older ones; see [`Fence`](redlock_core::Fence).
     /// Where runs may [overlap](crate::Overlap::Allow), their tokens have no order.
@@ -56,7 +56,7 @@ impl Run {
         self.lease.token()
     }
 
-    /// A view of the lease that the run holds.
+    /// Returns a view of the lease that the run holds.
     ///
     /// The run is dropped when it is lost; work that blocks its thread cannot be, and must ask
     /// [`Lease::is_held`] before each step that matters.
@@ -64,7 +64,7 @@ impl Run {
         &self.lease
     }
 
-    /// Whether the run was told to stop; see [`stopping`](Self::stopping).
+    /// Returns whether the run was told to stop; see [`stopping`](Self::stopping).
     pub fn is_stopping(&self) -> bool {
         self.stop.is_cancelled()
     }

@@ -35,7 +35,7 @@ pub struct SingletonJob {
 }
 
 impl SingletonJob {
-    /// A job that is due whenever `pattern` matches the local time of `zone`.
+    /// Makes a job that is due whenever `pattern` matches the local time of `zone`.
     ///
     /// * `name` has 1 to 128 bytes, is unique in its scheduler and the same on all replicas.
     /// * `pattern` has the fields second, minute, hour, day of month, month, day of week and, if
@@ -62,7 +62,7 @@ impl SingletonJob {
         Self::new(name.into(), Plan::Cron { pattern, zone }, boxed(work))
     }
 
-    /// A job that is due at every multiple of `interval` since the Unix epoch, whenever it was added.
+    /// Makes a job that is due at every multiple of `interval` since the Unix epoch, whenever it was added.
     ///
     /// * `name` and `work` are as for [`cron`](Self::cron).
     /// * `interval` is whole seconds, up to 365 days.
@@ -75,7 +75,7 @@ impl SingletonJob {
         Self::new(name.into(), Plan::Every(interval), boxed(work))
     }
 
-    /// A job as [`cron`](Self::cron), whose runs are calls of a [`tower`](tower_service) service.
+    /// Makes a job as [`cron`](Self::cron), whose runs are calls of a [`tower`](tower_service) service.
     ///
     /// So layers for time limits, retries or tracing can be put around it; the run goes on, and its lease is held,
     /// until the call's future ends.
@@ -95,7 +95,8 @@ impl SingletonJob {
         Self::new(name.into(), Plan::Cron { pattern, zone }, calls(service))
     }
 
-    /// A job as [`every`](Self::every), whose runs are calls of a service; see [`cron_service`](Self::cron_service).
+    /// Makes a job as [`every`](Self::every), whose runs are calls of a service; see
+    /// [`cron_service`](Self::cron_service).
     pub fn every_service<S>(name: impl Into<String>, interval: Duration, service: S) -> Self
     where
         S: Service<Run> + Clone + Send + 'static,
@@ -114,7 +115,7 @@ impl SingletonJob {
         }
     }
 
-    /// How long after a tick, by the nodes' clocks, it may still be started: a second to 365 days.
+    /// Sets how long after a tick, by the nodes' clocks, it may still be started: a second to 365 days.
     ///
     /// Default: half of the shortest time between two ticks, but at least 5 s and at most a minute.
     pub fn start_within(mut self, limit: Duration) -> Self {
@@ -122,7 +123,7 @@ impl SingletonJob {
         self
     }
 
-    /// By how much the nodes' clocks may be before a tick when it is started: from 10 ms to half of
+    /// Sets by how much the nodes' clocks may be before a tick when it is started: from 10 ms to half of
     /// the client's [`max_ttl`](redlock_core::Redlock::max_ttl), and a minute at most.
     ///
     /// Default: 2 s, or half of `max_ttl` if that is less.
@@ -135,7 +136,7 @@ impl SingletonJob {
         self
     }
 
-    /// The time to live of the lease that a run holds, from 100 ms to the client's `max_ttl`.
+    /// Sets the time to live of the lease that a run holds, from 100 ms to the client's `max_ttl`.
     ///
     /// Default: the client's [`ttl`](redlock_core::Redlock::ttl).
     /// It bounds how long a replica that crashes in a run keeps the job from being run by others.
@@ -144,7 +145,7 @@ impl SingletonJob {
         self
     }
 
-    /// What becomes of a tick that comes while a run goes on, on whichever replica.
+    /// Sets what becomes of a tick that comes while a run goes on, on whichever replica.
     ///
     /// Default: [`Overlap::Skip`].
     pub fn overlap(mut self, policy: Overlap) -> Self {
@@ -152,7 +153,7 @@ impl SingletonJob {
         self
     }
 
-    /// What becomes of ticks that nobody started when they were due.
+    /// Sets what becomes of ticks that nobody started when they were due.
     ///
     /// Default: [`Missed::Skip`].
     pub fn missed(mut self, policy: Missed) -> Self {
@@ -160,7 +161,7 @@ impl SingletonJob {
         self
     }
 
-    /// How old a missed tick may be when it is started: from `start_within` to 365 days.
+    /// Sets how old a missed tick may be when it is started: from `start_within` to 365 days.
     ///
     /// Default: a day.
     /// It says nothing without a policy for [missed](Self::missed) ticks.
@@ -169,7 +170,7 @@ impl SingletonJob {
         self
     }
 
-    /// Whether a tick is started again if its run did not end by itself.
+    /// Sets whether a tick is started again if its run did not end by itself.
     ///
     /// Default: [`Delivery::AtMostOnce`].
     pub fn delivery(mut self, policy: Delivery) -> Self {
@@ -177,7 +178,7 @@ impl SingletonJob {
         self
     }
 
-    /// How long after a tick, by the nodes' clocks, it may be started again if its run did not end by itself: from
+    /// Sets how long after a tick, by the nodes' clocks, it may be started again if its run did not end by itself: from
     /// `start_within` to 365 days.
     ///
     /// Default: long enough for all attempts, if [`max_runtime`](Self::max_runtime) says how long a run takes: the
@@ -189,7 +190,7 @@ impl SingletonJob {
         self
     }
 
-    /// What becomes of a run whose lease is lost.
+    /// Sets what becomes of a run whose lease is lost.
     ///
     /// Default: [`OnLost::Abort`].
     pub fn on_lost(mut self, policy: OnLost) -> Self {
@@ -197,7 +198,7 @@ impl SingletonJob {
         self
     }
 
-    /// The longest that a run may take: not zero.
+    /// Sets the longest that a run may take: not zero.
     ///
     /// Default: without end.
     /// A run that takes longer is told to stop, dropped a second later, and reported as
@@ -207,7 +208,7 @@ impl SingletonJob {
         self
     }
 
-    /// How long after a tick, by the nodes' clocks, replicas ask for it at the latest: up to a quarter of
+    /// Sets how long after a tick, by the nodes' clocks, replicas ask for it at the latest: up to a quarter of
     /// `start_within`.
     ///
     /// Default: half a second, or a quarter of `start_within` if that is less.

@@ -81,7 +81,7 @@ impl Terms {
     }
 }
 
-/// How late a tick may be started that was missed.
+/// Returns how late a tick may be started that was missed.
 fn window(settings: &Settings, start_within: Duration) -> Result<Duration, SetupError> {
     let contradiction = |field, message: &str| Err(SetupError::contradiction(field, message));
     match (settings.missed, settings.catch_up_window) {
@@ -127,7 +127,7 @@ fn max_attempts(settings: &Settings) -> Result<u32, SetupError> {
     Err(SetupError::contradiction("delivery", message))
 }
 
-/// How late a tick may be started again whose run was cut short.
+/// Returns how late a tick may be started again whose run was cut short.
 fn retry_within(
     settings: &Settings,
     start_within: Duration,
@@ -154,8 +154,8 @@ fn retry_within(
     Ok(limit)
 }
 
-/// Half of the time between two ticks, so that a tick does not wait for the next one, but a minute at most, and no less
-/// than a busy machine needs.
+/// Returns half of the time between two ticks, so that a tick does not wait for the next one, but a minute at most, and
+/// no less than a busy machine needs.
 fn default_start_within(shortest_gap: Option<Duration>) -> Duration {
     let half = shortest_gap.map_or(LONGEST_DEFAULT, |gap| gap / 2);
     half.clamp(SHORTEST_DEFAULT, LONGEST_DEFAULT)

@@ -24,7 +24,7 @@ struct State {
 }
 
 impl Jobs {
-    /// No jobs, of an alarm that is set now.
+    /// Makes room for jobs, whose alarm is set now.
     pub(crate) fn new(replica: Arc<Replica>) -> Self {
         let state = Mutex::new(State {
             by_name: BTreeMap::new(),

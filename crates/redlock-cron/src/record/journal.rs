@@ -32,7 +32,7 @@ impl Journal {
         seen.others.len() < MOST_OTHERS && seen.others.insert(other)
     }
 
-    /// How many replicas with other configurations were seen.
+    /// Returns how many replicas with other configurations were seen.
     pub(crate) fn others(&self) -> usize {
         self.seen().others.len()
     }

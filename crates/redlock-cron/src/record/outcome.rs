@@ -57,7 +57,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Whether the tick was started on this replica.
+    /// Returns whether the tick was started on this replica.
     pub fn was_started(self) -> bool {
         matches!(
             self,
@@ -71,7 +71,7 @@ impl Outcome {
         )
     }
 
-    /// The outcome as a word for logs and as a label of metrics, such as `not_winner`.
+    /// Returns the outcome as a word for logs and as a label of metrics, such as `not_winner`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

@@ -33,60 +33,62 @@ pub(crate) struct Measured {
 }
 
 impl TickReport {
-    /// The job's name.
+    /// Returns the job's name.
     pub fn job(&self) -> &str {
         &self.job
     }
 
-    /// The scheduled instant, in whole seconds; the first, if it is about [several](Self::ticks).
+    /// Returns the scheduled instant, in whole seconds; the first, if it is about [several](Self::ticks).
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
     }
 
-    /// The last tick that it is about: [`tick`](Self::tick), unless it is about several.
+    /// Returns the last tick that it is about: [`tick`](Self::tick), unless it is about several.
     pub fn last_tick(&self) -> DateTime<Utc> {
         self.more.map_or(self.tick, |(last, _)| last)
     }
 
-    /// How many ticks it is about: one, unless very many were [missed](Outcome::Missed).
+    /// Returns how many ticks it is about: one, unless very many were [missed](Outcome::Missed).
     ///
     /// Up to a million are counted.
     pub fn ticks(&self) -> u64 {
         self.more.map_or(1, |(_, ticks)| ticks)
     }
 
-    /// Why it was to be started.
+    /// Returns why it was to be started.
     pub fn trigger(&self) -> Trigger {
         self.trigger
     }
 
-    /// Which run of the tick it is about: 1 is the first.
+    /// Returns which run of the tick it is about: 1 is the first.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// What became of it.
+    /// Returns what became of it.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// How long after the tick, on this replica's clock, the run was started, or it was decided that
+    /// Returns how long after the tick, on this replica's clock, the run was started, or it was decided that
     /// it is not.
     pub fn lag(&self) -> Duration {
         self.lag
     }
 
-    /// How long the run took, if it was started here.
+    /// Returns how long the run took, if it was started here.
     pub fn took(&self) -> Option<Duration> {
         self.took
     }
 
-    /// How long the claim took that decided it, with its wait for a run that went on; `None` if no node was asked.
+    /// Returns how long the claim took that decided it, with its wait for a run that went on; `None` if no node was
+    /// asked.
     pub fn claim_took(&self) -> Option<Duration> {
         self.measured.map(|measured| measured.took)
     }
 
-    /// By how much this replica's clock was ahead of the nodes' when that was decided, and negative if it was behind.
+    /// Returns by how much this replica's clock was ahead of the nodes' when that was decided, and negative if it was
+    /// behind.
     ///
     /// It is compared with the clock in the middle of a majority that agree, and known to about a round trip.
     /// `None` if no node was asked, or no majority agreed.
@@ -94,7 +96,7 @@ impl TickReport {
         self.measured?.ahead
     }
 
-    /// More about it for a person: the job's error, the message of the panic, what each node said.
+    /// Returns more about it for a person: the job's error, the message of the panic, what each node said.
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
     }

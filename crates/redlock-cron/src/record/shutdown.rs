@@ -18,29 +18,29 @@ pub struct UnfinishedRun {
 }
 
 impl ShutdownReport {
-    /// Whether every run that was in flight finished by itself.
+    /// Returns whether every run that was in flight finished by itself.
     pub fn is_clean(&self) -> bool {
         self.unfinished.is_empty()
     }
 
-    /// The runs that did not.
+    /// Returns the runs that did not.
     pub fn unfinished(&self) -> &[UnfinishedRun] {
         &self.unfinished
     }
 }
 
 impl UnfinishedRun {
-    /// The job's name.
+    /// Returns the job's name.
     pub fn job(&self) -> &str {
         &self.job
     }
 
-    /// The scheduled instant.
+    /// Returns the scheduled instant.
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
     }
 
-    /// Whether it was dropped, or ended when it was told to stop; if not, it blocks its thread and goes on.
+    /// Returns whether it was dropped, or ended when it was told to stop; if not, it blocks its thread and goes on.
     pub fn was_dropped(&self) -> bool {
         self.dropped
     }

@@ -32,36 +32,36 @@ pub struct PastRun {
 }
 
 impl JobStatus {
-    /// Whether enough nodes answered to say anything.
+    /// Returns whether enough nodes answered to say anything.
     pub fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// The newest tick that was claimed, as far as the nodes know that have answered; if a majority knows it, no tick
-    /// up to it can be claimed any more.
+    /// Returns the newest tick that was claimed, as far as the nodes know that have answered; if a majority knows it,
+    /// no tick up to it can be claimed any more.
     pub fn watermark(&self) -> Option<DateTime<Utc>> {
         self.watermark
     }
 
-    /// The last runs, the newest first: up to ten of ticks, ten of each further attempt, and ten that somebody asked
-    /// for.
+    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further attempt, and ten that somebody
+    /// asked for.
     ///
     /// Ticks that were claimed and not started, because the job was paused for instance, are among them.
     pub fn runs(&self) -> &[PastRun] {
         &self.runs
     }
 
-    /// The newest of them.
+    /// Returns the newest of them.
     pub fn last_run(&self) -> Option<&PastRun> {
         self.runs.first()
     }
 
-    /// The newest that returned `Ok`.
+    /// Returns the newest that returned `Ok`.
     pub fn last_success(&self) -> Option<&PastRun> {
         self.runs.iter().find(|run| run.outcome() == Some("ok"))
     }
 
-    /// The run that goes on.
+    /// Returns the run that goes on.
     ///
     /// Of jobs whose runs may [overlap](crate::Overlap::Allow), the newest that nobody has ended.
     pub fn running(&self) -> Option<&PastRun> {
@@ -69,64 +69,64 @@ impl JobStatus {
         newest.filter(|_| self.free_in != Some(Duration::ZERO))
     }
 
-    /// After how long at most a majority lets the job's lock go if it is not renewed; zero if nobody has it, and
-    /// `None` if that is not known.
+    /// Returns after how long at most a majority lets the job's lock go if it is not renewed; zero if nobody has it,
+    /// and `None` if that is not known.
     pub fn free_in(&self) -> Option<Duration> {
         self.free_in
     }
 
-    /// Whether the job is paused.
+    /// Returns whether the job is paused.
     pub fn is_paused(&self) -> Option<bool> {
         self.paused
     }
 
-    /// The next tick, by this replica's clock and its zone data.
+    /// Returns the next tick, by this replica's clock and its zone data.
     pub fn next_tick(&self) -> Option<DateTime<Utc>> {
         self.next_tick
     }
 
-    /// The last ticks that were skipped, too early, too late, missed or without a majority on this replica, and why;
-    /// the newest first, up to twenty.
+    /// Returns the last ticks that were skipped, too early, too late, missed or without a majority on this replica, and
+    /// why; the newest first, up to twenty.
     pub fn skipped(&self) -> &[TickReport] {
         &self.skipped
     }
 
-    /// How many replicas with another schedule or other policies this one has seen since the job was added.
+    /// Returns how many replicas with another schedule or other policies this one has seen since the job was added.
     ///
     /// After a deployment that changes the job, it counts those that ran it before.
     pub fn disagreeing(&self) -> usize {
         self.others
     }
 
-    /// By how much this replica's clock is ahead of the nodes', and negative if it is behind; `None` if no majority of
-    /// theirs agree.
+    /// Returns by how much this replica's clock is ahead of the nodes', and negative if it is behind; `None` if no
+    /// majority of theirs agree.
     pub fn clock_offset(&self) -> Option<TimeDelta> {
         self.clock_offset
     }
 
-    /// What each node had to do with the answer.
+    /// Returns what each node had to do with the answer.
     pub fn nodes(&self) -> &[NodeReport] {
         &self.nodes
     }
 }
 
 impl PastRun {
-    /// The tick, or the moment at which somebody asked for it.
+    /// Returns the tick, or the moment at which somebody asked for it.
     pub fn tick(&self) -> DateTime<Utc> {
         to_instant(self.record.tick)
     }
 
-    /// Which run of the tick it was: 1 is the first.
+    /// Returns which run of the tick it was: 1 is the first.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Whether somebody had asked for it.
+    /// Returns whether somebody had asked for it.
     pub fn is_manual(&self) -> bool {
         self.is_manual
     }
 
-    /// On which replica it was.
+    /// Returns on which replica it was.
     pub fn replica(&self) -> &str {
         self.record.replica.as_str()
     }
@@ -136,13 +136,13 @@ impl PastRun {
         self.record.token
     }
 
-    /// When it was claimed, by its replica's clock.
+    /// Returns when it was claimed, by its replica's clock.
     pub fn claimed_at(&self) -> DateTime<Utc> {
         Tick::from_millis(self.record.claimed_at).map_or(DateTime::<Utc>::MAX_UTC, to_instant)
     }
 
-    /// How it ended, as [`Outcome::as_str`](crate::Outcome::as_str) says it, or `dropped` or `unstarted`; `None` if
-    /// nobody has said so yet.
+    /// Returns how it ended, as [`Outcome::as_str`](crate::Outcome::as_str) says it, or `dropped` or `unstarted`;
+    /// `None` if nobody has said so yet.
     pub fn outcome(&self) -> Option<&str> {
         match &self.record.state {
             RunState::Ended { outcome, .. } => Some(outcome.as_str()),
@@ -150,7 +150,7 @@ impl PastRun {
         }
     }
 
-    /// How long it took, if it has ended.
+    /// Returns how long it took, if it has ended.
     pub fn took(&self) -> Option<Duration> {
         match &self.record.state {
             RunState::Ended { took, .. } => Some(*took),

@@ -88,7 +88,7 @@ impl fmt::Display for PastRun {
     }
 }
 
-/// To the millisecond.
+/// Writes a time to the millisecond.
 fn rounded(time: Duration) -> String {
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     format!("{:?}", Duration::from_millis(millis))

@@ -78,6 +78,8 @@ pub(crate) struct Refusal {
 }
 
 impl Claims {
+    /// Claims a tick.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future gives the lock back; nobody may be able to claim the tick any more.
@@ -122,13 +124,13 @@ impl Claims {
         }
     }
 
-    /// By how much this replica's clock is ahead of the nodes', if a majority of theirs agree.
+    /// Returns by how much this replica's clock is ahead of the nodes', if a majority of theirs agree.
     pub(crate) async fn ahead(&self) -> Option<TimeDelta> {
         let theirs = self.redlock.node_time().await?;
         Some(self.clock.now() - DateTime::<Utc>::from(theirs))
     }
 
-    /// What a majority of the nodes remembers of a job; `None` if too few answered.
+    /// Returns what a majority of the nodes remembers of a job; `None` if too few answered.
     pub(crate) async fn read(&self, job: ResourceKey) -> Option<JobState> {
         self.redlock.job_status(job).await.ok()?.state().cloned()
     }
@@ -200,7 +202,7 @@ impl Refusal {
         }
     }
 
-    /// What an error of the lock client means for the tick.
+    /// Says what an error of the lock client means for the tick.
     fn by(error: &AcquireError) -> Self {
         let outcome = match error.kind() {
             AcquireErrorKind::Contended => return Self::bare(Outcome::Overlapping),
@@ -213,7 +215,7 @@ impl Refusal {
     }
 }
 
-/// How runs end that did not end by themselves, besides those of which nobody has said it.
+/// Returns how runs end that did not end by themselves, besides those of which nobody has said it.
 pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
     let outcomes = [Outcome::Lost, Outcome::Aborted, Outcome::Draining];
     let words = outcomes
@@ -222,7 +224,7 @@ pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
     words.collect()
 }
 
-/// What each node said, in lines.
+/// Returns what each node said, in lines.
 pub(crate) fn lines(reports: &[NodeReport]) -> String {
     let lines: Vec<_> = reports.iter().map(ToString::to_string).collect();
     lines.join("\n")

@@ -60,8 +60,8 @@ impl Replica {
         }))
     }
 
-    /// By how much this replica's clock is ahead of the nodes', as it was seen last: zero if it is not known, or if it is
-    /// by more than a minute, because what the job does by such a clock is for people to look at.
+    /// Returns by how much this replica's clock is ahead of the nodes', as it was seen last: zero if it is not known,
+    /// or if it is by more than a minute, because what the job does by such a clock is for people to look at.
     pub(crate) fn ahead(&self) -> TimeDelta {
         // Nothing panics while the lock is held.
         let ahead = *self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +79,7 @@ impl Replica {
     }
 }
 
-/// The host, as containers name it, and the process.
+/// Names the host, as containers do, and the process.
 fn default_name() -> String {
     let process = std::process::id();
     let host = std::env::var("HOSTNAME").unwrap_or_default();

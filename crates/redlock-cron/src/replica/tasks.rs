@@ -74,7 +74,7 @@ impl Tasks {
         })
     }
 
-    /// Whether a run of the job is in flight that was due or that somebody asked for.
+    /// Returns whether a run of the job is in flight that was due or that somebody asked for.
     pub(crate) fn is_running(&self, job: &str) -> bool {
         let runs = self.runs();
         let mut of_job = runs

@@ -57,7 +57,7 @@ impl Schedule {
         Err(SetupError::misuse("interval", message))
     }
 
-    /// The first tick after `time`.
+    /// Returns the first tick after `time`.
     pub(crate) fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self {
             Self::Cron { cron, zone } => {
@@ -77,7 +77,7 @@ impl Schedule {
         }
     }
 
-    /// The newest tick at or before `time`.
+    /// Returns the newest tick at or before `time`.
     pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self {
             Self::Cron { cron, zone } => {
@@ -99,7 +99,8 @@ impl Schedule {
         }
     }
 
-    /// How many ticks there are after one instant and before another, if it is fewer than `most`; `most` otherwise.
+    /// Returns how many ticks there are after one instant and before another, if it is fewer than `most`; `most`
+    /// otherwise.
     pub(crate) async fn count(
         &self,
         after: DateTime<Utc>,
@@ -123,7 +124,7 @@ impl Schedule {
         ticks
     }
 
-    /// The ticks after one instant and before another, in order; of more than `most`, the newest.
+    /// Returns the ticks after one instant and before another, in order; of more than `most`, the newest.
     pub(crate) async fn between(
         &self,
         after: DateTime<Utc>,
@@ -144,12 +145,12 @@ impl Schedule {
         ticks
     }
 
-    /// The newest tick before `time`, which is a whole second.
+    /// Returns the newest tick before `time`, which is a whole second.
     pub(crate) fn latest_before(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.latest_at(time.checked_sub_signed(TimeDelta::milliseconds(1))?)
     }
 
-    /// The shortest time between two of the next ticks; `None` if there are not two.
+    /// Returns the shortest time between two of the next ticks; `None` if there are not two.
     ///
     /// It is a sample, from a fixed instant on, so that all replicas find the same.
     pub(crate) fn shortest_gap(&self) -> Option<Duration> {
@@ -161,7 +162,7 @@ impl Schedule {
     }
 }
 
-/// Whole seconds, so that the fraction of a second at which somebody asks is not part of a tick.
+/// Cuts `time` to whole seconds, so that the fraction of a second at which somebody asks is not part of a tick.
 fn local(time: DateTime<Utc>, zone: Tz) -> DateTime<Tz> {
     time.trunc_subsecs(0).with_timezone(&zone)
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 use croner::Cron;
 
-/// The first instant after the next day from `time` on that does not exist.
+/// Returns the first instant after the next day from `time` on that does not exist.
 pub(super) fn next_end(time: &DateTime<Tz>) -> Option<DateTime<Tz>> {
     let mut day = time.date_naive();
     for _ in 0..LONGEST_SEARCH {
@@ -21,7 +21,7 @@ pub(super) fn next_end(time: &DateTime<Tz>) -> Option<DateTime<Tz>> {
     None
 }
 
-/// The last second before the newest day before `time` that does not exist.
+/// Returns the last second before the newest day before `time` that does not exist.
 pub(super) fn previous_begin(time: &DateTime<Tz>) -> Option<DateTime<Tz>> {
     let mut day = time.date_naive();
     for _ in 0..LONGEST_SEARCH {
@@ -33,7 +33,7 @@ pub(super) fn previous_begin(time: &DateTime<Tz>) -> Option<DateTime<Tz>> {
     None
 }
 
-/// Whether a tick stands for one of such a day, of which croner makes some due at its end.
+/// Returns whether a tick stands for one of such a day, of which croner makes some due at its end.
 pub(super) fn is_from_one(tick: &DateTime<Tz>, cron: &Cron) -> bool {
     let is_midnight = tick.time() == NaiveTime::MIN;
     let day_before = tick.date_naive().pred_opt();
@@ -42,7 +42,7 @@ pub(super) fn is_from_one(tick: &DateTime<Tz>, cron: &Cron) -> bool {
         && !cron.is_time_matching(tick).unwrap_or(true)
 }
 
-/// No change of the clocks for the season spans noon.
+/// Looks at noon, because no change of the clocks for the season spans it.
 fn exists(day: NaiveDate, zone: &Tz) -> bool {
     let noon = NaiveTime::from_hms_opt(12, 0, 0).expect("there is a noon");
     zone.from_local_datetime(&day.and_time(noon))

@@ -49,7 +49,7 @@ impl SingletonSchedulerBuilder {
         }
     }
 
-    /// The namespace of the jobs' names: 1 to 64 bytes, without control characters and slashes.
+    /// Sets the namespace of the jobs' names: 1 to 64 bytes, without control characters and slashes.
     ///
     /// It is the service's name, in most cases: the same on all of its replicas, and on nothing else
     /// that uses the same nodes.
@@ -59,7 +59,7 @@ impl SingletonSchedulerBuilder {
         self
     }
 
-    /// What to call this replica where the nodes remember its runs: 1 to 64 bytes, without spaces and control
+    /// Sets what to call this replica where the nodes remember its runs: 1 to 64 bytes, without spaces and control
     /// characters.
     ///
     /// Default: what `HOSTNAME` says, and the process's number.

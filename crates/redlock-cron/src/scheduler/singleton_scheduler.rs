@@ -138,7 +138,8 @@ impl SingletonScheduler {
         self.replica.tasks.spawn(Arc::clone(runner).begin());
     }
 
-    /// Whether the application has shut tokio-cron-scheduler down, which starts all the same then, and does nothing.
+    /// Returns whether the application has shut tokio-cron-scheduler down, which starts all the same then, and does
+    /// nothing.
     async fn is_shut_down(&self) -> bool {
         let scheduler = self.scheduler.scheduler.read().await;
         scheduler.shutdown.load(Ordering::Relaxed)
@@ -201,7 +202,7 @@ impl SingletonScheduler {
         })
     }
 
-    /// The names of the jobs that were added, in order.
+    /// Returns the names of the jobs that were added, in order.
     ///
     /// # Cancel safety
     ///
@@ -210,7 +211,8 @@ impl SingletonScheduler {
         self.jobs.names()
     }
 
-    /// What the nodes remember of the job, and what this replica has seen of it; printed, it is a page for an operator.
+    /// Returns what the nodes remember of the job, and what this replica has seen of it; printed, it is a page for an
+    /// operator.
     ///
     /// # Errors
     ///

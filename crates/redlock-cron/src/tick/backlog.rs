@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Default for Backlog {
-    /// Nobody works on it, and nobody may begin to: see [`open`](Backlog::open).
+    /// Holds no tick, and lets nobody begin to work: see [`open`](Backlog::open).
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
@@ -54,7 +54,7 @@ impl Backlog {
         state.begin()
     }
 
-    /// The oldest tick; none ends the work.
+    /// Returns the oldest tick; none ends the work.
     pub(crate) fn oldest(&self) -> Option<DateTime<Utc>> {
         let mut state = self.state();
         let oldest = state.ticks.first().copied();
@@ -62,7 +62,7 @@ impl Backlog {
         oldest
     }
 
-    /// The tick was dealt with.
+    /// Takes note that the tick was dealt with.
     pub(crate) fn remove(&self, tick: DateTime<Utc>) {
         self.state().ticks.remove(&tick);
     }

@@ -33,7 +33,7 @@ impl JobRunner {
         }
     }
 
-    /// Nothing is decided any more once a shutdown has begun.
+    /// Decides nothing any more once a shutdown has begun.
     pub(crate) async fn unless_draining<T>(
         &self,
         deciding: impl Future<Output = Result<T, Refusal>>,
@@ -45,7 +45,7 @@ impl JobRunner {
         }
     }
 
-    /// Whether the tick is to be started here.
+    /// Decides whether the tick is to be started here.
     async fn decide(
         self: &Arc<Self>,
         tick: DateTime<Utc>,
@@ -99,7 +99,7 @@ impl JobRunner {
         }
     }
 
-    /// In how much time a tick that was refused is worth another try.
+    /// Returns in how much time a tick that was refused is worth another try.
     async fn again_in(
         &self,
         tick: DateTime<Utc>,
@@ -215,7 +215,7 @@ impl JobRunner {
         }
     }
 
-    /// A claim on the job's terms.
+    /// Returns the request of a tick on the job's terms.
     pub(crate) fn ask(
         &self,
         job: ResourceKey,
@@ -258,8 +258,8 @@ impl JobRunner {
     }
 }
 
-/// How long to wait before a claim is tried again that was tried again so often: from a quarter of a second on, and twice
-/// as long each time, so that replicas which all ask for many ticks at once let nodes come to rest.
+/// Returns how long to wait before a claim is tried again that was tried again so often: from a quarter of a second on,
+/// and twice as long each time, so that replicas which all ask for many ticks at once let nodes come to rest.
 fn a_while(tries: u32) -> Duration {
     let least = SHORT_WAIT / 4 * (1 << tries.min(4));
     least + random::up_to(least)

@@ -129,7 +129,7 @@ impl Told {
         self.stop.cancel();
     }
 
-    /// The run ended by itself.
+    /// Says how a run has ended that ended by itself.
     fn ended(&self, done: Result<(), BoxError>) -> Ended {
         let error = done.err().map(|error| chain(&*error));
         match self.why.get() {
@@ -149,7 +149,7 @@ impl Told {
 }
 
 impl Ended {
-    /// It was dropped.
+    /// Says why a run was dropped.
     fn by(outcome: Outcome) -> Self {
         let why = match outcome {
             Outcome::TimedOut => "it took longer than max_runtime",
@@ -167,7 +167,7 @@ impl Ended {
     }
 }
 
-/// An error and its sources, in a line.
+/// Writes an error and its sources in a line.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let errors = std::iter::successors(Some(error), |error| error.source());
     errors
@@ -176,7 +176,7 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         .join(": ")
 }
 
-/// What a panic said, if it said it in words.
+/// Returns what a panic said, if it said it in words.
 fn message(panic: &(dyn Any + Send)) -> String {
     let words = panic.downcast_ref::<&str>().copied();
     let words = words.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

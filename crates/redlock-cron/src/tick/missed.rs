@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl JobRunner {
-    /// What there is to do before the first wake-up.
+    /// Does what there is to do before the first wake-up.
     pub(crate) async fn begin(self: Arc<Self>) {
         let Ok(Some(last)) = self.unless_draining(self.newest_run()).await else {
             // Nothing is known of the job: it was never deployed before.
@@ -60,7 +60,7 @@ impl JobRunner {
         }
     }
 
-    /// The newest run that the nodes remember.
+    /// Returns the newest run that the nodes remember.
     async fn newest_run(&self) -> Result<Option<RunRecord>, Refusal> {
         loop {
             if let Some(state) = self.replica.claims.read(self.id.job_key()).await {
@@ -87,7 +87,7 @@ impl JobRunner {
         Arc::clone(self).tick(tick, trigger).await;
     }
 
-    /// Why a tick is started now, if it is: one that may be missed is late at some time.
+    /// Returns why a tick is started now, if it is: one that may be missed is late at some time.
     pub(crate) fn by_age(&self, tick: DateTime<Utc>, trigger: Trigger) -> Trigger {
         let is_missed = self.terms.missed != Missed::Skip && !self.is_fresh(tick);
         match trigger {
@@ -96,12 +96,12 @@ impl JobRunner {
         }
     }
 
-    /// Whether the tick may be started as one that was not missed.
+    /// Returns whether the tick may be started as one that was not missed.
     pub(crate) fn is_fresh(&self, tick: DateTime<Utc>) -> bool {
         lag(tick, self.nodes_now()) <= self.terms.start_within
     }
 
-    /// Whether it makes sense to try again to claim a tick for which there was no majority.
+    /// Returns whether it makes sense to try again to claim a tick for which there was no majority.
     pub(crate) fn is_worth_waiting_for(&self, tick: DateTime<Utc>) -> bool {
         let in_time = lag(tick, self.nodes_now()) < self.terms.window;
         match self.terms.missed {
@@ -111,13 +111,13 @@ impl JobRunner {
         }
     }
 
-    /// Whether no later tick takes its place.
+    /// Returns whether no later tick takes its place.
     pub(crate) fn stands_for_itself(&self, tick: DateTime<Utc>) -> bool {
         let each_counts = matches!(self.terms.missed, Missed::All { .. });
         each_counts || self.terms.overlap == Overlap::Wait || self.is_newest(tick)
     }
 
-    /// Whether no later tick is due.
+    /// Returns whether no later tick is due.
     pub(crate) fn is_newest(&self, tick: DateTime<Utc>) -> bool {
         let due = self.schedule.latest_at(self.nodes_now());
         due.is_none_or(|due| due <= tick)
@@ -170,7 +170,7 @@ impl JobRunner {
         });
     }
 
-    /// Since when ticks of this replica's schedule count as missed if nobody has started them.
+    /// Returns since when ticks of this replica's schedule count as missed if nobody has started them.
     ///
     /// If that run was claimed under another schedule, this one promised none before this replica had the job: what
     /// matches its pattern in the time before was never due.
@@ -188,7 +188,7 @@ fn not_started(tick: DateTime<Utc>) -> Refusal {
     Refusal::new(Outcome::Missed, why)
 }
 
-/// Up to when ticks were claimed, or came while a run went on.
+/// Returns up to when ticks were claimed, or came while a run went on.
 ///
 /// It counts from the tick, not from when its run was claimed: of ticks that are made up for long after, the
 /// first does not stand for the others.

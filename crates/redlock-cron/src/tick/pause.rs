@@ -22,7 +22,7 @@ pub(crate) enum Switch {
 }
 
 impl Switch {
-    /// As it is remembered: the highest byte is the format, and the lowest the switch.
+    /// Returns it as it is remembered: the highest byte is the format, and the lowest the switch.
     pub(crate) fn number(self) -> u64 {
         let switch = match self {
             Self::Paused => PAUSED,
@@ -31,7 +31,7 @@ impl Switch {
         FORMAT << 56 | switch
     }
 
-    /// What is remembered.
+    /// Reads what is remembered.
     ///
     /// Versions without a format wrote the switch alone.
     /// A number that this version does not know is a pause of some kind, because a later one wrote it for a reason.
@@ -43,7 +43,7 @@ impl Switch {
         }
     }
 
-    /// For the record of the moment, and for errors.
+    /// Names it for the record of the moment, and for errors.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Paused => "paused",
@@ -53,7 +53,7 @@ impl Switch {
 }
 
 impl JobRunner {
-    /// Whether the job is paused; `None` if too few nodes answered.
+    /// Returns whether the job is paused; `None` if too few nodes answered.
     pub(crate) async fn is_paused(&self) -> Option<bool> {
         let state = self.replica.claims.read(self.id.pause_key()).await?;
         let last = state.runs.iter().find(|run| !is_unstarted(run));
@@ -92,7 +92,7 @@ impl JobRunner {
     }
 }
 
-/// Whether it was claimed, and nothing came of it.
+/// Returns whether it was claimed, and nothing came of it.
 fn is_unstarted(run: &RunRecord) -> bool {
     matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
 }

@@ -32,7 +32,7 @@ pub(crate) struct Due {
 pub(crate) const LEAD: TimeDelta = TimeDelta::milliseconds(1_500);
 
 impl Progress {
-    /// Ticks at or before `now` are not this replica's business.
+    /// Begins after `now`: ticks up to then are not this replica's business.
     pub(crate) fn from(now: DateTime<Utc>, schedule: &Schedule) -> Self {
         Self {
             until: now,
@@ -40,26 +40,27 @@ impl Progress {
         }
     }
 
-    /// Whether there is anything to deal with `now`, by the nodes' clocks.
+    /// Returns whether there is anything to deal with `now`, by the nodes' clocks.
     ///
     /// It takes no look at the schedule.
     pub(crate) fn is_due(&self, now: DateTime<Utc>) -> bool {
         self.next.is_some_and(|next| next <= now + LEAD) || self.was_wrong(now)
     }
 
-    /// Whether no tick is left.
+    /// Returns whether no tick is left.
     pub(crate) fn has_ended(&self) -> bool {
         self.next.is_none()
     }
 
-    /// The clock was wrong, and it is `now` by the nodes' clocks: ticks to come are not dealt with.
+    /// Takes note that the clock was wrong, and that it is `now` by the nodes' clocks: ticks to come are not dealt
+    /// with.
     ///
     /// Of those that are waited for already, the claim of the second to come here says so.
     pub(crate) fn set_right(&mut self, now: DateTime<Utc>, schedule: &Schedule) {
         *self = Self::from(self.until.min(now + LEAD), schedule);
     }
 
-    /// What is due `now` by the nodes' clocks, or soon, once: what was returned is dealt with.
+    /// Returns what is due `now` by the nodes' clocks, or soon, once: what was returned is dealt with.
     ///
     /// Wake-ups may come late, in bursts, or without a tick; of ticks that have passed, only the newest is worth
     /// claiming, because the job would otherwise run for each second of a pause.
@@ -82,7 +83,7 @@ impl Progress {
         Some(Due { ticks, after })
     }
 
-    /// Whether the clock was ahead by more than the nodes are waited for.
+    /// Returns whether the clock was ahead by more than the nodes are waited for.
     fn was_wrong(&self, now: DateTime<Utc>) -> bool {
         lag(now, self.until) > LONGEST_AHEAD
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-/// A random time, in whole milliseconds.
+/// Returns a random time, in whole milliseconds.
 pub(crate) fn up_to(longest: Duration) -> Duration {
     let millis = longest.as_millis();
     let random = Uuid::new_v4().as_u128() % (millis + 1);

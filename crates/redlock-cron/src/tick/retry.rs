@@ -124,7 +124,7 @@ impl JobRunner {
         }
     }
 
-    /// The run after the `attempt`-th was claimed: it may start, unless that is not true any more.
+    /// Starts the run after the `attempt`-th, which was claimed, unless it may not start any more.
     async fn next_run(&self, won: Won, tick: DateTime<Utc>, attempt: u32) -> Look {
         // Nobody else can claim a tick now.
         if let Attempts::Over(refusal) = self.attempts(tick, attempt).await {
@@ -143,7 +143,7 @@ impl JobRunner {
         }
     }
 
-    /// How long to wait for the next look at a run that began so long ago, as far as this replica knows.
+    /// Returns how long to wait for the next look at a run that began so long ago, as far as this replica knows.
     pub(crate) fn pause_after(&self, since: Duration) -> Duration {
         let longest = (since / 20).clamp(LEAST_PAUSE, LONGEST_PAUSE);
         (self.terms.ttl / 3).min(longest)

@@ -39,7 +39,7 @@ pub(crate) struct JobRunner {
 }
 
 impl JobRunner {
-    /// The job, checked, from now on.
+    /// Checks the job, which counts ticks from now on.
     pub(crate) fn new(replica: &Arc<Replica>, job: SingletonJob) -> Result<Arc<Self>, SetupError> {
         let id = JobId::new(replica.namespace.clone(), &job.name)?;
         let schedule = job.plan.schedule()?;
@@ -64,7 +64,7 @@ impl JobRunner {
         }))
     }
 
-    /// Whether a wake-up now has anything to deal with.
+    /// Returns whether a wake-up now has anything to deal with.
     pub(crate) fn is_due(&self) -> bool {
         let now = self.nodes_now();
         self.progress().is_due(now)
@@ -115,7 +115,7 @@ impl JobRunner {
         drop(turn);
     }
 
-    /// This replica's clock was set in relation to the nodes'.
+    /// Takes note that this replica's clock was set in relation to the nodes'.
     pub(crate) fn clock_was_set(&self) {
         let now = self.nodes_now();
         self.progress().set_right(now, &self.schedule);
@@ -126,7 +126,7 @@ impl JobRunner {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the tick is to be skipped because a run goes on here that was due or asked for.
+    /// Returns whether the tick is to be skipped because a run goes on here that was due or asked for.
     ///
     /// A run that makes up for another tick is the scheduler's own doing, and the tick waits for its turn.
     fn skips(&self, tick: DateTime<Utc>) -> bool {
@@ -135,7 +135,7 @@ impl JobRunner {
             && self.is_fresh(tick)
     }
 
-    /// The time of day, as this replica has it.
+    /// Returns the time of day, as this replica has it.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.replica.clock.now()
     }
@@ -151,7 +151,7 @@ impl JobRunner {
         }
     }
 
-    /// The time of day by the nodes' clocks, as far as they are known; see [`Replica::ahead`].
+    /// Returns the time of day by the nodes' clocks, as far as they are known; see [`Replica::ahead`].
     pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
         self.now() - self.replica.ahead()
     }

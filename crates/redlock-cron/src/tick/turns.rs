@@ -22,12 +22,12 @@ use super::random::up_to;
 pub(crate) struct Turns(Mutex<BTreeMap<Tick, String>>);
 
 impl Turns {
-    /// A run of which this replica has heard.
+    /// Takes note of a run of which this replica has heard.
     pub(crate) fn heard_of(&self, run: &RunRecord) {
         self.won(run.tick, run.replica.as_str());
     }
 
-    /// Who won a tick.
+    /// Takes note of who won a tick.
     pub(crate) fn won(&self, tick: Tick, replica: &str) {
         let mut winners = self.winners();
         winners.insert(tick, replica.to_owned());
@@ -36,7 +36,7 @@ impl Turns {
         }
     }
 
-    /// How long after a tick a replica asks for it, at most `spread`.
+    /// Returns how long after a tick a replica asks for it, at most `spread`.
     pub(crate) fn delay(&self, replica: &str, spread: Duration) -> Duration {
         let half = spread / 2;
         if self.is_turn_of(replica) {
