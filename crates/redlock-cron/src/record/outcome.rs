@@ -37,7 +37,7 @@ pub enum Outcome {
     /// Nobody had started it when this replica claimed a later one.
     ///
     /// One replica says so: of the newest hundred, each in a report of its own, and of all before them in one that says
-    /// how many [ticks](TickReport::ticks) there are, and which is the first and the last.
+    /// how many [ticks](crate::TickReport::ticks) there are, and which is the first and the last.
     Missed,
     /// So many nodes have lost their data since it could be claimed that nobody knows if it was started.
     ///

@@ -64,7 +64,7 @@ impl SingletonScheduler {
     /// # Errors
     ///
     /// The job is not valid, can never be due, or has a name that is taken; the scheduler was shut
-    /// down; or replicas [disagree](SingletonSchedulerBuilder::refuse_disagreement) on it.
+    /// down; or replicas [disagree](crate::SingletonSchedulerBuilder::refuse_disagreement) on it.
     ///
     /// # Cancel safety
     ///
