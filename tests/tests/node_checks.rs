@@ -8,6 +8,7 @@ use redlock_sandbox::{Persistence, ServerOptions};
 use redlock_tests::{Nodes, Proxy, Relay, builder, client, eventually, voting, within};
 
 const TTL: Duration = Duration::from_secs(10);
+const MARK: &str = "{redlock}:mark";
 const SOON: Duration = Duration::from_secs(2);
 /// Nodes are asked what they are when a connection is made, and every five seconds.
 const INSPECTED: Duration = Duration::from_secs(8);
@@ -141,15 +142,59 @@ async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
 
     let redlock = client(nodes.urls(), TTL).await;
     let unlike = NotAVote::Unlike {
-        theirs: "90000ms,10000ppm".into(),
-        ours: "60000ms,10000ppm".into(),
+        theirs: "90000ms,10000ppm,v1".into(),
+        ours: "60000ms,10000ppm,v1".into(),
     };
     assert_eq!(reason(&redlock, 2).await, unlike);
     goes_on(&redlock).await;
     goes_on(&longer).await;
     nodes.kill(1..2);
     let line = does_not_count(&redlock, 2).await;
-    assert!(line.contains("used with 90000ms,10000ppm there"), "{line}");
+    assert!(
+        line.contains("used with 90000ms,10000ppm,v1 there"),
+        "{line}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_of_another_version_gets_nothing_and_is_told_why() {
+    let nodes = Nodes::start(3);
+    let redlock = client(nodes.urls(), TTL).await;
+    let first = redlock.try_acquire("a").await.unwrap();
+    let token = first.token();
+    first.release().await.unwrap();
+    // What clients from before there were versions, and those of a later one, leave on a node.
+    let before = |mark: &str| mark.replace(",v1", "");
+    let later = |mark: &str| mark.replace(",v1", ",v2");
+    let mark = |node: usize| nodes.ask(node, &["GET", MARK]);
+    let theirs = [before(&mark(0)), mark(1), later(&mark(2))];
+    nodes.ask(2, &["SET", MARK, &theirs[2]]);
+    goes_on(&redlock).await;
+    nodes.ask(0, &["SET", MARK, &theirs[0]]);
+
+    let error = redlock.try_acquire("a").await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
+    for (node, version) in [(0, "(60000ms,10000ppm)"), (2, "(60000ms,10000ppm,v2)")] {
+        let line = does_not_count(&redlock, node).await;
+        let said = format!("another version of this client uses this namespace there {version}");
+        assert!(line.contains(&said), "{line}");
+    }
+    assert_eq!([0, 1, 2].map(mark), theirs);
+    let locks = || nodes.ask(0, &["EXISTS", "{redlock}:lock:a"]);
+    assert_eq!(locks(), "0");
+
+    // The way from one version to the next: without their marks, nodes are quarantined and keep their counters.
+    for node in 0..3 {
+        nodes.ask(node, &["DEL", MARK]);
+    }
+    let quarantined = |answer: &NodeAnswer| matches!(answer, NodeAnswer::NotAVote { reason } if reason.ready_in().is_some());
+    for node in 0..3 {
+        eventually_stands(&redlock, node, INSPECTED, quarantined).await;
+    }
+    redlock.dangerous_bless().await;
+    goes_on(&redlock).await;
+    let last = redlock.try_acquire("a").await.unwrap();
+    assert!(last.token() > token);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

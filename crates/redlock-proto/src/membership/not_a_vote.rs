@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::Unfit;
+use crate::{Quarantine, Unfit};
 
 /// Why what a node grants is not a vote.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,7 +25,7 @@ pub enum NotAVote {
         /// The other node's place in the list of nodes, from 0.
         of: usize,
     },
-    /// Clients with another longest time to live use this namespace on it.
+    /// Clients with another longest time to live, or of another version, use this namespace on it.
     Unlike {
         /// What they use.
         theirs: Arc<str>,
@@ -75,6 +75,14 @@ impl fmt::Display for NotAVote {
                 f,
                 "it is the same server as nodes[{of}]; each vote needs a server of its own"
             ),
+            Self::Unlike { theirs, ours }
+                if Quarantine::version_of(theirs) != Quarantine::version_of(ours) =>
+            {
+                write!(
+                    f,
+                    "another version of this client uses this namespace there ({theirs}), and this one has {ours}; see Versions in the crate's documentation"
+                )
+            }
             Self::Unlike { theirs, ours } => write!(
                 f,
                 "this namespace is used with {theirs} there (max_ttl, clock_rate_error), and this client has {ours}; all clients must agree"

@@ -107,22 +107,37 @@ impl Quarantine {
         self.accept_replicas
     }
 
-    /// What nodes remember of it and compare: what its length rests on, such as `30000ms,10000ppm`.
+    /// Returns what nodes remember of it and compare, such as `30000ms,10000ppm,v1`: what its length rests on, and the
+    /// version of what nodes store.
     pub fn to_wire(self) -> String {
         let trusts = if self.trust_persistence {
             ",trust_persistence"
         } else {
             ""
         };
-        format!("{}ms,{}ppm{trusts}", self.max_ttl, self.clock_rate_error)
+        let (max_ttl, rate_error) = (self.max_ttl, self.clock_rate_error);
+        format!("{max_ttl}ms,{rate_error}ppm{trusts},v{VERSION}")
     }
 
-    /// The longest time to live in what another client has written, if it can be read.
+    /// Returns the version in what a client has written; 0 if that is from before there were versions.
+    pub(crate) fn version_of(wire: &str) -> u32 {
+        let last = wire.rsplit_once(",v");
+        last.and_then(|(_, version)| version.parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// Returns the longest time to live in what another client has written, if it can be read.
     pub(crate) fn max_ttl_of(wire: &str) -> Option<Duration> {
         let (max_ttl, _) = wire.split_once("ms")?;
         max_ttl.parse().ok().map(Duration::from_millis)
     }
 }
+
+/// The version of what nodes store and of what they do with a call.
+///
+/// It is raised with each change after which clients from before and after must not use one namespace at the same time;
+/// nodes refuse those of another version than the one they know.
+const VERSION: u32 = 1;
 
 #[cfg(test)]
 mod tests {
@@ -139,5 +154,21 @@ mod tests {
         let long = Quarantine::new(Duration::from_secs(3_600), 0.0);
         assert_eq!(long.step(), Duration::from_secs(1));
         assert_eq!(long.length(), Duration::from_millis(3_602_005));
+    }
+
+    #[test]
+    fn its_version_is_told_from_what_a_client_has_written() {
+        let quarantine = Quarantine::new(Duration::from_secs(30), 0.01);
+        assert_eq!(quarantine.to_wire(), "30000ms,10000ppm,v1");
+        let trusting = quarantine.trusting_persistence().to_wire();
+        assert_eq!(trusting, "30000ms,10000ppm,trust_persistence,v1");
+        assert_eq!(Quarantine::version_of(&trusting), VERSION);
+        assert_eq!(Quarantine::version_of("30000ms,10000ppm,v12"), 12);
+        for before in ["30000ms,10000ppm", "30000ms,10000ppm,trust_persistence"] {
+            assert_eq!(Quarantine::version_of(before), 0, "{before}");
+        }
+        for wire in ["30000ms,10000ppm", "30000ms,10000ppm,v2"] {
+            assert_eq!(Quarantine::max_ttl_of(wire), Some(Duration::from_secs(30)));
+        }
     }
 }

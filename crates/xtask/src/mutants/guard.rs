@@ -29,8 +29,8 @@ pub(super) const GUARD: &[Mutant] = &[
     unit(
         "clock-rate-error-not-compared",
         "crates/redlock-proto/src/node/quarantine.rs",
-        "format!(\"{}ms,{}ppm{trusts}\", self.max_ttl, self.clock_rate_error)",
-        "format!(\"{}ms{trusts}\", self.max_ttl)",
+        "{rate_error}ppm{trusts},v{VERSION}\")",
+        "{}ppm{trusts},v{VERSION}\", rate_error * 0)",
         "--lib",
         "another_clock_rate_error",
     ),

@@ -124,6 +124,14 @@ pub(super) const SERVERS: &[Mutant] = &[
         "a_node_that_is_used_with_another",
     ),
     on_servers(
+        "another-version-accepted",
+        "crates/redlock-proto/src/node/quarantine.rs",
+        "{trusts},v{VERSION}\")",
+        "{trusts}\") + if VERSION == 0 { \",v0\" } else { \"\" }",
+        "--test node_checks",
+        "a_client_of_another_version",
+    ),
+    on_servers(
         "cluster-accepted",
         FACTS,
         "if self.is_cluster {",

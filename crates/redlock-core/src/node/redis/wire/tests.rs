@@ -45,7 +45,7 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
         &tomb,
         "b",
         "{t}:fence",
-        "30000ms,10000ppm",
+        "30000ms,10000ppm,v1",
         "32480 937 0",
         "",
         "2",
