@@ -589,6 +589,39 @@ fn a_status_that_nobody_could_have_been_told_is_found() {
 }
 
 #[test]
+fn a_status_from_between_a_withdrawn_claim_and_the_next_one_is_no_older_than_it_must_be() {
+    let told = |starts_at| {
+        let (job, tick) = (0, 20);
+        let commits = |token| Event::Commits { job, tick, token };
+        let withdrawn = Event::Recorded {
+            job,
+            tick,
+            token: 7,
+            outcome: "unstarted".into(),
+        };
+        let starts = Event::Started {
+            job,
+            tick,
+            token: 8,
+            timely: true,
+        };
+        let mut history = vec![
+            (1, COMMITS(10)),
+            (1, started(0, 10)),
+            (2, commits(7)),
+            (3, withdrawn),
+            (3, commits(8)),
+            (starts_at, starts),
+            (9, status(20, None, true)),
+        ];
+        history.sort_by_key(|(at, _)| *at);
+        names(&history)
+    };
+    assert_eq!(told(6), NOTHING);
+    assert_eq!(told(4), ["StatusBehind"], "a majority remembers it");
+}
+
+#[test]
 fn a_lock_that_is_said_to_be_free_while_it_is_held_is_found() {
     let told = |since, until, is_free| {
         names(&[

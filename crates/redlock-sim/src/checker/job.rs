@@ -144,7 +144,7 @@ impl Checker {
             return;
         };
         let state = self.jobs.entry(job).or_default();
-        let of_watermark = state.tell_watermark(job, watermark, known);
+        let of_watermark = state.tell_watermark(job, watermark, (since, known));
         let of_runs = runs.iter().filter_map(|(tick, token, outcome)| {
             state.tell_run(job, (*tick, *token), outcome.as_ref())
         });
@@ -280,27 +280,33 @@ impl Job {
         (!is_known).then_some(Violation::NeverClaimed { job, watermark })
     }
 
-    /// Somebody is told of a watermark, where a majority knew one before.
+    /// Judges a watermark that somebody is told, where a majority knew one when it was asked for.
     pub(super) fn tell_watermark(
         &self,
         job: usize,
         watermark: u64,
-        known: u64,
+        (since, known): (Moment, u64),
     ) -> Option<Violation> {
         if watermark > 0 && !self.committed.contains(&watermark) {
             return Some(Violation::NeverClaimed { job, watermark });
         }
-        (watermark < known && !self.was_withdrawn(known)).then_some(Violation::StatusBehind {
-            job,
-            watermark,
-            known,
-        })
+        (watermark < known && !self.was_withdrawn(known, since)).then_some(
+            Violation::StatusBehind {
+                job,
+                watermark,
+                known,
+            },
+        )
     }
 
-    /// Whether no run of a tick was started, and nodes were told so of one.
-    fn was_withdrawn(&self, tick: u64) -> bool {
-        let runs = || self.runs.range((tick, 0)..=(tick, u64::MAX));
-        !runs().any(|(_, run)| run.is_started) && runs().any(|(_, run)| !run.outcomes.is_empty())
+    /// Returns whether nodes were told that a run of a tick was not started, and none was started before a moment.
+    ///
+    /// Another claim may have the tick after that.
+    fn was_withdrawn(&self, tick: u64, since: Moment) -> bool {
+        let mut runs = self.runs.range((tick, 0)..=(tick, u64::MAX));
+        let was_told = runs.any(|(_, run)| !run.is_started && !run.outcomes.is_empty());
+        let started = self.started.get(&tick);
+        was_told && started.is_none_or(|started| *started > since)
     }
 
     /// Somebody is told of a run, and how it ended, if it did.
