@@ -242,47 +242,78 @@ mod tests {
     use super::*;
     use std::{num::NonZeroUsize, time::Duration};
 
+    const HOUR: u64 = 3_600_000_000;
+
+    fn three_nodes() -> Electorate {
+        let quorum = Quorum::of(NonZeroUsize::new(3).unwrap());
+        Electorate::new(quorum, Quarantine::new(Duration::from_secs(2), 0.01))
+    }
+
+    fn tell_facts(electorate: &mut Electorate, runs: [&str; 3]) {
+        for (node, run) in runs.into_iter().enumerate() {
+            let facts = Facts {
+                run: run.into(),
+                version: Facts::OLDEST,
+                is_master: true,
+                replicas: 0,
+                is_cluster: false,
+                eviction: None,
+                appends: true,
+                syncs: None,
+            };
+            electorate.on_facts(node, facts);
+        }
+    }
+
+    fn tell_standing(electorate: &mut Electorate, node: usize, run: &str, micros: u64) {
+        let standing = Standing {
+            state: MarkState::Voting,
+            time: NodeTime::from_micros(micros),
+            run: run.into(),
+        };
+        electorate.on_standing(node, standing, Instant::ORIGIN, Instant::ORIGIN);
+    }
+
+    /// Nodes 0 and 1 are one server, and node 2 is another, whose clock is an hour ahead.
+    fn assert_nobody_agrees(electorate: &Electorate) {
+        let vote = |node| electorate.vote(node, Instant::ORIGIN);
+        assert_eq!(vote(0), Err(NotAVote::Clock));
+        assert_eq!(vote(1), Err(NotAVote::SameServer { of: 0 }));
+        assert_eq!(electorate.right_time(0, Instant::ORIGIN), None);
+    }
+
     #[test]
     fn a_server_that_is_there_twice_does_not_agree_with_itself() {
-        let quorum = Quorum::of(NonZeroUsize::new(3).unwrap());
-        let quarantine = Quarantine::new(Duration::from_secs(2), 0.01);
-        let facts = |run: &str| Facts {
-            run: run.into(),
-            version: Facts::OLDEST,
-            is_master: true,
-            replicas: 0,
-            is_cluster: false,
-            eviction: None,
-            appends: true,
-            syncs: None,
-        };
-        let hour = 3_600_000_000;
-        let shown = [hour, hour, 2 * hour];
+        let runs = ["a", "a", "b"];
         for facts_first in [true, false] {
-            let mut electorate = Electorate::new(quorum, quarantine);
-            let tell_facts = |electorate: &mut Electorate| {
-                for (node, run) in ["a", "a", "b"].into_iter().enumerate() {
-                    electorate.on_facts(node, facts(run));
-                }
-            };
+            let mut electorate = three_nodes();
             if facts_first {
-                tell_facts(&mut electorate);
+                tell_facts(&mut electorate, runs);
             }
-            for (node, micros) in shown.into_iter().enumerate() {
-                let standing = Standing {
-                    state: MarkState::Voting,
-                    time: NodeTime::from_micros(micros),
-                    run: ["a", "a", "b"][node].into(),
-                };
-                electorate.on_standing(node, standing, Instant::ORIGIN, Instant::ORIGIN);
+            for (node, micros) in [HOUR, HOUR, 2 * HOUR].into_iter().enumerate() {
+                tell_standing(&mut electorate, node, runs[node], micros);
             }
             if !facts_first {
-                tell_facts(&mut electorate);
+                tell_facts(&mut electorate, runs);
             }
-            let vote = |node| electorate.vote(node, Instant::ORIGIN);
-            assert_eq!(vote(0), Err(NotAVote::Clock));
-            assert_eq!(vote(1), Err(NotAVote::SameServer { of: 0 }));
-            assert_eq!(electorate.right_time(0, Instant::ORIGIN), None);
+            assert_nobody_agrees(&electorate);
         }
+    }
+
+    /// An address that comes to lead to a server that another address leads to.
+    #[test]
+    fn a_server_that_comes_to_be_there_twice_does_not_agree_with_itself() {
+        let mut electorate = three_nodes();
+        tell_facts(&mut electorate, ["c", "a", "b"]);
+        for (node, (run, micros)) in [("c", HOUR), ("a", HOUR), ("b", 2 * HOUR)]
+            .into_iter()
+            .enumerate()
+        {
+            tell_standing(&mut electorate, node, run, micros);
+        }
+        assert_eq!(electorate.vote(0, Instant::ORIGIN), Ok(()));
+        tell_standing(&mut electorate, 0, "a", HOUR);
+        tell_facts(&mut electorate, ["a", "a", "b"]);
+        assert_nobody_agrees(&electorate);
     }
 }
