@@ -39,10 +39,10 @@ mod client;
 mod key;
 mod lease;
 mod link;
+mod local;
 mod membership;
 mod node;
 mod round;
-mod streak;
 mod tick;
 mod time;
 mod token;
@@ -55,6 +55,7 @@ pub use self::{
     key::{NodeKey, OwnerId},
     lease::{LeaseAction, LeaseState, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
+    local::{Left, LocalQueue, ParkedLease, QueueFull, QueueLimits, Streak, Terms, Ticket},
     membership::{ClockReading, Clocks, Electorate, Floor, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, Facts, GiveBack, MarkState, NodeVerb, Outcome, Quarantine, Reply, Request, RunId,
@@ -65,7 +66,6 @@ pub use self::{
         FailureKind, Grant, Next, Release, ReleaseVerdict, Releasing, RetryPolicy, Rule, Vote,
         Votes, Winning,
     },
-    streak::Streak,
     tick::{JobEntry, JobVerb, NoClaim, RunRecord, RunState, Tick, Window, Word},
     time::{Instant, NodeTime, Timing},
     token::{

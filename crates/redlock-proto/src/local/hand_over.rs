@@ -1,0 +1,117 @@
+use std::time::Duration;
+
+use crate::{Acquire, Instant, Timing, TokenBlock};
+
+/// What a lease was asked for with; only a caller who asks for the same can take it over.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Terms {
+    timing: Timing,
+    renew: bool,
+    max_hold: Option<Duration>,
+}
+
+impl Terms {
+    /// The terms of an acquisition.
+    pub const fn of(acquire: &Acquire) -> Self {
+        Self {
+            timing: acquire.timing,
+            renew: acquire.renew,
+            max_hold: acquire.max_hold,
+        }
+    }
+}
+
+/// A lease between two holders of one process.
+///
+/// Nothing extends it meanwhile, so that a caller that is never polled does not keep others out for longer than the
+/// lease's time to live.
+#[derive(Clone, Copy, Debug)]
+pub struct ParkedLease {
+    tokens: TokenBlock,
+    terms: Terms,
+    deadline: Instant,
+}
+
+impl ParkedLease {
+    /// Parks a lease that is held under the first of these tokens and lasts until `deadline`.
+    ///
+    /// `None` if it cannot be handed over: it has no token left, or may be held for a limited time only.
+    pub fn new(tokens: TokenBlock, terms: Terms, deadline: Instant) -> Option<Self> {
+        let tokens = if terms.max_hold.is_none() {
+            tokens.hand_over()?
+        } else {
+            return None;
+        };
+        Some(Self {
+            tokens,
+            terms,
+            deadline,
+        })
+    }
+
+    /// Up to when the lease is valid.
+    pub const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Returns the tokens of the next holder, for a caller who asks for the lease on these terms, if enough of it is
+    /// left.
+    pub fn take_over(self, terms: &Terms, now: Instant) -> Option<TokenBlock> {
+        let fits = *terms == self.terms && terms.timing.may_hand_out(self.deadline, now);
+        fits.then_some(self.tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NodeKey;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_origin(Duration::from_millis(ms))
+    }
+
+    fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> Terms {
+        Terms::of(&Acquire {
+            key: NodeKey::from("key"),
+            timing: Timing::new(ttl * MS, 0.01, ttl * MS / 10).unwrap(),
+            renew,
+            max_hold,
+            tokens: 2,
+            wait_until: at(0),
+            quorum_wait: None,
+        })
+    }
+
+    fn tokens(count: u32) -> TokenBlock {
+        TokenBlock::new(7, count).unwrap()
+    }
+
+    #[test]
+    fn the_next_holder_has_the_next_token() {
+        let terms = terms(1_000, true, None);
+        let parked = ParkedLease::new(tokens(2), terms, at(900)).unwrap();
+        let next = parked.take_over(&terms, at(100)).unwrap();
+        assert_eq!(next.first().get(), 8);
+        assert!(ParkedLease::new(next, terms, at(900)).is_none(), "the last");
+    }
+
+    #[test]
+    fn a_lease_that_ends_however_often_it_is_extended_is_not_handed_over() {
+        let terms = terms(1_000, true, Some(5_000 * MS));
+        assert!(ParkedLease::new(tokens(2), terms, at(900)).is_none());
+    }
+
+    #[test]
+    fn only_who_asks_for_the_same_takes_a_lease_over_and_only_while_enough_is_left() {
+        let same = terms(1_000, true, None);
+        let parked = ParkedLease::new(tokens(2), same, at(900)).unwrap();
+        for other in [terms(1_001, true, None), terms(1_000, false, None)] {
+            assert!(parked.take_over(&other, at(100)).is_none());
+        }
+        assert!(parked.take_over(&same, at(799)).is_some());
+        assert!(parked.take_over(&same, at(801)).is_none());
+    }
+}
