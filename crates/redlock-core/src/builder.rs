@@ -1,6 +1,6 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use redlock_proto::{ClientConfig, LinkConfig, Quorum, RetryPolicy, Space};
+use redlock_proto::{ClientConfig, LinkConfig, QueueLimits, Quorum, RetryPolicy, Space};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -15,7 +15,6 @@ use crate::{
     engine::{self, EngineConfig, LinkState, Placement},
     keyspace::{KeySpace, Namespace},
     node::{Node, RedisNode, RedisNodeError},
-    queue::QueueLimits,
     settings::Settings,
 };
 
@@ -34,8 +33,15 @@ pub struct RedlockBuilder {
     seed: Option<u64>,
 }
 
+impl Redlock {
+    /// Starts to describe a client.
+    pub fn builder() -> RedlockBuilder {
+        RedlockBuilder::new()
+    }
+}
+
 impl RedlockBuilder {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self {
             config: Config::default(),
             max_waiters_per_key: 1_024,

@@ -1,9 +1,15 @@
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use redlock_proto::Word;
 
 use crate::{
-    ExtendError, FencingToken, Lease, LeaseLost, ReleaseError, ResourceKey, engine::Holding,
+    ExtendError, FencingToken, Lease, LeaseLost, ReleaseError, ResourceKey,
+    engine::{Holding, Parked},
+    lease::Kept,
     queue::Turn,
 };
 
@@ -31,13 +37,21 @@ use crate::{
 pub struct LockGuard {
     // invariant: it is there until the guard is dropped or consumed
     holding: Option<Holding>,
+    turn: Arc<HolderTurn>,
 }
 
+/// The holder's turn in the local queue, until the guard takes it or the lease is lost.
+#[derive(Debug)]
+struct HolderTurn(Mutex<Option<Turn<Parked>>>);
+
 impl LockGuard {
-    pub(crate) fn new(holding: Holding, turn: Turn) -> Self {
-        holding.keep_turn(turn);
+    pub(crate) fn new(holding: Holding, turn: Turn<Parked>) -> Self {
+        let turn = Arc::new(HolderTurn(Mutex::new(Some(turn))));
+        // A loss passes the turn on, however busy or idle the holder is.
+        holding.keep(Arc::clone(&turn) as Arc<dyn Kept>);
         Self {
             holding: Some(holding),
+            turn,
         }
     }
 
@@ -133,10 +147,10 @@ impl LockGuard {
         let Some(holding) = self.holding.take() else {
             return Ok(());
         };
-        let Some(turn) = holding.take_turn() else {
+        let Some(turn) = self.turn.take() else {
             return holding.release().await;
         };
-        let Some(holding) = turn.pass_on(holding) else {
+        let Some(holding) = pass_on(&turn, holding) else {
             return Ok(());
         };
         let confirmation = holding.release();
@@ -153,9 +167,29 @@ impl LockGuard {
     /// released.
     pub fn leave(mut self) {
         if let Some(holding) = self.holding.take() {
-            let _turn = holding.take_turn();
+            let _turn = self.turn.take();
             holding.leave();
         }
+    }
+}
+
+impl HolderTurn {
+    /// `None` if the lease was lost.
+    fn take(&self) -> Option<Turn<Parked>> {
+        // A turn is there or not at every moment.
+        let mut turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        turn.take()
+    }
+}
+
+/// Leaves the lease to the next caller of this process; else returns it, to be released.
+fn pass_on(turn: &Turn<Parked>, holding: Holding) -> Option<Holding> {
+    turn.pass_on(holding, Holding::to_hand_over, Holding::park)
+}
+
+impl Kept for HolderTurn {
+    fn let_go(&self) {
+        drop(self.take());
     }
 }
 
@@ -164,9 +198,9 @@ impl Drop for LockGuard {
         let Some(holding) = self.holding.take() else {
             return;
         };
-        match holding.take_turn() {
+        match self.turn.take() {
             // If nobody in this process waits for it, the lease is released before the turn passes on.
-            Some(turn) => drop(turn.pass_on(holding)),
+            Some(turn) => drop(pass_on(&turn, holding)),
             None => drop(holding),
         }
     }

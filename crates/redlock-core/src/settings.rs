@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use redlock_proto::{Quarantine, RetryPolicy, Timing};
+use redlock_proto::{Quarantine, QueueLimits, RetryPolicy, Timing};
 
-use crate::{AcquireOptions, BuildError, InvalidOption, Redlock, Wait, queue::QueueLimits};
+use crate::{AcquireOptions, BuildError, InvalidOption, Wait};
 
 /// What the builder settled, checked.
 #[derive(Clone, Debug)]
@@ -25,6 +25,9 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// The shortest time to live that may be asked for.
+    pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
+
     const MOST_HAND_OVERS: u32 = 1_000;
 
     pub(crate) const LONGEST_MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
@@ -37,7 +40,7 @@ impl Settings {
         ttl: Duration,
         lock_delay: Duration,
     ) -> Result<Timing, InvalidOption> {
-        let (min, max) = (Redlock::MIN_TTL, self.max_ttl);
+        let (min, max) = (Self::MIN_TTL, self.max_ttl);
         if ttl < min || ttl > max {
             let message =
                 format!("{ttl:?} is not between {min:?} and the client's max_ttl of {max:?}");
@@ -97,10 +100,10 @@ impl Settings {
         range(
             "max_ttl",
             self.max_ttl,
-            Redlock::MIN_TTL,
+            Self::MIN_TTL,
             Self::LONGEST_MAX_TTL,
         )?;
-        range("ttl", self.ttl, Redlock::MIN_TTL, self.max_ttl)?;
+        range("ttl", self.ttl, Self::MIN_TTL, self.max_ttl)?;
         range("node_timeout", self.node_timeout, ms, 60 * second)?;
         range("connect_timeout", self.connect_timeout, ms, 60 * second)?;
         if !(0.0..=0.25).contains(&self.clock_rate_error) {

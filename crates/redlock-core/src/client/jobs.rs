@@ -5,8 +5,8 @@ use redlock_proto::{Acquire, Window};
 use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
-    JobStatus, LockGuard, NodeReport, ResourceKey, Tick, Wait, Word,
-    engine::{AcquireRequest, Claimed},
+    JobStatus, NodeReport, ResourceKey, Tick, Wait, Word,
+    engine::{AcquireRequest, NotWon},
     lease::Subject,
 };
 
@@ -113,32 +113,28 @@ impl Redlock {
             // Whoever claims a tick has nobody waiting for an answer, and the tick has its window.
             quorum_wait: None,
         };
-        let wait = match options.wait.is_zero() {
-            true => Wait::Never,
-            false => Wait::UpTo(options.wait),
+        let wait = if options.wait.is_zero() {
+            Wait::Never
+        } else {
+            Wait::UpTo(options.wait)
         };
-        let turn = client.turn(&key, wait, client.settings.queue).await?;
-        // What a holder before in this process has left was acquired on other terms.
-        drop(turn.inherit());
-        turn.leave_a_gap(wait).await;
-        let subject = Subject {
-            key,
-            class: Some(JOB.into()),
-            ttl: timing.ttl(),
-        };
-        let request = AcquireRequest { subject, acquire };
-        Ok(match client.engine.claim(request, claim).await? {
-            // The answer may have waited for this caller, whose thread was blocked or paused meanwhile.
-            Claimed::Won(holding, _) if !holding.lease().is_held() => ClaimOutcome::Unconfirmed {
-                reports: Vec::new(),
+        let request = AcquireRequest {
+            subject: Subject {
+                key,
+                class: Some(JOB.into()),
+                ttl: timing.ttl(),
             },
-            Claimed::Won(holding, last) => {
-                turn.won();
-                let guard = LockGuard::new(holding, turn);
-                ClaimOutcome::Won(Box::new(Claim::new(guard, tick, last)))
-            }
-            Claimed::Not(why, reports) => ClaimOutcome::not(why, reports),
-        })
+            acquire,
+            claim: Some(Box::new(claim)),
+        };
+        match client.win(request, wait, client.settings.queue).await {
+            Ok((guard, _)) if !guard.lease().is_held() => Ok(ClaimOutcome::Unconfirmed {
+                reports: Vec::new(),
+            }),
+            Ok((guard, last)) => Ok(ClaimOutcome::Won(Box::new(Claim::new(guard, tick, last)))),
+            Err(NotWon::Refused(why, reports)) => Ok(ClaimOutcome::not(why, reports)),
+            Err(NotWon::Failed(error)) => Err(error),
+        }
     }
 
     /// What the nodes remember of a job: its newest claimed tick, its last runs, and whether its lock is free.

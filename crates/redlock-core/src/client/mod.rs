@@ -6,18 +6,18 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use redlock_proto::Acquire;
+use redlock_proto::{Acquire, QueueFull, QueueLimits, RunRecord, Terms};
 use tokio::select;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AcquireError, AcquireOptions, InvalidKey, InvalidOption, LockGuard, NodeReport, RedlockBuilder,
-    Renewal, ResourceKey, Wait,
+    AcquireError, AcquireOptions, InvalidKey, InvalidOption, LockGuard, NodeReport, Renewal,
+    ResourceKey, Wait,
     clock::Clock,
-    engine::{AcquireRequest, EngineHandle, Terms},
+    engine::{AcquireRequest, EngineHandle, NotWon, Parked, Won},
     keyspace::KeySpace,
     lease::Subject,
-    queue::{LocalQueue, QueueFull, QueueLimits, Turn},
+    queue::{Queue, Turn},
     settings::Settings,
     within,
 };
@@ -53,7 +53,7 @@ pub struct Redlock {
 
 struct Client {
     engine: EngineHandle,
-    queue: Arc<LocalQueue>,
+    queue: Arc<Queue<Parked>>,
     closing: CancellationToken,
     clock: Clock,
     names: Vec<Arc<str>>,
@@ -63,12 +63,7 @@ struct Client {
 
 impl Redlock {
     /// The shortest time to live that may be asked for: 100 ms.
-    pub const MIN_TTL: Duration = Duration::from_millis(100);
-
-    /// Starts to describe a client.
-    pub fn builder() -> RedlockBuilder {
-        RedlockBuilder::new()
-    }
+    pub const MIN_TTL: Duration = Settings::MIN_TTL;
 
     pub(crate) fn new(
         engine: EngineHandle,
@@ -77,7 +72,7 @@ impl Redlock {
         key_space: KeySpace,
         settings: Settings,
     ) -> Self {
-        let queue = LocalQueue::new(clock);
+        let queue = Queue::new(clock);
         let closing = CancellationToken::new();
         let client = Client {
             engine,
@@ -136,7 +131,7 @@ impl Redlock {
     ///
     /// Callers of one process take their turns in order, one of them contends at a time.
     /// A lease passes from one to the next without asking the nodes, under a new fencing token; see
-    /// [`max_hand_overs`](RedlockBuilder::max_hand_overs).
+    /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
     /// When they have followed each other for a quarter of a second, the next leaves a gap of 25 ms for
     /// other processes.
     /// It asks all nodes at once and is decided by a strict majority, so that a minority which is
@@ -144,7 +139,7 @@ impl Redlock {
     /// A wait ends by its deadline, at most two time limits of a node (half a second each by default)
     /// later: the last attempt begins then, and its token may have to be stored on a majority.
     /// It is for another holder: without a majority of the nodes it fails earlier, as
-    /// [`quorum_wait`](RedlockBuilder::quorum_wait) says.
+    /// [`quorum_wait`](crate::RedlockBuilder::quorum_wait) says.
     ///
     /// # Errors
     ///
@@ -193,26 +188,22 @@ impl Redlock {
             per_key: options.max_waiters_per_key.unwrap_or(limits.per_key),
             total: options.max_waiters.unwrap_or(limits.total),
         };
-        let turn = client.turn(&key, wait, limits).await?;
-        let parked = turn.inherit();
-        let terms = Terms::of(&acquire);
-        let subject = Subject {
-            key,
-            class: options.class,
-            ttl: timing.ttl(),
+        let request = AcquireRequest {
+            subject: Subject {
+                key,
+                class: options.class,
+                ttl: timing.ttl(),
+            },
+            acquire,
+            claim: None,
         };
-        if let Some(holding) = parked.and_then(|p| p.claim(subject.clone(), terms, client.clock)) {
-            return Ok(LockGuard::new(holding, turn));
+        let won = client.win(request, wait, limits).await;
+        let (guard, _) = won.map_err(NotWon::into_error)?;
+        if guard.lease().is_held() {
+            Ok(guard)
+        } else {
+            Err(AcquireError::expired())
         }
-        turn.leave_a_gap(wait).await;
-        let request = AcquireRequest { subject, acquire };
-        let holding = client.engine.acquire(request).await?;
-        turn.won();
-        // The answer may have waited for this caller, whose thread was blocked or paused meanwhile.
-        if !holding.lease().is_held() {
-            return Err(AcquireError::expired());
-        }
-        Ok(LockGuard::new(holding, turn))
     }
 
     /// Checks that leases can be asked for with `options`.
@@ -329,12 +320,37 @@ impl Redlock {
 }
 
 impl Client {
+    /// Waits for the turn of its key in this process and wins the lease, from the holder before or from the nodes.
+    ///
+    /// The lease may be over already: the answer may have waited for this caller, whose thread was blocked or paused
+    /// meanwhile.
+    async fn win(
+        &self,
+        request: AcquireRequest,
+        wait: Wait,
+        limits: QueueLimits,
+    ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
+        let turn = self.turn(&request.subject.key, wait, limits).await;
+        let turn = turn.map_err(NotWon::Failed)?;
+        // A claim takes nothing over: what a holder before has left was acquired without the tick.
+        let parked = turn.inherit().filter(|_| request.claim.is_none());
+        let terms = Terms::of(&request.acquire);
+        let subject = || request.subject.clone();
+        if let Some(holding) = parked.and_then(|p| p.take_over(subject(), terms, self.clock)) {
+            return Ok((LockGuard::new(holding, turn), None));
+        }
+        turn.leave_a_gap(wait.duration()).await;
+        let Won { holding, last } = self.engine.acquire(request).await?;
+        turn.won();
+        Ok((LockGuard::new(holding, turn), last))
+    }
+
     async fn turn(
         &self,
         key: &ResourceKey,
         wait: Wait,
         limits: QueueLimits,
-    ) -> Result<Turn, AcquireError> {
+    ) -> Result<Turn<Parked>, AcquireError> {
         if self.closing.is_cancelled() {
             return Err(AcquireError::closed());
         }

@@ -3,12 +3,26 @@
 use std::sync::Arc;
 
 use redlock_proto::{
-    Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, RunRecord, TokenBlock,
+    Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, RunRecord, Terms, TokenBlock,
 };
 use tokio::sync::oneshot;
 
-use super::{Holding, command::JobAnswer, driver::Driver, waiting::Waiting};
-use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::LeaseShared};
+use super::{
+    Holding,
+    command::{AcquireAnswer, JobAnswer, Won},
+    driver::Driver,
+};
+use crate::{
+    AcquireError, ExtendError, NodeReport, ReleaseError,
+    lease::{LeaseShared, Subject},
+};
+
+/// Who waits for an acquisition; an answer that nobody takes drops what it carries.
+pub(super) struct Waiting {
+    pub(super) subject: Subject,
+    pub(super) terms: Terms,
+    pub(super) answer: oneshot::Sender<AcquireAnswer>,
+}
 
 /// Who asked for something.
 #[derive(Debug)]
@@ -59,7 +73,8 @@ impl Driver {
         self.leases.insert(id, Arc::clone(&shared));
         // A caller that has gone away drops the answer, and with it the holding, which releases
         // the lease.
-        answer.won(Holding::new(id, shared, engine, tokens, terms), last);
+        let holding = Holding::new(id, shared, engine, tokens, terms);
+        drop(answer.send(Ok(Won { holding, last })));
     }
 
     /// An error with a line per node.

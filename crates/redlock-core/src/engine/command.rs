@@ -7,7 +7,7 @@ use std::{
 };
 
 use redlock_proto::{
-    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, Word,
+    Acquire, Claim, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, Word,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -24,12 +24,6 @@ pub(super) enum Command {
         id: u64,
         request: AcquireRequest,
         answer: oneshot::Sender<AcquireAnswer>,
-    },
-    Claim {
-        id: u64,
-        request: AcquireRequest,
-        claim: redlock_proto::Claim,
-        answer: oneshot::Sender<ClaimAnswer>,
     },
     Abandon {
         id: u64,
@@ -84,19 +78,38 @@ pub(super) enum Command {
 pub(crate) struct AcquireRequest {
     pub(crate) subject: Subject,
     pub(crate) acquire: Acquire,
+    /// The tick that is to be claimed together with the lease.
+    pub(crate) claim: Option<Box<Claim>>,
 }
 
-pub(super) type AcquireAnswer = Result<Holding, AcquireError>;
-
-/// What came of a claim.
+/// An acquisition that has won.
 #[derive(Debug)]
-pub(crate) enum Claimed {
-    /// The tick, and the newest run before it.
-    Won(Holding, Option<RunRecord>),
-    Not(NotClaimed, Vec<NodeReport>),
+pub(crate) struct Won {
+    pub(crate) holding: Holding,
+    /// If a tick was claimed: the newest run before it.
+    pub(crate) last: Option<RunRecord>,
 }
 
-pub(super) type ClaimAnswer = Result<Claimed, AcquireError>;
+/// An acquisition that has not won.
+#[derive(Debug)]
+pub(crate) enum NotWon {
+    Failed(AcquireError),
+    /// The tick was not won, and there is no use in another attempt.
+    Refused(NotClaimed, Vec<NodeReport>),
+}
+
+impl NotWon {
+    /// The error of an acquisition without a tick.
+    pub(crate) fn into_error(self) -> AcquireError {
+        match self {
+            Self::Failed(error) => error,
+            // invariant: nodes refuse only ticks that were claimed
+            Self::Refused(..) => AcquireError::closed(),
+        }
+    }
+}
+
+pub(super) type AcquireAnswer = Result<Won, NotWon>;
 
 /// What nodes remember of a job, if a majority said, and what each said.
 pub(super) type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
@@ -148,47 +161,17 @@ impl EngineHandle {
         self.client
     }
 
-    /// Attempts to win the lease until its `wait_until`.
+    /// Attempts to win the lease, and the tick if one is claimed, until its `wait_until`.
     ///
-    /// Dropping the future at any point leaves nothing behind.
+    /// Dropping the future at any point leaves nothing behind, but nodes may remember the tick then.
     pub(crate) async fn acquire(&self, request: AcquireRequest) -> AcquireAnswer {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let command = |answer| Command::Acquire {
-            id,
-            request,
-            answer,
-        };
-        let answer = self.ask_for(id, command).await;
-        answer.unwrap_or_else(|| Err(AcquireError::closed()))
-    }
-
-    /// Attempts to claim a tick until `wait_until`.
-    ///
-    /// Dropping the future leaves no lock behind, but nodes may remember the tick then.
-    pub(crate) async fn claim(
-        &self,
-        request: AcquireRequest,
-        claim: redlock_proto::Claim,
-    ) -> ClaimAnswer {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let command = |answer| Command::Claim {
-            id,
-            request,
-            claim,
-            answer,
-        };
-        let answer = self.ask_for(id, command).await;
-        answer.unwrap_or_else(|| Err(AcquireError::closed()))
-    }
-
-    /// Asks for something that is abandoned if nobody awaits the answer any more.
-    async fn ask_for<T>(
-        &self,
-        id: u64,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
-    ) -> Option<T> {
         let (answer, answered) = oneshot::channel();
-        self.send(command(answer));
+        self.send(Command::Acquire {
+            id,
+            request,
+            answer,
+        });
         let mut pending = Pending {
             engine: self,
             id,
@@ -196,7 +179,7 @@ impl EngineHandle {
         };
         let answer = answered.await;
         pending.answered = true;
-        answer.ok()
+        answer.unwrap_or_else(|_| Err(NotWon::Failed(AcquireError::closed())))
     }
 
     /// What nodes remember of a job.

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use redlock_proto::{Client, ClientConfig, Effect, LinkEvent, Now, Op, Request, RequestError};
+use redlock_proto::{
+    Client, ClientConfig, Effect, LinkEvent, Now, Op, Request, RequestError, Terms,
+};
 use tokio::{
     select,
     sync::{
@@ -13,11 +15,10 @@ use tokio::{
 };
 
 use super::{
-    answers::Asked,
-    command::{AcquireRequest, Command, WeakEngineHandle},
+    answers::{Asked, Waiting},
+    command::{AcquireRequest, Command, NotWon, WeakEngineHandle},
     entropy::Source,
     log,
-    waiting::{Answer as Answered, Waiting},
 };
 use crate::{clock::Clock, lease::LeaseShared};
 
@@ -137,21 +138,22 @@ impl Driver {
                 request,
                 answer,
             } => {
-                let AcquireRequest { subject, acquire } = request;
-                let waiting = Waiting::new(subject, &acquire, Answered::Acquire(answer));
+                let AcquireRequest {
+                    subject,
+                    acquire,
+                    claim,
+                } = request;
+                let terms = Terms::of(&acquire);
+                let waiting = Waiting {
+                    subject,
+                    terms,
+                    answer,
+                };
                 self.waiting.insert(id, waiting);
-                self.client.acquire(id, acquire, now);
-            }
-            Command::Claim {
-                id,
-                request,
-                claim,
-                answer,
-            } => {
-                let AcquireRequest { subject, acquire } = request;
-                let waiting = Waiting::new(subject, &acquire, Answered::Claim(answer));
-                self.waiting.insert(id, waiting);
-                self.client.claim(id, acquire, claim, now);
+                match claim {
+                    Some(claim) => self.client.claim(id, acquire, *claim, now),
+                    None => self.client.acquire(id, acquire, now),
+                }
             }
             Command::Finish {
                 lease,
@@ -225,7 +227,8 @@ impl Driver {
                 Effect::NotClaimed { id, why, answers } => {
                     // The caller may have gone away.
                     if let Some(waiting) = self.waiting.remove(&id) {
-                        waiting.answer.not_claimed(why, self.reports(answers));
+                        let refused = NotWon::Refused(why, self.reports(answers));
+                        drop(waiting.answer.send(Err(refused)));
                     }
                 }
                 Effect::JobRead {
@@ -241,7 +244,7 @@ impl Driver {
                     // The caller may have gone away.
                     if let Some(waiting) = self.waiting.remove(&id) {
                         let error = self.acquire_error(failure, answers);
-                        waiting.answer.failed(error);
+                        drop(waiting.answer.send(Err(NotWon::Failed(error))));
                     }
                 }
                 Effect::Extended { lease, deadline } => {

@@ -1,14 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::{Acquire, FencingToken, Instant, Timing, TokenBlock, Word};
+use redlock_proto::{FencingToken, ParkedLease, Terms, TokenBlock, Word};
 use tokio::sync::oneshot;
 
 use super::command::{Command, EngineHandle};
 use crate::{
     ExtendError, Lease, LossReason, ReleaseError,
     clock::Clock,
-    lease::{LeaseShared, Subject},
-    queue::Turn,
+    lease::{Kept, LeaseShared, Subject},
 };
 
 /// The driver's promise that a lease is held; dropping it releases the lease.
@@ -21,24 +20,6 @@ pub(crate) struct Holding {
     tokens: TokenBlock,
     terms: Terms,
     over: bool,
-}
-
-/// What a lease was asked for with; only a caller who asks for the same can take it over.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Terms {
-    timing: Timing,
-    renew: bool,
-    max_hold: Option<Duration>,
-}
-
-impl Terms {
-    pub(crate) fn of(acquire: &Acquire) -> Self {
-        Self {
-            timing: acquire.timing,
-            renew: acquire.renew,
-            max_hold: acquire.max_hold,
-        }
-    }
 }
 
 impl Holding {
@@ -68,14 +49,9 @@ impl Holding {
         self.tokens.first()
     }
 
-    /// Leaves the holder's turn with the lease: a loss passes it on, however busy or idle the holder is.
-    pub(crate) fn keep_turn(&self, turn: Turn) {
-        self.shared.keep_turn(turn);
-    }
-
-    /// The holder's turn; `None` if the lease was lost.
-    pub(crate) fn take_turn(&self) -> Option<Turn> {
-        self.shared.take_turn()
+    /// Has something let go when the lease is lost.
+    pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
+        self.shared.keep(kept);
     }
 
     pub(crate) async fn extend(&self) -> Result<(), ExtendError> {
@@ -121,24 +97,21 @@ impl Holding {
         self.engine.send(Command::Leave { lease: self.id });
     }
 
-    /// The tokens for the next holder in this process; `None` if the lease cannot be handed over: it is lost, has
-    /// no token left, or may be held for a limited time only.
-    pub(crate) fn tokens_to_hand_over(&self) -> Option<TokenBlock> {
-        let unlimited = self.terms.max_hold.is_none() && self.shared.loss().is_none();
-        unlimited.then(|| self.tokens.hand_over())?
+    /// What the next holder in this process may have; `None` if the lease is lost or cannot be handed over.
+    pub(crate) fn to_hand_over(&self) -> Option<ParkedLease> {
+        let deadline = self.shared.deadline();
+        let lease = ParkedLease::new(self.tokens, self.terms, deadline);
+        lease.filter(|_| self.shared.loss().is_none())
     }
 
-    /// Ends this holder's lease and keeps it for the next holder in this process, with these tokens.
-    pub(crate) fn park(mut self, tokens: TokenBlock) -> Parked {
-        let deadline = self.shared.deadline();
+    /// Ends this holder's lease and keeps it for the next holder in this process.
+    pub(crate) fn park(mut self, lease: ParkedLease) -> Parked {
         self.end();
         self.engine.send(Command::Park { lease: self.id });
         Parked {
             id: self.id,
             engine: self.engine.clone(),
-            tokens,
-            terms: self.terms,
-            deadline,
+            lease,
             claimed: false,
         }
     }
@@ -165,36 +138,33 @@ impl Drop for Holding {
 }
 
 /// A lease between two holders of this process; dropping it releases the lease.
-///
-/// Nothing extends it meanwhile, so that a caller that is never polled does not keep others out for longer than
-/// its time to live.
 #[derive(Debug)]
 pub(crate) struct Parked {
     id: u64,
     engine: EngineHandle,
-    tokens: TokenBlock,
-    terms: Terms,
-    deadline: Instant,
+    lease: ParkedLease,
     claimed: bool,
 }
 
 impl Parked {
     /// The lease, for a caller who asks for it on these terms, if enough of it is left.
-    pub(crate) fn claim(mut self, subject: Subject, terms: Terms, clock: Clock) -> Option<Holding> {
-        if terms != self.terms || !terms.timing.may_hand_out(self.deadline, clock.now()) {
-            return None;
-        }
+    pub(crate) fn take_over(
+        mut self,
+        subject: Subject,
+        terms: Terms,
+        clock: Clock,
+    ) -> Option<Holding> {
+        let tokens = self.lease.take_over(&terms, clock.now())?;
         self.claimed = true;
-        let token = self.tokens.first();
         let engine = self.engine.clone();
-        let client = engine.client();
-        let shared = LeaseShared::new(client, subject, clock, self.deadline, None, token);
+        let (client, deadline) = (engine.client(), self.lease.deadline());
+        let shared = LeaseShared::new(client, subject, clock, deadline, None, tokens.first());
         let shared = Arc::new(shared);
         engine.send(Command::Resume {
             lease: self.id,
             shared: Arc::clone(&shared),
         });
-        Some(Holding::new(self.id, shared, engine, self.tokens, terms))
+        Some(Holding::new(self.id, shared, engine, tokens, terms))
     }
 }
 

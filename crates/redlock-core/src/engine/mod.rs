@@ -14,12 +14,11 @@ mod holding;
 mod link;
 mod log;
 mod tasks;
-mod waiting;
 
 pub(crate) use self::{
-    command::{AcquireRequest, Claimed, EngineHandle},
+    command::{AcquireRequest, EngineHandle, NotWon, Won},
     driver::EngineConfig,
-    holding::{Holding, Parked, Terms},
+    holding::{Holding, Parked},
     link::LinkState,
     tasks::{Placement, start},
 };

@@ -13,7 +13,7 @@ use std::{
 use redlock_proto::Instant;
 use tokio::{select, sync::Notify};
 
-use crate::{FencingToken, LeaseLost, LossReason, ResourceKey, clock::Clock, queue::Turn};
+use crate::{FencingToken, LeaseLost, LossReason, ResourceKey, clock::Clock};
 
 /// A view of a held lease: what it is on, how long it is valid, and whether it is lost.
 ///
@@ -234,6 +234,18 @@ pub(crate) struct Subject {
     pub(crate) ttl: Duration,
 }
 
+/// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
+pub(crate) trait Kept: fmt::Debug + Send + Sync {
+    /// The lease is over: lets it go, if the holder has not taken it by itself.
+    fn let_go(&self);
+}
+
+fn let_go(kept: Option<Arc<dyn Kept>>) {
+    if let Some(kept) = kept {
+        kept.let_go();
+    }
+}
+
 /// What the engine, the guard and the views of a lease share.
 #[derive(Debug)]
 pub(crate) struct LeaseShared {
@@ -252,8 +264,8 @@ struct Validity {
     /// When it ends however often it is extended, if it does.
     ends: Option<Instant>,
     over: Option<LossReason>,
-    /// The holder's turn in the local queue; a holder that is never polled must not keep it beyond a loss.
-    turn: Option<Turn>,
+    /// What the holder must not keep beyond a loss, even if it is never polled.
+    kept: Option<Arc<dyn Kept>>,
 }
 
 impl LeaseShared {
@@ -269,7 +281,7 @@ impl LeaseShared {
             deadline,
             ends,
             over: None,
-            turn: None,
+            kept: None,
         });
         Self {
             client,
@@ -311,24 +323,22 @@ impl LeaseShared {
         let mut validity = self.look();
         validity.over.get_or_insert(reason);
         // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
-        // queue's lock first and this one then, but has taken its turn out of here before that.
-        drop(validity.turn.take());
+        // queue's lock first and this one then, but has taken its turn by itself before that.
+        let_go(validity.kept.take());
         drop(validity);
         self.over.notify_waiters();
     }
 
-    /// Keeps the holder's turn until the lease ends or [`take_turn`](Self::take_turn) asks for it.
-    pub(crate) fn keep_turn(&self, turn: Turn) {
+    /// Has something let go when the lease ends, or now if it has ended.
+    pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
         let mut validity = self.look();
-        // invariant: a turn is here only while the driver may still tell of a loss
+        // invariant: something is kept only while the driver may still tell of a loss
         if validity.over.is_none() {
-            validity.turn = Some(turn);
+            validity.kept = Some(kept);
+        } else {
+            drop(validity);
+            kept.let_go();
         }
-    }
-
-    /// The holder's turn; `None` once the lease is lost.
-    pub(crate) fn take_turn(&self) -> Option<Turn> {
-        self.look().turn.take()
     }
 
     pub(crate) fn loss(&self) -> Option<LossReason> {

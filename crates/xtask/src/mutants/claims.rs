@@ -206,8 +206,8 @@ pub(super) const CLAIMS: &[Mutant] = &[
     masters(
         "claim-looks-before-it-asks",
         DRIVEN,
-        "        let request = AcquireRequest { subject, acquire };\n        Ok(match",
-        "        let (job, lock) = (claim.job.clone(), acquire.key.clone());\n        let _ = client.engine.read_job(job, lock).await;\n        let request = AcquireRequest { subject, acquire };\n        Ok(match",
+        "        let request = AcquireRequest {\n",
+        "        let (job, lock) = (claim.job.clone(), acquire.key.clone());\n        let _ = client.engine.read_job(job, lock).await;\n        let request = AcquireRequest {\n",
         "two_round_trips",
     ),
     masters(

@@ -5,30 +5,30 @@ use super::mutant::{Catch, Mutant};
 pub(super) const HAND_OVER: &[Mutant] = &[
     Mutant {
         name: "keeps-the-token",
-        file: "crates/redlock-core/src/engine/holding.rs",
-        from: "unlimited.then(|| self.tokens.hand_over())?",
-        to: "unlimited.then_some(self.tokens)",
+        file: HAND_OVER_FILE,
+        from: "tokens.hand_over()?\n",
+        to: "tokens\n",
         catch: QUEUE,
     },
     Mutant {
         name: "to-other-terms",
-        file: "crates/redlock-core/src/engine/holding.rs",
-        from: "if terms != self.terms || !terms",
-        to: "if !terms",
+        file: HAND_OVER_FILE,
+        from: "*terms == self.terms && terms",
+        to: "terms",
         catch: QUEUE,
     },
     Mutant {
         name: "of-an-expired-lease",
-        file: "crates/redlock-core/src/engine/holding.rs",
-        from: "!terms.timing.may_hand_out(self.deadline, clock.now())",
-        to: "false",
+        file: HAND_OVER_FILE,
+        from: " && terms.timing.may_hand_out(self.deadline, now)",
+        to: " && terms.timing.may_hand_out(self.deadline.max(now + std::time::Duration::from_secs(9)), now)",
         catch: QUEUE,
     },
     Mutant {
         name: "without-end",
-        file: "crates/redlock-core/src/queue.rs",
-        from: "entry.interested > 1 && entry.streak.pause(now).is_none()",
-        to: "entry.interested > 1",
+        file: "crates/redlock-proto/src/local/queue.rs",
+        from: "queue.places.len() > 1 && queue.streak.pause(now).is_none()",
+        to: "queue.places.len() > 1 && now >= Instant::ORIGIN",
         catch: QUEUE,
     },
     Mutant {
@@ -40,12 +40,14 @@ pub(super) const HAND_OVER: &[Mutant] = &[
     },
     Mutant {
         name: "turn-of-a-lost-lease",
-        file: "crates/redlock-core/src/lease.rs",
-        from: "drop(validity.turn.take());",
-        to: "drop(None::<Turn>);",
+        file: "crates/redlock-core/src/lease/mod.rs",
+        from: "let_go(validity.kept.take());",
+        to: "let_go(None);",
         catch: QUEUE,
     },
 ];
+
+const HAND_OVER_FILE: &str = "crates/redlock-proto/src/local/hand_over.rs";
 
 const QUEUE: Catch = Catch::Test {
     package: "redlock-core",

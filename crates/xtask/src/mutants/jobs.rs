@@ -189,9 +189,9 @@ pub(super) const JOBS: &[Mutant] = &[
     ),
     job(
         "claims-leave-no-gap",
-        "crates/redlock-core/src/client/jobs.rs",
-        "        turn.leave_a_gap(wait).await;\n",
-        "",
+        "crates/redlock-core/src/client/mod.rs",
+        "        turn.leave_a_gap(wait.duration()).await;\n",
+        "        if request.claim.is_none() {\n            turn.leave_a_gap(wait.duration()).await;\n        }\n",
         "not_all_on_one_replica",
     ),
     job(

@@ -110,7 +110,7 @@ pub(super) const OPERATION: &[Mutant] = &[
     ),
     by_test(
         "danger-told-late",
-        "crates/redlock-core/src/lease.rs",
+        "crates/redlock-core/src/lease/mod.rs",
         "self.remaining().saturating_sub(self.subject.ttl / 3)",
         "self.remaining().saturating_sub(self.subject.ttl / 4)",
         "redlock-core",

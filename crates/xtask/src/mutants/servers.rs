@@ -4,11 +4,11 @@ use super::mutant::{Mutant, on_servers};
 
 const SCRIPT: &str = "crates/redlock-core/src/node/redis/node.lua";
 const ACQUIRE: &str = "crates/redlock-proto/src/client/acquisitions/attempt.rs";
-const CLIENT: &str = "crates/redlock-core/src/client.rs";
+const CLIENT: &str = "crates/redlock-core/src/client/mod.rs";
 const ELECTORATE: &str = "crates/redlock-proto/src/membership/members.rs";
 const FACTS: &str = "crates/redlock-proto/src/node/facts.rs";
 const LEASE: &str = "crates/redlock-proto/src/lease/mod.rs";
-const QUEUE: &str = "crates/redlock-core/src/queue.rs";
+const QUEUE: &str = "crates/redlock-proto/src/local/queue.rs";
 const WORDS: &str = "crates/redlock-core/src/node/redis/words.rs";
 const WATCH: &str = "crates/redlock-proto/src/client/watch/opening.rs";
 
@@ -326,39 +326,39 @@ pub(super) const SERVERS: &[Mutant] = &[
     on_servers(
         "queue-out-of-order",
         QUEUE,
-        "Arc::clone(&self.turns).acquire_owned().await;",
-        "loop {\n            match Arc::clone(&self.turns).try_acquire_owned() {\n                Ok(permit) => break Ok::<_, tokio::sync::AcquireError>(permit),\n                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(1)).await,\n            }\n        };",
+        "            queue.places.push_back(ticket);",
+        "            let behind = queue.places.len().min(1);\n            queue.places.insert(behind, ticket);",
         "--test hand_over",
         "callers_of_a_process",
     ),
     on_servers(
         "hand-over-under-the-same-token",
-        "crates/redlock-core/src/engine/holding.rs",
-        "unlimited.then(|| self.tokens.hand_over())?",
-        "unlimited.then_some(self.tokens)",
+        "crates/redlock-proto/src/local/hand_over.rs",
+        "tokens.hand_over()?\n",
+        "tokens\n",
         "--test hand_over",
         "callers_of_a_process",
     ),
     on_servers(
         "no-gap-for-other-processes",
         QUEUE,
-        "pause.filter(|pause| *pause <= wait.duration())",
-        "pause.filter(|_| false)",
+        "pause.filter(|pause| *pause <= longest_wait)",
+        "pause.filter(|_| longest_wait.is_zero())",
         "--test hand_over",
         "another_process",
     ),
     on_servers(
         "hand-over-to-nobody",
         QUEUE,
-        "parked = entry.parked.take();",
-        "parked = None::<Parked>;",
+        "left.unclaimed = queue.parked.take();",
+        "left.unclaimed = None;",
         "--test hand_over",
         "a_caller_that_goes_away",
     ),
     on_servers(
         "keys-pile-up",
         QUEUE,
-        "self.entries.retain(|_, entry| !entry.is_over(now));",
+        "self.queues.retain(|_, queue| !queue.is_over(now));",
         "let _ = now;",
         "--test growth",
         "l09",

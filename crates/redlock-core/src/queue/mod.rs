@@ -1,0 +1,236 @@
+//! The queue in front of the nodes: one contender per process and key.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use redlock_proto::{Left, LocalQueue, QueueFull, QueueLimits, Ticket};
+use tokio::sync::oneshot;
+
+use crate::{ResourceKey, clock::Clock};
+
+/// Where the callers of one process wait for each other: the protocol's queue decides, and this wakes them.
+///
+/// A lease `P` may be parked in it for the next caller; one that nobody takes over is dropped.
+#[derive(Debug)]
+pub(crate) struct Queue<P> {
+    clock: Clock,
+    state: Mutex<State<P>>,
+}
+
+#[derive(Debug)]
+struct State<P> {
+    queue: LocalQueue<ResourceKey, P>,
+    /// Those who were polled before their turn came.
+    waiting: HashMap<Ticket, oneshot::Sender<()>>,
+}
+
+/// A place in the queue of one key; dropping it leaves the queue.
+#[derive(Debug)]
+pub(crate) struct Place<P> {
+    queue: Arc<Queue<P>>,
+    key: ResourceKey,
+    ticket: Ticket,
+}
+
+/// The turn to contend for, and then to hold, one key; dropping it gives the turn to the next caller.
+#[derive(Debug)]
+pub(crate) struct Turn<P> {
+    place: Place<P>,
+}
+
+impl<P> Queue<P> {
+    pub(crate) fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(Self {
+            clock,
+            state: Mutex::new(State {
+                queue: LocalQueue::new(),
+                waiting: HashMap::new(),
+            }),
+        })
+    }
+
+    /// Takes a place behind those who came before, if they are few enough.
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        key: &ResourceKey,
+        limits: QueueLimits,
+    ) -> Result<Place<P>, QueueFull> {
+        let now = self.clock.now();
+        let ticket = self.state().queue.enter(key, limits, now)?;
+        Ok(Place {
+            queue: Arc::clone(self),
+            key: key.clone(),
+            ticket,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<P>> {
+        // Nothing panics while the lock is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P> Place<P> {
+    /// Waits for the turn, in order.
+    pub(crate) async fn turn(self) -> Turn<P> {
+        if let Some(turn) = self.until_turn() {
+            // The sender stays until it has told of the turn, or this place is left.
+            let _ = turn.await;
+        }
+        Turn { place: self }
+    }
+
+    /// The turn, if nobody is ahead.
+    pub(crate) fn try_turn(self) -> Option<Turn<P>> {
+        let has_turn = self.queue.state().queue.has_turn(&self.key, self.ticket);
+        has_turn.then(|| Turn { place: self })
+    }
+
+    /// What tells of the turn; `None` if it has come.
+    fn until_turn(&self) -> Option<oneshot::Receiver<()>> {
+        let mut state = self.queue.state();
+        if state.queue.has_turn(&self.key, self.ticket) {
+            return None;
+        }
+        let (sender, receiver) = oneshot::channel();
+        state.waiting.insert(self.ticket, sender);
+        Some(receiver)
+    }
+}
+
+impl<P> Turn<P> {
+    /// Waits before contending if it is time that other processes get their turn too, and the wait allows it.
+    pub(crate) async fn leave_a_gap(&self, longest_wait: Duration) {
+        let Place { queue, key, .. } = &self.place;
+        let now = queue.clock.now();
+        let gap = queue.state().queue.gap(key, longest_wait, now);
+        if let Some(gap) = gap {
+            tokio::time::sleep(gap).await;
+            queue.state().queue.on_gap_left(key);
+        }
+    }
+
+    /// The lease that the holder before has left, if it has.
+    pub(crate) fn inherit(&self) -> Option<P> {
+        let Place { queue, key, .. } = &self.place;
+        queue.state().queue.inherit(key)
+    }
+
+    /// Leaves to the next caller of this process what `park` makes of what is held, if a caller waits and `fits` says
+    /// that it may have it; else returns what is held, to be released.
+    pub(crate) fn pass_on<H, L>(
+        &self,
+        held: H,
+        fits: impl FnOnce(&H) -> Option<L>,
+        park: impl FnOnce(H, L) -> P,
+    ) -> Option<H> {
+        let Place { queue, key, .. } = &self.place;
+        let now = queue.clock.now();
+        let mut state = queue.state();
+        if state.queue.may_pass_on(key, now)
+            && let Some(lease) = fits(&held)
+        {
+            let parked = park(held, lease);
+            state.queue.park(key, parked);
+            return None;
+        }
+        Some(held)
+    }
+
+    /// The key was won from the nodes in this turn.
+    pub(crate) fn won(&self) {
+        let Place { queue, key, .. } = &self.place;
+        let now = queue.clock.now();
+        queue.state().queue.on_won(key, now);
+    }
+}
+
+impl<P> Drop for Place<P> {
+    fn drop(&mut self) {
+        let now = self.queue.clock.now();
+        let mut state = self.queue.state();
+        state.waiting.remove(&self.ticket);
+        let Left { next, unclaimed } = state.queue.leave(&self.key, self.ticket, now);
+        let next = next.and_then(|next| state.waiting.remove(&next));
+        drop(state);
+        if let Some(next) = next {
+            // It may have gone away just now; its place tells the one after it then.
+            let _ = next.send(());
+        }
+        drop(unclaimed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::poll;
+    use std::{pin::pin, task::Poll};
+
+    const LIMITS: QueueLimits = QueueLimits {
+        per_key: 2,
+        total: 3,
+    };
+
+    fn queue() -> Arc<Queue<()>> {
+        let clock = Clock::Tokio {
+            origin: tokio::time::Instant::now(),
+        };
+        Queue::new(clock)
+    }
+
+    fn key(name: &str) -> ResourceKey {
+        name.parse().unwrap()
+    }
+
+    fn is_empty(queue: &Queue<()>) -> bool {
+        let state = queue.state();
+        state.queue.callers() == 0 && state.waiting.is_empty()
+    }
+
+    #[tokio::test]
+    async fn turns_come_in_order_and_leave_nothing() {
+        let queue = queue();
+        let first = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
+        let mut second = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
+        let mut third = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
+        assert!(poll!(second.as_mut()).is_pending());
+        assert!(poll!(third.as_mut()).is_pending());
+        drop(first);
+        assert!(poll!(third.as_mut()).is_pending());
+        let Poll::Ready(second) = poll!(second.as_mut()) else {
+            panic!("not its turn")
+        };
+        drop(second);
+        drop(third.await);
+        assert!(is_empty(&queue));
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
+        let queue = queue();
+        let first = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
+        let mut second = Box::pin(queue.enter(&key("a"), LIMITS).unwrap().turn());
+        let mut third = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
+        assert!(poll!(second.as_mut()).is_pending());
+        assert!(poll!(third.as_mut()).is_pending());
+        drop(first);
+        // The second has been handed the turn and does not know it yet.
+        drop(second);
+        drop(third.await);
+        assert!(is_empty(&queue));
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_comes_before_it_is_waited_for_is_not_missed() {
+        let queue = queue();
+        let first = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
+        let second = queue.enter(&key("a"), LIMITS).unwrap().turn();
+        drop(first);
+        drop(second.await);
+        assert!(is_empty(&queue));
+    }
+}
