@@ -122,7 +122,7 @@ pub(super) const BACKLOG: &[Mutant] = &[
         "crates/redlock-cron/src/tick/pause.rs",
         "            _ if number == Self::Resumed.number() => Self::Resumed,\n",
         "",
-        "switch",
+        "what_is_written_is_read",
     ),
     job(
         "names-in-the-fingerprint",

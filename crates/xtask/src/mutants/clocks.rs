@@ -107,6 +107,15 @@ pub(super) const CLOCKS: &[Mutant] = &[
         "",
         "first_tick",
     ),
+    by_test(
+        "scheduler-that-was-shut-down",
+        "crates/redlock-cron/src/scheduler/singleton_scheduler.rs",
+        "if self.is_shut_down().await {",
+        "if self.is_shut_down().await && start.is_done {",
+        "redlock-cron",
+        "--test setup",
+        "has_shut_down",
+    ),
 ];
 
 /// A mistake that shows at the changes of a zone.
