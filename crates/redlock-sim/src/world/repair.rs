@@ -74,9 +74,11 @@ impl World {
         for client in 0..self.setup.clients {
             let process = &mut self.processes[client];
             if process.is_paused(self.now) {
-                process.paused_until = self.now;
+                // Not at once: what else is due now must not come to it before it has woken.
+                let at = self.now + 1;
+                process.paused_until = at;
                 let life = process.life;
-                self.agenda.add(self.now, Due::Wake { client, life });
+                self.agenda.add(at, Due::Wake { client, life });
             }
         }
         // Nodes that forgot refuse what could have been claimed before they voted again.
