@@ -36,6 +36,8 @@ pub use self::{
     options::{AcquireOptions, Renewal, Wait},
     process::VirtualProcess,
 };
+// Its types are in this crate's signatures.
+pub use deadpool_redis;
 pub use redlock_proto::{
     Fence, FencingToken, InvalidToken, JobState, RunRecord, RunState, StaleToken, Tick, Word,
 };

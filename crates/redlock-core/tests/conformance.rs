@@ -6,10 +6,10 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_core::{
     MemoryNode,
-    node::{
-        JobEntry, JobVerb, MarkState, NoClaim, Node, NodeVerb, OwnerId, Quarantine, RedisNode,
-        Reply, Request, Session, Shard, Space, Tick, Verb, Window,
-    },
+    node::{Node, RedisNode, Reply, Request, Session, Space},
+};
+use redlock_proto::{
+    JobEntry, JobVerb, MarkState, NoClaim, NodeVerb, OwnerId, Quarantine, Shard, Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 

@@ -14,6 +14,15 @@
 //! * The requests of a call take effect in one atomic step, together with the look at where the node stands.
 //! * Dropping the future of a call may lose the answer, never the order.
 //!
+//! # A node of your own
+//!
+//! It hands requests on, to the session of another node or to a [`Store`], which is a whole node in memory; so it can
+//! delay, count, lose and refuse calls.
+//! A [`Request`] is not taken apart here: which there are, and what they ask for, changes with the protocol, and that is
+//! no breaking change of this crate.
+//! A node that carries requests out by itself is written against `redlock-proto`, in the very version that this crate
+//! depends on.
+//!
 //! Time-outs, reconnection and the bound on calls in flight are the client's business.
 
 mod memory;
@@ -22,10 +31,7 @@ mod redis;
 use std::{fmt, sync::Arc};
 
 use futures_util::future::BoxFuture;
-pub use redlock_proto::{
-    Answer, Facts, JobEntry, JobVerb, MarkState, NoClaim, NodeKey, NodeTime, NodeVerb, OwnerId,
-    Quarantine, Reply, Request, RunId, Shard, Space, Standing, Store, Tick, Verb, Window,
-};
+pub use redlock_proto::{Answer, NodeTime, Reply, Request, RunId, Space, Standing, Store};
 
 pub(crate) use self::redis::RedisNodeError;
 pub use self::{memory::MemoryNode, redis::RedisNode};

@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_core::node::{NodeKey, OwnerId, Quarantine, Shard, Space};
+use redlock_core::node::Space;
+use redlock_proto::{NodeKey, OwnerId, Quarantine, Shard};
 
 pub(crate) const KEYS: usize = 4;
 pub(crate) const JOBS: usize = 2;

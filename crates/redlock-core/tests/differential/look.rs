@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use redlock_core::node::{
-    JobEntry, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Space, Store, Verb,
-};
+use redlock_core::node::{NodeTime, Reply, Request, Space, Store};
+use redlock_proto::{JobEntry, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
 use redlock_sandbox::Value;
 
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use redlock_core::node::{Answer, MarkState, NoClaim, Reply};
+use redlock_core::node::{Answer, Reply};
+use redlock_proto::{MarkState, NoClaim};
 
 /// How often each kind of answer was given.
 #[derive(Debug, Default)]
@@ -40,6 +41,7 @@ impl Tally {
                 Ok(Reply::NoClaim(NoClaim::Forgot)) => "forgotten",
                 Ok(Reply::Runs { entries, .. }) if entries.is_empty() => "no runs",
                 Ok(Reply::Runs { .. }) => "runs",
+                Ok(other) => panic!("a kind of reply that is not counted: {other:?}"),
                 Err(_) => "out of range",
             });
         }

@@ -6,10 +6,8 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::node::{
-    Answer, JobEntry, JobVerb, MarkState, NodeTime, NodeVerb, Reply, Request, Store, Tick, Verb,
-    Window,
-};
+use redlock_core::node::{Answer, NodeTime, Reply, Request, Store};
+use redlock_proto::{JobEntry, JobVerb, MarkState, NodeVerb, Tick, Verb, Window};
 use redlock_sandbox::Persistence;
 
 use crate::{

@@ -1,6 +1,7 @@
 //! Fencing counters that are not what a client wrote.
 
-use redlock_core::node::{MarkState, NodeVerb, Reply, Request};
+use redlock_core::node::{Reply, Request};
+use redlock_proto::{MarkState, NodeVerb};
 
 use crate::fixtures::{
     BURY, FENCE, Fixture, RELEASE, acquire, extend, heal, open, request, says, shard, taken,

@@ -5,9 +5,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use redlock_core::node::{
-    Answer, JobEntry, JobVerb, MarkState, Node, NodeTime, NodeVerb, OwnerId, Quarantine, RedisNode,
-    Reply, Request, Session, Shard, Space, Tick, Verb, Window,
+use redlock_core::node::{Answer, Node, NodeTime, RedisNode, Reply, Request, Session, Space};
+use redlock_proto::{
+    JobEntry, JobVerb, MarkState, NodeVerb, OwnerId, Quarantine, Shard, Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 

@@ -1,6 +1,7 @@
 //! What is remembered of jobs, where that is not what a client wrote, or cannot be written.
 
-use redlock_core::node::{MarkState, NoClaim, Reply, Request};
+use redlock_core::node::{Reply, Request};
+use redlock_proto::{MarkState, NoClaim};
 
 use crate::fixtures::{
     Fixture, HORIZON, JOB, Replied, claim, commit, job, open, read, record, request, run, says,
@@ -107,7 +108,7 @@ async fn without_memory_nothing_is_claimed_and_the_watermark_stays() {
     };
     let held = fixture.ask(other).await;
     assert!(matches!(held, Ok(Reply::Held { .. })), "{held:?}");
-    let release = redlock_core::node::Verb::Release {
+    let release = redlock_proto::Verb::Release {
         ttl: crate::fixtures::TTL,
     };
     let released = fixture.ask(request(release, "books", 1)).await;

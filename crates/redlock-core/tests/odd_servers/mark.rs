@@ -1,6 +1,7 @@
 //! Marks that are not what a client wrote.
 
-use redlock_core::node::{MarkState, NodeVerb, Reply, Request};
+use redlock_core::node::{Reply, Request};
+use redlock_proto::{MarkState, NodeVerb};
 
 use crate::fixtures::{Fixture, MARK, RELEASE, acquire, extend, open, request, says, taken};
 

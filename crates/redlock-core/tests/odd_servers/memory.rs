@@ -1,6 +1,7 @@
 //! A server whose memory is full.
 
-use redlock_core::node::{MarkState, Reply};
+use redlock_core::node::Reply;
+use redlock_proto::MarkState;
 
 use crate::fixtures::{
     BURY, FENCE, Fixture, MARK, RELEASE, acquire, extend, heal, open, request, says, taken,

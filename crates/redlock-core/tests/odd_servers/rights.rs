@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use redlock_core::{
     Redlock,
-    node::{CallError, MarkState, NodeVerb, RedisNode, Request, Session},
+    node::{CallError, RedisNode, Request, Session},
 };
+use redlock_proto::{MarkState, NodeVerb};
 
 use crate::fixtures::{
     BURY, Fixture, RELEASE, acquire, claim, commit, connect, extend, heal, job, open, read, record,
@@ -152,7 +153,7 @@ async fn other_keys_are_out_of_reach() {
     let elsewhere = Request::Lock {
         verb: acquire(),
         key: "{even}:lock:a".into(),
-        owner: redlock_core::node::OwnerId::from_random([1; 16]),
+        owner: redlock_proto::OwnerId::from_random([1; 16]),
     };
     let error = session.call(&space(), &[elsewhere]).await.unwrap_err();
     assert!(error.reason.starts_with("NOPERM "), "{error:?}");

@@ -145,7 +145,7 @@ impl Request {
 
 /// What a node answers to one request.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "a client must handle every answer")]
+#[non_exhaustive]
 pub enum Reply {
     /// It did what it was asked to.
     Done,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use redlock_core::node::{NodeKey, OwnerId, Request, Shard, Verb};
+use redlock_core::node::Request;
+use redlock_proto::{NodeKey, OwnerId, Shard, Verb};
 
 /// A lock with a name and an owner of its own.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,8 @@ use deadpool_redis::redis::{
     AsyncConnectionConfig, Client, RedisFuture, Value, aio::MultiplexedConnection, cmd,
 };
 use futures_util::future::{join, join_all};
-use redlock_core::node::{
-    Answer, Answers, MarkState, Node, NodeVerb, Quarantine, RedisNode, Request, Session, Space,
-};
+use redlock_core::node::{Answer, Answers, Node, RedisNode, Request, Session, Space};
+use redlock_proto::{MarkState, NodeVerb, Quarantine};
 use redlock_sandbox::{Server, ServerOptions};
 use tokio::time::sleep;
 

@@ -19,12 +19,13 @@ use futures_util::{
     FutureExt,
     future::{BoxFuture, join},
 };
+use redlock_proto::NodeVerb;
 
 use super::{
     error::{NotOpened, call_error, not_opened, pool_error},
     wire::{self, NodeScript, SCRIPT},
 };
-use crate::node::{Answer, Answers, CallError, NodeVerb, Reply, Request, Session, Space};
+use crate::node::{Answer, Answers, CallError, Reply, Request, Session, Space};
 
 /// One multiplexed connection: calls are pipelined and answered in order.
 pub(super) struct RedisSession {

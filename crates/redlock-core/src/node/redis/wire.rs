@@ -10,10 +10,10 @@ use std::{
 };
 
 use deadpool_redis::redis::{Cmd, Script, Value};
-use redlock_proto::{Facts, JobVerb, MarkState, NodeTime, NodeVerb, RunId, Space, Standing};
+use redlock_proto::{Facts, JobVerb, MarkState, NodeTime, NodeVerb, RunId, Space, Standing, Verb};
 
 use super::{error::explained, info, jobs};
-use crate::node::{Answer, Reply, Request, Verb};
+use crate::node::{Answer, Reply, Request};
 
 /// The one script, as text and as the hash under which servers cache it.
 pub(super) struct NodeScript {

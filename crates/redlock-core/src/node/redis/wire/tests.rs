@@ -1,5 +1,5 @@
 use super::*;
-use crate::node::OwnerId;
+use redlock_proto::OwnerId;
 use redlock_proto::{Quarantine, Shard};
 
 fn space() -> Space {
