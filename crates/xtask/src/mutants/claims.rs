@@ -29,7 +29,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "claim-judged-by-the-clients-clock",
         CLAIM,
         "                window: *window,\n",
-        "                window: { let _ = window; Window::new(Window::LONGEST, Window::LONGEST) },\n",
+        "                window: { let _ = window; crate::Window::new(crate::Window::LONGEST, crate::Window::LONGEST) },\n",
     ),
     unit(
         "claim-after-a-run-that-was-cut-short",
@@ -183,7 +183,7 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "told-to-vote-while-unexamined",
         "crates/redlock-proto/src/membership/members.rs",
         "self.clocks.agrees(node, now).then_some(())?;",
-        "(self.clocks.agrees(node, now) || self.vote(node, now) == Err(NotAVote::Unexamined)).then_some(())?;",
+        "(self.clocks.agrees(node, now) || self.is_unexamined(node)).then_some(())?;",
         "--test clients",
         "has_not_said_what_it_is",
     ),

@@ -28,7 +28,7 @@ pub(super) const FLEET: &[Mutant] = &[
         "tick-decided-by-the-replicas-clock",
         CLAIM,
         "                window: *window,\n",
-        "                window: { let _ = window; Window::new(Window::LONGEST, Window::LONGEST) },\n",
+        "                window: { let _ = window; crate::Window::new(crate::Window::LONGEST, crate::Window::LONGEST) },\n",
         JOBS,
         "skewed_clocks",
     ),
