@@ -180,14 +180,6 @@ pub(super) const CLAIMS: &[Mutant] = &[
         "only_when_its_clock_is_right",
     ),
     unit(
-        "told-to-vote-while-unexamined",
-        "crates/redlock-proto/src/membership/members.rs",
-        "self.clocks.agrees(node, now).then_some(())?;",
-        "(self.clocks.agrees(node, now) || self.is_unexamined(node)).then_some(())?;",
-        "--test clients",
-        "has_not_said_what_it_is",
-    ),
-    unit(
         "horizon-of-the-telling",
         "crates/redlock-proto/src/node/store/mod.rs",
         HEARS_A_NODE_VERB,
