@@ -79,7 +79,7 @@ pub(super) const PROTOCOL: &[Mutant] = &[
     },
     Mutant {
         name: "failed-extension-deletes",
-        file: "crates/redlock-proto/src/client/leases/mod.rs",
+        file: "crates/redlock-proto/src/client/leases/extension.rs",
         from: "        if verdict == ExtensionVerdict::Failed {\n",
         to: "        if verdict == ExtensionVerdict::Failed {\n            self.release(id, None, cx, now);\n",
         catch: Catch::Test {

@@ -2,21 +2,20 @@
 
 mod claimed;
 mod commit;
+mod extension;
 mod held;
+mod release;
 
 use std::collections::BTreeMap;
 
-pub(super) use self::held::{Held, Won};
+pub(super) use self::{
+    held::{Held, Won},
+    release::send_release,
+};
 use super::{
-    Acquire, Ask, Effect, Entropy, NotExtended, NotReleased, Notice, Now,
-    context::Context,
-    rounds::{Round, RoundKind},
-    timers::Timer,
+    Acquire, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, timers::Timer,
 };
-use crate::{
-    ExtensionVerdict, GiveBack, Instant, LeaseAction, LeaseState, NodeKey, Outcome, OwnerId,
-    Release, ReleaseVerdict, Request, Timing, TokenBlock, Verb, Vote,
-};
+use crate::{Instant, LeaseAction, LeaseState, Outcome, OwnerId, TokenBlock};
 
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
@@ -111,59 +110,6 @@ impl Leases {
         }
     }
 
-    /// Extends a lease because its holder asks for it, in a round of its own.
-    pub(super) fn extend<E: Entropy>(
-        &mut self,
-        lease: u64,
-        ask: Ask,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        let live = self
-            .held
-            .get_mut(&lease)
-            .is_some_and(|held| held.state.extend());
-        if live {
-            self.start_extension(lease, Some(ask), cx, now);
-        } else {
-            cx.outbox.push(Effect::ExtensionOver {
-                ask,
-                result: Err(NotExtended {
-                    lost: true,
-                    answers: Vec::new(),
-                }),
-            });
-        }
-        self.set_timer(lease, cx);
-    }
-
-    /// Ends a lease and tells nodes to let its key go.
-    pub(super) fn release<E: Entropy>(
-        &mut self,
-        lease: u64,
-        ask: Option<Ask>,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        self.was_dropped(lease, cx, now);
-        let Some(mut held) = self.held.remove(&lease) else {
-            return release_over(ask, Ok(()), cx);
-        };
-        if let Some(timer) = held.timer {
-            cx.timers.cancel(timer);
-        }
-        let nodes = held.release();
-        send_release(
-            &nodes,
-            held.key(),
-            held.owner(),
-            held.timing(),
-            ask,
-            cx,
-            now,
-        );
-    }
-
     /// Ends a lease and leaves its key to its time to live.
     pub(super) fn leave<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>) {
         if let Some(timer) = self.held.remove(&lease).and_then(|held| held.timer) {
@@ -243,7 +189,7 @@ impl Leases {
             }
             RoundKind::Release { release, .. } => {
                 if let Some(verdict) = release.on_outcome(node, outcome, now.clock) {
-                    released(id, verdict, cx, now);
+                    release::released(id, verdict, cx, now);
                 }
             }
             _ => {}
@@ -263,7 +209,7 @@ impl Leases {
             }
             RoundKind::Release { release, .. } => {
                 if let Some(verdict) = release.on_time_limit(now.clock) {
-                    released(id, verdict, cx, now);
+                    release::released(id, verdict, cx, now);
                 }
                 // Whatever is still owed to a node is its link's business.
                 cx.rounds.remove(id);
@@ -289,109 +235,6 @@ impl Leases {
         self.set_timer(id, cx);
     }
 
-    fn start_extension<E: Entropy>(
-        &mut self,
-        id: u64,
-        ask: Option<Ask>,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        let Some(held) = self.held.get(&id) else {
-            return;
-        };
-        let kind = RoundKind::Extension {
-            lease: id,
-            extension: held.state.extension(cx.quorum(), now.clock),
-            ask,
-        };
-        let round = cx.start_round(kind, cx.limit_within(held.timing()), now);
-        cx.send_all(round, &held.extension());
-    }
-
-    /// A round of extension was decided.
-    fn extended<E: Entropy>(
-        &mut self,
-        round: u64,
-        verdict: ExtensionVerdict,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        cx.end_limit(round);
-        let Some(entry) = cx.rounds.get_mut(round) else {
-            return;
-        };
-        let (started, jumped) = (entry.started(), entry.jumped());
-        let RoundKind::Extension {
-            lease,
-            extension,
-            ask,
-        } = entry.kind_mut()
-        else {
-            return;
-        };
-        let (id, ask, votes) = (*lease, ask.take(), extension.votes().clone());
-        let mut action = None;
-        let mut live = false;
-        if let Some(held) = self.held.get_mut(&id) {
-            action = held.on_extension(started, jumped, verdict, now.clock);
-            if action.is_none() {
-                action = held.look_at_clocks(cx.nodes.members().jumped());
-            }
-            live = held.state.is_live();
-            if live && matches!(verdict, ExtensionVerdict::Extended { .. }) {
-                cx.outbox.push(Effect::Extended {
-                    lease: id,
-                    deadline: held.state.deadline(),
-                });
-            }
-        }
-        // Views are told before the holder is: an error that says "lost" must not meet a lease that
-        // says "held".
-        self.follow(id, action, cx, now);
-        if let Some(ask) = ask {
-            let answers = cx.answers(round, now);
-            let result = match verdict {
-                _ if !live => Err(NotExtended {
-                    lost: true,
-                    answers,
-                }),
-                ExtensionVerdict::Extended { .. } => Ok(()),
-                _ => Err(NotExtended {
-                    lost: false,
-                    answers,
-                }),
-            };
-            cx.outbox.push(Effect::ExtensionOver { ask, result });
-        }
-        if verdict == ExtensionVerdict::Failed {
-            cx.notice(Notice::ExtensionFailed);
-        }
-        for (node, vote) in votes.iter().enumerate() {
-            if let Vote::Cast(outcome) = vote {
-                self.heal(id, node, verdict, outcome, cx, now);
-            }
-        }
-    }
-
-    /// Gives the key to a node that has lost it, so that the lease outlives the loss of others.
-    fn heal<E: Entropy>(
-        &mut self,
-        lease: u64,
-        node: usize,
-        verdict: ExtensionVerdict,
-        outcome: Outcome,
-        cx: &mut Context<E>,
-        now: Now,
-    ) {
-        let held = self.held.get_mut(&lease);
-        let Some(request) = held.and_then(|held| held.healing(node, verdict, outcome)) else {
-            return;
-        };
-        let limit = cx.config.node_timeout;
-        let round = cx.start_round(RoundKind::Heal { lease }, limit, now);
-        cx.send(node, round, request);
-    }
-
     fn set_timer<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>) {
         let Some(held) = self.held.get_mut(&id) else {
             return;
@@ -403,70 +246,5 @@ impl Leases {
             .state
             .next_timer()
             .map(|at| cx.timers.set(at, Timer::Lease(id)));
-    }
-}
-
-/// Tells nodes to let a key go, behind everything that was sent to them before.
-pub(super) fn send_release<E: Entropy>(
-    nodes: &[GiveBack],
-    key: &NodeKey,
-    owner: OwnerId,
-    timing: Timing,
-    ask: Option<Ask>,
-    cx: &mut Context<E>,
-    now: Now,
-) {
-    if nodes.is_empty() {
-        return release_over(ask, Ok(()), cx);
-    }
-    let ttl = timing.key_ttl();
-    let told: Vec<usize> = nodes.iter().map(|back| back.node).collect();
-    let kind = RoundKind::Release {
-        release: Release::start(cx.quorum(), &told),
-        ask,
-        ends: now.clock + ttl,
-    };
-    let round = cx.start_round(kind, cx.config.node_timeout, now);
-    for GiveBack { node, bury } in nodes {
-        let verb = if *bury {
-            Verb::Bury { ttl }
-        } else {
-            Verb::Release { ttl }
-        };
-        let request = Request::Lock {
-            verb,
-            key: key.clone(),
-            owner,
-        };
-        cx.send(*node, round, request);
-    }
-}
-
-/// A release was decided; its other nodes are waited for up to its time limit all the same, so
-/// that closing the client does not cut them off.
-fn released<E: Entropy>(round: u64, verdict: ReleaseVerdict, cx: &mut Context<E>, now: Now) {
-    let Some(RoundKind::Release { ask, ends, .. }) = cx.rounds.get_mut(round).map(Round::kind_mut)
-    else {
-        return;
-    };
-    let ends_within = ends.saturating_since(now.clock);
-    let Some(ask) = ask.take() else { return };
-    let result = match verdict {
-        ReleaseVerdict::Released => Ok(()),
-        ReleaseVerdict::Unconfirmed => Err(NotReleased {
-            ends_within,
-            answers: cx.answers(round, now),
-        }),
-    };
-    release_over(Some(ask), result, cx);
-}
-
-fn release_over<E: Entropy>(
-    ask: Option<Ask>,
-    result: Result<(), NotReleased>,
-    cx: &mut Context<E>,
-) {
-    if let Some(ask) = ask {
-        cx.outbox.push(Effect::ReleaseOver { ask, result });
     }
 }

@@ -1,0 +1,138 @@
+//! Extensions: rounds that move a lease's deadline, and the healing of nodes that have lost its key.
+
+use super::{
+    super::{Ask, Effect, Entropy, NotExtended, Notice, Now, context::Context, rounds::RoundKind},
+    Leases,
+};
+use crate::{ExtensionVerdict, Outcome, Vote};
+
+impl Leases {
+    /// Extends a lease because its holder asks for it, in a round of its own.
+    pub(in super::super) fn extend<E: Entropy>(
+        &mut self,
+        lease: u64,
+        ask: Ask,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let live = self
+            .held
+            .get_mut(&lease)
+            .is_some_and(|held| held.state.extend());
+        if live {
+            self.start_extension(lease, Some(ask), cx, now);
+        } else {
+            cx.outbox.push(Effect::ExtensionOver {
+                ask,
+                result: Err(NotExtended {
+                    lost: true,
+                    answers: Vec::new(),
+                }),
+            });
+        }
+        self.set_timer(lease, cx);
+    }
+
+    pub(super) fn start_extension<E: Entropy>(
+        &mut self,
+        id: u64,
+        ask: Option<Ask>,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(held) = self.held.get(&id) else {
+            return;
+        };
+        let kind = RoundKind::Extension {
+            lease: id,
+            extension: held.state.extension(cx.quorum(), now.clock),
+            ask,
+        };
+        let round = cx.start_round(kind, cx.limit_within(held.timing()), now);
+        cx.send_all(round, &held.extension());
+    }
+
+    /// A round of extension was decided.
+    pub(super) fn extended<E: Entropy>(
+        &mut self,
+        round: u64,
+        verdict: ExtensionVerdict,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        cx.end_limit(round);
+        let Some(entry) = cx.rounds.get_mut(round) else {
+            return;
+        };
+        let (started, jumped) = (entry.started(), entry.jumped());
+        let RoundKind::Extension {
+            lease,
+            extension,
+            ask,
+        } = entry.kind_mut()
+        else {
+            return;
+        };
+        let (id, ask, votes) = (*lease, ask.take(), extension.votes().clone());
+        let mut action = None;
+        let mut live = false;
+        if let Some(held) = self.held.get_mut(&id) {
+            action = held.on_extension(started, jumped, verdict, now.clock);
+            if action.is_none() {
+                action = held.look_at_clocks(cx.nodes.members().jumped());
+            }
+            live = held.state.is_live();
+            if live && matches!(verdict, ExtensionVerdict::Extended { .. }) {
+                cx.outbox.push(Effect::Extended {
+                    lease: id,
+                    deadline: held.state.deadline(),
+                });
+            }
+        }
+        // Views are told before the holder is: an error that says "lost" must not meet a lease that
+        // says "held".
+        self.follow(id, action, cx, now);
+        if let Some(ask) = ask {
+            let answers = cx.answers(round, now);
+            let result = match verdict {
+                _ if !live => Err(NotExtended {
+                    lost: true,
+                    answers,
+                }),
+                ExtensionVerdict::Extended { .. } => Ok(()),
+                _ => Err(NotExtended {
+                    lost: false,
+                    answers,
+                }),
+            };
+            cx.outbox.push(Effect::ExtensionOver { ask, result });
+        }
+        if verdict == ExtensionVerdict::Failed {
+            cx.notice(Notice::ExtensionFailed);
+        }
+        for (node, vote) in votes.iter().enumerate() {
+            if let Vote::Cast(outcome) = vote {
+                self.heal(id, node, verdict, outcome, cx, now);
+            }
+        }
+    }
+
+    /// Gives the key to a node that has lost it, so that the lease outlives the loss of others.
+    pub(super) fn heal<E: Entropy>(
+        &mut self,
+        lease: u64,
+        node: usize,
+        verdict: ExtensionVerdict,
+        outcome: Outcome,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let held = self.held.get_mut(&lease);
+        let Some(request) = held.and_then(|held| held.healing(node, verdict, outcome)) else {
+            return;
+        };
+        let limit = cx.config.node_timeout;
+        let round = cx.start_round(RoundKind::Heal { lease }, limit, now);
+        cx.send(node, round, request);
+    }
+}

@@ -1,0 +1,110 @@
+//! Releases: nodes are told to let a key go.
+
+use super::{
+    super::{
+        Ask, Effect, Entropy, NotReleased, Now,
+        context::Context,
+        rounds::{Round, RoundKind},
+    },
+    Leases,
+};
+use crate::{GiveBack, NodeKey, OwnerId, Release, ReleaseVerdict, Request, Timing, Verb};
+
+impl Leases {
+    /// Ends a lease and tells nodes to let its key go.
+    pub(in super::super) fn release<E: Entropy>(
+        &mut self,
+        lease: u64,
+        ask: Option<Ask>,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        self.was_dropped(lease, cx, now);
+        let Some(mut held) = self.held.remove(&lease) else {
+            return release_over(ask, Ok(()), cx);
+        };
+        if let Some(timer) = held.timer {
+            cx.timers.cancel(timer);
+        }
+        let nodes = held.release();
+        send_release(
+            &nodes,
+            held.key(),
+            held.owner(),
+            held.timing(),
+            ask,
+            cx,
+            now,
+        );
+    }
+}
+
+/// Tells nodes to let a key go, behind everything that was sent to them before.
+pub(in super::super) fn send_release<E: Entropy>(
+    nodes: &[GiveBack],
+    key: &NodeKey,
+    owner: OwnerId,
+    timing: Timing,
+    ask: Option<Ask>,
+    cx: &mut Context<E>,
+    now: Now,
+) {
+    if nodes.is_empty() {
+        return release_over(ask, Ok(()), cx);
+    }
+    let ttl = timing.key_ttl();
+    let told: Vec<usize> = nodes.iter().map(|back| back.node).collect();
+    let kind = RoundKind::Release {
+        release: Release::start(cx.quorum(), &told),
+        ask,
+        ends: now.clock + ttl,
+    };
+    let round = cx.start_round(kind, cx.config.node_timeout, now);
+    for GiveBack { node, bury } in nodes {
+        let verb = if *bury {
+            Verb::Bury { ttl }
+        } else {
+            Verb::Release { ttl }
+        };
+        let request = Request::Lock {
+            verb,
+            key: key.clone(),
+            owner,
+        };
+        cx.send(*node, round, request);
+    }
+}
+
+/// A release was decided; its other nodes are waited for up to its time limit all the same, so
+/// that closing the client does not cut them off.
+pub(super) fn released<E: Entropy>(
+    round: u64,
+    verdict: ReleaseVerdict,
+    cx: &mut Context<E>,
+    now: Now,
+) {
+    let Some(RoundKind::Release { ask, ends, .. }) = cx.rounds.get_mut(round).map(Round::kind_mut)
+    else {
+        return;
+    };
+    let ends_within = ends.saturating_since(now.clock);
+    let Some(ask) = ask.take() else { return };
+    let result = match verdict {
+        ReleaseVerdict::Released => Ok(()),
+        ReleaseVerdict::Unconfirmed => Err(NotReleased {
+            ends_within,
+            answers: cx.answers(round, now),
+        }),
+    };
+    release_over(Some(ask), result, cx);
+}
+
+fn release_over<E: Entropy>(
+    ask: Option<Ask>,
+    result: Result<(), NotReleased>,
+    cx: &mut Context<E>,
+) {
+    if let Some(ask) = ask {
+        cx.outbox.push(Effect::ReleaseOver { ask, result });
+    }
+}
