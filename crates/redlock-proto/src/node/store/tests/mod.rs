@@ -1,3 +1,5 @@
+mod jobs;
+
 use super::*;
 use crate::{NodeVerb, Quarantine, Shard};
 

@@ -1,0 +1,188 @@
+//! What nodes do with what was sent to them, and what becomes of their connections and clocks.
+
+use super::*;
+
+impl Bench {
+    pub(crate) fn run(&mut self, node: usize, requests: &[Request]) -> Vec<Reply> {
+        let time = self.time(node);
+        let answer = self.nodes[node].call(&self.space, requests, time);
+        let replies = answer.replies.into_iter();
+        replies
+            .map(|reply| reply.expect("it is in range"))
+            .collect()
+    }
+
+    /// A node does what it was sent, and says so.
+    pub(crate) fn answer(&mut self, peer: usize, node: usize) {
+        let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
+        let (rounds, requests): (Vec<u64>, Vec<Request>) =
+            sent.map(|(_, round, request)| (round, request)).unzip();
+        let (at, now) = (self.at[node], self.now());
+        let time = self.time(at);
+        let answer = self.nodes[at].call(&self.space, &requests, time);
+        let replies = answer.replies.into_iter().map(|reply| {
+            reply.map_err(|reason| RequestError {
+                may_have_run: false,
+                reason,
+            })
+        });
+        let results: Vec<_> = rounds.into_iter().zip(replies).collect();
+        let client = &mut self.peers[peer].client;
+        client.on_answer(node, answer.standing, results, now.clock, now);
+        self.gather(peer);
+    }
+
+    /// Whether a client has sent something that a node has not answered.
+    pub(crate) fn has_sent(&self, peer: usize, node: usize) -> bool {
+        self.peers[peer].sent.iter().any(|(to, ..)| *to == node)
+    }
+
+    /// A node has counted a second further than the others.
+    pub(crate) fn count_ahead(&mut self, node: usize) {
+        let ask = |verb| Request::Lock {
+            verb,
+            key: Self::lock(),
+            owner: OwnerId::from_random([9; 16]),
+        };
+        let ahead = Verb::Acquire {
+            ttl: TTL,
+            shard: Shard::of(&Self::lock()),
+            proposal: self.now().wall + 1_000_000,
+            block: 1,
+        };
+        self.run(node, &[ask(ahead), ask(Verb::Release { ttl: TTL })]);
+    }
+
+    /// A node answers the first thing that it was sent.
+    pub(crate) fn answer_once(&mut self, peer: usize, node: usize) {
+        let sent = &mut self.peers[peer].sent;
+        let first = sent.iter().position(|(to, ..)| *to == node);
+        let first = sent.remove(first.expect("something was sent"));
+        let rest = std::mem::replace(sent, vec![first]);
+        self.answer(peer, node);
+        self.peers[peer].sent.splice(..0, rest);
+    }
+
+    /// Every node answers what it was sent so far.
+    pub(crate) fn answer_all_once(&mut self, peer: usize) {
+        let batch = self.sent(peer);
+        let mut later = Vec::new();
+        for node in 0..self.nodes.len() {
+            let of_node = batch.iter().filter(|(to, ..)| *to == node).cloned();
+            self.peers[peer].sent = of_node.collect();
+            self.answer(peer, node);
+            later.append(&mut self.peers[peer].sent);
+        }
+        self.peers[peer].sent = later;
+    }
+
+    /// Every node answers, until there is nothing left to answer.
+    pub(crate) fn answer_all(&mut self, peer: usize) {
+        while let Some((node, ..)) = self.peers[peer].sent.first() {
+            let node = *node;
+            self.answer(peer, node);
+        }
+    }
+
+    /// Nodes do what they were sent, and nobody hears of it.
+    pub(crate) fn run_unheard(&mut self, peer: usize) {
+        for (node, _, request) in self.sent(peer) {
+            self.run(node, &[request]);
+        }
+    }
+
+    /// So much time passes that a round comes to its limit.
+    pub(crate) fn time_out(&mut self, peer: usize) {
+        self.pass(LIMIT.as_millis() as u64);
+        let now = self.now();
+        self.peers[peer].client.on_timer(now);
+        self.gather(peer);
+    }
+
+    /// A node's quarantine goes by.
+    pub(crate) fn sit_out(&mut self, node: usize) {
+        self.sit_out_but(node, |_| false);
+    }
+
+    /// A node's quarantine goes by, but for requests that do not arrive; returns those.
+    pub(crate) fn sit_out_but(&mut self, node: usize, lost: fn(&Sent) -> bool) -> Vec<Sent> {
+        let quarantine = *self.space.quarantine();
+        let step = quarantine.step().as_millis() as u64 / 2;
+        let mut kept = Vec::new();
+        for _ in 0..quarantine.length().as_millis() as u64 / step + 3 {
+            self.run(node, &[]);
+            self.pass(step);
+            for peer in 0..2 {
+                self.answer(peer, node);
+                let now = self.now();
+                self.peers[peer].client.on_timer(now);
+                self.gather(peer);
+                loop {
+                    let sent = &mut self.peers[peer].sent;
+                    kept.extend(sent.extract_if(.., |sent| lost(sent)));
+                    let Some((node, ..)) = sent.first() else {
+                        break;
+                    };
+                    let node = *node;
+                    self.answer(peer, node);
+                }
+            }
+        }
+        kept
+    }
+
+    /// A node's clock is set to so many milliseconds before or after the right time.
+    pub(crate) fn set_clock(&mut self, node: usize, ahead: i64) {
+        self.ahead[node] = ahead;
+    }
+
+    /// A client's connection to a node breaks, with all that was sent over it and not answered.
+    pub(crate) fn cut(&mut self, peer: usize, node: usize) {
+        let now = self.now();
+        let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
+        let failed: Vec<_> = sent.map(|(_, round, _)| (round, failed(true))).collect();
+        let Peer { client, down, .. } = &mut self.peers[peer];
+        down[node] = true;
+        client.on_disconnected(node, "cut".into(), now);
+        client.on_answer(node, None, failed, now.clock, now);
+        self.gather(peer);
+    }
+
+    /// Another node answers at an address from now on, over connections that stand.
+    pub(crate) fn reroute(&mut self, address: usize, node: usize) {
+        self.at[address] = node;
+    }
+
+    /// A client connects to a node anew, and the node does not say what it is.
+    pub(crate) fn reconnect_unexamined(&mut self, peer: usize, node: usize) {
+        let (time, now) = (self.time(node), self.now());
+        let answer = self.nodes[node].call(&self.space, &[], time);
+        let client = &mut self.peers[peer].client;
+        client.on_disconnected(node, "cut".into(), now);
+        client.on_connected(node, answer, now.clock, now);
+        self.gather(peer);
+    }
+
+    /// Since how many milliseconds after the beginning a node remembers ticks, if it forgot.
+    pub(crate) fn horizon(&self, node: usize) -> Option<u64> {
+        let since = self.nodes[node].horizon(&self.space)?;
+        Some(since.as_millis().saturating_sub(NOON))
+    }
+
+    /// How many milliseconds after the beginning each node's watermark is.
+    pub(crate) fn watermarks(&self) -> Vec<Option<u64>> {
+        let watermark = |node: &Store| {
+            let last = node.runs(&Self::job()).first().map(|run| run.tick);
+            last.map(|tick| tick.as_millis() - NOON)
+        };
+        self.nodes.iter().map(watermark).collect()
+    }
+
+    /// How many locks each node has.
+    pub(crate) fn locks(&self) -> Vec<usize> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .map(|(node, store)| store.locks(self.time(node)))
+            .collect()
+    }
+}
