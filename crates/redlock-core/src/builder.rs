@@ -184,12 +184,22 @@ impl RedlockBuilder {
         self
     }
 
-    /// How many callers of this process may wait for one resource, and how many in all.
-    ///
-    /// Default: 1,024 and 65,536; more fail with
+    /// Sets how many callers of this process may wait for one resource; more fail with
     /// [`Overloaded`](crate::AcquireErrorKind::Overloaded).
-    pub fn max_waiters(mut self, per_key: usize, total: usize) -> Self {
-        (self.max_waiters_per_key, self.max_waiters) = (per_key, total);
+    ///
+    /// With 0 nobody waits behind another caller of this process, only for other processes.
+    /// Default: 1,024.
+    pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
+        self.max_waiters_per_key = waiters;
+        self
+    }
+
+    /// Sets how many callers of this process may wait in all; more fail with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded).
+    ///
+    /// Default: 65,536.
+    pub fn max_waiters(mut self, waiters: usize) -> Self {
+        self.max_waiters = waiters;
         self
     }
 

@@ -138,13 +138,22 @@ impl AcquireOptions {
         self
     }
 
-    /// How many callers of this client may wait for the resource already; with more, this acquire fails with
+    /// Sets how many callers of this client may wait for the resource already; with more, this acquire fails with
     /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
     ///
     /// With 0 it does not wait behind another caller of this process, only for other processes.
-    /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
+    /// Default: the client's [`max_waiters_per_key`](crate::RedlockBuilder::max_waiters_per_key).
     pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
         self.max_waiters_per_key = Some(waiters);
+        self
+    }
+
+    /// Sets how many callers of this client may wait for any resource already; with more, this acquire fails with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
+    ///
+    /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
+    pub fn max_waiters(mut self, waiters: usize) -> Self {
+        self.max_waiters = Some(waiters);
         self
     }
 
@@ -154,15 +163,6 @@ impl AcquireOptions {
     /// Default: the class of the [key](crate::ResourceKey::class), if it was made of one.
     pub fn class(mut self, class: impl Into<Arc<str>>) -> Self {
         self.class = Some(class.into());
-        self
-    }
-
-    /// How many callers of this client may wait for any resource already; with more, this acquire fails with
-    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
-    ///
-    /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
-    pub fn max_waiters(mut self, waiters: usize) -> Self {
-        self.max_waiters = Some(waiters);
         self
     }
 }

@@ -207,13 +207,13 @@ impl RedlockLayerBuilder {
         } = self;
         redlock.check(&options)?;
         if only.as_ref().is_some_and(|methods| methods.is_empty()) {
-            let message = "only: a layer that locks no method locks nothing";
-            return Err(ConfigError::new("only", message.to_owned()));
+            let message = "a layer that locks no method locks nothing";
+            return Err(ConfigError::misuse("only", message));
         }
         let contended = answers.contended;
         if !contended.is_client_error() && !contended.is_server_error() {
-            let message = format!("contended_status: {contended} is not the status of an error");
-            return Err(ConfigError::new("contended_status", message));
+            let message = format!("{contended} is not the status of an error");
+            return Err(ConfigError::misuse("contended_status", &message));
         }
         let terms = Terms {
             redlock,

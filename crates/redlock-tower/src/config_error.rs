@@ -5,13 +5,31 @@ use redlock_core::InvalidOption;
 /// A layer that could not be built: a setting must be changed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ConfigError {
+    kind: ConfigErrorKind,
     field: &'static str,
     message: String,
 }
 
+/// Why a layer could not be built.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ConfigErrorKind {
+    /// A setting is not valid: change the one that [`ConfigError::field`] names.
+    Misuse,
+}
+
 impl ConfigError {
-    pub(crate) fn new(field: &'static str, message: String) -> Self {
-        Self { field, message }
+    pub(crate) fn misuse(field: &'static str, message: &str) -> Self {
+        Self {
+            kind: ConfigErrorKind::Misuse,
+            field,
+            message: format!("{field}: {message}"),
+        }
+    }
+
+    /// Returns why the layer could not be built.
+    pub fn kind(&self) -> ConfigErrorKind {
+        self.kind
     }
 
     /// Returns the setting at fault, as the builder calls it.
@@ -23,6 +41,7 @@ impl ConfigError {
 impl From<InvalidOption> for ConfigError {
     fn from(invalid: InvalidOption) -> Self {
         Self {
+            kind: ConfigErrorKind::Misuse,
             field: invalid.field(),
             message: invalid.to_string(),
         }

@@ -35,7 +35,7 @@ pub use self::{
 pub use self::{
     body::ResponseBody,
     builder::RedlockLayerBuilder,
-    config_error::ConfigError,
+    config_error::{ConfigError, ConfigErrorKind},
     future::ResponseFuture,
     hold::Hold,
     key::{BoxedKey, ExtensionKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey},

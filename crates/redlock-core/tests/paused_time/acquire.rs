@@ -130,7 +130,11 @@ async fn callers_of_one_process_take_turns_in_order() {
 #[tokio::test(start_paused = true)]
 async fn waiting_in_one_process_is_bounded() {
     let nodes = faulty(3);
-    let redlock = client_of(&nodes).max_waiters(1, 10).build().await.unwrap();
+    let redlock = client_of(&nodes)
+        .max_waiters_per_key(1)
+        .build()
+        .await
+        .unwrap();
     let _held = redlock.acquire("key").await.unwrap();
     let mut waiting = pin!(redlock.acquire("key"));
     assert!(poll!(waiting.as_mut()).is_pending());

@@ -164,7 +164,7 @@ async fn a_resource_that_another_replica_holds_is_409(http: Version) {
 async fn too_many_waiting_requests_are_503(http: Version) {
     let redlock = Nodes::new()
         .client()
-        .max_waiters(0, 0)
+        .max_waiters_per_key(0)
         .build()
         .await
         .unwrap();

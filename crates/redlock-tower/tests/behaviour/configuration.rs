@@ -9,7 +9,7 @@ use std::{
 use axum::body::Body;
 use http::{Request, Response};
 use redlock_core::{Redlock, Wait};
-use redlock_tower::{ConfigError, HeaderKey, RedlockLayer};
+use redlock_tower::{ConfigError, ConfigErrorKind, HeaderKey, RedlockLayer};
 use tokio::time::Instant;
 use tower::{Layer, ServiceExt, service_fn, util::ServiceFn};
 
@@ -33,6 +33,7 @@ async fn a_time_to_live_out_of_range_is_told_when_the_layer_is_built() {
     let step = Duration::from_millis(1);
     for ttl in [Duration::from_millis(100) - step, redlock.max_ttl() + step] {
         let error = with_ttl(&redlock, ttl).unwrap_err();
+        assert_eq!(error.kind(), ConfigErrorKind::Misuse);
         assert_eq!(error.field(), "ttl");
         assert!(
             error.to_string().contains("not between 100ms and"),
