@@ -42,9 +42,10 @@ impl Connect {
         if let Some(limit) = self.node_timeout {
             builder = builder.node_timeout(limit);
         }
-        match self.accepts_replicas {
-            true => builder.accept_replicas(),
-            false => builder,
+        if self.accepts_replicas {
+            builder.accept_replicas()
+        } else {
+            builder
         }
     }
 

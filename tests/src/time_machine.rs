@@ -62,9 +62,10 @@ impl TimeMachine {
 
     fn step(&mut self, by: TimeDelta) {
         let distance = by.abs().to_std().expect("it is not negative");
-        let set = match by < TimeDelta::zero() {
-            true => ServerClock::set_back,
-            false => ServerClock::advance,
+        let set = if by < TimeDelta::zero() {
+            ServerClock::set_back
+        } else {
+            ServerClock::advance
         };
         for node in 0..self.nodes.len() {
             let clock = self.nodes[node].clock().expect("it was asked for");

@@ -83,10 +83,11 @@ async fn s21_a_release_by_one_that_knows_nothing_of_its_loss_changes_nothing_eit
         // Whoever is not the owner is told how long the key will stay.
         let refused = || (0..3).map(|node| nodes.calls(node, "pttl")).sum::<u64>();
         let refusals = refused();
-        match dropped {
-            true => drop(lost),
+        if dropped {
+            drop(lost);
+        } else {
             // The key that it asks to be gone is gone, so there is nothing to complain of.
-            false => lost.release().await.unwrap(),
+            lost.release().await.unwrap();
         }
         eventually("its lost nodes are told", TTL / 10, refused, |all| {
             *all >= refusals + 3

@@ -76,9 +76,10 @@ impl Client {
             // Spread, and differently for each.
             let part = (self.number as usize * 7 + request * 3) % 10;
             sleep(REST / 2 + REST * u32::try_from(part).unwrap() / 10).await;
-            let name = match hot && self.number < HOT {
-                true => "hot".to_owned(),
-                false => format!("cold-{}", next.fetch_add(1, Ordering::Relaxed) % 1_000),
+            let name = if hot && self.number < HOT {
+                "hot".to_owned()
+            } else {
+                format!("cold-{}", next.fetch_add(1, Ordering::Relaxed) % 1_000)
             };
             let start = now();
             let status = self.post(&name).await;

@@ -105,9 +105,10 @@ impl Masters {
         let nodes = Nodes::start_with(count, &options);
         let address = Proxy::start(nodes[FORGETFUL].address()).await.unwrap();
         let masters = Self { nodes, address };
-        let link = match copied {
-            true => Some(masters.replicate().await),
-            false => None,
+        let link = if copied {
+            Some(masters.replicate().await)
+        } else {
+            None
         };
         let operator = Connect {
             accepts_replicas: copied,

@@ -77,9 +77,10 @@ impl AcquireOptions {
                 renewal @ Renewal::Manual => renewal,
             },
             max_hold: self.max_hold.or(defaults.max_hold),
-            lock_delay: match self.lock_delay.is_zero() {
-                true => defaults.lock_delay,
-                false => self.lock_delay,
+            lock_delay: if self.lock_delay.is_zero() {
+                defaults.lock_delay
+            } else {
+                self.lock_delay
             },
             max_waiters_per_key: self.max_waiters_per_key.or(defaults.max_waiters_per_key),
             max_waiters: self.max_waiters.or(defaults.max_waiters),

@@ -87,9 +87,12 @@ fn values(compose: &str, key: &str) -> Vec<String> {
     compose
         .lines()
         .filter_map(|line| line.trim().strip_prefix(key)?.strip_prefix(": "))
-        .map(|value| match value.starts_with('"') {
-            true => value.trim_matches('"').to_owned(),
-            false => value.to_owned(),
+        .map(|value| {
+            if value.starts_with('"') {
+                value.trim_matches('"').to_owned()
+            } else {
+                value.to_owned()
+            }
         })
         .collect()
 }

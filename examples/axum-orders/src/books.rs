@@ -58,9 +58,10 @@ impl Books {
 
     /// `articles` is how many each import of the tenant had.
     pub(crate) fn catalogue(&mut self, catalogue: Catalogue, articles: usize) {
-        match catalogue.imports == 1 && catalogue.articles == articles {
-            true => self.whole += 1,
-            false => self.mixed += 1,
+        if catalogue.imports == 1 && catalogue.articles == articles {
+            self.whole += 1;
+        } else {
+            self.mixed += 1;
         }
     }
 

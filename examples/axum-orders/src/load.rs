@@ -30,9 +30,10 @@ const ARTICLES: usize = 60;
 /// Runs the load on replicas that run already, and says what came of it.
 pub(crate) async fn judge(replicas: &[String]) -> Result<String, BoxError> {
     let books = run(replicas, Story::begin()).await?;
-    match books.are_right() {
-        true => Ok(books.to_string()),
-        false => Err(books.to_string().into()),
+    if books.are_right() {
+        Ok(books.to_string())
+    } else {
+        Err(books.to_string().into())
     }
 }
 

@@ -67,9 +67,10 @@ impl Replica {
     /// Asks it to end (SIGTERM), which it must do in order.
     pub(crate) fn stop(mut self) -> Result<(), BoxError> {
         self.process.terminate()?;
-        match self.process.finish(Duration::from_secs(10))?.success() {
-            true => Ok(()),
-            false => Err(format!("the replica at {} did not end in order", self.url).into()),
+        if self.process.finish(Duration::from_secs(10))?.success() {
+            Ok(())
+        } else {
+            Err(format!("the replica at {} did not end in order", self.url).into())
         }
     }
 }

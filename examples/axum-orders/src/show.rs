@@ -28,9 +28,10 @@ pub(crate) async fn run(show: Show) -> Result<String, BoxError> {
         Show::Whole => whole(story).await,
         Show::WithoutLayer => {
             let books = without_layer(story).await?;
-            match books.are_right() {
-                true => Ok(format!("by chance, without the layer: {books}")),
-                false => Err(format!("without the layer: {books}").into()),
+            if books.are_right() {
+                Ok(format!("by chance, without the layer: {books}"))
+            } else {
+                Err(format!("without the layer: {books}").into())
             }
         }
         Show::WithoutFence => {

@@ -76,9 +76,10 @@ impl Child {
         while let Some(line) = self.lines.recv().await {
             self.story.tell(format_args!("{} {line}", self.name));
         }
-        match self.process.finish(Duration::from_secs(1))?.success() {
-            true => Ok(()),
-            false => Err(format!("{} failed", self.name).into()),
+        if self.process.finish(Duration::from_secs(1))?.success() {
+            Ok(())
+        } else {
+            Err(format!("{} failed", self.name).into())
         }
     }
 }

@@ -73,9 +73,10 @@ impl Replica {
 
     /// Waits for its end, which must be in order.
     pub(crate) fn finish(&mut self) -> Result<(), BoxError> {
-        match self.process.finish(Duration::from_secs(2))?.success() {
-            true => Ok(()),
-            false => Err(format!("replica {} did not end in order", self.number).into()),
+        if self.process.finish(Duration::from_secs(2))?.success() {
+            Ok(())
+        } else {
+            Err(format!("replica {} did not end in order", self.number).into())
         }
     }
 }

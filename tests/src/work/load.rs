@@ -130,9 +130,10 @@ impl Task {
         let redlock = self.redlock.clone();
         let acquire = redlock.acquire_with(key, options);
         let started = now();
-        let outcome = match self.random.below(100) < load.cancelled_percent {
-            true => cut_short(acquire, &mut self.random).await,
-            false => Some(acquire.await),
+        let outcome = if self.random.below(100) < load.cancelled_percent {
+            cut_short(acquire, &mut self.random).await
+        } else {
+            Some(acquire.await)
         };
         let took = now().saturating_sub(started);
         let summary = &mut self.summary;

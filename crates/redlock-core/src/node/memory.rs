@@ -157,9 +157,10 @@ impl Node for MemoryNode {
     }
 
     fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
-        let session = match self.with(|state, _| state.up) {
-            true => Ok(Box::new(MemorySession { node: self.clone() }) as Box<dyn Session>),
-            false => Err("the node is stopped".into()),
+        let session = if self.with(|state, _| state.up) {
+            Ok(Box::new(MemorySession { node: self.clone() }) as Box<dyn Session>)
+        } else {
+            Err("the node is stopped".into())
         };
         std::future::ready(session).boxed()
     }
@@ -171,9 +172,12 @@ struct MemorySession {
 
 impl Session for MemorySession {
     fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
-        let answer = self.node.with(|state, now| match state.up {
-            true => Ok(state.store.call(space, requests, now)),
-            false => Err(CallError::lost("the node is stopped")),
+        let answer = self.node.with(|state, now| {
+            if state.up {
+                Ok(state.store.call(space, requests, now))
+            } else {
+                Err(CallError::lost("the node is stopped"))
+            }
         });
         std::future::ready(answer).boxed()
     }

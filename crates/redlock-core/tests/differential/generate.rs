@@ -30,9 +30,10 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
         vouch(main, &mut steps);
     }
     while steps.len() < 100 {
-        let space = match random.percent(85) {
-            true => main,
-            false => random.index(SPACES),
+        let space = if random.percent(85) {
+            main
+        } else {
+            random.index(SPACES)
         };
         match random.below(100) {
             0..60 => {
@@ -43,9 +44,10 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
             80..84 => age(space, random, &mut steps),
             84..85 => many_runs(space, random, &mut steps),
             85..86 => vouch(space, &mut steps),
-            86..87 => steps.push(match random.percent(50) {
-                true => Step::Flush,
-                false => Step::Adopt,
+            86..87 => steps.push(if random.percent(50) {
+                Step::Flush
+            } else {
+                Step::Adopt
             }),
             87..88 => steps.push(Step::FlushScripts),
             88..90 => steps.push(Step::DropLocks),
@@ -108,9 +110,10 @@ fn vouch(space: usize, steps: &mut Vec<Step>) {
 /// A quarantine, looked at so often that it may end.
 fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
     for _ in 0..4 + random.below(8) {
-        let asks = match random.percent(70) {
-            true => vec![],
-            false => vec![Ask::Tick],
+        let asks = if random.percent(70) {
+            vec![]
+        } else {
+            vec![Ask::Tick]
         };
         steps.push(Step::Call { space, asks });
         let over = random.pick(&[Duration::ZERO, MS]);
@@ -250,9 +253,10 @@ impl Few {
             _ => Ask::Open {
                 floor: self.number(random),
                 since: since(random),
-                horizon: match random.percent(50) {
-                    true => Some(horizon(random)),
-                    false => None,
+                horizon: if random.percent(50) {
+                    Some(horizon(random))
+                } else {
+                    None
                 },
             },
         }
@@ -261,9 +265,10 @@ impl Few {
     fn ask_about_a_job(&self, random: &mut Random) -> Ask {
         let job = random.index(JOBS);
         // Mostly its own lock.
-        let key = match random.percent(90) {
-            true => job % self.keys,
-            false => random.index(self.keys),
+        let key = if random.percent(90) {
+            job % self.keys
+        } else {
+            random.index(self.keys)
         };
         let owner = random.index(self.owners);
         let shard = random.index(self.shards);
@@ -307,9 +312,10 @@ impl Few {
     }
 
     fn number(&self, random: &mut Random) -> Number {
-        match self.edges && random.percent(10) {
-            true => edge(random),
-            false => number(random),
+        if self.edges && random.percent(10) {
+            edge(random)
+        } else {
+            number(random)
         }
     }
 }

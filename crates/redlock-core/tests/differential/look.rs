@@ -180,11 +180,12 @@ fn expect<T: std::fmt::Debug + PartialEq>(
     model: Option<&T>,
     server: Option<&T>,
 ) -> Result<(), Difference> {
-    match model == server {
-        true => Ok(()),
-        false => Err(Difference(format!(
+    if model == server {
+        Ok(())
+    } else {
+        Err(Difference(format!(
             "{what}\n  of the model  {model:?}\n  of the server {server:?}"
-        ))),
+        )))
     }
 }
 

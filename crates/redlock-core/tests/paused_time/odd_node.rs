@@ -93,9 +93,10 @@ impl Session for OddSession {
             .boxed();
         }
         let answer = self.inner.call(space, requests);
-        match self.node.cut.is_on() {
-            true => async { Err(CallError::lost("connection reset")) }.boxed(),
-            false => answer,
+        if self.node.cut.is_on() {
+            async { Err(CallError::lost("connection reset")) }.boxed()
+        } else {
+            answer
         }
     }
 }

@@ -63,9 +63,10 @@ impl Table {
             .filter(|row| row.goal.is_some_and(|goal| self.ratio(row) > goal))
             .map(|row| row.name)
             .collect();
-        match missed.is_empty() {
-            true => Ok(()),
-            false => Err(Failed(format!("a goal is missed: {}", missed.join("; ")))),
+        if missed.is_empty() {
+            Ok(())
+        } else {
+            Err(Failed(format!("a goal is missed: {}", missed.join("; "))))
         }
     }
 

@@ -138,9 +138,10 @@ where
     let body = response.into_body().collect().await;
     let body = body.map_err(|_| Failed("bench: the body failed".to_owned()))?;
     let took = start.elapsed();
-    match status.is_success() && body.to_bytes() == ANSWER {
-        true => Ok(took),
-        false => Err(Failed(format!("bench: the request was refused: {status}"))),
+    if status.is_success() && body.to_bytes() == ANSWER {
+        Ok(took)
+    } else {
+        Err(Failed(format!("bench: the request was refused: {status}")))
     }
 }
 

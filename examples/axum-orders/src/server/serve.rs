@@ -25,9 +25,10 @@ pub(crate) const LISTENING: &str = "listening on ";
 
 /// Serves on this machine until it is asked to end, and then ends in order.
 pub(crate) async fn serve(options: Options) -> Result<(), BoxError> {
-    let redlock = match options.layer {
-        true => Some(connect(options.bless).await?),
-        false => None,
+    let redlock = if options.layer {
+        Some(connect(options.bless).await?)
+    } else {
+        None
     };
     let store = Store::open(&options.database).await?;
     let app = App::new(store, options.fence);

@@ -90,9 +90,10 @@ impl Import {
             .bind(self.tenant)
             .fetch_one(&mut **transaction)
             .await?;
-        match fence == i64::from(token) {
-            true => Ok(()),
-            false => Err(StoreError::Stale),
+        if fence == i64::from(token) {
+            Ok(())
+        } else {
+            Err(StoreError::Stale)
         }
     }
 }

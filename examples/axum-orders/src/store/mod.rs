@@ -72,10 +72,7 @@ pub(crate) enum StoreError {
 impl StoreError {
     /// Why a statement that compares the fence found no row.
     fn no_row(exists: bool) -> Self {
-        match exists {
-            true => Self::Stale,
-            false => Self::NotFound,
-        }
+        if exists { Self::Stale } else { Self::NotFound }
     }
 }
 

@@ -182,11 +182,10 @@ fn refused_url(url: &str, has_tls: bool) -> &'static str {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme);
     let asks_for_tls = scheme
         .is_some_and(|s| s.eq_ignore_ascii_case("rediss") || s.eq_ignore_ascii_case("valkeys"));
-    match asks_for_tls && !has_tls {
-        true => "asks for TLS, which needs the feature `tls-rustls` of redlock-core",
-        false => {
-            "is not a URL like redis://[user:password@]host[:port][/db], rediss://… or unix:///path"
-        }
+    if asks_for_tls && !has_tls {
+        "asks for TLS, which needs the feature `tls-rustls` of redlock-core"
+    } else {
+        "is not a URL like redis://[user:password@]host[:port][/db], rediss://… or unix:///path"
     }
 }
 

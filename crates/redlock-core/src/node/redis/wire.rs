@@ -48,9 +48,10 @@ impl NodeScript {
             .collect();
         let counters: Vec<u16> = requests.iter().filter_map(counter_of).collect();
         let mut cmd = Cmd::new();
-        match cached {
-            true => cmd.arg("EVALSHA").arg(&self.hash),
-            false => cmd.arg("EVAL").arg(TEXT),
+        if cached {
+            cmd.arg("EVALSHA").arg(&self.hash)
+        } else {
+            cmd.arg("EVAL").arg(TEXT)
         };
         cmd.arg(2 + keys.len());
         cmd.arg(space.mark().as_str());
@@ -59,14 +60,13 @@ impl NodeScript {
         }
         cmd.arg(space.fence().as_str());
         let quarantine = space.quarantine();
-        match !requests.is_empty() && requests.iter().all(Request::is_release) {
-            true => cmd.arg("").arg(""),
-            false => {
-                let (length, step) = (millis(quarantine.length()), millis(quarantine.step()));
-                let trusts = u8::from(quarantine.trusts_persistence());
-                cmd.arg(quarantine.to_wire())
-                    .arg(format!("{length} {step} {trusts}"))
-            }
+        if !requests.is_empty() && requests.iter().all(Request::is_release) {
+            cmd.arg("").arg("")
+        } else {
+            let (length, step) = (millis(quarantine.length()), millis(quarantine.step()));
+            let trusts = u8::from(quarantine.trusts_persistence());
+            cmd.arg(quarantine.to_wire())
+                .arg(format!("{length} {step} {trusts}"))
         };
         cmd.arg(match (has_twins(&keys), has_twins(&counters)) {
             (true, true) => "both",
@@ -74,9 +74,10 @@ impl NodeScript {
             (false, true) => "counters",
             (false, false) => "",
         });
-        match counters.is_empty() && !requests.iter().any(is_opening) {
-            true => cmd.arg(0),
-            false => cmd.arg(1 + counters.len()).arg("floor"),
+        if counters.is_empty() && !requests.iter().any(is_opening) {
+            cmd.arg(0)
+        } else {
+            cmd.arg(1 + counters.len()).arg("floor")
         };
         for counter in counters {
             cmd.arg(counter);
