@@ -9,8 +9,11 @@ use redlock_sandbox::Value;
 use crate::{
     cast::{self, JOBS, KEYS, OWNERS, SHARDS, SPACES},
     site::Site,
-    world::Difference,
 };
+
+/// How the two sides differ.
+#[derive(Debug)]
+pub(crate) struct Difference(pub(crate) String);
 
 /// Looks at every key that has not expired, and so changes nothing.
 pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), Difference> {

@@ -1,11 +1,6 @@
 //! The shortest sequence that still shows a difference, as far as it is cheap to find.
 
-use crate::{
-    site::Site,
-    step::Step,
-    tally::Tally,
-    world::{Difference, World},
-};
+use crate::{look::Difference, site::Site, step::Step, tally::Tally, world::World};
 use redlock_sandbox::Persistence;
 
 /// A sequence on which the two sides differ, and how.

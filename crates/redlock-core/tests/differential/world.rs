@@ -12,15 +12,11 @@ use redlock_sandbox::Persistence;
 
 use crate::{
     cast::{self, PREFIXES, SPACES},
-    look,
+    look::{self, Difference},
     site::Site,
     step::{Ask, Number, Since, Step, When},
     tally::Tally,
 };
-
-/// How the two sides differ.
-#[derive(Debug)]
-pub(crate) struct Difference(pub(crate) String);
 
 /// A server and the model of it, at the same time by the same clock.
 pub(crate) struct World<'a> {

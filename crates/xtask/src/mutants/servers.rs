@@ -149,7 +149,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "persistence-never-trusted",
-        "crates/redlock-core/src/node/redis/wire.rs",
+        "crates/redlock-core/src/node/redis/wire/call.rs",
         "u8::from(quarantine.trusts_persistence())",
         "u8::from(quarantine.trusts_persistence() && requests.len() > 99)",
         "--test node_checks",
@@ -197,7 +197,7 @@ pub(super) const SERVERS: &[Mutant] = &[
     ),
     on_servers(
         "rights-not-named-for-an-operation",
-        "crates/redlock-core/src/node/redis/wire.rs",
+        "crates/redlock-core/src/node/redis/wire/answer.rs",
         "(Ok(failed), _) => Err(explained(&failed)),",
         "(Ok(failed), _) => Err(failed.into()),",
         "--test node_rights",

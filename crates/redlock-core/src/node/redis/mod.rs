@@ -3,8 +3,8 @@
 mod address;
 mod error;
 mod info;
-mod jobs;
 mod probe;
+mod script;
 mod session;
 mod wire;
 mod words;

@@ -23,7 +23,7 @@ use redlock_proto::NodeVerb;
 
 use super::{
     error::{NotOpened, call_error, not_opened, pool_error},
-    wire::{self, NodeScript, SCRIPT},
+    script, wire,
 };
 use crate::node::{Answer, Answers, CallError, Reply, Request, Session, Space};
 
@@ -49,7 +49,7 @@ impl RedisSession {
             .map_err(|error| not_opened(&error))?;
         // What `EVAL` brings, a server of 7.4 or later may drop again to make room. If this is not allowed, the first
         // call brings it all the same.
-        let loaded = ask(&mut connection, &NodeScript::load()).await.is_ok();
+        let loaded = ask(&mut connection, &script::load()).await.is_ok();
         Ok(Self {
             connection,
             cached: Arc::new(AtomicBool::new(loaded)),
@@ -60,7 +60,7 @@ impl RedisSession {
 
 impl Session for RedisSession {
     fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
-        let cmd = SCRIPT.call(space, requests, self.cached.load(Ordering::Relaxed));
+        let cmd = wire::call(space, requests, self.cached.load(Ordering::Relaxed));
         let requests = requests.to_vec();
         let space = Arc::clone(space);
         let mut connection = self.connection.clone();
@@ -75,7 +75,7 @@ impl Session for RedisSession {
                 cached.store(false, Ordering::Relaxed);
                 // It did not run. It is made again unless others are on their way, which it must not be overtaken by.
                 if calls.load(Ordering::Relaxed) == number {
-                    let again = SCRIPT.call(&space, &requests, false);
+                    let again = wire::call(&space, &requests, false);
                     answered = ask(&mut connection, &again).await;
                 }
             }

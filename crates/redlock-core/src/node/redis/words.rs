@@ -4,11 +4,11 @@
 //! lock in it, the name of a resource, or a password.
 //! So a server's text is compared with texts that are known, and what is passed on is drawn from constants.
 
-use super::{RedisNode, wire};
+use super::{RedisNode, script};
 
 /// An error that a server sent, in words of ours: its code, what it means and what to do, and the command that met it.
 pub(super) fn retold(text: &str) -> String {
-    if wire::is_of_the_script(text) {
+    if script::has_words(text) {
         return text.to_owned();
     }
     let (code, rest) = text.split_once(' ').unwrap_or((text, ""));

@@ -1,6 +1,10 @@
-use super::*;
-use redlock_proto::OwnerId;
-use redlock_proto::{Quarantine, Shard};
+use std::{sync::Arc, time::Duration};
+
+use deadpool_redis::redis::Value;
+use redlock_proto::{MarkState, NodeTime, NodeVerb, OwnerId, Quarantine, Shard, Space, Verb};
+
+use super::{super::error::explained, answer, call};
+use crate::node::{Reply, Request};
 
 fn space() -> Space {
     Space::new("{t}", Quarantine::new(Duration::from_secs(30), 0.01))
@@ -29,7 +33,7 @@ fn acquire(key: &str) -> Request {
 fn a_call_is_keys_then_what_is_common_then_the_operations() {
     let ttl = Duration::from_secs(1);
     let requests = [acquire("a"), lock(Verb::Release { ttl }, "b")];
-    let packed = SCRIPT.call(&space(), &requests, true).get_packed_command();
+    let packed = call(&space(), &requests, true).get_packed_command();
     let packed = String::from_utf8(packed).unwrap();
     let args: Vec<_> = packed
         .split("\r\n")
@@ -72,7 +76,7 @@ fn what_occurs_twice_is_said() {
         lock(Verb::Extend { ttl, write_back }, key)
     };
     let said = |requests: &[Request]| {
-        let packed = SCRIPT.call(&space(), requests, true).get_packed_command();
+        let packed = call(&space(), requests, true).get_packed_command();
         let packed = String::from_utf8(packed).unwrap();
         let (_, behind) = packed.split_once("\r\n32480 937 0\r\n$").unwrap();
         behind.split("\r\n").nth(1).unwrap().to_owned()

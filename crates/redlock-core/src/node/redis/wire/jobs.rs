@@ -5,7 +5,7 @@ use std::{borrow::Cow, time::Duration};
 use deadpool_redis::redis::{Cmd, Value};
 use redlock_proto::{JobEntry, JobVerb, NoClaim, NodeKey, Reply, Space};
 
-use super::wire::{digits, millis, refusal, text};
+use super::values::{digits, millis, refusal, text};
 
 /// The keys of an operation, in the order in which the script expects them.
 pub(super) fn keys_of<'a>(

@@ -1,0 +1,33 @@
+//! The one script, as text and as the hash under which servers cache it.
+
+use std::sync::LazyLock;
+
+use deadpool_redis::redis::{Cmd, Script};
+
+/// The text never changes at run time; no input is ever made part of it.
+const TEXT: &str = include_str!("node.lua");
+
+static HASH: LazyLock<String> = LazyLock::new(|| Script::new(TEXT).get_hash().to_owned());
+
+/// Returns the command that hands the script over, to stay until all scripts are dropped.
+pub(super) fn load() -> Cmd {
+    let mut cmd = Cmd::new();
+    cmd.arg("SCRIPT").arg("LOAD").arg(TEXT);
+    cmd
+}
+
+/// Returns the beginning of a call of the script, by its hash if the server has it.
+pub(super) fn call(cached: bool) -> Cmd {
+    let mut cmd = Cmd::new();
+    if cached {
+        cmd.arg("EVALSHA").arg(&*HASH);
+    } else {
+        cmd.arg("EVAL").arg(TEXT);
+    }
+    cmd
+}
+
+/// Returns whether these words are a sentence that the script has in it.
+pub(super) fn has_words(words: &str) -> bool {
+    words.split(' ').count() > 3 && TEXT.contains(&format!("'{words}'"))
+}

@@ -1,0 +1,136 @@
+//! What the script returns as answers.
+
+use std::{sync::Arc, time::Duration};
+
+use deadpool_redis::redis::Value;
+use redlock_proto::{Facts, MarkState, NodeTime, NodeVerb, RunId, Standing, Verb};
+
+use super::{
+    super::{error::explained, info},
+    jobs,
+    values::{refusal, text},
+};
+use crate::node::{Answer, Reply, Request};
+
+/// Reads the answer to a call with these requests; `None` if that is not what a node sends.
+pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
+    let Value::Array(values) = value else {
+        return None;
+    };
+    if values.len() != HEADER + 2 * requests.len() {
+        return None;
+    }
+    let mut values = values.into_iter();
+    let mut header = [const { Value::Nil }; HEADER];
+    for value in &mut header {
+        *value = values.next()?;
+    }
+    let Look { standing, error } = look(header).ok()?;
+    let mut replies = Vec::with_capacity(requests.len());
+    for request in requests {
+        let (first, second) = (values.next()?, values.next()?);
+        replies.push(match (text(first), request) {
+            (Ok(failed), _) => Err(explained(&failed)),
+            (Err(_), Request::Node(NodeVerb::Inspect)) => {
+                inspected(&text(second).ok()?, error.as_ref()).map(Reply::Facts)
+            }
+            (Err(Value::Int(first)), Request::Job { verb, .. }) => {
+                Ok(jobs::reply(first, second, verb)?)
+            }
+            (Err(first), _) => Ok(reply(&first, second, request)?),
+        });
+    }
+    Some(Answer { standing, replies })
+}
+
+/// What a node is; a master that could not look at its mark is no use, and its error says why.
+///
+/// A replica cannot, which is plain, and it is for its facts to say what to do about it.
+fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<Facts, Arc<str>> {
+    match (info::facts(info), look_error) {
+        (Ok(facts), Some(_)) if !facts.is_master => Ok(facts),
+        (_, Some(error)) => Err(Arc::clone(error)),
+        (facts, None) => facts,
+    }
+}
+
+/// What came of the look at the mark; nothing, if no request needed it.
+#[derive(Default)]
+struct Look {
+    standing: Option<Standing>,
+    /// It is also the answer of each request that needed the look, but for an inspection.
+    error: Option<Arc<str>>,
+}
+
+fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
+    let [state, detail, time, since, run] = header;
+    let code = match state {
+        Value::Int(code) => code,
+        error => {
+            let error = text(error).map_err(|_| Nonsense)?;
+            return Ok(Look {
+                error: Some(explained(&error)),
+                ..Look::default()
+            });
+        }
+    };
+    if code == -1 {
+        return Ok(Look::default());
+    }
+    let since = micros(&since)?;
+    let state = match (code, detail) {
+        (1, _) => MarkState::Voting,
+        (0, Value::Int(ms)) => MarkState::Quarantined {
+            ready_in: Duration::from_millis(u64::try_from(ms).map_err(|_| Nonsense)?),
+            since,
+        },
+        (2, _) => MarkState::Aged { since },
+        (3, theirs) => MarkState::Unlike {
+            theirs: text(theirs).map_err(|_| Nonsense)?.into(),
+        },
+        _ => return Err(Nonsense),
+    };
+    let time = micros(&time)?;
+    let run = RunId::from(&*text(run).map_err(|_| Nonsense)?);
+    Ok(Look {
+        standing: Some(Standing { state, time, run }),
+        ..Look::default()
+    })
+}
+
+fn micros(value: &Value) -> Result<NodeTime, Nonsense> {
+    match value {
+        Value::Int(micros) => u64::try_from(*micros)
+            .map(NodeTime::from_micros)
+            .map_err(|_| Nonsense),
+        _ => Err(Nonsense),
+    }
+}
+
+/// Not what a node sends.
+struct Nonsense;
+
+fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
+    let Value::Int(first) = first else {
+        return None;
+    };
+    let counter = match text(second) {
+        Ok(digits) => digits.parse().ok()?,
+        Err(Value::Int(none)) => u64::try_from(none).ok()?,
+        Err(_) => return None,
+    };
+    Some(match *first {
+        0 => match request {
+            Request::Lock {
+                verb: Verb::Acquire { .. },
+                ..
+            } => Reply::Taken { counter },
+            Request::Node(NodeVerb::Survey) => Reply::Greatest(counter),
+            _ => Reply::Done,
+        },
+        code => refusal(code, counter)?,
+    })
+}
+
+/// State, detail, time, beginning of the quarantine, the run.
+const HEADER: usize = 5;

@@ -1,0 +1,10 @@
+//! How calls and answers look on the wire; `node.lua` says what they mean.
+
+mod answer;
+mod call;
+mod jobs;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub(super) use self::{answer::answer, call::call};
