@@ -43,6 +43,7 @@
 //! | a wait does not end | [`Violation::Unanswered`] |
 //! | nobody acquires a key that nothing keeps them from | [`Violation::Starved`] |
 //! | a client that was closed believes that something is under way | [`Violation::Leak`] |
+//! | callers of one process overtake each other, or get a lease that they did not ask for, that is hardly valid or that is extended while nobody holds it | [`Violation::OutOfTurn`] |
 //! | attempts follow each other without a pause | [`Violation::Spins`] |
 //! | a tick of a job is started twice | [`Violation::StartedAgain`] |
 //! | a tick is started after a later one | [`Violation::StartedAfter`] |

@@ -237,6 +237,15 @@ pub enum Violation {
         /// How many requests it believes to be under way.
         requests: usize,
     },
+    /// The callers of one process did not take their turns at a key as they should have.
+    OutOfTurn {
+        /// The client.
+        client: usize,
+        /// The key.
+        key: usize,
+        /// What was wrong.
+        what: &'static str,
+    },
     /// A client tried again for a waiter without a pause.
     Spins {
         /// The one who waits.
@@ -281,6 +290,7 @@ impl Violation {
             Self::KeyLeft { .. } => "KeyLeft",
             Self::Starved { .. } => "Starved",
             Self::Leak { .. } => "Leak",
+            Self::OutOfTurn { .. } => "OutOfTurn",
             Self::Spins { .. } => "Spins",
             Self::Endless => "Endless",
             Self::Panics => "Panics",

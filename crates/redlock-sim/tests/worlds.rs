@@ -65,10 +65,13 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
     assert!(counters.heals >= counters.seeds / 4);
     assert!(counters.revoked >= counters.seeds / 50);
     assert!(counters.expired >= counters.seeds / 4);
-    // What links decide is what production runs.
+    // Links and local queues decide as they do in production.
     assert!(counters.shed >= 10 * counters.seeds);
     assert!(counters.needless >= counters.seeds);
     assert!(counters.delayed >= 10 * counters.seeds);
+    assert!(counters.handed_over >= counters.seeds);
+    assert!(counters.waited_in_vain >= counters.seeds);
+    assert!(counters.gaps >= counters.seeds);
 }
 
 /// A node that is opened and asked to extend in one call confirms the lease, and the checker must know.

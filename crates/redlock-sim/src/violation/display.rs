@@ -137,6 +137,12 @@ impl fmt::Display for Violation {
                 f,
                 "client {client} was closed and does not come to rest; it believes {requests} requests to be under way"
             ),
+            Self::OutOfTurn { client, key, what } => {
+                write!(
+                    f,
+                    "among the callers of client {client} for key {key}, {what}"
+                )
+            }
             Self::Spins { waiter } => {
                 write!(f, "waiter {waiter} is served by attempts without a pause")
             }

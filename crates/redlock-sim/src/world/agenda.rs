@@ -27,6 +27,14 @@ pub(super) enum Due {
         key: usize,
         stamp: u32,
     },
+    /// A caller of a client comes for a key.
+    Come {
+        client: usize,
+        key: usize,
+        life: u32,
+    },
+    /// A caller that waits for its turn looks whether it has it, or its wait is over.
+    Caller { client: usize, waiter: u64 },
     /// A client that stood still goes on.
     Wake { client: usize, life: u32 },
     /// A client's successor begins.
@@ -57,7 +65,10 @@ impl Due {
             | Self::Lost { link, .. }
             | Self::Link { link, .. }
             | Self::News { link, .. } => Some(link / nodes),
-            Self::Timer { client, .. } | Self::Act { client, .. } => Some(client),
+            Self::Timer { client, .. }
+            | Self::Act { client, .. }
+            | Self::Come { client, .. }
+            | Self::Caller { client, .. } => Some(client),
             _ => None,
         }
     }
@@ -80,6 +91,8 @@ impl Due {
             Self::Answer { link, .. } => (3, link),
             Self::Lost { link, .. } => (4, link),
             Self::Link { link, .. } => (5, link),
+            Self::Come { client, key, .. } => (6, client * 8 + key),
+            Self::Caller { client, .. } => (20, client),
             Self::Timer { client, .. } => (7, client),
             Self::Act { client, key, .. } => (8, client * 8 + key),
             Self::Wake { client, .. } => (9, client),

@@ -9,7 +9,7 @@ use redlock_proto::{
 
 use super::{
     World,
-    process::{Holding, State},
+    process::{Holding, State, User},
     status::has_reason,
 };
 use crate::{
@@ -134,10 +134,20 @@ impl World {
                 Verb::Acquire { ttl, .. } if number.is_none() => {
                     number = self.tries(client, key, *owner, *ttl);
                 }
-                Verb::Acquire { .. }
-                | Verb::Extend {
+                Verb::Acquire { .. } => {}
+                Verb::Extend {
                     write_back: None, ..
-                } => {}
+                } => {
+                    let users = self.processes[client].users.iter();
+                    let is_parked = |user: &User| {
+                        let is_its = number.is_some() && user.owner == number;
+                        is_its && matches!(user.state, State::Holding(held) if held.is_parked)
+                    };
+                    if let Some(key) = users.clone().position(is_parked) {
+                        let what = "a lease is extended while nobody holds it";
+                        self.out_of_turn(client, key, what);
+                    }
+                }
                 Verb::Extend { .. } => {
                     let process = &mut self.processes[client];
                     if process.last_write_back != round {
@@ -257,11 +267,15 @@ impl World {
             rest: Duration::from_micros(rest),
             promised: Some(promised),
         });
-        self.processes[client].users[key].state = State::Holding(Holding {
+        let process = &mut self.processes[client];
+        let now = process.now(self.now).clock;
+        process.callers.won(key, now);
+        process.users[key].state = State::Holding(Holding {
             id,
             lease,
             is_lost: false,
             is_parked: false,
+            won_at: now,
             tokens: block,
             done_at: 0,
             extends_every: 0,
@@ -283,7 +297,8 @@ impl World {
         }
         self.did_not_start(client, key);
         self.give_up(client, key);
-        self.rest(client, key);
+        self.processes[client].users[key].state = State::Idle;
+        self.leave_turn(client, key);
     }
 
     fn on_lost_lease(&mut self, client: usize, lease: u64, loss: Loss) {
@@ -296,12 +311,15 @@ impl World {
             return;
         };
         holding.is_lost = true;
-        let lease = holding.lease;
+        let (lease, is_parked) = (holding.lease, holding.is_parked);
         self.trace.line(self.now, || {
             format!("client {client} has lost lease {lease}: {loss:?}")
         });
         self.observe(&Event::Ended { lease });
-        self.on_loss(client, key);
+        // Of a lease that is parked, the next caller hears.
+        if !is_parked {
+            self.on_loss(client, key);
+        }
     }
 
     fn on_notice(&mut self, client: usize, notice: &Notice) {

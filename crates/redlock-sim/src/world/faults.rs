@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use redlock_proto::Client;
 
-use super::{EPOCH, World, agenda::Due, config, effects::waiter_of, process::State};
+use super::{
+    EPOCH, World, agenda::Due, callers::Callers, config, effects::waiter_of, process::State,
+};
 use crate::{
     Event,
     clock::Clock,
@@ -223,6 +225,10 @@ impl World {
             self.give_up(client, key);
             self.processes[client].users[key].stamp += 1;
         }
+        for waiter in self.processes[client].callers.waiters() {
+            self.observe(&Event::Answered { waiter });
+        }
+        self.processes[client].callers = Callers::new(self.setup.keys.len());
         for ask in 0..self.processes[client].next_id {
             let waiter = waiter_of(client, ask);
             self.observe(&Event::Answered { waiter });

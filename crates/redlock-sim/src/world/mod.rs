@@ -8,11 +8,12 @@
 //! | `agenda` | what will happen, in order of time |
 //! | `link`, `wire`, `news` | connections, under the protocol's link: order, delays, holes, cuts, and what clients are told |
 //! | `server`, `calls`, `failing` | nodes, and what they do with calls |
-//! | `process`, `effects`, `users`, `ticks`, `status` | clients, what they want done, and who uses them |
+//! | `process`, `effects`, `callers`, `users`, `ticks`, `status` | clients, what they want done, and who uses them, in turn |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
 //! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
 
 mod agenda;
+mod callers;
 mod calls;
 mod effects;
 mod failing;
@@ -119,6 +120,8 @@ struct World {
     /// By how much longer nodes may keep keys because a clock was set back.
     behind: Micros,
     checker: Checker,
+    /// How many callers of each process want each key.
+    callers: usize,
     next_lease: u64,
     next_waiter: u64,
     counters: Counters,
@@ -172,6 +175,7 @@ impl World {
             Link::new(machine, link % setup.nodes)
         });
         let links = links.collect();
+        let callers = random.pick(&[1, 1, 2, 4]);
         Self {
             now: 0,
             checker: Checker::new(setup.rules()),
@@ -190,6 +194,7 @@ impl World {
             forgot,
             settled: None,
             behind: 0,
+            callers,
             next_lease: 1,
             next_waiter: 1,
             counters: Counters::default(),
@@ -250,7 +255,9 @@ impl World {
             self.wake_link(link, at);
         }
         for key in 0..self.setup.keys.len() {
-            self.rest(client, key);
+            for _ in 0..self.callers {
+                self.rest(client, key);
+            }
         }
         self.set_timer(client);
     }
@@ -271,6 +278,8 @@ impl World {
             Due::News { link, life } => self.on_news(link, life),
             Due::Timer { client, life } => self.on_timer(client, life),
             Due::Act { client, key, stamp } => self.on_act(client, key, stamp),
+            Due::Come { client, key, life } => self.on_come(client, key, life),
+            Due::Caller { client, waiter } => self.on_caller(client, waiter),
             Due::Wake { client, life } => self.on_wake(client, life),
             Due::Begin { client, life } => self.on_successor(client, life),
             Due::Restart { node } => self.on_restart(node),

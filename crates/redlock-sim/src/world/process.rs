@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Client, Instant, Now, TokenBlock};
+use redlock_proto::{Client, Instant, Now, Terms, Ticket, TokenBlock};
 
-use super::agenda::Due;
+use super::{agenda::Due, callers::Callers};
 use crate::{
     clock::Clock,
     random::Random,
@@ -27,7 +27,9 @@ pub(super) struct Process {
     pub(super) timer_at: Micros,
     /// What it shows on its clock then.
     pub(super) timer_for: Instant,
-    /// What its users do, one for each key.
+    /// Those who wait for their turn at a key.
+    pub(super) callers: Callers,
+    /// What those do who have the turn, one for each key.
     pub(super) users: Vec<User>,
     /// The number of the next acquisition, and of whatever else it is asked for.
     pub(super) next_id: u64,
@@ -52,7 +54,7 @@ pub(super) struct Process {
     stepped: i64,
 }
 
-/// What the user of a key does.
+/// What a caller that has the turn at a key does.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct User {
     pub(super) state: State,
@@ -70,6 +72,10 @@ pub(super) struct User {
     pub(super) settled: u64,
     /// When it began to wait.
     pub(super) since: Micros,
+    /// The place of the caller that has the turn.
+    pub(super) ticket: Option<Ticket>,
+    /// What that caller has asked for.
+    pub(super) terms: Option<Terms>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +96,8 @@ pub(super) struct Holding {
     pub(super) is_lost: bool,
     /// Nobody holds it until the next holder comes.
     pub(super) is_parked: bool,
+    /// When it was won from the nodes, on the client's clock.
+    pub(super) won_at: Instant,
     /// The tokens of the present holder and those after it.
     pub(super) tokens: TokenBlock,
     /// When its user is done with it.
@@ -112,6 +120,8 @@ impl Process {
             tick: 0,
             settled: 0,
             since: 0,
+            ticket: None,
+            terms: None,
         };
         Self {
             client,
@@ -122,6 +132,7 @@ impl Process {
             inbox: Vec::new(),
             timer_at: Micros::MAX,
             timer_for: Instant::ORIGIN,
+            callers: Callers::new(keys),
             users: vec![user; keys],
             next_id: 1,
             asked: Vec::new(),

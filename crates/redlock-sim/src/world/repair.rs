@@ -188,6 +188,9 @@ impl World {
     /// A client's users are done, and it is closed.
     pub(super) fn close(&mut self, client: usize) {
         self.processes[client].is_closed = true;
+        for waiter in self.processes[client].callers.waiters() {
+            self.go_away(client, waiter);
+        }
         for key in 0..self.setup.keys.len() {
             if let State::Holding(_) = self.processes[client].users[key].state {
                 self.done_with(client, key);

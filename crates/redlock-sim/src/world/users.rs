@@ -3,9 +3,16 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Acquire, Timing, Word};
+use redlock_proto::{Acquire, Terms, Timing, Word};
 
-use super::{World, agenda::Due, effects::waiter_of, process::State, ticks::LOST};
+use super::{
+    World,
+    agenda::Due,
+    callers::{Ask, Caller},
+    effects::waiter_of,
+    process::State,
+    ticks::LOST,
+};
 use crate::{
     Event, Moment,
     setup::{MS, Micros, Nap, RATE_ERROR},
@@ -20,13 +27,7 @@ impl World {
             return;
         }
         match user.state {
-            State::Idle if process.is_closed => return,
-            State::Idle => {
-                if self.setup.jobs.is_some() && self.random.chance(150) {
-                    self.read_status(client, key);
-                }
-                self.ask_for(client, key);
-            }
+            State::Idle => return,
             State::Waiting { id, waiter } => {
                 self.counters.abandoned += 1;
                 self.trace.line(self.now, || {
@@ -37,16 +38,15 @@ impl World {
                 let now = self.processes[client].now(self.now);
                 self.processes[client].client.abandon(id, now);
                 self.give_up(client, key);
-                self.rest(client, key);
+                self.processes[client].users[key].state = State::Idle;
+                self.leave_turn(client, key);
             }
             State::Holding(holding) => {
                 let now = self.processes[client].now(self.now);
                 if holding.looks && !holding.is_lost && now.clock >= holding.deadline {
                     self.processes[client].client.expire(holding.id, now);
                 }
-                if holding.is_parked && !holding.is_lost {
-                    self.take_over(client, key);
-                } else if self.now >= holding.done_at {
+                if self.now >= holding.done_at {
                     self.finish(client, key);
                 } else {
                     if holding.extends_every > 0 && !holding.is_lost {
@@ -61,7 +61,20 @@ impl World {
         self.settle(client);
     }
 
-    /// A user rests, and wants the key again after a while.
+    /// A caller of a process comes for a key.
+    pub(super) fn on_come(&mut self, client: usize, key: usize, life: u32) {
+        let process = &self.processes[client];
+        if process.life != life || !process.is_alive || process.is_closed {
+            return;
+        }
+        if self.setup.jobs.is_some() && self.random.chance(150) {
+            self.read_status(client, key);
+        }
+        self.ask_for(client, key);
+        self.settle(client);
+    }
+
+    /// A caller rests, and wants the key again after a while.
     pub(super) fn rest(&mut self, client: usize, key: usize) {
         let think = match self.random.chance(200) {
             true if !self.setup.rolls => 5 * self.setup.think,
@@ -73,8 +86,8 @@ impl World {
         {
             at = at.max(until - self.random.below(self.setup.max_ttl));
         }
-        self.processes[client].users[key].state = State::Idle;
-        self.act_at(client, key, at);
+        let life = self.processes[client].life;
+        self.agenda.add(at, Due::Come { client, key, life });
     }
 
     fn act_at(&mut self, client: usize, key: usize, at: Micros) {
@@ -84,26 +97,45 @@ impl World {
         self.agenda.add(at, Due::Act { client, key, stamp });
     }
 
-    fn ask_for(&mut self, client: usize, key: usize) {
+    /// Draws what a caller asks for, which is mostly what the one before it in the same process has asked for.
+    fn draw_ask(&mut self, client: usize, key: usize) -> Ask {
         let random = &mut self.random;
+        let last = self.processes[client].callers.last[key];
+        if let Some(last) = last.filter(|_| random.chance(700)) {
+            return last;
+        }
         let max_ttl = self.setup.max_ttl_of(client);
         let ttl = random.pick(&self.setup.ttls).min(max_ttl);
         // Nodes keep the key for both, which must not be longer than what they are told never to exceed.
-        let rest = match random.chance(150) {
-            true => (max_ttl - ttl).min(ttl / 2),
-            false => 0,
+        let rest = if random.chance(150) {
+            (max_ttl - ttl).min(ttl / 2)
+        } else {
+            0
         };
+        let ask = Ask {
+            ttl,
+            rest,
+            renew: random.chance(750),
+            max_hold: random.chance(100).then(|| random.between(MS, 2 * ttl)),
+        };
+        self.processes[client].callers.last[key] = Some(ask);
+        ask
+    }
+
+    fn ask_for(&mut self, client: usize, key: usize) {
+        let Ask {
+            ttl,
+            rest,
+            renew,
+            max_hold,
+        } = self.draw_ask(client, key);
         let min_validity = Duration::from_micros(ttl / 20);
         let timing = Timing::new(Duration::from_micros(ttl), RATE_ERROR, min_validity)
             .expect("a twentieth of the ttl is left after the drift")
             .with_lock_delay(Duration::from_micros(rest));
+        let random = &mut self.random;
         let wait = random.pick(&[0, ttl / 2, ttl, 3 * ttl]);
-        let max_hold = random.chance(100).then(|| random.between(MS, 2 * ttl));
-        let tokens = match random.chance(200) {
-            true => 8,
-            false => 1,
-        };
-        let renew = random.chance(750);
+        let tokens = if random.chance(500) { 8 } else { 1 };
         let abandon = random
             .chance(100)
             .then(|| random.between(0, wait + 20 * MS));
@@ -116,13 +148,8 @@ impl World {
             (_, 1) => Some(0),
             _ => Some(wait / 4),
         };
-        let process = &mut self.processes[client];
-        let id = process.next_id;
-        process.next_id += 1;
-        process.users[key].state = State::Waiting { id, waiter };
-        process.users[key].since = self.now;
-        let now = process.now(self.now);
-        let wait_until = now.clock + Duration::from_micros(wait);
+        let process = &self.processes[client];
+        let wait_until = process.now(self.now).clock + Duration::from_micros(wait);
         let until = process.when(wait_until);
         let acquire = Acquire {
             key: self.setup.keys[key].clone(),
@@ -133,30 +160,46 @@ impl World {
             wait_until,
             quorum_wait: quorum_wait.map(Duration::from_micros),
         };
+        self.observe(&Event::Waits {
+            waiter,
+            client,
+            due: self.caller_due(until, ttl),
+        });
+        self.trace.line(self.now, || {
+            format!("client {client} asks for key {key}, ttl {ttl}, waits {wait} µs")
+        });
+        self.enter(client, key, (waiter, acquire), (wait, rest, abandon));
+    }
+
+    /// A caller that has its turn asks the nodes.
+    pub(super) fn ask_nodes(&mut self, client: usize, caller: Caller) {
+        let Caller {
+            waiter,
+            key,
+            acquire,
+            rest,
+            abandons_at,
+            ..
+        } = caller;
+        let process = &mut self.processes[client];
+        let id = process.next_id;
+        process.next_id += 1;
+        let now = process.now(self.now);
+        let user = &mut process.users[key];
+        user.state = State::Waiting { id, waiter };
+        user.since = self.now;
+        user.stamp += 1;
+        // The clocks of nodes may be fast.
+        user.rest = rest - rest / 50;
+        user.is_limited = acquire.max_hold.is_some();
+        user.terms = Some(Terms::of(&acquire));
         if self.setup.jobs.is_some() {
             self.claim(client, key, id, acquire);
         } else {
             process.client.acquire(id, acquire, now);
         }
-        // The last attempt begins when the wait ends, and its token may have to be written back, or its tick to be
-        // remembered, for which nodes are asked while the lease lasts.
-        let confirming = if self.setup.jobs.is_some() { ttl } else { 0 };
-        let due = until + confirming + self.answer_due(2) - self.now;
-        self.observe(&Event::Waits {
-            waiter,
-            client,
-            due: Moment::from_micros(due),
-        });
-        self.trace.line(self.now, || {
-            format!("client {client} asks for key {key}, ttl {ttl}, waits {wait} µs")
-        });
-        let user = &mut self.processes[client].users[key];
-        user.stamp += 1;
-        // The clocks of nodes may be fast.
-        user.rest = rest - rest / 50;
-        user.is_limited = max_hold.is_some();
-        if let Some(after) = abandon {
-            self.act_at(client, key, self.now + after);
+        if let Some(at) = abandons_at {
+            self.act_at(client, key, at.max(self.now));
         }
     }
 
@@ -227,56 +270,20 @@ impl World {
 
     /// A user is done with its lease, which goes to the next one in the same process, or back.
     fn finish(&mut self, client: usize, key: usize) {
-        let user = &mut self.processes[client].users[key];
-        let State::Holding(holding) = &mut user.state else {
-            return;
-        };
-        let may_go_on = !holding.is_lost && !user.is_limited;
-        if !may_go_on || holding.tokens.hand_over().is_none() || !self.random.chance(300) {
-            return self.done_with(client, key);
+        if !self.pass_on(client, key) {
+            self.done_with(client, key);
         }
-        holding.is_parked = true;
-        let (id, lease) = (holding.id, holding.lease);
-        self.observe(&Event::Parked { lease });
-        self.processes[client].client.park(id);
-        let after = match self.random.chance(800) {
-            true => self.random.below(2 * MS),
-            false => self.random.below(self.setup.max_ttl),
-        };
-        self.act_at(client, key, self.now + after);
-    }
-
-    /// The next user in the same process takes a lease over.
-    fn take_over(&mut self, client: usize, key: usize) {
-        let process = &mut self.processes[client];
-        let now = process.now(self.now);
-        let State::Holding(holding) = &mut process.users[key].state else {
-            return;
-        };
-        let next = holding.tokens.hand_over();
-        let deadline = process.client.resume(holding.id, now);
-        let (Some(tokens), Some(deadline)) = (next, deadline) else {
-            return self.done_with(client, key);
-        };
-        holding.is_parked = false;
-        holding.tokens = tokens;
-        holding.deadline = deadline;
-        let (lease, token) = (holding.lease, tokens.first().get());
-        self.counters.handed_over += 1;
-        let until = self.true_time(client, deadline);
-        self.trace.line(self.now, || {
-            format!("client {client} hands lease {lease} over: token {token}, until {until}")
-        });
-        self.observe(&Event::HandedOver {
-            lease,
-            token,
-            until,
-        });
-        self.use_lease(client, key);
     }
 
     /// A user is done with its lease, and nobody takes it over.
     pub(super) fn done_with(&mut self, client: usize, key: usize) {
+        self.let_go(client, key);
+        // Requests travel in order, so the next caller is not refused because of this one.
+        self.leave_turn(client, key);
+    }
+
+    /// A lease is released, or left to its time to live.
+    pub(super) fn let_go(&mut self, client: usize, key: usize) {
         let State::Holding(holding) = self.processes[client].users[key].state else {
             return;
         };
@@ -314,7 +321,9 @@ impl World {
             process.client.release(holding.id, ask, now);
         }
         self.give_up(client, key);
-        self.rest(client, key);
+        let user = &mut self.processes[client].users[key];
+        user.state = State::Idle;
+        user.stamp += 1;
     }
 
     /// Somebody waits for an answer that takes so many rounds.
