@@ -13,6 +13,7 @@ mod fleet;
 mod guard;
 mod hand_over;
 mod jobs;
+mod link;
 mod model;
 mod mutant;
 mod operation;
@@ -36,6 +37,7 @@ use self::{
     guard::GUARD,
     hand_over::HAND_OVER,
     jobs::JOBS,
+    link::LINK,
     model::{MODEL, Mutation},
     mutant::Mutant,
     operation::OPERATION,
@@ -62,6 +64,7 @@ const GROUPS: &[(&str, &[Mutant])] = &[
     ("clocks", CLOCKS),
     ("fleet", FLEET),
     ("hand-over", HAND_OVER),
+    ("link", LINK),
     ("requests", REQUESTS),
     ("script", SCRIPT),
     ("servers", SERVERS),
