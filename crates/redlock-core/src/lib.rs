@@ -21,7 +21,7 @@ mod within;
 
 pub use self::{
     builder::RedlockBuilder,
-    claim::{Claim, ClaimOptions, ClaimOutcome, JobStatus},
+    claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
     client::Redlock,
     config::{Config, NodeConfig},
     error::{

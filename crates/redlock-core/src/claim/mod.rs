@@ -2,13 +2,13 @@
 
 mod options;
 mod outcome;
-mod status;
+mod reading;
 
 use std::{fmt, time::Duration};
 
 use redlock_proto::{FencingToken, RunRecord, Tick};
 
-pub use self::{options::ClaimOptions, outcome::ClaimOutcome, status::JobStatus};
+pub use self::{options::ClaimOptions, outcome::ClaimOutcome, reading::JobReading};
 use crate::{Lease, LeaseLost, LockGuard, ReleaseError, Word};
 
 /// The right to start the run of a tick, and the lock under which it goes on.

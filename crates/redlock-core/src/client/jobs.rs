@@ -5,7 +5,7 @@ use redlock_proto::{Acquire, Window};
 use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
-    JobStatus, NodeReport, ResourceKey, Tick, Wait, Word,
+    JobReading, NodeReport, ResourceKey, Tick, Wait, Word,
     engine::{AcquireRequest, NotWon},
     lease::Subject,
 };
@@ -148,7 +148,7 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
-    pub async fn job_status<K>(&self, job: K) -> Result<JobStatus, InvalidKey>
+    pub async fn job_status<K>(&self, job: K) -> Result<JobReading, InvalidKey>
     where
         K: TryInto<ResourceKey>,
         K::Error: Into<InvalidKey>,
@@ -161,6 +161,6 @@ impl Redlock {
             .read_job(space.encode_job(&key), space.encode(&key)?);
         let (state, answers) = read.await;
         let reports = NodeReport::of_all(&client.names, answers);
-        Ok(JobStatus::new(state, reports))
+        Ok(JobReading::new(state, reports))
     }
 }

@@ -2,14 +2,14 @@ use redlock_proto::JobState;
 
 use crate::NodeReport;
 
-/// What the nodes remember of a job.
+/// What was read of a job on the nodes.
 #[derive(Clone, Debug)]
-pub struct JobStatus {
+pub struct JobReading {
     state: Option<JobState>,
     reports: Vec<NodeReport>,
 }
 
-impl JobStatus {
+impl JobReading {
     pub(crate) fn new(state: Option<JobState>, reports: Vec<NodeReport>) -> Self {
         Self { state, reports }
     }
