@@ -26,7 +26,7 @@ impl Answers {
         self.tell(rejection, protocol)
     }
 
-    /// The answer to a request that was refused, which the log knows of.
+    /// Makes the answer to a request that was refused, which the log knows of.
     pub(crate) fn tell<B>(
         &self,
         rejection: Rejection,

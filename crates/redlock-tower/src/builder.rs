@@ -61,7 +61,7 @@ impl RedlockLayerBuilder {
         }
     }
 
-    /// How long a request waits while another holds its resource; the client's wait by default.
+    /// Sets how long a request waits while another holds its resource; the client's wait by default.
     ///
     /// A wait is always finite, and never longer than a day.
     pub fn wait(mut self, wait: Wait) -> Self {
@@ -69,14 +69,14 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// How long an outage of the nodes may last before requests are refused at once; what the client has by default,
-    /// which is [2 s](redlock_core::RedlockBuilder::quorum_wait).
+    /// Sets how long an outage of the nodes may last before requests are refused at once; what the client has by
+    /// default, which is [2 s](redlock_core::RedlockBuilder::quorum_wait).
     pub fn quorum_wait(mut self, quorum_wait: Duration) -> Self {
         self.options = self.options.quorum_wait(quorum_wait);
         self
     }
 
-    /// How long the nodes keep the key without a renewal; the client's time to live by default.
+    /// Sets how long the nodes keep the key without a renewal; the client's time to live by default.
     ///
     /// The lease is renewed for as long as the request holds it, so this bounds how long a crashed
     /// replica keeps others out, and not how long a handler may run.
@@ -112,13 +112,13 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Until when a request holds its lock; [`Hold::Body`] by default.
+    /// Sets until when a request holds its lock; [`Hold::Body`] by default.
     pub fn hold(mut self, hold: Hold) -> Self {
         self.hold = hold;
         self
     }
 
-    /// The longest time for which a request holds its lock, whatever the handler does and however slowly a client
+    /// Sets the longest time for which a request holds its lock, whatever the handler does and however slowly a client
     /// reads; the lease is lost then, as [`on_lost`](Self::on_lost) says.
     ///
     /// While a client reads nothing at all, a server does not ask for the body, which cannot release anything then:
@@ -131,13 +131,13 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// What happens to a request whose lease is lost; [`OnLost::Abort`] by default.
+    /// Sets what happens to a request whose lease is lost; [`OnLost::Abort`] by default.
     pub fn on_lost(mut self, on_lost: OnLost) -> Self {
         self.on_lost = on_lost;
         self
     }
 
-    /// How many requests of this replica may wait for one resource; the next is answered with 503.
+    /// Sets how many requests of this replica may wait for one resource; the next is answered with 503.
     ///
     /// Default: what the client has, which is 1,024 by default.
     /// Callers of the client that do not come through this layer count as well.
@@ -146,7 +146,7 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// How many requests of this replica may wait in all; the next that would have to is answered with 503.
+    /// Sets how many requests of this replica may wait in all; the next that would have to is answered with 503.
     ///
     /// Default: what the client has, which is 65,536 by default.
     /// Callers of the client that do not come through this layer count as well.
@@ -155,7 +155,7 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// The status of the answer when another request holds the resource; 409 by default.
+    /// Sets the status of the answer when another request holds the resource; 409 by default.
     ///
     /// 423 (Locked) and 429 (Too Many Requests) are in use as well.
     pub fn contended_status(mut self, status: StatusCode) -> Self {
@@ -163,7 +163,7 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Makes the answer to a request that is refused, in the place of [`Rejection::problem`] and
+    /// Sets what makes the answer to a request that is refused, in the place of [`Rejection::problem`] and
     /// [`Rejection::grpc`].
     ///
     /// The rejection is put into the response's extensions either way.
@@ -190,7 +190,7 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// The layer, which locks what `key` names.
+    /// Builds the layer, which locks what `key` names.
     ///
     /// # Errors
     ///

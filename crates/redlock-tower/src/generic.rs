@@ -76,7 +76,7 @@ pub struct RedlockLayer<K> {
 }
 
 impl<K> RedlockLayer<K> {
-    /// A layer that locks what `key` names, with the client's own time to live and wait.
+    /// Makes a layer that locks what `key` names, with the client's own time to live and wait.
     pub fn new(redlock: Redlock, key: K) -> Self {
         let terms = Terms {
             redlock,
@@ -86,7 +86,7 @@ impl<K> RedlockLayer<K> {
         Self::from_shared(Shared { terms, key })
     }
 
-    /// A layer that locks what `key` names as `options` say, and treats a loss as `on_lost` says.
+    /// Makes a layer that locks what `key` names as `options` say, and treats a loss as `on_lost` says.
     ///
     /// # Errors
     ///

@@ -60,7 +60,7 @@ impl Held {
         &self.lease
     }
 
-    /// Whether the response's body must not outlive the lock: nobody has taken it out.
+    /// Returns whether the response's body must not outlive the lock: nobody has taken it out.
     pub(crate) fn goes_on(&self) -> bool {
         self.slot.as_ref().is_none_or(|slot| slot.is_full())
     }
@@ -82,12 +82,12 @@ impl Held {
         }
     }
 
-    /// The lease, if the guard is here.
+    /// Returns the lease, if the guard is here.
     pub(crate) fn owned(&self) -> Option<&Lease> {
         self.owns().then_some(&self.lease)
     }
 
-    /// Whether the guard is here.
+    /// Returns whether the guard is here.
     fn owns(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| slot.is_full())
     }

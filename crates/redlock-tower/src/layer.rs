@@ -41,7 +41,7 @@ pub struct RedlockLayer<K> {
 }
 
 impl<K> RedlockLayer<K> {
-    /// A layer that locks what `key` names, with the client's own time to live and wait.
+    /// Makes a layer that locks what `key` names, with the client's own time to live and wait.
     pub fn new(redlock: Redlock, key: K) -> Self {
         let terms = Terms {
             redlock,

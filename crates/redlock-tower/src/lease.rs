@@ -41,7 +41,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A view of a lease of `client` whose guard is in `slot`, for a request that already has `outer`.
+    /// Makes a view of a lease of `client` whose guard is in `slot`, for a request that already has `outer`.
     pub(crate) fn new(
         lease: redlock_core::Lease,
         client: &Redlock,
@@ -56,7 +56,7 @@ impl Lease {
         }
     }
 
-    /// Another view of this lease, for a request that already has `outer`.
+    /// Makes another view of this lease, for a request that already has `outer`.
     pub(crate) fn again(&self, outer: Option<&Self>) -> Self {
         Self {
             outer: outer.cloned().map(Arc::new),

@@ -47,7 +47,7 @@ impl Desk {
         ToDesk(Arc::downgrade(self))
     }
 
-    /// Whether the handler could not take a lock.
+    /// Returns whether the handler could not take a lock.
     pub(crate) fn has_refused(&self) -> bool {
         self.refused.load(Ordering::Relaxed)
     }
@@ -63,7 +63,7 @@ impl Desk {
     expect(dead_code, reason = "its users are extractors of axum")
 )]
 impl ToDesk {
-    /// The handler is told of a lock that it cannot have.
+    /// Notes that the handler is told of a lock that it cannot have.
     pub(crate) fn refused(&self) {
         if let Some(desk) = self.0.upgrade() {
             desk.refused.store(true, Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl Locks {
         }
     }
 
-    /// As [`Held::poll_lost`], for each of them.
+    /// Looks at each of them as [`Held::poll_lost`] does.
     pub(crate) fn poll_lost(&mut self, cx: &mut Context<'_>) -> Poll<LossReason> {
         match self {
             Self::Layer(held) => held.poll_lost(cx),
@@ -123,7 +123,7 @@ impl Locks {
         }
     }
 
-    /// Those that the request holds beyond the response's head; `None` if there are none.
+    /// Keeps those that the request holds beyond the response's head; `None` if there are none.
     pub(crate) fn beyond_the_head(self) -> Option<Self> {
         let goes_on = match &self {
             Self::Layer(held) => held.goes_on(),

@@ -66,7 +66,7 @@ impl Rejection {
         }
     }
 
-    /// The same, with this status in case that another request holds the resource.
+    /// Returns the same, with this status in case that another request holds the resource.
     pub(crate) fn when_contended(self, status: StatusCode) -> Self {
         Self {
             contended: status,
@@ -78,7 +78,7 @@ impl Rejection {
         Self::new(Cause::Lost(reason))
     }
 
-    /// Why the request was refused.
+    /// Returns why the request was refused.
     pub fn kind(&self) -> RejectionKind {
         match &self.cause {
             Cause::Key(error) if error.is_misuse() => RejectionKind::Misuse,
@@ -96,7 +96,7 @@ impl Rejection {
         }
     }
 
-    /// The status of the answer.
+    /// Returns the status of the answer.
     pub fn status(&self) -> StatusCode {
         match self.kind() {
             RejectionKind::Contended => self.contended,
@@ -112,7 +112,7 @@ impl Rejection {
         }
     }
 
-    /// After which time it makes sense to try again; `None` if it never does.
+    /// Returns after which time it makes sense to try again; `None` if it never does.
     ///
     /// When a live holder will be done is not known, so a contended resource is worth another look
     /// after a second, or earlier if the nodes know that it will be free by then.
@@ -135,7 +135,7 @@ impl Rejection {
         }
     }
 
-    /// The answer: `application/problem+json` as of RFC 9457.
+    /// Returns the answer: `application/problem+json` as of RFC 9457.
     ///
     /// `Retry-After` counts whole seconds: it is rounded up, and never 0.
     pub fn problem(&self) -> Response<Bytes> {
@@ -158,7 +158,7 @@ impl Rejection {
         }
     }
 
-    /// What the client is told.
+    /// Returns what the client is told.
     pub(crate) fn detail(&self) -> &str {
         if let Cause::Key(error) = &self.cause {
             return error.detail();

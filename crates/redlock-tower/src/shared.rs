@@ -14,7 +14,7 @@ pub(crate) struct Shared<K> {
 
 /// Where requests of one kind keep their leases.
 pub(crate) trait Carrier<Req> {
-    /// The lease that the request has, with those further out.
+    /// Returns the lease that the request has, with those further out.
     fn carried(request: &Req) -> Option<&Lease>;
 
     /// Gives the request a lease, in the place of the one it has.

@@ -14,7 +14,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// A slot with `guard` in it, and what is to happen when its lease is lost.
+    /// Makes a slot with `guard` in it, and what is to happen when its lease is lost.
     pub(crate) fn new(guard: LockGuard, on_lost: OnLost) -> Self {
         Self {
             guard: Mutex::new(Some(guard)),

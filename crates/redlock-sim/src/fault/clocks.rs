@@ -16,7 +16,7 @@ use crate::{
     setup::{MS, Micros, SECOND, Setup, micros},
 };
 
-/// Clocks are set, most of them around losses of data.
+/// Draws the steps of clocks, most of them around losses of data.
 pub(super) fn draw(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     let mut left = vec![setup.set_back(); setup.nodes];
     let mut hours = Hours(1);
@@ -84,7 +84,7 @@ pub(super) fn draw(setup: &Setup, random: &mut Random, first: Micros, faults: &m
     faults.retain(|(at, _)| *at < setup.horizon);
 }
 
-/// A clock is set back by a part of what is left of what it may be.
+/// Sets a clock back by a part of what is left of what it may be.
 fn back(
     node: usize,
     at: Micros,
@@ -111,7 +111,7 @@ impl Hours {
     }
 }
 
-/// All clocks of nodes are set, nearly at once.
+/// Sets all clocks of nodes, nearly at once.
 fn all(setup: &Setup, at: Micros, by: i64, random: &mut Random, faults: &mut Faults) {
     for node in 0..setup.nodes {
         let at = at + random.below(50 * MS);
@@ -119,7 +119,7 @@ fn all(setup: &Setup, at: Micros, by: i64, random: &mut Random, faults: &mut Fau
     }
 }
 
-/// Further than the assumption about ticks allows.
+/// Draws a step further than the assumption about ticks allows.
 fn far(setup: &Setup, random: &mut Random) -> i64 {
     let length = micros(setup.space.quarantine().length());
     (length + random.between(SECOND, 4 * SECOND)).cast_signed()

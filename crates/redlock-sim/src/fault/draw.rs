@@ -6,7 +6,7 @@ use crate::{
     setup::{Birth, MS, Micros, SECOND, Setup},
 };
 
-/// All that goes wrong in a world, in no order.
+/// Draws all that goes wrong in a world, in no order.
 pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Faults {
     let storm = setup.storm;
     // An operator who blesses nodes vouches that they have forgotten nothing.
@@ -110,7 +110,7 @@ pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Faul
     faults
 }
 
-/// Every node loses its data, one after the other, and clients what they have seen.
+/// Draws that every node loses its data, one after the other, and clients what they have seen.
 fn rolling_losses(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     let start = random.below(setup.turn());
     for node in 0..setup.nodes {
@@ -130,7 +130,7 @@ fn rolling_losses(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     }
 }
 
-/// Clocks of nodes are set: each forward once at most, since it is set right in the end too, and a quarantine
+/// Sets clocks of nodes: each forward once at most, since it is set right in the end too, and a quarantine
 /// bears two such steps.
 fn steps(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     let mut forward = vec![false; setup.nodes];
@@ -146,7 +146,7 @@ fn steps(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults)
     }
 }
 
-/// Many nodes go down at once.
+/// Draws that many nodes go down at once.
 fn outages(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     for _ in 0..setup.storm.outages {
         let at = random.between(first, setup.horizon);
@@ -168,7 +168,7 @@ fn outages(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Fault
     }
 }
 
-/// A client is cut off from many nodes at once.
+/// Draws that a client is cut off from many nodes at once.
 fn isolations(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     for _ in 0..setup.storm.isolations {
         let at = random.between(first, setup.horizon);

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Oddities {
-    /// What goes wrong because of them.
+    /// Draws what goes wrong because of them.
     pub(crate) fn faults(
         self,
         setup: &Setup,
@@ -66,7 +66,7 @@ impl Oddities {
     }
 }
 
-/// A majority learns tokens that the others do not; then a part of it loses them, and the rest is out of reach until
+/// Lets a majority learn tokens that the others do not; then a part of it loses them, and the rest is out of reach until
 /// those that have lost them might vote again.
 fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     for round in 0..2 {
@@ -102,7 +102,7 @@ fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     }
 }
 
-/// These clients do not reach a node for so long.
+/// Keeps these clients from a node for so long.
 fn away(clients: Range<usize>, node: usize, (at, length): (Micros, Micros), faults: &mut Faults) {
     for client in clients {
         let hole = Fault::Hole {
@@ -116,7 +116,7 @@ fn away(clients: Range<usize>, node: usize, (at, length): (Micros, Micros), faul
     }
 }
 
-/// An address leads to the server of another for a while, and perhaps that one's to its own: a server is behind two
+/// Leads an address to the server of another for a while, and perhaps that one's to its own: a server is behind two
 /// addresses, or two servers have changed places.
 fn mislead(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     let node = random.index(setup.nodes);
@@ -146,14 +146,14 @@ fn mislead(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Fault
     }
 }
 
-/// So few nodes that the others are a majority whatever becomes of their clocks.
+/// Draws so few nodes that the others are a majority whatever becomes of their clocks.
 fn few(setup: &Setup, random: &mut Random) -> Vec<usize> {
     let start = random.index(setup.nodes);
     let few = (start..start + setup.quorum.tolerated()).map(|node| node % setup.nodes);
     few.collect()
 }
 
-/// Only few nodes lose data, so that a majority never forgets what it was told.
+/// Lets only few nodes lose data, so that a majority never forgets what it was told.
 pub(super) fn spare(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     let losing = few(setup, random);
     faults.retain_mut(|(_, fault)| {
@@ -170,7 +170,7 @@ pub(super) fn spare(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     });
 }
 
-/// All nodes but one lose their data, nearly at once, once all clients know what that one remembers.
+/// Lets all nodes but one lose their data, nearly at once, once all clients know what that one remembers.
 pub(super) fn lose_all_but(setup: &Setup, keeper: usize, random: &mut Random, faults: &mut Faults) {
     let at = random.between(900 * MS, setup.calm().max(SECOND));
     for node in (0..setup.nodes).filter(|node| *node != keeper) {
@@ -179,7 +179,7 @@ pub(super) fn lose_all_but(setup: &Setup, keeper: usize, random: &mut Random, fa
     }
 }
 
-/// A clock is set forward so far that it agrees with no other.
+/// Sets a clock forward so far that it agrees with no other.
 fn jump(jumping: &[usize], at: Micros, random: &mut Random) -> Option<(Micros, Fault)> {
     let node = *jumping.get(random.index(jumping.len().max(1)))?;
     let by = random.between(2 * SECOND + 500 * MS, 6 * SECOND);
@@ -187,7 +187,7 @@ fn jump(jumping: &[usize], at: Micros, random: &mut Random) -> Option<(Micros, F
     Some((at, Fault::Step { node, by }))
 }
 
-/// Everything that goes wrong later does so after the nap, in which some clients stand still; a clock may
+/// Moves what goes wrong later behind the nap, in which some clients stand still; a clock may
 /// jump just before they go on.
 fn sleep(setup: &Setup, nap: Nap, jumping: &[usize], random: &mut Random, faults: &mut Faults) {
     let length = nap.until - nap.from;

@@ -18,7 +18,7 @@ pub(crate) struct Jobs {
 }
 
 impl Setup {
-    /// What is locked are jobs, and wall clocks differ by less than it takes for a tick to come too early or too
+    /// Locks jobs instead of keys; wall clocks differ by less than it takes for a tick to come too early or too
     /// late, but for one perhaps.
     pub(super) fn draw_jobs(&mut self, random: &mut Random, odd: &mut Random) {
         self.skew = random.pick(&[0, 10 * MS, 200 * MS]);
@@ -38,7 +38,7 @@ impl Setup {
         self.job_keys = jobs.map(|job| (*job).into()).collect();
     }
 
-    /// By how much a client's wall clock is ahead besides, in microseconds.
+    /// Returns by how much a client's wall clock is ahead besides, in microseconds.
     pub(crate) fn ahead(&self, client: usize) -> Micros {
         match self.jobs {
             Some(jobs) if jobs.stray && client == 0 => 3_600 * SECOND,
@@ -46,7 +46,7 @@ impl Setup {
         }
     }
 
-    /// By how much the clock of a node may be set back in all: no tick that it may have forgotten seems later than
+    /// Returns by how much the clock of a node may be set back in all: no tick that it may have forgotten seems later than
     /// its horizon then.
     pub(crate) fn set_back(&self) -> Micros {
         let less = self.jobs.map_or(0, |jobs| jobs.less * MS);

@@ -185,7 +185,7 @@ impl Setup {
         self.keys = KEYS[..keys].iter().map(|key| (*key).into()).collect();
     }
 
-    /// What its history is judged by.
+    /// Returns what its history is judged by.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             max_ttl: Duration::from_micros(self.max_ttl),
@@ -201,19 +201,19 @@ impl Setup {
         }
     }
 
-    /// How long after one node the next has its turn to lose data.
+    /// Returns how long after one node the next has its turn to lose data.
     pub(crate) const fn turn(&self) -> Micros {
         turn(self.max_ttl)
     }
 
-    /// How long a quarantine takes, with the slowest clock and a look every now and then.
+    /// Returns how long a quarantine takes, with the slowest clock and a look every now and then.
     pub(crate) fn quarantine(&self) -> Micros {
         let length = micros(self.space.quarantine().length());
         length + length / 50 + 100 * MS
     }
 }
 
-/// How long leases last that are asked for.
+/// Returns how long leases last that are asked for.
 const fn ttls(max_ttl: Micros) -> [Micros; 3] {
     [max_ttl, max_ttl / 2, max_ttl / 5]
 }
@@ -228,7 +228,7 @@ fn space(max_ttl: Micros, trust: bool, rate_error: f64) -> Space {
     Space::new("{sim}", quarantine)
 }
 
-/// A quarantine, and the time to be told a floor.
+/// Returns the length of a quarantine, and of the time to be told a floor.
 const fn turn(max_ttl: Micros) -> Micros {
     max_ttl + 400 * MS
 }

@@ -90,7 +90,7 @@ impl Oddities {
 }
 
 impl Setup {
-    /// Few nodes with little data, and clients whose wall clocks are far apart: order rests on the floors that
+    /// Takes few nodes with little data, and clients whose wall clocks are far apart: order rests on the floors that
     /// nodes are told.
     fn strand(&mut self, random: &mut Random) {
         self.nodes = random.pick(&[3, 3, 5]);
@@ -115,7 +115,7 @@ impl Setup {
         self.horizon = 2 * self.stranding() + SECOND;
     }
 
-    /// More clients and keys than usual, which are asked for less often.
+    /// Takes more clients and keys than usual, which are asked for less often.
     fn crowd(&mut self, random: &mut Random) {
         self.clients = random.index(3) + 6;
         let keys = random.index(3) + 4;

@@ -81,7 +81,7 @@ impl Storm {
 }
 
 impl Storm {
-    /// Nodes lose data one after the other, and clients what they have seen.
+    /// Draws a storm in which nodes lose data one after the other, and clients what they have seen.
     pub(super) fn of_losses(plan: Plan, random: &mut Random) -> Self {
         Self {
             crashes: random.between(4, 10),

@@ -22,7 +22,7 @@ pub(crate) struct Strangers {
 }
 
 impl Setup {
-    /// Some clients are told something else than the others, and a single wrong clock is all that a majority bears.
+    /// Tells some clients something else than the others; a single wrong clock is all that a majority bears.
     pub(super) fn draw_strangers(&mut self, random: &mut Random) {
         let max_ttl = random.pick(&[self.max_ttl / 4, self.max_ttl, 4 * self.max_ttl]);
         let is_alike = max_ttl == self.max_ttl;
@@ -63,12 +63,12 @@ impl Setup {
         strangers.filter(|strangers| client >= strangers.first)
     }
 
-    /// Whether a client was told something else than the others.
+    /// Returns whether a client was told something else than the others.
     pub(crate) fn is_stranger(&self, client: usize) -> bool {
         self.strangers_with(client).is_some()
     }
 
-    /// The clients that end while strangers take their place, if they do.
+    /// Returns the clients that end while strangers take their place, if they do.
     pub(crate) fn replaced(&self) -> Range<usize> {
         let strangers = self.strangers.as_ref();
         0..strangers.map_or(0, |strangers| {
@@ -80,19 +80,19 @@ impl Setup {
         })
     }
 
-    /// Whether strangers use longer leases than the others.
+    /// Returns whether strangers use longer leases than the others.
     pub(crate) fn are_strangers_longer(&self) -> bool {
         let strangers = self.strangers.as_ref();
         strangers.is_some_and(|strangers| strangers.max_ttl > self.max_ttl)
     }
 
-    /// What a client is told of the nodes.
+    /// Returns what a client is told of the nodes.
     pub(crate) fn space_of(&self, client: usize) -> &Space {
         let strangers = self.strangers_with(client);
         strangers.map_or(&self.space, |strangers| &strangers.space)
     }
 
-    /// How long nodes keep keys at most, as a client is told.
+    /// Returns how long nodes keep keys at most, as a client is told.
     pub(crate) fn max_ttl_of(&self, client: usize) -> Micros {
         let strangers = self.strangers_with(client);
         strangers.map_or(self.max_ttl, |strangers| strangers.max_ttl)

@@ -8,7 +8,7 @@ use deadpool_redis::{
 use super::words::retold;
 use crate::node::CallError;
 
-/// What went wrong, for an operator: nothing in it comes from a server but numbers of its own.
+/// Returns what went wrong, for an operator: nothing in it comes from a server but numbers of its own.
 pub(super) fn reason(error: &RedisError) -> Arc<str> {
     if let Some(code) = error.code() {
         // An error that the server sent: its code and its words.
@@ -34,12 +34,12 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
     }
 }
 
-/// An error that the server sent, in words of ours.
+/// Returns an error that the server sent, in words of ours.
 pub(super) fn explained(words: &str) -> Arc<str> {
     retold(&one_line(words)).into()
 }
 
-/// What answers, if it does not speak the protocol: the client library names the byte with which its answer began.
+/// Returns what answers, if it does not speak the protocol: the client library names the byte with which its answer began.
 fn not_redis(parse_error: &str) -> &'static str {
     let names = |byte: u8| parse_error.contains(&format!("`{byte}`"));
     if names(b'H') {
@@ -59,14 +59,14 @@ pub(super) const NOT_REDIS: &str =
 /// The first byte of what a TLS server says to a client that does not speak it.
 pub(super) const TLS_ALERT: u8 = 0x15;
 
-/// An error has a line per node, whatever a server or a parser puts into its words.
+/// Puts all words into one line, because an error has a line per node, whatever a server or a parser puts into its words.
 fn one_line(text: &str) -> Arc<str> {
     let words = text.split(|c: char| c.is_control() || c == ' ');
     let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ").into()
 }
 
-/// Why a pool made no connection.
+/// Returns why a pool made no connection.
 pub(super) fn pool_error(error: &PoolError) -> NotOpened {
     match error {
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
@@ -79,7 +79,7 @@ pub(super) fn pool_error(error: &PoolError) -> NotOpened {
     }
 }
 
-/// Why a connection cannot be used.
+/// Returns why a connection cannot be used.
 pub(super) fn not_opened(error: &RedisError) -> NotOpened {
     NotOpened {
         reason: reason(error),
@@ -96,7 +96,7 @@ pub(super) struct NotOpened {
     pub(super) is_vague: bool,
 }
 
-/// What a call that failed as a whole leaves behind.
+/// Returns what a call that failed as a whole leaves behind.
 pub(super) fn call_error(error: &RedisError) -> CallError {
     match error.code() {
         Some(code) if NOT_RUN.contains(&code) => CallError::not_executed(reason(error)),

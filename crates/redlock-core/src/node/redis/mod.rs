@@ -74,7 +74,7 @@ impl RedisNode {
         }
     }
 
-    /// A node at this URL or configuration.
+    /// Makes a node at this URL or configuration.
     pub(crate) fn new(
         config: &deadpool_redis::Config,
         connect_timeout: Duration,
@@ -102,7 +102,7 @@ impl RedisNode {
         Ok((node, address))
     }
 
-    /// A node whose connections a ready pool makes; it cannot be asked for its address.
+    /// Makes a node whose connections a ready pool makes; it cannot be asked for its address.
     pub(crate) fn from_pool(name: Arc<str>, pool: Pool) -> Self {
         Self {
             name,
@@ -177,7 +177,7 @@ fn connection_info(config: &deadpool_redis::Config) -> Result<ConnectionInfo, Re
     })
 }
 
-/// What is wrong with a URL that could not be read.
+/// Returns what is wrong with a URL that could not be read.
 fn refused_url(url: &str, has_tls: bool) -> &'static str {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme);
     let asks_for_tls = scheme

@@ -6,7 +6,7 @@
 
 use super::{RedisNode, script};
 
-/// An error that a server sent, in words of ours: its code, what it means and what to do, and the command that met it.
+/// Returns an error that a server sent, in words of ours: its code, what it means and what to do, and the command that met it.
 pub(super) fn retold(text: &str) -> String {
     if script::has_words(text) {
         return text.to_owned();
@@ -46,7 +46,7 @@ pub(super) fn retold(text: &str) -> String {
     told
 }
 
-/// The lines of [`KNOWN`].
+/// Returns the lines of [`KNOWN`].
 fn known() -> impl Iterator<Item = [&'static str; 4]> {
     KNOWN.lines().filter_map(|line| {
         let mut columns = line.split('|').map(str::trim);
@@ -55,7 +55,7 @@ fn known() -> impl Iterator<Item = [&'static str; 4]> {
     })
 }
 
-/// The first name of a command that is in quotes or brackets, if the client sends such commands.
+/// Returns the first name of a command that is in quotes or brackets, if the client sends such commands.
 fn command(text: &str) -> Option<&'static str> {
     let marks = ['\'', '`', '"', '(', ')'];
     text.split(marks).find_map(|part| {
@@ -64,7 +64,7 @@ fn command(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Where an error of Lua arose.
+/// Returns where an error of Lua arose.
 fn script_line(text: &str) -> Option<u32> {
     let (_, rest) = text.split_once("user_script:")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit());

@@ -43,7 +43,7 @@ pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Ans
     Some(Answer { standing, replies })
 }
 
-/// What a node is; a master that could not look at its mark is no use, and its error says why.
+/// Reads what a node is; a master that could not look at its mark is no use, and its error says why.
 ///
 /// A replica cannot, which is plain, and it is for its facts to say what to do about it.
 fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<Facts, Arc<str>> {

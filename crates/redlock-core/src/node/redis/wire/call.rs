@@ -55,7 +55,7 @@ pub(in super::super) fn call(space: &Space, requests: &[Request], cached: bool) 
     cmd
 }
 
-/// The keys of a request, in the order in which the script expects them.
+/// Returns the keys of a request, in the order in which the script expects them.
 fn keys_of<'a>(space: &'a Space, request: &'a Request) -> Vec<Cow<'a, str>> {
     let tomb = |owner| Cow::Owned(space.tomb(owner).as_str().to_owned());
     match request {
@@ -71,7 +71,7 @@ fn keys_of<'a>(space: &'a Space, request: &'a Request) -> Vec<Cow<'a, str>> {
     }
 }
 
-/// The shard whose counter a request needs.
+/// Returns the shard whose counter a request needs.
 fn counter_of(request: &Request) -> Option<u16> {
     match request {
         Request::Lock {
@@ -96,7 +96,7 @@ fn is_opening(request: &Request) -> bool {
     matches!(request, Request::Node(NodeVerb::Open { .. }))
 }
 
-/// Whether two of a call's few items are the same.
+/// Returns whether two of a call's few items are the same.
 fn has_twins<T: PartialEq>(items: &[T]) -> bool {
     let mut numbered = items.iter().enumerate();
     numbered.any(|(number, item)| items[..number].contains(item))

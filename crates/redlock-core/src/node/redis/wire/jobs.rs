@@ -7,7 +7,7 @@ use redlock_proto::{JobEntry, JobVerb, NoClaim, NodeKey, Reply, Space};
 
 use super::values::{digits, millis, refusal, text};
 
-/// The keys of an operation, in the order in which the script expects them.
+/// Returns the keys of an operation, in the order in which the script expects them.
 pub(super) fn keys_of<'a>(
     space: &'a Space,
     verb: &'a JobVerb,
@@ -64,7 +64,7 @@ pub(super) fn operation(cmd: &mut Cmd, verb: &JobVerb) {
     }
 }
 
-/// The reply to an operation; `None` if that is not what a node sends.
+/// Reads the reply to an operation; `None` if that is not what a node sends.
 pub(super) fn reply(first: i64, second: Value, verb: &JobVerb) -> Option<Reply> {
     let ms = |value: &Value| match value {
         Value::Int(ms) => u64::try_from(*ms).ok().map(Duration::from_millis),
@@ -95,7 +95,7 @@ pub(super) fn reply(first: i64, second: Value, verb: &JobVerb) -> Option<Reply> 
     })
 }
 
-/// The counter, and the newest run if there is one.
+/// Reads the counter, and the newest run if there is one.
 fn claimed(text: &str) -> Option<Reply> {
     let (counter, last) = match text.split_once(' ') {
         None => (text, None),
@@ -105,7 +105,7 @@ fn claimed(text: &str) -> Option<Reply> {
     Some(Reply::Claimed { counter, last })
 }
 
-/// The runs, line by line.
+/// Reads the runs, line by line.
 fn entries(text: &str) -> Option<Vec<JobEntry>> {
     text.lines().map(JobEntry::from_wire).collect()
 }
