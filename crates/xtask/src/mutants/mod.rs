@@ -4,82 +4,32 @@
 //! It is put into a copy of the sources, and what it says should catch it must fail, after it was seen to pass
 //! without it.
 
-mod backlog;
-mod claims;
-mod clocks;
-mod edit;
-mod examples;
-mod fleet;
-mod guard;
-mod hand_over;
-mod jobs;
-mod link;
 mod model;
 mod mutant;
-mod operation;
-mod protocol;
-mod requests;
-mod script;
-mod servers;
+mod patch;
 mod table;
-mod ticks;
 mod tree;
-mod worlds;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use self::{
-    backlog::BACKLOG,
-    claims::CLAIMS,
-    clocks::CLOCKS,
-    examples::EXAMPLES,
-    fleet::FLEET,
-    guard::GUARD,
-    hand_over::HAND_OVER,
-    jobs::JOBS,
-    link::LINK,
     model::{MODEL, Mutation},
     mutant::Mutant,
-    operation::OPERATION,
-    protocol::PROTOCOL,
-    requests::REQUESTS,
-    script::SCRIPT,
-    servers::SERVERS,
     table::Table,
-    ticks::TICKS,
     tree::Tree,
-    worlds::WORLDS,
 };
-use crate::step::{Failed, now};
+use crate::step::{Failed, now, root};
 
-/// The mutants by what is wrong, in the order in which they are put in.
-const GROUPS: &[(&str, &[Mutant])] = &[
-    ("protocol", PROTOCOL),
-    ("guard", GUARD),
-    ("claims", CLAIMS),
-    ("worlds", WORLDS),
-    ("ticks", TICKS),
-    ("jobs", JOBS),
-    ("backlog", BACKLOG),
-    ("clocks", CLOCKS),
-    ("fleet", FLEET),
-    ("hand-over", HAND_OVER),
-    ("link", LINK),
-    ("requests", REQUESTS),
-    ("script", SCRIPT),
-    ("servers", SERVERS),
-    ("operation", OPERATION),
-    ("examples", EXAMPLES),
-];
+/// The folder of the mutants: in it a folder for each group, and in that a patch for each mutant.
+fn folder() -> PathBuf {
+    root().join("crates/xtask/mutants")
+}
 
 /// Puts in every mutant whose name contains one of `names`, or all of them, and prints what caught it.
 pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
     let wanted = |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part));
-    let all = GROUPS.iter().flat_map(|(group, mutants)| {
-        let named = move |mutant: &'static Mutant| (format!("{group}/{}", mutant.name), mutant);
-        mutants.iter().map(named)
-    });
-    let mutants: Vec<(String, &Mutant)> = all.filter(|(name, _)| wanted(name)).collect();
+    let mut mutants = Mutant::all(&folder())?;
+    mutants.retain(|mutant| wanted(&mutant.name));
     let named = |mutation: &'static Mutation| (format!("model/{}", mutation.name), mutation);
     let model = MODEL.iter().map(named).filter(|(name, _)| wanted(name));
     let model: Vec<(String, &Mutation)> = model.collect();
@@ -87,16 +37,16 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
         return Err(Failed("no mutant has such a name".to_owned()));
     }
     let tree = Tree::copy()?;
-    for (_, mutant) in &mutants {
+    for mutant in &mutants {
         tree.expect_fit(mutant)?;
     }
     // What fails without a mutant proves nothing.
     let mut baseline = BTreeSet::new();
-    for (_, mutant) in &mutants {
-        let catch = mutant.catch;
+    for mutant in &mutants {
+        let catch = &mutant.catch;
         if baseline.insert(catch.to_string()) {
             eprintln!("without any mutant: {catch}");
-            tree.run(&catch)?.expect_passed(catch)?;
+            tree.run(catch)?.expect_passed(catch)?;
         }
     }
     for (_, mutation) in &model {
@@ -107,11 +57,12 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
         }
     }
     let mut table = Table::default();
-    for (name, mutant) in &mutants {
+    for mutant in &mutants {
         let started = now();
         let outcome = tree.with(mutant, || tree.run(&mutant.catch))?;
-        tree.keep(name, &outcome)?;
-        table.add(name, outcome, None, started.elapsed());
+        tree.keep(&mutant.name, &outcome)?;
+        let harmless = mutant.harmless.as_deref();
+        table.add(&mutant.name, outcome, harmless, started.elapsed());
     }
     for (name, mutation) in model {
         let started = now();
@@ -126,26 +77,27 @@ pub(crate) fn run(names: &[String]) -> Result<(), Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{mutants::edit::replaced, step::root};
 
     #[test]
-    fn every_mutant_fits_its_file() {
+    fn every_mutant_fits_its_files() {
         let mut unfit = Vec::new();
-        for mutant in GROUPS.iter().flat_map(|(_, mutants)| *mutants) {
-            let source = std::fs::read_to_string(root().join(mutant.file)).unwrap();
-            match replaced(&source, mutant.from, mutant.to, mutant.name) {
-                Ok(mutated) => assert_ne!(mutated, source, "{}", mutant.name),
-                Err(failed) => unfit.push(format!("{failed:?}")),
+        let mutants = Mutant::all(&folder()).unwrap();
+        assert!(mutants.len() > 200, "{}", mutants.len());
+        for mutant in mutants {
+            for file in &mutant.patch.files {
+                let source = std::fs::read_to_string(root().join(&file.path));
+                match source
+                    .map_err(|error| error.to_string())
+                    .and_then(|source| {
+                        let mutated = file.apply(&source)?;
+                        assert_ne!(mutated, source, "{}", mutant.name);
+                        Ok(())
+                    }) {
+                    Ok(()) => {}
+                    Err(error) => unfit.push(format!("{}: {}: {error}", mutant.name, file.path)),
+                }
             }
         }
         assert!(unfit.is_empty(), "{}", unfit.join("\n"));
-    }
-
-    #[test]
-    fn no_two_mutants_of_a_group_have_one_name() {
-        for (group, mutants) in GROUPS {
-            let names: BTreeSet<&str> = mutants.iter().map(|mutant| mutant.name).collect();
-            assert_eq!(names.len(), mutants.len(), "{group}");
-        }
     }
 }

@@ -6,10 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::{
-    edit::replaced,
-    mutant::{Catch, Mutant},
-};
+use super::mutant::{Catch, Mutant};
 use crate::{
     server,
     step::{Failed, root},
@@ -125,24 +122,33 @@ impl Tree {
         mutant: &Mutant,
         work: impl FnOnce() -> Result<T, Failed>,
     ) -> Result<T, Failed> {
-        let (path, source, mutated) = self.mutated(mutant)?;
-        fs::write(&path, mutated).map_err(|error| failed(&path, &error))?;
+        let files = self.mutated(mutant)?;
+        for (path, _, mutated) in &files {
+            fs::write(path, mutated).map_err(|error| failed(path, &error))?;
+        }
         let outcome = work();
-        fs::write(&path, source).map_err(|error| failed(&path, &error))?;
+        for (path, source, _) in &files {
+            fs::write(path, source).map_err(|error| failed(path, &error))?;
+        }
         outcome
     }
 
-    /// An error if what `mutant` replaces is not there.
+    /// An error if a line that `mutant` changes is not there.
     pub(super) fn expect_fit(&self, mutant: &Mutant) -> Result<(), Failed> {
         self.mutated(mutant).map(drop)
     }
 
-    /// The file of a mutant, and what is in it without and with the mutant.
-    fn mutated(&self, mutant: &Mutant) -> Result<(PathBuf, String, String), Failed> {
-        let path = self.sources.join(mutant.file);
-        let source = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
-        let mutated = replaced(&source, mutant.from, mutant.to, mutant.name)?;
-        Ok((path, source, mutated))
+    /// The files of a mutant, and what is in each without and with the mutant.
+    fn mutated(&self, mutant: &Mutant) -> Result<Vec<(PathBuf, String, String)>, Failed> {
+        let files = mutant.patch.files.iter().map(|file| {
+            let path = self.sources.join(&file.path);
+            let source = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
+            let mutated = file.apply(&source);
+            let mutated =
+                mutated.map_err(|error| Failed(format!("mutant {}: {error}", mutant.name)))?;
+            Ok((path, source, mutated))
+        });
+        files.collect()
     }
 
     /// Runs what should catch a mutant.
