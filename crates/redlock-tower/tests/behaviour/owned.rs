@@ -316,8 +316,10 @@ async fn a_loss_ends_the_handler_and_not_the_body_of_a_request_whose_lock_was_ta
     let lock = taken.recv().await.unwrap();
     let (body, lost) = tokio::join!(response.into_body().collect(), async {
         nodes.drop_locks();
-        lock.run(pending::<()>()).await
+        let lost = lock.run(pending::<()>());
+        tokio::time::timeout(Duration::from_secs(3_600), lost).await
     });
+    let lost = lost.expect("the work ends with the lease");
     assert_eq!(lost.unwrap_err().reason(), LossReason::Revoked);
     assert_eq!(body.expect("it is not cut off").to_bytes(), "ab");
 }
