@@ -1,0 +1,115 @@
+//! Nodes that have no past: all at the first start, and a majority that has lost its counters.
+
+use std::time::Duration;
+
+use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, NotAVote, Wait};
+use redlock_tests::{Connect, Nodes, now, voting};
+
+/// Of all clients here; also the time to live of their leases.
+const MAX_TTL: Duration = Duration::from_millis(1_500);
+const SOON: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_first_start_waits_for_the_quarantine_unless_somebody_vouches() {
+    let nodes = Nodes::start(5);
+    let connect = Connect {
+        max_ttl: MAX_TTL,
+        vouches: false,
+        ..Connect::to(nodes.urls(), MAX_TTL)
+    };
+    let started = now();
+    let redlock = connect.client().await;
+    let error = redlock.try_acquire("a").await.unwrap_err();
+    println!("{error}");
+    assert_eq!(error.kind(), AcquireErrorKind::Quarantined, "{error}");
+    let ready_in = error.ready_in().expect("it says when");
+    assert!(
+        ready_in > MAX_TTL / 2 && ready_in < MAX_TTL * 2,
+        "{ready_in:?}"
+    );
+    for report in error.reports() {
+        let quarantined = matches!(
+            report.answer,
+            NodeAnswer::NotAVote {
+                reason: NotAVote::Quarantined { .. }
+            } | NodeAnswer::Pending
+        );
+        assert!(quarantined, "{error}");
+    }
+
+    // Whoever waits for long enough needs nobody.
+    let grants = nodes.grants_in_all();
+    let wait = AcquireOptions::new().wait(Wait::UpTo(ready_in * 2));
+    let guard = redlock.acquire_with("a", wait.clone()).await.unwrap();
+    let took = now() - started;
+    let attempts = (nodes.grants_in_all() - grants) / 5;
+    println!("a lease after {took:?} and {attempts} attempts");
+    assert!(took > MAX_TTL && took < MAX_TTL * 2, "{took:?}");
+    assert!(
+        attempts < 60,
+        "{attempts} attempts in {took:?} are no waiting"
+    );
+    guard.release().await.unwrap();
+
+    // An operator who knows that the nodes are new does not have to wait.
+    let nodes = Nodes::start(5);
+    let redlock = Connect {
+        nodes: nodes.urls(),
+        ..connect
+    }
+    .client()
+    .await;
+    redlock.try_acquire("a").await.unwrap_err();
+    let reports = redlock.dangerous_bless().await;
+    assert!(
+        reports
+            .iter()
+            .all(|report| report.answer == NodeAnswer::Reachable),
+        "{reports:?}"
+    );
+    redlock
+        .try_acquire("a")
+        .await
+        .unwrap()
+        .release()
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s22_masters_that_lost_their_counters_count_on_from_where_the_others_are() {
+    let mut nodes = Nodes::start(5);
+    let connect = Connect {
+        max_ttl: MAX_TTL,
+        ..Connect::to(nodes.urls(), MAX_TTL)
+    };
+    let redlock = connect.client().await;
+    // So far ahead of the clock that it cannot stand in for what is forgotten.
+    let ahead = "5000000000000000";
+    nodes.ask_all(&["HSET", "{redlock}:fence", "floor", ahead]);
+    let guard = redlock.acquire("a").await.unwrap();
+    let mut newest = guard.token();
+    assert!(newest.to_string().as_str() > ahead, "{newest}");
+    guard.release().await.unwrap();
+
+    let patient = AcquireOptions::new().wait(Wait::UpTo(MAX_TTL));
+    for node in 0..3 {
+        nodes[node].restart().unwrap();
+        voting(&redlock, 4, SOON).await;
+        voting(&redlock, 5, SOON * 2).await;
+    }
+    // Only those that have restarted are left, and nobody remembers a token for them.
+    nodes.kill(3..5);
+    let fresh = Connect {
+        vouches: false,
+        ..connect
+    }
+    .client()
+    .await;
+    for client in [&fresh, &redlock] {
+        let guard = client.acquire_with("a", patient.clone()).await.unwrap();
+        assert!(guard.token() > newest, "{} after {newest}", guard.token());
+        newest = guard.token();
+        guard.release().await.unwrap();
+    }
+}
