@@ -37,18 +37,20 @@ pub(super) fn call_but(
     if looks {
         others.push(Request::Node(NodeVerb::Tick));
     }
-    let (standing, replies) = match others.is_empty() {
-        true => (None, Vec::new()),
-        false => {
-            let answer = store.call(space, &others, time);
-            (answer.standing, answer.replies)
-        }
+    let (standing, replies) = if others.is_empty() {
+        (None, Vec::new())
+    } else {
+        let answer = store.call(space, &others, time);
+        (answer.standing, answer.replies)
     };
     let mut replies = replies.into_iter();
     let reason: Arc<str> = "the operation failed".into();
-    let replies = failed.into_iter().map(|failed| match failed {
-        true => Err(Arc::clone(&reason)),
-        false => replies.next().unwrap_or_else(|| Err(Arc::clone(&reason))),
+    let replies = failed.into_iter().map(|failed| {
+        if failed {
+            Err(Arc::clone(&reason))
+        } else {
+            replies.next().unwrap_or_else(|| Err(Arc::clone(&reason)))
+        }
     });
     let replies = replies.collect();
     Answer { standing, replies }

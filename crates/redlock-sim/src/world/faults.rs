@@ -235,9 +235,10 @@ impl World {
         }
         for node in 0..self.setup.nodes {
             let link = self.link(client, node);
-            let fate = match self.random.chance(300) {
-                true => Fate::Late(self.random.between(MS, self.setup.max_ttl)),
-                false => Fate::Dropped,
+            let fate = if self.random.chance(300) {
+                Fate::Late(self.random.between(MS, self.setup.max_ttl))
+            } else {
+                Fate::Dropped
             };
             self.sever(link, fate);
             self.forget_link(link);

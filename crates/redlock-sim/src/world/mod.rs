@@ -318,9 +318,10 @@ impl World {
         let mut inbox = std::mem::take(&mut process.inbox);
         self.observe(&Event::StoodStill { client, length });
         // A machine that was suspended finds its timers due before it has read what came over its connections.
-        match self.setup.odd.suspends {
-            true => inbox.sort_by_key(|due| Reverse(due.rank())),
-            false => inbox.sort_by_key(|due| due.rank()),
+        if self.setup.odd.suspends {
+            inbox.sort_by_key(|due| Reverse(due.rank()))
+        } else {
+            inbox.sort_by_key(|due| due.rank())
         }
         for due in inbox.drain(..) {
             self.step(due);

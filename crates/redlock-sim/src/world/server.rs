@@ -138,15 +138,12 @@ impl Server {
         let Some((mut store, mut shadow)) = self.copy.clone() else {
             return false;
         };
-        match shows {
-            true => {
-                let data = format!("{}-{}", self.index, self.life);
-                self.store.take_data_of(&store, &data);
-            }
-            false => {
-                store.restart(self.store.run().clone());
-                self.store = store;
-            }
+        if shows {
+            let data = format!("{}-{}", self.index, self.life);
+            self.store.take_data_of(&store, &data);
+        } else {
+            store.restart(self.store.run().clone());
+            self.store = store;
         }
         shadow.grow_old();
         self.shadow = shadow;

@@ -79,9 +79,10 @@ impl Shadow {
         let is_owner = kept.is_some_and(|kept| kept.owner == asked.owner);
         let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Bury { .. });
         if !matches!(asked.reply, Reply::Taken { .. } | Reply::Done) {
-            return match is_release && is_owner {
-                true => Err("it was not released for its owner"),
-                false => Ok(None),
+            return if is_release && is_owner {
+                Err("it was not released for its owner")
+            } else {
+                Ok(None)
             };
         }
         let ttl = match asked.verb {

@@ -76,9 +76,10 @@ impl World {
 
     /// A caller rests, and wants the key again after a while.
     pub(super) fn rest(&mut self, client: usize, key: usize) {
-        let think = match self.random.chance(200) {
-            true if !self.setup.rolls => 5 * self.setup.think,
-            _ => self.setup.think,
+        let think = if self.random.chance(200) && !self.setup.rolls {
+            5 * self.setup.think
+        } else {
+            self.setup.think
         };
         let mut at = self.now + self.random.between(MS / 2, think);
         if let Some(Nap { from, until }) = self.setup.odd.nap
@@ -213,9 +214,10 @@ impl World {
             8 => random.between(0, ttl / 2),
             _ => random.between(0, 2 * ttl),
         };
-        let extends_every = match random.chance(150) {
-            true => random.between(2 * MS, ttl / 4),
-            false => 0,
+        let extends_every = if random.chance(150) {
+            random.between(2 * MS, ttl / 4)
+        } else {
+            0
         };
         let looks = random.chance(500);
         let done_at = self.now + length;
@@ -257,9 +259,10 @@ impl World {
 
     /// A user hears that its lease is lost, and lets go of it sooner or later.
     pub(super) fn on_loss(&mut self, client: usize, key: usize) {
-        let after = match self.random.chance(700) {
-            true => self.random.below(5 * MS),
-            false => self.random.below(self.setup.max_ttl),
+        let after = if self.random.chance(700) {
+            self.random.below(5 * MS)
+        } else {
+            self.random.below(self.setup.max_ttl)
         };
         let at = self.now + after;
         if let State::Holding(holding) = &mut self.processes[client].users[key].state {
@@ -304,9 +307,10 @@ impl World {
         } else {
             self.counters.released += 1;
             self.observe(&Event::Released { lease });
-            let ask = match self.random.chance(500) {
-                true => Some(self.ask(client, 1)),
-                false => None,
+            let ask = if self.random.chance(500) {
+                Some(self.ask(client, 1))
+            } else {
+                None
             };
             let ends = self.setup.jobs.is_some() && self.random.chance(700);
             let in_order = self.setup.jobs.is_some_and(|jobs| jobs.in_order);
