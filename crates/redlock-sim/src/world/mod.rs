@@ -319,9 +319,9 @@ impl World {
         self.observe(&Event::StoodStill { client, length });
         // A machine that was suspended finds its timers due before it has read what came over its connections.
         if self.setup.odd.suspends {
-            inbox.sort_by_key(|due| Reverse(due.rank()))
+            inbox.sort_by_key(|due| Reverse(due.rank()));
         } else {
-            inbox.sort_by_key(|due| due.rank())
+            inbox.sort_by_key(|due| due.rank());
         }
         for due in inbox.drain(..) {
             self.step(due);
