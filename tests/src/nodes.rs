@@ -101,7 +101,7 @@ impl Nodes {
 
     /// The lock keys on all nodes, as `node: key`.
     ///
-    /// What a node keeps about itself is none: its mark and its counters stay for ever, and a tomb for a time to
+    /// What a node keeps about itself is none: its mark and its counters stay for ever, and a tombstone for a time to
     /// live.
     pub fn keys(&self) -> Vec<String> {
         let keys = |node: usize| {
@@ -142,7 +142,7 @@ impl Nodes {
 
     /// How many calls in which a node gave out leases it has run, since its counts were reset.
     ///
-    /// Each of them raises a fencing counter; `SET` is no measure, for it also digs tombs.
+    /// Each of them raises a fencing counter; `SET` is no measure, for it also leaves tombstones.
     pub fn grants(&self, node: usize) -> u64 {
         self.calls(node, "hset")
     }

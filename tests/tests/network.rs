@@ -98,10 +98,10 @@ async fn s28_a_request_on_a_connection_that_was_given_up_leaves_no_key_when_it_a
         // Over the new connection, where it cannot be behind the request.
         guard.release().await.unwrap();
         eventually(
-            "the owner is buried",
+            "the owner is tombstoned",
             SOON,
-            || tombs(&nodes),
-            |tombs| *tombs == round,
+            || tombstones(&nodes),
+            |tombstones| *tombstones == round,
         )
         .await;
 
@@ -113,10 +113,10 @@ async fn s28_a_request_on_a_connection_that_was_given_up_leaves_no_key_when_it_a
     }
 }
 
-/// The owners that are buried on the first node.
-fn tombs(nodes: &Nodes) -> usize {
-    let tombs = nodes[0].command(&["KEYS", "*:tomb:*"]).unwrap();
-    tombs.as_array().map_or(0, <[_]>::len)
+/// The owners that are tombstoned on the first node.
+fn tombstones(nodes: &Nodes) -> usize {
+    let tombstones = nodes[0].command(&["KEYS", "*:tomb:*"]).unwrap();
+    tombstones.as_array().map_or(0, <[_]>::len)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -190,8 +190,11 @@ async fn s17_a_release_whose_reply_was_lost_is_repeated_and_harms_nobody() {
         // Another has the lease by the time the release is repeated.
         let next = other.try_acquire("a").await.unwrap();
         // In the form that another connection needs.
-        let look = || tombs(&nodes);
-        eventually("it is repeated", SOON, look, |tombs| *tombs == round).await;
+        let look = || tombstones(&nodes);
+        eventually("it is repeated", SOON, look, |tombstones| {
+            *tombstones == round
+        })
+        .await;
         next.extend().await.unwrap();
         assert_eq!(nodes.keys().len(), 3, "{:?}", nodes.keys());
         next.release().await.unwrap();

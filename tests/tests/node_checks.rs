@@ -141,7 +141,7 @@ async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
         .unwrap();
 
     let redlock = client(nodes.urls(), TTL).await;
-    let unlike = NotAVote::Unlike {
+    let unlike = NotAVote::PolicyMismatch {
         theirs: "90000ms,10000ppm,v1".into(),
         ours: "60000ms,10000ppm,v1".into(),
     };

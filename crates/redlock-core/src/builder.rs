@@ -1,6 +1,6 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use redlock_proto::{ClientConfig, LinkConfig, QueueLimits, Quorum, RetryPolicy, Space};
+use redlock_proto::{ClientConfig, Keyspace, LinkConfig, QueueLimits, Quorum, RetryPolicy};
 use tokio::{
     runtime::Handle,
     sync::watch,
@@ -322,11 +322,11 @@ impl RedlockBuilder {
             ),
             None => (Clock::Boot, Placement::OwnThread),
         };
-        let space = Space::new(&key_space.prefix(), settings.quarantine());
+        let keyspace = Keyspace::new(&key_space.prefix(), settings.quarantine());
         let config = EngineConfig {
             client: ClientConfig {
                 quorum,
-                space,
+                keyspace,
                 retry: settings.retry,
                 node_timeout: settings.node_timeout,
             },

@@ -26,7 +26,7 @@ impl Namespace {
 }
 
 impl KeySpace {
-    /// With what the nodes' own keys begin: the mark, the counters, the tombs.
+    /// With what the nodes' own keys begin: the mark, the counters, the tombstones.
     pub(crate) fn prefix(&self) -> String {
         match self {
             Self::Namespace(Namespace(namespace)) => format!("{{{namespace}}}"),
@@ -78,28 +78,28 @@ const VERBATIM: &str = "{redlock:verbatim}";
 mod tests {
     use super::*;
 
-    fn encode(space: &KeySpace, name: &str) -> String {
-        let key = space.encode(&name.parse().unwrap()).unwrap();
+    fn encode(keyspace: &KeySpace, name: &str) -> String {
+        let key = keyspace.encode(&name.parse().unwrap()).unwrap();
         key.as_str().to_owned()
     }
 
     #[test]
     fn names_are_encoded_injectively() {
-        let space = KeySpace::Namespace(Namespace::new("billing").unwrap());
-        assert_eq!(encode(&space, "order:42"), "{billing}:lock:order:42");
+        let keyspace = KeySpace::Namespace(Namespace::new("billing").unwrap());
+        assert_eq!(encode(&keyspace, "order:42"), "{billing}:lock:order:42");
         let long = "x".repeat(129);
-        let encoded = encode(&space, &long);
+        let encoded = encode(&keyspace, &long);
         assert_eq!(encoded.len(), "{billing}:lock-sha256:".len() + 64);
-        assert_ne!(encoded, encode(&space, &"x".repeat(130)));
+        assert_ne!(encoded, encode(&keyspace, &"x".repeat(130)));
         let looks_alike = encoded.strip_prefix("{billing}:lock-sha256:").unwrap();
-        assert_ne!(encoded, encode(&space, looks_alike));
+        assert_ne!(encoded, encode(&keyspace, looks_alike));
     }
 
     #[test]
     fn what_is_remembered_of_a_job_is_not_its_lock() {
         let job: ResourceKey = "job".parse().unwrap();
-        let space = KeySpace::Namespace(Namespace::new("billing").unwrap());
-        assert_eq!(space.encode_job(&job).as_str(), "{billing}:job:job");
+        let keyspace = KeySpace::Namespace(Namespace::new("billing").unwrap());
+        assert_eq!(keyspace.encode_job(&job).as_str(), "{billing}:job:job");
         let verbatim = KeySpace::Verbatim.encode_job(&job);
         assert_eq!(verbatim.as_str(), "{redlock:verbatim}:job:job");
     }
@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn a_verbatim_key_is_none_of_the_nodes_own() {
-        let refused = |space: &KeySpace, name: &str| space.encode(&name.parse().unwrap()).is_err();
+        let refused =
+            |keyspace: &KeySpace, name: &str| keyspace.encode(&name.parse().unwrap()).is_err();
         let billing = KeySpace::Namespace(Namespace::new("billing").unwrap());
         for own in ["mark", "fence", "horizon", "tomb:0a", "job:nightly"] {
             let name = format!("{{redlock:verbatim}}:{own}");

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use redlock_core::{
     MemoryNode,
-    node::{Node, RedisNode, Reply, Request, Session, Space},
+    node::{Keyspace, Node, RedisNode, Reply, Request, Session},
 };
 use redlock_proto::{
     JobEntry, JobVerb, MarkState, NoClaim, NodeVerb, OwnerId, Quarantine, Shard, Tick, Verb, Window,
@@ -16,9 +16,9 @@ use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 const TTL: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(150);
 
-fn space() -> Arc<Space> {
+fn keyspace() -> Arc<Keyspace> {
     let quarantine = Quarantine::new(3 * TTL, 0.01);
-    Arc::new(Space::new("{conformance}", quarantine))
+    Arc::new(Keyspace::new("{conformance}", quarantine))
 }
 
 fn request(verb: Verb, key: &str, owner: u8) -> Request {
@@ -55,7 +55,7 @@ fn release(key: &str, owner: u8) -> Request {
 /// One reply, without its counter, and with the remaining time of a holder cut to whole seconds so that it can
 /// be compared.
 async fn ask(session: &mut dyn Session, request: Request) -> Reply {
-    let answer = session.call(&space(), &[request]).await;
+    let answer = session.call(&keyspace(), &[request]).await;
     let mut replies = answer.expect("the node answers").replies;
     assert_eq!(replies.len(), 1);
     match replies.remove(0).expect("the operation is valid") {
@@ -122,9 +122,9 @@ async fn conforms(node: Arc<dyn Node>) {
         release("c", 1),
         acquire("c", 2),
     ];
-    let space = space();
-    let first = session.call(&space, &order);
-    let second = session.call(&space, &[release("c", 2), acquire("c", 3)]);
+    let keyspace = keyspace();
+    let first = session.call(&keyspace, &order);
+    let second = session.call(&keyspace, &[release("c", 2), acquire("c", 3)]);
     let (first, second) = tokio::join!(first, second);
     let first = first.expect("answered").replies;
     let second = second.expect("answered").replies;
@@ -135,13 +135,13 @@ async fn conforms(node: Arc<dyn Node>) {
     assert!(second[0] == Ok(Reply::Done) && taken(&second[1]));
 
     // A call may be empty, or as long as the client makes them.
-    let empty = session.call(&space, &[]).await.expect("answered");
+    let empty = session.call(&keyspace, &[]).await.expect("answered");
     assert_eq!(empty.replies, []);
     assert!(empty.standing.is_some(), "an empty call looks");
     let many: Vec<_> = (0..16)
         .map(|key| acquire(&format!("many {key}"), 1))
         .collect();
-    let answer = session.call(&space, &many).await.expect("answered");
+    let answer = session.call(&keyspace, &many).await.expect("answered");
     assert!(answer.replies.iter().all(taken), "{answer:?}");
 
     // s22: counters only grow, and releases need no look.
@@ -150,7 +150,7 @@ async fn conforms(node: Arc<dyn Node>) {
         _ => None,
     });
     assert!(counters.clone().all(|counter| counter >= 1));
-    let released = session.call(&space, &[release("many 0", 1)]).await;
+    let released = session.call(&keyspace, &[release("many 0", 1)]).await;
     assert_eq!(released.expect("answered").standing, None);
 
     jobs_conform(session).await;
@@ -158,7 +158,7 @@ async fn conforms(node: Arc<dyn Node>) {
 
 /// A tick is given away by the node's own clock, and once.
 async fn jobs_conform(session: &mut dyn Session) {
-    let looked = session.call(&space(), &[]).await.expect("answered");
+    let looked = session.call(&keyspace(), &[]).await.expect("answered");
     let now = looked.standing.expect("an empty call looks").time;
     let hour = 3_600_000;
     let tick = |ms: u64| Tick::from_millis(ms).expect("it is this century");
@@ -240,7 +240,7 @@ fn commit(entry: &JobEntry, owner: u8) -> Request {
 
 /// Lets the node vote, as an operator does who knows that it is new.
 async fn bless(session: &mut dyn Session) {
-    let answer = session.call(&space(), &[]).await.expect("answered");
+    let answer = session.call(&keyspace(), &[]).await.expect("answered");
     let standing = answer.standing.expect("an empty call looks");
     let MarkState::Quarantined { since, .. } = standing.state else {
         panic!("a new server votes: {standing:?}");
@@ -251,7 +251,7 @@ async fn bless(session: &mut dyn Session) {
         horizon: None,
     };
     assert_eq!(ask(session, Request::Node(open)).await, Reply::Done);
-    let answer = session.call(&space(), &[]).await.expect("answered");
+    let answer = session.call(&keyspace(), &[]).await.expect("answered");
     assert_eq!(answer.standing.expect("it looked").state, MarkState::Voting);
 }
 
@@ -284,7 +284,10 @@ async fn one_bad_key_does_not_hide_what_became_of_the_others() {
         acquire("bad", 1),
         release("a", 1),
     ];
-    let answer = session.call(&space(), &requests).await.expect("answered");
+    let answer = session
+        .call(&keyspace(), &requests)
+        .await
+        .expect("answered");
     let never = Reply::Held {
         remaining: None,
         counter: 0,
@@ -314,8 +317,8 @@ async fn a_flushed_script_costs_no_call_that_none_follows() {
         .command(&["SCRIPT", "FLUSH"])
         .expect("the server answers");
     let (first, second) = ([acquire("a", 1)], [release("a", 1)]);
-    let first = session.call(&space(), &first);
-    let second = session.call(&space(), &second);
+    let first = session.call(&keyspace(), &first);
+    let second = session.call(&keyspace(), &second);
     let (first, second) = tokio::join!(first, second);
     let error = first.expect_err("the script is gone");
     assert!(!error.may_have_run && !error.session_lost, "{error:?}");

@@ -4,7 +4,7 @@
 //! A decision must not depend on that order, and so that one which does is found, each is asked for in
 //! every rotation of the nodes.
 
-use redlock_proto::{Floor, Outcome, Quorum, Settled, Survey, Votes, next_counter, settle};
+use redlock_proto::{Floor, NodeOutcome, Quorum, Settled, Survey, Votes, next_counter, settle};
 
 use crate::{
     Mutation, Scope,
@@ -28,7 +28,7 @@ impl Protocol {
         for set in all.subsets() {
             let mut votes = Votes::new(quorum);
             for node in set.iter() {
-                votes.cast(node, Outcome::Granted { counter: 0 });
+                votes.cast(node, NodeOutcome::Granted { counter: 0 });
             }
             won[set.number()] = votes.is_won();
         }

@@ -49,17 +49,17 @@ mod token;
 
 pub use self::{
     client::{
-        Acquire, Ask, Claim, Client, ClientConfig, Effect, Entropy, Forgot, JobState, Majority,
-        NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError,
+        Acquire, Ask, Client, ClientConfig, Effect, Entropy, Forgot, JobState, Majority, NotAfter,
+        NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError, TickClaim,
     },
     key::{NodeKey, OwnerId},
     lease::{LeaseAction, LeaseState, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     local::{Left, LocalQueue, ParkedLease, QueueFull, QueueLimits, Streak, Terms, Ticket},
-    membership::{ClockReading, Clocks, Electorate, Floor, NodeAnswer, NotAVote, Quorum, Survey},
+    membership::{ClockReading, Clocks, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
-        Answer, Facts, GiveBack, MarkState, NodeVerb, Outcome, Quarantine, Reply, Request, RunId,
-        Space, Standing, Store, Unfit, Verb,
+        Answer, GiveBack, Keyspace, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request,
+        RunId, ServerInfo, Standing, Store, Unfit, Verb,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,

@@ -3,9 +3,9 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FailureKind, Instant, NodeTime, NodeVerb, Now,
-    OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy, Space, Standing, Store,
-    Timing,
+    Acquire, Client, ClientConfig, Effect, Entropy, FailureKind, Instant, Keyspace, NodeTime,
+    NodeVerb, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy,
+    Standing, Store, Timing,
 };
 
 const TTL: Duration = Duration::from_secs(1);
@@ -13,7 +13,7 @@ const TTL: Duration = Duration::from_secs(1);
 /// A client, its nodes, and what it has asked of them.
 struct Bench {
     client: Client<Counting>,
-    space: Space,
+    keyspace: Keyspace,
     nodes: Vec<Store>,
     sent: Vec<(usize, u64, Request)>,
     seen: Vec<Effect>,
@@ -37,10 +37,10 @@ impl Entropy for Counting {
 impl Bench {
     /// All nodes are connected and vote.
     fn new(nodes: usize) -> Self {
-        let space = Space::new("{bench}", Quarantine::new(2 * TTL, 0.01));
+        let keyspace = Keyspace::new("{bench}", Quarantine::new(2 * TTL, 0.01));
         let config = ClientConfig {
             quorum: Quorum::of(NonZeroUsize::new(nodes).expect("there are some")),
-            space: space.clone(),
+            keyspace: keyspace.clone(),
             retry: RetryPolicy::new(Duration::from_millis(5), Duration::from_millis(50))
                 .expect("0 < 5 <= 50"),
             node_timeout: Duration::from_millis(200),
@@ -48,7 +48,7 @@ impl Bench {
         let stores = (0..nodes).map(|node| Store::vouched_for(node.to_string().as_str().into()));
         let mut bench = Self {
             client: Client::new(config, Counting(0)),
-            space,
+            keyspace,
             nodes: stores.collect(),
             sent: Vec::new(),
             seen: Vec::new(),
@@ -57,7 +57,7 @@ impl Bench {
         for node in 0..nodes {
             let (time, now) = (bench.time(), bench.now());
             let hello = [Request::Node(NodeVerb::Inspect)];
-            let answer = bench.nodes[node].call(&bench.space, &hello, time);
+            let answer = bench.nodes[node].call(&bench.keyspace, &hello, time);
             bench.client.on_connected(node, answer, now.clock, now);
         }
         bench.gather();
@@ -114,7 +114,7 @@ impl Bench {
         let (rounds, requests): (Vec<u64>, Vec<Request>) =
             requests.map(|(_, round, request)| (round, request)).unzip();
         let time = self.time();
-        let answer = self.nodes[node].call(&self.space, &requests, time);
+        let answer = self.nodes[node].call(&self.keyspace, &requests, time);
         let replies = answer
             .replies
             .into_iter()

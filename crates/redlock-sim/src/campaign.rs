@@ -39,7 +39,7 @@ pub struct Finding {
 /// What came of a [`Campaign`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct CampaignReport {
     /// What happened in all worlds.
     pub counters: Counters,
     /// What went wrong in the first world in which anything did.
@@ -75,10 +75,10 @@ impl Campaign {
     }
 
     /// Runs them.
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CampaignReport {
         let next = AtomicU64::new(0);
         let stop = AtomicU64::new(u64::MAX);
-        let outcome = Mutex::new(Outcome::default());
+        let outcome = Mutex::new(CampaignReport::default());
         thread::scope(|scope| {
             for _ in 0..self.threads.get() {
                 scope.spawn(|| {
@@ -93,8 +93,8 @@ impl Campaign {
     }
 
     /// Takes one seed after the other; none after one that went wrong, but all before it.
-    fn work(self, next: &AtomicU64, stop: &AtomicU64) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn work(self, next: &AtomicU64, stop: &AtomicU64) -> CampaignReport {
+        let mut outcome = CampaignReport::default();
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             if place >= self.seeds || place > stop.load(Ordering::Relaxed) {
@@ -127,7 +127,7 @@ impl Campaign {
     }
 }
 
-impl Outcome {
+impl CampaignReport {
     fn add(&mut self, other: Self) {
         self.counters += other.counters;
         for (name, count) in other.found {

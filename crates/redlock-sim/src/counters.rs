@@ -87,10 +87,10 @@ counters! {
     held_longest: "leases held for their longest",
     /// Keys that were given to nodes again.
     heals: "heals",
-    /// Owners that were buried.
-    burials: "burials",
-    /// Requests that came after the burial of their owner and were refused.
-    tombs: "tombstones that did their work",
+    /// Owners that were tombstoned.
+    tombstones_left: "tombstones",
+    /// Requests that came after the tombstone of their owner and were refused.
+    tombstones: "tombstones that did their work",
     /// Quarantines that ended because the floor of the counters was known.
     seedings: "quarantines ended by seeding",
     /// Those of them for which the wall clock stood in for the floor.

@@ -79,7 +79,7 @@ mod violation;
 mod world;
 
 pub use self::{
-    campaign::{Campaign, Finding, Outcome},
+    campaign::{Campaign, CampaignReport, Finding},
     checker::{Checker, Rules},
     counters::Counters,
     history::Event,

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use redlock_sim::{Campaign, Counters, Outcome, run};
+use redlock_sim::{Campaign, CampaignReport, Counters, run};
 
 use self::options::Options;
 
@@ -89,11 +89,15 @@ fn summary(counters: &Counters, took: Duration) -> String {
         counters.write_backs,
         counters.seedings,
         counters.heals,
-        counters.tombs,
+        counters.tombstones,
     )
 }
 
-fn tell_findings(output: &mut impl Write, outcome: &Outcome, options: &Options) -> io::Result<()> {
+fn tell_findings(
+    output: &mut impl Write,
+    outcome: &CampaignReport,
+    options: &Options,
+) -> io::Result<()> {
     let Some(first) = &outcome.first else {
         return writeln!(output, "nothing went wrong");
     };

@@ -3,14 +3,14 @@
 
 use std::num::NonZeroUsize;
 
-use redlock_sim::{Campaign, Counters, Outcome, Plan, run};
+use redlock_sim::{Campaign, CampaignReport, Counters, Plan, run};
 
-fn campaign(plan: Plan, first: u64, seeds: u64) -> Outcome {
+fn campaign(plan: Plan, first: u64, seeds: u64) -> CampaignReport {
     let threads = NonZeroUsize::MIN.saturating_add(1);
     Campaign::new(plan, first, seeds).threads(threads).run()
 }
 
-fn assert_nothing_went_wrong(outcome: &Outcome) {
+fn assert_nothing_went_wrong(outcome: &CampaignReport) {
     if let Some(finding) = &outcome.first {
         panic!(
             "seed {} at {}: {}",
@@ -61,7 +61,7 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
     assert!(counters.faults() >= 10 * counters.seeds);
     assert!(counters.write_backs >= counters.seeds / 4);
     assert!(counters.seedings >= counters.seeds);
-    assert!(counters.tombs >= counters.seeds / 20);
+    assert!(counters.tombstones >= counters.seeds / 20);
     assert!(counters.heals >= counters.seeds / 4);
     assert!(counters.revoked >= counters.seeds / 50);
     assert!(counters.expired >= counters.seeds / 4);
@@ -133,9 +133,9 @@ fn a_node_that_was_started_again_is_out_like_one_that_lost_its_counters() {
     assert_nothing_went_wrong(&campaign(Plan::Default, 17_354, 1));
 }
 
-/// Clocks that are set forward end tombs, which are no less gone once the clocks are set right.
+/// Clocks that are set forward end tombstones, which are no less gone once the clocks are set right.
 #[test]
-fn a_tomb_that_ended_because_a_clock_was_set_is_not_missed_when_it_is_set_right() {
+fn a_tombstone_that_ended_because_a_clock_was_set_is_not_missed_when_it_is_set_right() {
     for seed in [734, 63_000_126] {
         assert_nothing_went_wrong(&campaign(Plan::ClockSteps, seed, 1));
     }

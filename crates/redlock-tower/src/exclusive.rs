@@ -43,7 +43,7 @@ pin_project! {
 }
 
 /// What became of a request.
-pub(crate) enum Outcome<R, E> {
+pub(crate) enum Completion<R, E> {
     /// It was served, and still holds the locks that it had.
     Served(R, Option<Locks>),
     /// The inner service failed; nothing is held.
@@ -79,18 +79,18 @@ where
     fn poll_outcome(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Outcome<S::Response, S::Error>> {
+    ) -> Poll<Completion<S::Response, S::Error>> {
         let mut this = self.project();
         loop {
             if let Some(locks) = this.locks
                 && let Poll::Ready(reason) = locks.poll_lost(cx)
             {
-                return Poll::Ready(Outcome::Refused(Rejection::lost(reason)));
+                return Poll::Ready(Completion::Refused(Rejection::lost(reason)));
             }
             match this.state.as_mut().project() {
                 StateProj::Refused { rejection } => {
                     let rejection = rejection.take().expect("it is taken with the state");
-                    return Poll::Ready(Outcome::Refused(rejection));
+                    return Poll::Ready(Completion::Refused(rejection));
                 }
                 StateProj::Acquiring { acquiring } => match ready!(acquiring.as_mut().poll(cx)) {
                     Ok((request, held)) => {
@@ -99,11 +99,11 @@ where
                             request: Some(request),
                         });
                     }
-                    Err(rejection) => return Poll::Ready(Outcome::Refused(rejection)),
+                    Err(rejection) => return Poll::Ready(Completion::Refused(rejection)),
                 },
                 StateProj::Readying { request } => {
                     if let Err(error) = ready!(this.inner.poll_ready(cx)) {
-                        return Poll::Ready(Outcome::Failed(error));
+                        return Poll::Ready(Completion::Failed(error));
                     }
                     let request = request.take().expect("it is taken with the state");
                     let future = this.inner.call(request);
@@ -112,19 +112,19 @@ where
                 StateProj::Calling { future } => {
                     let Some(locks) = this.locks else {
                         return Poll::Ready(match ready!(future.poll(cx)) {
-                            Ok(response) => Outcome::Served(response, None),
-                            Err(error) => Outcome::Failed(error),
+                            Ok(response) => Completion::Served(response, None),
+                            Err(error) => Completion::Failed(error),
                         });
                     };
                     return match locks.within(|| future.poll(cx)) {
                         Poll::Ready(Ok(response)) => {
-                            Poll::Ready(Outcome::Served(response, this.locks.take()))
+                            Poll::Ready(Completion::Served(response, this.locks.take()))
                         }
-                        Poll::Ready(Err(error)) => Poll::Ready(Outcome::Failed(error)),
+                        Poll::Ready(Err(error)) => Poll::Ready(Completion::Failed(error)),
                         // The handler may have taken a lock in this poll, whose loss nobody waits for yet.
                         Poll::Pending => locks
                             .poll_lost(cx)
-                            .map(|reason| Outcome::Refused(Rejection::lost(reason))),
+                            .map(|reason| Completion::Refused(Rejection::lost(reason))),
                     };
                 }
                 StateProj::Done => panic!("`ResponseFuture` polled after it was done"),
@@ -137,7 +137,7 @@ impl<S, Req> Future for Exclusive<S, Req>
 where
     S: Service<Req>,
 {
-    type Output = Outcome<S::Response, S::Error>;
+    type Output = Completion<S::Response, S::Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = ready!(self.as_mut().poll_outcome(cx));

@@ -14,7 +14,7 @@ use tower_service::Service;
 use crate::{
     Hold, Rejection, ResponseBody,
     answers::Answers,
-    exclusive::{Exclusive, Outcome},
+    exclusive::{Completion, Exclusive},
     locks::Locks,
     placement::Placement,
     protocol::Protocol,
@@ -82,7 +82,7 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         Poll::Ready(match ready!(this.exclusive.poll(cx)) {
-            Outcome::Served(response, locks) => {
+            Completion::Served(response, locks) => {
                 let protocol = *this.protocol;
                 match &locks {
                     Some(Locks::Layer(_)) => this.placement.look_at(response.status()),
@@ -99,8 +99,8 @@ where
                 let locks = locks.and_then(Locks::beyond_the_head);
                 Ok(response.map(|body| ResponseBody::new(body, locks, protocol)))
             }
-            Outcome::Failed(error) => Err(error),
-            Outcome::Refused(rejection) => Ok(this.answers.refuse(rejection, *this.protocol)),
+            Completion::Failed(error) => Err(error),
+            Completion::Refused(rejection) => Ok(this.answers.refuse(rejection, *this.protocol)),
         })
     }
 }

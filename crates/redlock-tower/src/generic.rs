@@ -18,7 +18,7 @@ use tower_service::Service;
 
 use crate::{
     ConfigError, KeyExtractor, Lease, OnLost,
-    exclusive::{Exclusive, Outcome},
+    exclusive::{Completion, Exclusive},
     shared::{Carrier, Shared},
     terms::Terms,
 };
@@ -202,9 +202,9 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(match ready!(self.project().exclusive.poll(cx)) {
             // The work is done, and with it the hold.
-            Outcome::Served(response, _) => Ok(response),
-            Outcome::Failed(error) => Err(error.into()),
-            Outcome::Refused(rejection) => {
+            Completion::Served(response, _) => Ok(response),
+            Completion::Failed(error) => Err(error.into()),
+            Completion::Refused(rejection) => {
                 rejection.log();
                 Err(rejection.into())
             }

@@ -95,7 +95,7 @@ impl Redlock {
             );
             AcquireError::option(&InvalidOption::new("replica", message))
         })?;
-        let claim = redlock_proto::Claim {
+        let claim = redlock_proto::TickClaim {
             job: client.key_space.encode_job(&job),
             tick,
             window: Window::new(options.early, options.start_within),
@@ -155,10 +155,10 @@ impl Redlock {
     {
         let key = job.try_into().map_err(Into::into)?;
         let client = &*self.client;
-        let space = &client.key_space;
+        let keyspace = &client.key_space;
         let read = client
             .engine
-            .read_job(space.encode_job(&key), space.encode(&key)?);
+            .read_job(keyspace.encode_job(&key), keyspace.encode(&key)?);
         let (state, answers) = read.await;
         let reports = NodeReport::of_all(&client.names, answers);
         Ok(JobReading::new(state, reports))

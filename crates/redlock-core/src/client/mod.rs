@@ -48,10 +48,10 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct Redlock {
-    client: Arc<Client>,
+    client: Arc<Shared>,
 }
 
-struct Client {
+struct Shared {
     engine: EngineHandle,
     queue: Arc<Queue<Parked>>,
     closing: CancellationToken,
@@ -74,7 +74,7 @@ impl Redlock {
     ) -> Self {
         let queue = Queue::new(clock);
         let closing = CancellationToken::new();
-        let client = Client {
+        let client = Shared {
             engine,
             queue,
             closing,
@@ -319,7 +319,7 @@ impl Redlock {
     }
 }
 
-impl Client {
+impl Shared {
     /// Waits for the turn of its key in this process and wins the lease, from the holder before or from the nodes.
     ///
     /// The lease may be over already: the answer may have waited for this caller, whose thread was blocked or paused

@@ -7,7 +7,7 @@ use std::{
 };
 
 use redlock_proto::{
-    Acquire, Claim, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, Word,
+    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim, Word,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -79,7 +79,7 @@ pub(crate) struct AcquireRequest {
     pub(crate) subject: Subject,
     pub(crate) acquire: Acquire,
     /// The tick that is to be claimed together with the lease.
-    pub(crate) claim: Option<Box<Claim>>,
+    pub(crate) claim: Option<Box<TickClaim>>,
 }
 
 /// An acquisition that has won.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, poll, stream::FuturesUnordered};
-use redlock_proto::{Answer, Call, HELLO, Instant, LinkEvent, Op, RequestError, Space};
+use redlock_proto::{Answer, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
 use tokio::{
     select,
     sync::{mpsc, watch},
@@ -14,7 +14,7 @@ use tokio::{
 use super::{entropy::Source, log};
 use crate::{
     clock::Clock,
-    node::{Answers, CallError, Node, Session},
+    node::{CallError, CallResult, Node, Session},
 };
 
 /// Whether a node can be reached.
@@ -34,7 +34,7 @@ pub(super) struct LinkTask {
     pub(super) ops: mpsc::UnboundedReceiver<Vec<Op>>,
     /// What the driver hears: the node, and what happened.
     pub(super) events: mpsc::UnboundedSender<(usize, LinkEvent)>,
-    pub(super) space: Arc<Space>,
+    pub(super) keyspace: Arc<Keyspace>,
     pub(super) clock: Clock,
     pub(super) state: watch::Sender<LinkState>,
 }
@@ -50,7 +50,7 @@ struct Wire {
 type Connecting = BoxFuture<'static, Result<Connected, Arc<str>>>;
 
 /// A call's answer, by the number of the call.
-type Answered = (u64, Answers);
+type Answered = (u64, CallResult);
 
 /// A connection, and what the node said when it was made.
 struct Connected {
@@ -88,7 +88,7 @@ impl LinkTask {
     async fn carry_out(&mut self, wire: &mut Wire) {
         // The clock is read before the first byte of each call is sent.
         while let Some(call) = self.link.next_call(self.clock.now()) {
-            if let Some((id, answer)) = wire.send(call, &self.space).await {
+            if let Some((id, answer)) = wire.send(call, &self.keyspace).await {
                 self.on_answer(id, answer);
             }
         }
@@ -103,7 +103,11 @@ impl LinkTask {
             wire.calls.clear();
         }
         if self.link.begin_connect(self.clock.now()) {
-            let connecting = introduce(Arc::clone(&self.node), Arc::clone(&self.space), self.clock);
+            let connecting = introduce(
+                Arc::clone(&self.node),
+                Arc::clone(&self.keyspace),
+                self.clock,
+            );
             wire.connecting = Some(connecting.boxed());
         }
     }
@@ -125,7 +129,7 @@ impl LinkTask {
         }
     }
 
-    fn on_answer(&mut self, id: u64, answer: Answers) {
+    fn on_answer(&mut self, id: u64, answer: CallResult) {
         let now = self.clock.now();
         match answer {
             Ok(answer) => self.link.on_answer(id, answer, now),
@@ -167,13 +171,13 @@ impl Wire {
     /// Sends a call; returns its answer if that is there already.
     ///
     /// The call is polled as it is made, so that calls are on their way in the order in which they were made.
-    async fn send(&mut self, call: Call, space: &Arc<Space>) -> Option<Answered> {
+    async fn send(&mut self, call: Call, keyspace: &Arc<Keyspace>) -> Option<Answered> {
         let Call { id, requests } = call;
         let Some(session) = &mut self.session else {
             // invariant: the link makes calls only while there is a session
             return Some((id, Err(CallError::lost("there is no connection"))));
         };
-        let call = session.call(space, &requests);
+        let call = session.call(keyspace, &requests);
         // Unconstrained: a runtime that is out of budget would answer "pending" before the request
         // was passed on, and the next call would overtake this one.
         let mut call = unconstrained(async move { (id, call.await) }).boxed();
@@ -198,12 +202,12 @@ async fn finished(connecting: &mut Option<Connecting>) -> Result<Connected, Arc<
 /// Connects to a node and asks it what it is.
 async fn introduce(
     node: Arc<dyn Node>,
-    space: Arc<Space>,
+    keyspace: Arc<Keyspace>,
     clock: Clock,
 ) -> Result<Connected, Arc<str>> {
     let mut session = node.connect().await?;
     let sent = clock.now();
-    let answer = session.call(&space, &HELLO).await;
+    let answer = session.call(&keyspace, &HELLO).await;
     let answer = answer.map_err(|error| error.reason)?;
     Ok(Connected {
         session,

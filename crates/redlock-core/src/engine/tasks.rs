@@ -42,7 +42,7 @@ pub(crate) fn start(
     let mut tasks = Vec::new();
     let mut states = Vec::new();
     let names = nodes.iter().map(|node| node.name()).collect();
-    let space = Arc::new(config.client.space.clone());
+    let keyspace = Arc::new(config.client.keyspace.clone());
     for (index, node) in nodes.into_iter().enumerate() {
         let (ops, received) = mpsc::unbounded_channel();
         let (state, watched) = watch::channel(LinkState::Connecting);
@@ -57,7 +57,7 @@ pub(crate) fn start(
             link: Link::new(links, entropy),
             ops: received,
             events: event.clone(),
-            space: Arc::clone(&space),
+            keyspace: Arc::clone(&keyspace),
             clock: config.clock,
             state,
         });

@@ -7,9 +7,9 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redlock_proto::{NodeTime, Request, RunId, Space, Store};
+use redlock_proto::{Keyspace, NodeTime, Request, RunId, Store};
 
-use super::{Answers, CallError, Node, Session};
+use super::{CallError, CallResult, Node, Session};
 use crate::clock::node_time as wall;
 
 /// A node in the memory of this process.
@@ -114,7 +114,7 @@ impl MemoryNode {
         self.with(|state, _| state.up = false);
     }
 
-    /// Answers again.
+    /// CallResult again.
     pub fn start(&self) {
         self.with(|state, _| state.up = true);
     }
@@ -171,10 +171,14 @@ struct MemorySession {
 }
 
 impl Session for MemorySession {
-    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
         let answer = self.node.with(|state, now| {
             if state.up {
-                Ok(state.store.call(space, requests, now))
+                Ok(state.store.call(keyspace, requests, now))
             } else {
                 Err(CallError::lost("the node is stopped"))
             }

@@ -31,14 +31,14 @@ mod redis;
 use std::{fmt, sync::Arc};
 
 use futures_util::future::BoxFuture;
-pub use redlock_proto::{Answer, NodeTime, Reply, Request, RunId, Space, Standing, Store};
+pub use redlock_proto::{Answer, Keyspace, NodeTime, Reply, Request, RunId, Standing, Store};
 
 pub(crate) use self::redis::RedisNodeError;
 pub use self::{memory::MemoryNode, redis::RedisNode};
 
 /// What becomes of a call: where the node stands and a reply or an error for each request, or an error for
 /// all of them.
-pub type Answers = Result<Answer, CallError>;
+pub type CallResult = Result<Answer, CallError>;
 
 /// One of the independent stores that vote.
 pub trait Node: fmt::Debug + Send + Sync + 'static {
@@ -60,7 +60,7 @@ pub trait Node: fmt::Debug + Send + Sync + 'static {
 
 /// One connection to a node.
 pub trait Session: Send {
-    /// Sends `requests` as one call, in the namespace that `space` describes.
+    /// Sends `requests` as one call, in the namespace that `keyspace` describes.
     ///
     /// The request is on its way, in order, once the future was polled.
     ///
@@ -68,7 +68,11 @@ pub trait Session: Send {
     ///
     /// [`CallError`] for the call as a whole; errors of single requests are in the answer, which has as
     /// many entries as there were requests.
-    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers>;
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult>;
 }
 
 /// A call that was not answered.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_core::node::Space;
+use redlock_core::node::Keyspace;
 use redlock_proto::{NodeKey, OwnerId, Quarantine, Shard};
 
 pub(crate) const KEYS: usize = 4;
@@ -11,13 +11,13 @@ pub(crate) const OWNERS: usize = 4;
 pub(crate) const SHARDS: usize = 3;
 pub(crate) const SPACES: usize = 5;
 
-/// The prefix of each space's own keys.
+/// The prefix of each keyspace's own keys.
 pub(crate) const PREFIXES: [&str; SPACES] = ["{one}", "{one}", "{one}", "{one}", "{two}"];
 
 /// Four spaces that share a namespace, and one of another.
 ///
 /// Nodes let the first two share it, for they differ in what nodes do not compare.
-pub(crate) fn space(number: usize) -> Arc<Space> {
+pub(crate) fn keyspace(number: usize) -> Arc<Keyspace> {
     let short = Duration::from_millis(200);
     let quarantine = match number {
         0 => Quarantine::new(short, 0.01),
@@ -25,7 +25,7 @@ pub(crate) fn space(number: usize) -> Arc<Space> {
         2 | 4 => Quarantine::new(short, 0.01).trusting_persistence(),
         _ => Quarantine::new(Duration::from_secs(60), 0.01),
     };
-    Arc::new(Space::new(PREFIXES[number], quarantine))
+    Arc::new(Keyspace::new(PREFIXES[number], quarantine))
 }
 
 pub(crate) fn key(number: usize) -> NodeKey {

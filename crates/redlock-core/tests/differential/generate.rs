@@ -30,7 +30,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
         vouch(main, &mut steps);
     }
     while steps.len() < 100 {
-        let space = if random.percent(85) {
+        let keyspace = if random.percent(85) {
             main
         } else {
             random.index(SPACES)
@@ -38,12 +38,12 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
         match random.below(100) {
             0..60 => {
                 let asks = (0..length(random)).map(|_| few.ask(random)).collect();
-                steps.push(Step::Call { space, asks });
+                steps.push(Step::Call { keyspace, asks });
             }
             60..80 => steps.push(clock(random)),
-            80..84 => age(space, random, &mut steps),
-            84..85 => many_runs(space, random, &mut steps),
-            85..86 => vouch(space, &mut steps),
+            80..84 => age(keyspace, random, &mut steps),
+            84..85 => many_runs(keyspace, random, &mut steps),
+            85..86 => vouch(keyspace, &mut steps),
             86..87 => steps.push(if random.percent(50) {
                 Step::Flush
             } else {
@@ -96,35 +96,35 @@ fn clock(random: &mut Random) -> Step {
 }
 
 /// An operator vouches for the node.
-fn vouch(space: usize, steps: &mut Vec<Step>) {
+fn vouch(keyspace: usize, steps: &mut Vec<Step>) {
     let open = Ask::Open {
         floor: Number::Is(0),
         since: Since::Told { offset: 0 },
         horizon: None,
     };
     for asks in [vec![], vec![open]] {
-        steps.push(Step::Call { space, asks });
+        steps.push(Step::Call { keyspace, asks });
     }
 }
 
 /// A quarantine, looked at so often that it may end.
-fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
+fn age(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     for _ in 0..4 + random.below(8) {
         let asks = if random.percent(70) {
             vec![]
         } else {
             vec![Ask::Tick]
         };
-        steps.push(Step::Call { space, asks });
+        steps.push(Step::Call { keyspace, asks });
         let over = random.pick(&[Duration::ZERO, MS]);
         steps.push(Step::Forward(QUARANTINE_STEP - MS + over));
     }
     // No look counts for more than a step, so that it takes some to be there to the millisecond.
     for _ in 0..random.below(4) {
         let asks = vec![];
-        steps.push(Step::Call { space, asks });
+        steps.push(Step::Call { keyspace, asks });
         let micros = random.pick(&[-1_000, -1, 0, 1_000]);
-        steps.push(Step::ToReady { space, micros });
+        steps.push(Step::ToReady { keyspace, micros });
     }
     let open = Ask::Open {
         floor: number(random),
@@ -132,15 +132,15 @@ fn age(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
         horizon: Some(horizon(random)),
     };
     let asks = vec![open];
-    steps.push(Step::Call { space, asks });
+    steps.push(Step::Call { keyspace, asks });
     if random.percent(40) {
         let asks = vec![old_claim(random)];
-        steps.push(Step::Call { space, asks });
+        steps.push(Step::Call { keyspace, asks });
     }
 }
 
 /// One run of a job after the other, until the oldest are forgotten.
-fn many_runs(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
+fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     let (job, owner, ttl) = (random.index(JOBS), random.index(OWNERS), 30_000 * MS);
     let acquire = Ask::Acquire {
         key: job,
@@ -164,14 +164,14 @@ fn many_runs(space: usize, random: &mut Random, steps: &mut Vec<Step>) {
         text,
     };
     let asks = vec![Ask::Release { key: job, owner }, acquire];
-    steps.push(Step::Call { space, asks });
+    steps.push(Step::Call { keyspace, asks });
     for _ in 0..12 {
         let asks = vec![commit(1, "claimed")];
-        steps.push(Step::Call { space, asks });
+        steps.push(Step::Call { keyspace, asks });
     }
     // The same run, and another of the same tick and token.
     let asks = vec![commit(0, "claimed"), commit(0, "another")];
-    steps.push(Step::Call { space, asks });
+    steps.push(Step::Call { keyspace, asks });
     steps.push(Step::Look);
 }
 
@@ -246,7 +246,7 @@ impl Few {
                 counter: self.number(random),
             },
             68..86 => Ask::Release { key, owner },
-            86..89 => Ask::Bury { key, owner, ttl },
+            86..89 => Ask::Tombstone { key, owner, ttl },
             89..91 => Ask::Tick,
             91..93 => Ask::Inspect,
             93..96 => Ask::Survey,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use redlock_core::node::{NodeTime, Reply, Request, Space, Store};
+use redlock_core::node::{Keyspace, NodeTime, Reply, Request, Store};
 use redlock_proto::{JobEntry, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
 use redlock_sandbox::Value;
 
@@ -37,18 +37,22 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
         others -= usize::from(kept.is_some());
     }
     for number in [0, SPACES - 1] {
-        let space = cast::space(number);
-        for tomb in (0..OWNERS).map(|number| space.tomb(cast::owner(number))) {
-            let held = held(store, &tomb, time);
-            expect(tomb.as_str(), held.as_ref(), seen.keys.get(tomb.as_str()))?;
+        let keyspace = cast::keyspace(number);
+        for tombstone in (0..OWNERS).map(|number| keyspace.tombstone(cast::owner(number))) {
+            let held = held(store, &tombstone, time);
+            expect(
+                tombstone.as_str(),
+                held.as_ref(),
+                seen.keys.get(tombstone.as_str()),
+            )?;
             others -= usize::from(held.is_some());
         }
-        let horizon = store.horizon(&space);
+        let horizon = store.horizon(&keyspace);
         let horizon = horizon.map(|since| (format!("{:016}", since.as_millis()), -1));
-        let name = space.horizon().as_str();
+        let name = keyspace.horizon().as_str();
         expect(name, horizon.as_ref(), seen.keys.get(name))?;
         others -= usize::from(horizon.is_some());
-        compare_counters(&seen, store, &space, time)?;
+        compare_counters(&seen, store, &keyspace, time)?;
     }
     expect("the number of other keys", Some(&0), Some(&others))
 }
@@ -101,7 +105,7 @@ fn text(value: &Value) -> String {
 /// What the model says of a key, asked for in a copy of it: asking can change something.
 fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
     let holder = store.holder(key, time)?;
-    let space = Arc::new(Space::new(
+    let keyspace = Arc::new(Keyspace::new(
         "{aside}",
         Quarantine::new(Duration::from_secs(1), 0.01),
     ));
@@ -113,7 +117,7 @@ fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
         key: key.clone(),
         owner: OwnerId::from_random([0xee; 16]),
     };
-    let answer = store.clone().call(&space, &[extend], time);
+    let answer = store.clone().call(&keyspace, &[extend], time);
     match answer.replies.first() {
         Some(Ok(Reply::Held {
             remaining: Some(remaining),
@@ -129,10 +133,10 @@ fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
 fn compare_counters(
     seen: &Seen,
     store: &Store,
-    space: &Space,
+    keyspace: &Keyspace,
     time: NodeTime,
 ) -> Result<(), Difference> {
-    let fence = space.fence().as_str();
+    let fence = keyspace.fence().as_str();
     let none = BTreeMap::new();
     let counters = seen.counters.get(fence).unwrap_or(&none);
     let floor = counters.get("floor").copied().unwrap_or(0);
@@ -169,12 +173,12 @@ fn compare_counters(
 fn ask(store: &Store, fence: &str, request: Request, time: NodeTime) -> Reply {
     let requests = [request];
     let replies = (0..SPACES)
-        .map(cast::space)
-        .filter(|space| space.fence().as_str() == fence)
-        .flat_map(|space| store.clone().call(&space, &requests, time).replies);
+        .map(cast::keyspace)
+        .filter(|keyspace| keyspace.fence().as_str() == fence)
+        .flat_map(|keyspace| store.clone().call(&keyspace, &requests, time).replies);
     let mut replies = replies.map(|reply| reply.expect("it is in range"));
     replies
-        .find(|reply| *reply != Reply::Unlike)
+        .find(|reply| *reply != Reply::PolicyMismatch)
         .expect("it serves one of them")
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
-use redlock_core::node::{Answers, Node, RedisNode, Request, RunId, Session, Space};
+use redlock_core::node::{CallResult, Keyspace, Node, RedisNode, Request, RunId, Session};
 use redlock_sandbox::{Persistence, Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) struct Site {
@@ -35,12 +35,16 @@ impl Site {
     }
 
     /// Does what a call asks for.
-    pub(crate) async fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> Answers {
-        let answer = match self.session.call(space, requests).await {
+    pub(crate) async fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> CallResult {
+        let answer = match self.session.call(keyspace, requests).await {
             Err(error) if self.scripts_dropped => {
                 assert!(error.reason.starts_with("NOSCRIPT"), "{error:?}");
                 assert!(!error.may_have_run && !error.session_lost, "{error:?}");
-                self.session.call(space, requests).await
+                self.session.call(keyspace, requests).await
             }
             answer => answer,
         };

@@ -5,8 +5,8 @@ use std::time::Duration;
 /// One step of a sequence.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// A call in this space, of up to 16 requests.
-    Call { space: usize, asks: Vec<Ask> },
+    /// A call in this keyspace, of up to 16 requests.
+    Call { keyspace: usize, asks: Vec<Ask> },
     /// The node's wall clock goes on, or is set forward.
     Forward(Duration),
     /// The node's wall clock is set back.
@@ -16,7 +16,7 @@ pub(crate) enum Step {
     ToEnd { which: usize, micros: i64 },
     /// The node's wall clock goes on by what was last told of the rest of a quarantine, and so many microseconds
     /// more or less.
-    ToReady { space: usize, micros: i64 },
+    ToReady { keyspace: usize, micros: i64 },
     /// All data are dropped.
     Flush,
     /// The server's data are another's from now on, as far as it knows, and the same all the same.
@@ -65,7 +65,7 @@ pub(crate) enum Ask {
         key: usize,
         owner: usize,
     },
-    Bury {
+    Tombstone {
         key: usize,
         owner: usize,
         ttl: Duration,

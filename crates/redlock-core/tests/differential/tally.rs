@@ -19,7 +19,7 @@ impl Tally {
             Some(MarkState::Voting) => "voting",
             Some(MarkState::Quarantined { .. }) => "quarantined",
             Some(MarkState::Aged { .. }) => "aged",
-            Some(MarkState::Unlike { .. }) => "of another policy",
+            Some(MarkState::PolicyMismatch { .. }) => "of another policy",
         };
         self.count(standing);
         for reply in &answer.replies {
@@ -29,9 +29,9 @@ impl Tally {
                 Ok(Reply::Taken { .. }) => "taken",
                 Ok(Reply::Held { .. }) => "held",
                 Ok(Reply::Missing) => "missing",
-                Ok(Reply::Buried) => "buried",
-                Ok(Reply::Unlike) => "unlike",
-                Ok(Reply::Facts(_)) => "facts",
+                Ok(Reply::Tombstoned) => "tombstoned",
+                Ok(Reply::PolicyMismatch) => "unlike",
+                Ok(Reply::ServerInfo(_)) => "server_info",
                 Ok(Reply::Greatest(_)) => "greatest",
                 Ok(Reply::Claimed { last: None, .. }) => "claimed first",
                 Ok(Reply::Claimed { last: Some(_), .. }) => "claimed again",
@@ -72,9 +72,9 @@ const KINDS: [&str; 22] = [
     "taken",
     "held",
     "missing",
-    "buried",
+    "tombstoned",
     "unlike",
-    "facts",
+    "server_info",
     "greatest",
     "claimed first",
     "claimed again",

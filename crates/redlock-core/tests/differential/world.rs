@@ -29,9 +29,9 @@ pub(crate) struct World<'a> {
     saved: Option<Store>,
     /// In microseconds since the epoch.
     now: u64,
-    /// The beginning of each space's quarantine, as it was last told.
+    /// The beginning of each keyspace's quarantine, as it was last told.
     since: [NodeTime; SPACES],
-    /// The rest of each space's quarantine, as it was last told, in microseconds.
+    /// The rest of each keyspace's quarantine, as it was last told, in microseconds.
     ready_in: [u64; SPACES],
     /// The counters as they were last seen, by prefix and shard.
     counters: HashMap<(&'static str, usize), u64>,
@@ -70,7 +70,7 @@ impl<'a> World<'a> {
     /// Takes one step on both sides.
     pub(crate) async fn step(&mut self, step: &Step) -> Result<(), Difference> {
         match step {
-            Step::Call { space, asks } => self.call(*space, asks).await?,
+            Step::Call { keyspace, asks } => self.call(*keyspace, asks).await?,
             Step::Forward(by) => self.set_clock(self.now.saturating_add(micros(*by))),
             Step::Back(by) => self.set_clock(self.now.saturating_sub(micros(*by))),
             Step::ToEnd { which, micros } => {
@@ -78,8 +78,8 @@ impl<'a> World<'a> {
                     self.set_clock((end * 1_000).saturating_add_signed(*micros));
                 }
             }
-            Step::ToReady { space, micros } => {
-                let left = self.ready_in[*space];
+            Step::ToReady { keyspace, micros } => {
+                let left = self.ready_in[*keyspace];
                 self.set_clock((self.now + left).saturating_add_signed(*micros));
             }
             Step::Flush => {
@@ -149,10 +149,10 @@ impl<'a> World<'a> {
     }
 
     async fn call(&mut self, number: usize, asks: &[Ask]) -> Result<(), Difference> {
-        let space = cast::space(number);
+        let keyspace = cast::keyspace(number);
         let requests: Vec<_> = asks.iter().map(|ask| self.request(number, ask)).collect();
-        let expected = self.store.call(&space, &requests, self.time());
-        let answer = self.site.call(&space, &requests).await;
+        let expected = self.store.call(&keyspace, &requests, self.time());
+        let answer = self.site.call(&keyspace, &requests).await;
         self.remember(number, asks, &requests, &expected);
         self.tally.add(&expected);
         match answer {
@@ -169,7 +169,7 @@ impl<'a> World<'a> {
         ))
     }
 
-    fn request(&self, space: usize, ask: &Ask) -> Request {
+    fn request(&self, keyspace: usize, ask: &Ask) -> Request {
         let (verb, key, owner) = match *ask {
             Ask::Acquire {
                 key,
@@ -179,7 +179,7 @@ impl<'a> World<'a> {
                 proposal,
                 block,
             } => {
-                let proposal = self.number(space, proposal);
+                let proposal = self.number(keyspace, proposal);
                 let shard = cast::shard(shard);
                 let acquire = Verb::Acquire {
                     ttl,
@@ -196,7 +196,7 @@ impl<'a> World<'a> {
                 write_back,
             } => {
                 let write_back = write_back
-                    .map(|(shard, counter)| (cast::shard(shard), self.number(space, counter)));
+                    .map(|(shard, counter)| (cast::shard(shard), self.number(keyspace, counter)));
                 (Verb::Extend { ttl, write_back }, key, owner)
             }
             Ask::Heal {
@@ -206,7 +206,7 @@ impl<'a> World<'a> {
                 shard,
                 counter,
             } => {
-                let counter = self.number(space, counter);
+                let counter = self.number(keyspace, counter);
                 let shard = cast::shard(shard);
                 let heal = Verb::Heal {
                     ttl,
@@ -219,12 +219,12 @@ impl<'a> World<'a> {
                 let ttl = Duration::from_secs(1);
                 (Verb::Release { ttl }, key, owner)
             }
-            Ask::Bury { key, owner, ttl } => (Verb::Bury { ttl }, key, owner),
+            Ask::Tombstone { key, owner, ttl } => (Verb::Tombstone { ttl }, key, owner),
             Ask::Claim { .. }
             | Ask::Commit { .. }
             | Ask::Record { .. }
             | Ask::Withdraw { .. }
-            | Ask::Read { .. } => return self.job_request(space, ask),
+            | Ask::Read { .. } => return self.job_request(keyspace, ask),
             Ask::Tick => return Request::Node(NodeVerb::Tick),
             Ask::Inspect => return Request::Node(NodeVerb::Inspect),
             Ask::Survey => return Request::Node(NodeVerb::Survey),
@@ -235,8 +235,8 @@ impl<'a> World<'a> {
             } => {
                 let horizon = horizon.map(|offset| self.now.saturating_add_signed(1_000 * offset));
                 return Request::Node(NodeVerb::Open {
-                    floor: self.number(space, floor),
-                    since: self.since(space, since),
+                    floor: self.number(keyspace, floor),
+                    since: self.since(keyspace, since),
                     horizon: horizon.map(NodeTime::from_micros),
                 });
             }
@@ -248,7 +248,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn job_request(&self, space: usize, ask: &Ask) -> Request {
+    fn job_request(&self, keyspace: usize, ask: &Ask) -> Request {
         let (verb, job) = match *ask {
             Ask::Claim {
                 job,
@@ -266,8 +266,8 @@ impl<'a> World<'a> {
                     owner: cast::owner(owner),
                     ttl,
                     shard: cast::shard(shard),
-                    proposal: self.number(space, proposal),
-                    tick: self.tick(space, job, tick),
+                    proposal: self.number(keyspace, proposal),
+                    tick: self.tick(keyspace, job, tick),
                     window: Window::new(early, start_within),
                 };
                 (claim, job)
@@ -288,8 +288,8 @@ impl<'a> World<'a> {
                     ttl,
                     shard: cast::shard(shard),
                     entry: JobEntry {
-                        tick: self.tick(space, job, tick),
-                        token: self.number(space, token),
+                        tick: self.tick(keyspace, job, tick),
+                        token: self.number(keyspace, token),
                         text: text.into(),
                     },
                 };
@@ -336,7 +336,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn tick(&self, space: usize, job: usize, when: When) -> Tick {
+    fn tick(&self, keyspace: usize, job: usize, when: When) -> Tick {
         let now = self.now / 1_000;
         let (from, offset) = match when {
             When::Now { offset } => (now, offset),
@@ -344,39 +344,39 @@ impl<'a> World<'a> {
                 let last = self.store.runs(&cast::job(job)).first();
                 (last.map_or(now, |run| run.tick.as_millis()), offset)
             }
-            When::Since { offset } => (self.since[space].as_millis(), offset),
+            When::Since { offset } => (self.since[keyspace].as_millis(), offset),
         };
         Tick::from_millis(from.saturating_add_signed(offset)).unwrap_or(Tick::MAX)
     }
 
-    fn number(&self, space: usize, number: Number) -> u64 {
+    fn number(&self, keyspace: usize, number: Number) -> u64 {
         match number {
             Number::Is(number) => number,
             Number::Seen { shard, offset } => {
-                let seen = self.counters.get(&(PREFIXES[space], shard));
+                let seen = self.counters.get(&(PREFIXES[keyspace], shard));
                 seen.copied().unwrap_or(0).saturating_add_signed(offset)
             }
         }
     }
 
-    fn since(&self, space: usize, since: Since) -> NodeTime {
+    fn since(&self, keyspace: usize, since: Since) -> NodeTime {
         match since {
             Since::Never => NodeTime::default(),
             Since::Told { offset } => {
-                let told = self.since[space].as_micros();
+                let told = self.since[keyspace].as_micros();
                 NodeTime::from_micros(told.saturating_add_signed(offset))
             }
         }
     }
 
     /// Notes what later steps refer to.
-    fn remember(&mut self, space: usize, asks: &[Ask], requests: &[Request], answer: &Answer) {
+    fn remember(&mut self, keyspace: usize, asks: &[Ask], requests: &[Request], answer: &Answer) {
         let state = answer.standing.as_ref().map(|standing| &standing.state);
         if let Some(MarkState::Quarantined { since, .. } | MarkState::Aged { since }) = state {
-            self.since[space] = *since;
+            self.since[keyspace] = *since;
         }
         if let Some(MarkState::Quarantined { ready_in, .. }) = state {
-            self.ready_in[space] = micros(*ready_in);
+            self.ready_in[keyspace] = micros(*ready_in);
         }
         for ((ask, request), reply) in asks.iter().zip(requests).zip(&answer.replies) {
             if let (
@@ -384,14 +384,14 @@ impl<'a> World<'a> {
                 Ok(Reply::Taken { counter } | Reply::Held { counter, .. }),
             ) = (ask, reply)
             {
-                self.counters.insert((PREFIXES[space], *shard), *counter);
+                self.counters.insert((PREFIXES[keyspace], *shard), *counter);
             }
             if let (
                 Ask::Claim { shard, .. },
                 Ok(Reply::Claimed { counter, .. } | Reply::Held { counter, .. }),
             ) = (ask, reply)
             {
-                self.counters.insert((PREFIXES[space], *shard), *counter);
+                self.counters.insert((PREFIXES[keyspace], *shard), *counter);
             }
             if let (
                 Request::Lock {
@@ -399,7 +399,7 @@ impl<'a> World<'a> {
                         Verb::Acquire { ttl, .. }
                         | Verb::Extend { ttl, .. }
                         | Verb::Heal { ttl, .. }
-                        | Verb::Bury { ttl },
+                        | Verb::Tombstone { ttl },
                     ..
                 }
                 | Request::Job {
@@ -417,13 +417,15 @@ impl<'a> World<'a> {
     }
 }
 
-/// Whether the answers are the same, but for those facts that a model has not.
+/// Whether the answers are the same, but for what a model has not of the server info.
 fn alike(expected: &Answer, answer: &Answer) -> bool {
     let mut pairs = expected.replies.iter().zip(&answer.replies);
     expected.standing == answer.standing
         && expected.replies.len() == answer.replies.len()
         && pairs.all(|pair| match pair {
-            (Ok(Reply::Facts(expected)), Ok(Reply::Facts(facts))) => expected.run == facts.run,
+            (Ok(Reply::ServerInfo(expected)), Ok(Reply::ServerInfo(server_info))) => {
+                expected.run == server_info.run
+            }
             (expected, reply) => expected == reply,
         })
 }

@@ -4,7 +4,7 @@ use redlock_core::node::{Reply, Request};
 use redlock_proto::{MarkState, NodeVerb};
 
 use crate::fixtures::{
-    BURY, FENCE, Fixture, RELEASE, acquire, extend, heal, open, request, says, shard, taken,
+    FENCE, Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, open, request, says, shard, taken,
 };
 
 /// What must be counted is refused and changes nothing; what needs no counter is done.
@@ -34,7 +34,7 @@ async fn counts_nothing(fixture: &mut Fixture, words: &str) {
     let requests = [
         request(extend(None), "held", 1),
         request(RELEASE, "held", 1),
-        request(BURY, "held", 1),
+        request(TOMBSTONE, "held", 1),
     ];
     let replies = fixture.call(&requests).await.replies;
     assert_eq!(

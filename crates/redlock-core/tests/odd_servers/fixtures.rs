@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use redlock_core::node::{Answer, Node, NodeTime, RedisNode, Reply, Request, Session, Space};
+use redlock_core::node::{Answer, Keyspace, Node, NodeTime, RedisNode, Reply, Request, Session};
 use redlock_proto::{
     JobEntry, JobVerb, MarkState, NodeVerb, OwnerId, Quarantine, Shard, Tick, Verb, Window,
 };
@@ -55,7 +55,7 @@ impl Fixture {
     }
 
     pub(crate) async fn call(&mut self, requests: &[Request]) -> Answer {
-        let answer = self.session.call(&space(), requests).await;
+        let answer = self.session.call(&keyspace(), requests).await;
         answer.expect("the call as a whole is answered")
     }
 
@@ -83,11 +83,11 @@ pub(crate) async fn connect(url: &str) -> Result<Box<dyn Session>, Arc<str>> {
     RedisNode::at(url).unwrap().connect().await
 }
 
-pub(crate) fn space() -> Arc<Space> {
-    Arc::new(Space::new("{odd}", Quarantine::new(3 * TTL, 0.01)))
+pub(crate) fn keyspace() -> Arc<Keyspace> {
+    Arc::new(Keyspace::new("{odd}", Quarantine::new(3 * TTL, 0.01)))
 }
 
-/// A request about a key of the space.
+/// A request about a key of the keyspace.
 pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
     Request::Lock {
         verb,
@@ -125,7 +125,7 @@ pub(crate) fn heal() -> Verb {
 }
 
 pub(crate) const RELEASE: Verb = Verb::Release { ttl: TTL };
-pub(crate) const BURY: Verb = Verb::Bury { ttl: TTL };
+pub(crate) const TOMBSTONE: Verb = Verb::Tombstone { ttl: TTL };
 
 pub(crate) fn open(since: NodeTime, floor: u64) -> Request {
     Request::Node(NodeVerb::Open {

@@ -2,7 +2,7 @@
 
 use redlock_core::node::Reply;
 
-use crate::fixtures::{BURY, Fixture, RELEASE, acquire, extend, heal, request};
+use crate::fixtures::{Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, request};
 
 const NEVER_ENDS: Reply = Reply::Held {
     remaining: None,
@@ -28,7 +28,7 @@ async fn a_key_of_another_type_is_somebody_elses_and_stays_as_it_is() {
             extend(None),
             extend(Some(9)),
             RELEASE,
-            BURY,
+            TOMBSTONE,
         ];
         let requests = verbs.map(|verb| request(verb, "odd", 1));
         let answer = fixture.call(&requests).await;

@@ -4,7 +4,7 @@ use redlock_core::node::Reply;
 use redlock_proto::MarkState;
 
 use crate::fixtures::{
-    BURY, FENCE, Fixture, MARK, RELEASE, acquire, extend, heal, open, request, says, taken,
+    FENCE, Fixture, MARK, RELEASE, TOMBSTONE, acquire, extend, heal, open, request, says, taken,
 };
 
 impl Fixture {
@@ -34,8 +34,11 @@ async fn without_memory_nothing_is_taken_and_everything_can_be_let_go() {
         // It still says where it stands.
         assert_eq!(answer.standing.unwrap().state, MarkState::Voting);
     }
-    // A tomb takes memory too; whoever asked for it will ask again.
-    assert!(says(&fixture.ask(request(BURY, "new", 2)).await, "OOM "));
+    // A tombstone takes memory too; whoever asked for it will ask again.
+    assert!(says(
+        &fixture.ask(request(TOMBSTONE, "new", 2)).await,
+        "OOM "
+    ));
     assert!(!fixture.exists("{odd}:lock:new") && !fixture.exists("{odd}:lock:newer"));
     assert_eq!(fixture.dump(FENCE), counters);
 
@@ -72,7 +75,7 @@ async fn burying_lets_the_key_go_without_memory() {
     let mut fixture = Fixture::voting().await;
     assert!(taken(&fixture.ask(request(acquire(), "a", 1)).await));
     fixture.fill();
-    let reply = fixture.ask(request(BURY, "a", 1)).await;
+    let reply = fixture.ask(request(TOMBSTONE, "a", 1)).await;
     // Servers differ in whether what a script writes after a deletion may take memory.
     assert!(
         reply == Ok(Reply::Done) || says(&reply, "OOM "),

@@ -9,8 +9,8 @@ use redlock_core::{
 use redlock_proto::{MarkState, NodeVerb};
 
 use crate::fixtures::{
-    BURY, Fixture, RELEASE, acquire, claim, commit, connect, extend, heal, job, open, read, record,
-    request, space,
+    Fixture, RELEASE, TOMBSTONE, acquire, claim, commit, connect, extend, heal, job, keyspace,
+    open, read, record, request,
 };
 
 fn rights() -> Vec<&'static str> {
@@ -56,14 +56,14 @@ async fn everything(url: &str) -> Vec<Arc<str>> {
         &[request(heal(), "lost", 3)],
         &[request(RELEASE, "a", 1)],
         &[request(RELEASE, "b", 2)],
-        &[request(BURY, "b", 1)],
+        &[request(TOMBSTONE, "b", 1)],
         &[job(claim(1, 1))],
         &[job(claim(2, 2))],
         &[job(commit(1, 1))],
         &[job(record(1)), job(read())],
     ];
     for requests in calls {
-        match session.call(&space(), requests).await {
+        match session.call(&keyspace(), requests).await {
             Ok(answer) => errors.extend(answer.replies.into_iter().filter_map(Result::err)),
             Err(CallError { reason, .. }) => errors.push(reason),
         }
@@ -73,7 +73,7 @@ async fn everything(url: &str) -> Vec<Arc<str>> {
 
 async fn standing(session: &mut dyn Session) -> Result<MarkState, Arc<str>> {
     let tick = [Request::Node(NodeVerb::Tick)];
-    let answer = session.call(&space(), &tick).await;
+    let answer = session.call(&keyspace(), &tick).await;
     let answer = answer.map_err(|error| error.reason)?;
     match (answer.standing, answer.replies.into_iter().next()) {
         (Some(standing), _) => Ok(standing.state),
@@ -155,7 +155,7 @@ async fn other_keys_are_out_of_reach() {
         key: "{even}:lock:a".into(),
         owner: redlock_proto::OwnerId::from_random([1; 16]),
     };
-    let error = session.call(&space(), &[elsewhere]).await.unwrap_err();
+    let error = session.call(&keyspace(), &[elsewhere]).await.unwrap_err();
     assert!(error.reason.starts_with("NOPERM "), "{error:?}");
     assert!(!error.may_have_run && !error.session_lost, "{error:?}");
 }

@@ -11,7 +11,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_core::{
     MemoryNode, NodeConfig, Redlock, RedlockBuilder,
-    node::{Answers, CallError, Node, Request, Session, Space},
+    node::{CallError, CallResult, Keyspace, Node, Request, Session},
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -94,11 +94,15 @@ struct FaultySession {
 }
 
 impl Session for FaultySession {
-    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
         let faults = *self.faults.lock().expect("no fixture panics");
         self.requests.fetch_add(requests.len(), Ordering::SeqCst);
         let (inner, requests) = (Arc::clone(&self.inner), requests.to_vec());
-        let space = Arc::clone(space);
+        let keyspace = Arc::clone(keyspace);
         async move {
             if faults.black_hole {
                 std::future::pending::<()>().await;
@@ -107,7 +111,7 @@ impl Session for FaultySession {
             if !faults.request_delay.is_zero() {
                 tokio::time::sleep(faults.request_delay).await;
             }
-            let answer = inner.call(&space, &requests).await;
+            let answer = inner.call(&keyspace, &requests).await;
             drop(inner);
             if faults.silent {
                 std::future::pending::<()>().await;

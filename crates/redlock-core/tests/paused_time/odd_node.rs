@@ -12,7 +12,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_core::{
     MemoryNode, NodeConfig, Redlock, RedlockBuilder,
-    node::{Answers, CallError, Node, Request, Session, Space},
+    node::{CallError, CallResult, Keyspace, Node, Request, Session},
 };
 
 use crate::fixtures::MS;
@@ -82,7 +82,11 @@ struct OddSession {
 }
 
 impl Session for OddSession {
-    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
         assert!(!self.node.panic.is_on(), "a mistake in the node's code");
         if self.node.refuse.is_on() {
             return async {
@@ -92,7 +96,7 @@ impl Session for OddSession {
             }
             .boxed();
         }
-        let answer = self.inner.call(space, requests);
+        let answer = self.inner.call(keyspace, requests);
         if self.node.cut.is_on() {
             async { Err(CallError::lost("connection reset")) }.boxed()
         } else {

@@ -3,8 +3,8 @@
 use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use redlock_proto::{
-    JobEntry, JobVerb, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request,
-    Shard, Space, Store, Tick, Verb, Window,
+    JobEntry, JobVerb, Keyspace, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine,
+    Reply, Request, Shard, Store, Tick, Verb, Window,
 };
 
 use super::state::Node;
@@ -25,14 +25,14 @@ pub(super) enum Ask {
 /// Nodes, and what they did whenever they were asked the same in the same state.
 #[derive(Debug)]
 pub(super) struct Nodes {
-    space: Space,
+    keyspace: Keyspace,
     known: RefCell<HashMap<(Node, Ask), (Node, bool)>>,
 }
 
 impl Nodes {
     pub(super) fn new() -> Self {
         Self {
-            space: Space::new("{model}", Quarantine::new(LONGEST, 0.0)),
+            keyspace: Keyspace::new("{model}", Quarantine::new(LONGEST, 0.0)),
             known: RefCell::default(),
         }
     }
@@ -80,7 +80,7 @@ impl Nodes {
                 })
             }
         };
-        let mut answer = store.call(&self.space, &[request], now);
+        let mut answer = store.call(&self.keyspace, &[request], now);
         let reply = answer.replies.pop();
         let done = matches!(reply, Some(Ok(Reply::Claimed { .. } | Reply::Done)));
         (self.read(&mut store, node, now), done)
@@ -94,7 +94,7 @@ impl Nodes {
             Store::vouched_for("run".into())
         };
         let mut ask = |request: Request| {
-            store.call(&self.space, &[request], now);
+            store.call(&self.keyspace, &[request], now);
         };
         ask(Request::Node(NodeVerb::Tick));
         for run in node.runs.into_iter().rev().filter(|(by, _)| *by > 0) {
@@ -119,19 +119,19 @@ impl Nodes {
                 since,
                 horizon: Some(time(node.horizon - 1)),
             };
-            store.call(&self.space, &[Request::Node(open)], now);
+            store.call(&self.keyspace, &[Request::Node(open)], now);
         }
         store
     }
 
     /// The quarantine passes, whose end clocks are read after; returns its beginning.
     fn sit_out(&self, store: &mut Store, now: NodeTime) -> NodeTime {
-        let quarantine = self.space.quarantine();
+        let quarantine = self.keyspace.quarantine();
         let mut waited = Duration::ZERO;
         loop {
             let micros = u64::try_from(waited.as_micros()).unwrap_or_default();
             let at = NodeTime::from_micros(now.as_micros() + micros);
-            let standing = store.call(&self.space, &[], at).standing;
+            let standing = store.call(&self.keyspace, &[], at).standing;
             match standing.map(|standing| standing.state) {
                 Some(MarkState::Quarantined { .. }) => waited += quarantine.step(),
                 Some(MarkState::Aged { since }) => return since,
@@ -149,8 +149,8 @@ impl Nodes {
             let by = u8::try_from(run.token).unwrap_or_default();
             *place = (by, step_of(run.tick.as_millis()));
         }
-        let horizon = store.horizon(&self.space);
-        let standing = store.call(&self.space, &[], now).standing;
+        let horizon = store.horizon(&self.keyspace);
+        let standing = store.call(&self.keyspace, &[], now).standing;
         Node {
             lock: lock.unwrap_or(0),
             runs,

@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroUsize, time::Duration};
 
-use redlock_proto::{Extension, ExtensionVerdict, Instant, Outcome, Quorum, Timing, Votes};
+use redlock_proto::{Extension, ExtensionVerdict, Instant, NodeOutcome, Quorum, Timing, Votes};
 
 use super::{
     TickCheck, TickMutation,
@@ -131,7 +131,7 @@ impl Rules {
         for set in sets() {
             let mut votes = Votes::new(quorum);
             for node in members(set) {
-                votes.cast(node, Outcome::Granted { counter: 1 });
+                votes.cast(node, NodeOutcome::Granted { counter: 1 });
             }
             won[usize::from(set)] = votes.is_won();
             for voters in sets() {
@@ -346,7 +346,7 @@ fn confirms(quorum: Quorum, voters: u8, confirm: u8) -> bool {
     )
     .among(&voters);
     for node in members(confirm) {
-        round.on_outcome(node, Outcome::Granted { counter: 0 }, Instant::ORIGIN);
+        round.on_outcome(node, NodeOutcome::Granted { counter: 0 }, Instant::ORIGIN);
     }
     matches!(round.verdict(), Some(ExtensionVerdict::Extended { .. }))
 }

@@ -34,7 +34,7 @@ pub struct Acquire {
     clippy::exhaustive_structs,
     reason = "a driver must settle every part of it"
 )]
-pub struct Claim {
+pub struct TickClaim {
     /// The key of what nodes remember of the job.
     pub job: NodeKey,
     /// The tick.

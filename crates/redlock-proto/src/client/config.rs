@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Instant, OwnerId, Quorum, RetryPolicy, Space};
+use crate::{Instant, Keyspace, OwnerId, Quorum, RetryPolicy};
 
 /// What a client needs to know.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub struct ClientConfig {
     /// How many nodes there are.
     pub quorum: Quorum,
     /// The namespace, and its quarantine.
-    pub space: Space,
+    pub keyspace: Keyspace,
     /// When to try again.
     pub retry: RetryPolicy,
     /// How long a round may take to be decided.

@@ -8,7 +8,7 @@ use super::{
     timers::{Timer, Timers},
     tokens::Tokens,
 };
-use crate::{NodeAnswer, Outcome, OwnerId, Quorum, Reply, Request, Timing};
+use crate::{NodeAnswer, NodeOutcome, OwnerId, Quorum, Reply, Request, Timing};
 
 /// What the parts of a client share: its nodes, the rounds in which they are asked, and what the driver is to do.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl<E: Entropy> Context<E> {
         result: &Result<Reply, RequestError>,
         seen: Option<&Seen>,
         now: Now,
-    ) -> Option<Outcome> {
+    ) -> Option<NodeOutcome> {
         let round = self.rounds.get_mut(id)?;
         let vote = || self.nodes.members().mark(node, now.clock);
         // A node is asked once in a round; what is told twice is heard once.

@@ -23,7 +23,7 @@ mod watch;
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
-    acquire::{Acquire, Claim, NotAfter, NotClaimed},
+    acquire::{Acquire, NotAfter, NotClaimed, TickClaim},
     config::{Ask, ClientConfig, Entropy, Now},
     effect::{Effect, NotExtended, NotReleased},
     job_state::JobState,
@@ -39,7 +39,8 @@ use self::{
     watch::Watch,
 };
 use crate::{
-    Answer, ClockReading, Instant, NodeAnswer, NodeKey, NodeTime, Outcome, Reply, Standing, Word,
+    Answer, ClockReading, Instant, NodeAnswer, NodeKey, NodeOutcome, NodeTime, Reply, Standing,
+    Word,
 };
 
 /// Everything a client decides, without anything it does.
@@ -89,7 +90,7 @@ impl<E: Entropy> Client<E> {
     /// If too few can, nodes are told to forget it, and there is another attempt.
     /// If no majority can be reached, those are asked again, with pauses, for as long as the lease lasts that they have
     /// granted, which may be longer than the wait.
-    pub fn claim(&mut self, id: u64, mut request: Acquire, claim: Claim, now: Now) {
+    pub fn claim(&mut self, id: u64, mut request: Acquire, claim: TickClaim, now: Now) {
         // The token is part of what nodes remember, so that it cannot be another holder's.
         request.tokens = 1;
         let Self { leases, cx, .. } = self;
@@ -192,11 +193,12 @@ impl<E: Entropy> Client<E> {
         if let Some(standing) = answer.standing {
             self.on_standing(node, standing, sent, now);
         }
-        let facts = match answer.replies.into_iter().next() {
-            Some(Ok(Reply::Facts(facts))) => Some(facts),
+        let server_info = match answer.replies.into_iter().next() {
+            Some(Ok(Reply::ServerInfo(server_info))) => Some(server_info),
             _ => None,
         };
-        self.watch.on_connected(node, facts, &mut self.cx, now);
+        self.watch
+            .on_connected(node, server_info, &mut self.cx, now);
     }
 
     /// The connection to a node was lost or could not be made.
@@ -285,7 +287,7 @@ impl<E: Entropy> Client<E> {
         &mut self,
         id: u64,
         node: usize,
-        outcome: Outcome,
+        outcome: NodeOutcome,
         reply: Option<Reply>,
         now: Now,
     ) {

@@ -4,7 +4,7 @@ mod tests;
 use std::time::Duration;
 
 use crate::{
-    Extension, ExtensionVerdict, GiveBack, Grant, Instant, Outcome, Quorum, Timing, Votes,
+    Extension, ExtensionVerdict, GiveBack, Grant, Instant, NodeOutcome, Quorum, Timing, Votes,
 };
 
 /// A lease that was granted, until it is released or lost.
@@ -90,8 +90,8 @@ impl LeaseState {
         max_hold: Option<Duration>,
     ) -> Self {
         let mut keys = vec![Presence::No; votes.iter().len()];
-        for GiveBack { node, bury } in votes.may_hold() {
-            keys[node] = if bury {
+        for GiveBack { node, tombstone } in votes.may_hold() {
+            keys[node] = if tombstone {
                 Presence::Unknown
             } else {
                 Presence::Yes
@@ -250,13 +250,13 @@ impl LeaseState {
     }
 
     /// The outcome of an acquire became known after the attempt had been decided, or that of a healing.
-    pub fn on_late_outcome(&mut self, node: usize, outcome: Outcome) {
+    pub fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         let Some(key) = self.keys.get_mut(node) else {
             return;
         };
         *key = match outcome {
             outcome if outcome.holds() => Presence::Yes,
-            Outcome::Unknown => Presence::Unknown,
+            NodeOutcome::Unknown => Presence::Unknown,
             _ => Presence::No,
         };
     }
@@ -265,7 +265,7 @@ impl LeaseState {
     ///
     /// This is told in the order in which the node answered, whenever its rounds are decided: of two
     /// rounds, the older may be decided later, and what the node said in it is old by then.
-    pub fn on_extension_outcome(&mut self, node: usize, outcome: Outcome) {
+    pub fn on_extension_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         let is_live = self.is_live();
         let Some(key) = self.keys.get_mut(node) else {
             return;
@@ -275,7 +275,7 @@ impl LeaseState {
             // Also of a lease that is lost: a node may come back with a key that it had lost.
             (outcome, _) if outcome.holds() => *key = Presence::Yes,
             // Where nobody knows what became of the acquire, it may take the key after this answer.
-            (Outcome::Refused { .. } | Outcome::Missing, Presence::Yes) if is_live => {
+            (NodeOutcome::Refused { .. } | NodeOutcome::Missing, Presence::Yes) if is_live => {
                 *key = Presence::No;
             }
             _ => {}
@@ -288,10 +288,10 @@ impl LeaseState {
     /// Only once a majority has confirmed that round: it proves that the lease is valid still, and the node
     /// counts from the next round on.
     /// Not where a request for the key may still be on its way: whatever becomes of it must stay visible.
-    pub fn heals(&self, node: usize, verdict: ExtensionVerdict, outcome: Outcome) -> bool {
+    pub fn heals(&self, node: usize, verdict: ExtensionVerdict, outcome: NodeOutcome) -> bool {
         self.is_live()
             && matches!(verdict, ExtensionVerdict::Extended { .. })
-            && outcome == Outcome::Missing
+            && outcome == NodeOutcome::Missing
             && self.keys.get(node) == Some(&Presence::No)
     }
 
@@ -312,7 +312,7 @@ impl LeaseState {
         let give_back = nodes.filter(|(_, key)| *key != Presence::No);
         let give_back = give_back.map(|(node, key)| GiveBack {
             node,
-            bury: key == Presence::Unknown,
+            tombstone: key == Presence::Unknown,
         });
         give_back.collect()
     }

@@ -6,7 +6,7 @@ fn ms(ms: u64) -> Instant {
     Instant::from_origin(Duration::from_millis(ms))
 }
 
-const GRANTED: Outcome = Outcome::Granted { counter: 1 };
+const GRANTED: NodeOutcome = NodeOutcome::Granted { counter: 1 };
 
 fn quorum() -> Quorum {
     Quorum::of(NonZeroUsize::new(3).unwrap())
@@ -30,10 +30,10 @@ fn lease_for(ttl: u64, renew: bool, max_hold: Option<Duration>) -> LeaseState {
     LeaseState::new(timing, &grant, &votes, renew, max_hold)
 }
 
-/// The nodes that are told, and whether the owner is buried there.
+/// The nodes that are told, and whether the owner is tombstoned there.
 fn released(lease: &mut LeaseState) -> Vec<(usize, bool)> {
     let give_back = lease.release().into_iter();
-    give_back.map(|back| (back.node, back.bury)).collect()
+    give_back.map(|back| (back.node, back.tombstone)).collect()
 }
 
 /// rslock computed `ttl - 500` in unsigned numbers and never renewed a short lock.
@@ -130,7 +130,7 @@ fn s08_nothing_is_extended_after_the_release() {
 fn a_lease_that_a_majority_has_lost_is_lost_at_once() {
     let mut lease = lease(1_000, true);
     assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
-    (0..3).for_each(|node| lease.on_extension_outcome(node, Outcome::Missing));
+    (0..3).for_each(|node| lease.on_extension_outcome(node, NodeOutcome::Missing));
     let action = lease.on_extension(ms(400), ExtensionVerdict::Revoked, ms(401));
     assert_eq!(action, Some(LeaseAction::Lost(Loss::Revoked)));
     assert_eq!(released(&mut lease), []);
@@ -139,18 +139,18 @@ fn a_lease_that_a_majority_has_lost_is_lost_at_once() {
 #[test]
 fn only_nodes_that_may_hold_the_key_are_released() {
     let mut lease = lease(1_000, false);
-    lease.on_late_outcome(2, Outcome::NotExecuted);
-    lease.on_late_outcome(1, Outcome::Unknown);
+    lease.on_late_outcome(2, NodeOutcome::NotExecuted);
+    lease.on_late_outcome(1, NodeOutcome::Unknown);
     assert_eq!(released(&mut lease), [(0, false), (1, true)]);
 }
 
 #[test]
 fn s28_a_refused_extension_does_not_forget_an_acquire_that_may_still_arrive() {
     let mut lease = lease(1_000, true);
-    lease.on_late_outcome(2, Outcome::Unknown);
+    lease.on_late_outcome(2, NodeOutcome::Unknown);
     assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
-    lease.on_extension_outcome(2, Outcome::Missing);
-    lease.on_extension_outcome(1, Outcome::Missing);
+    lease.on_extension_outcome(2, NodeOutcome::Missing);
+    lease.on_extension_outcome(1, NodeOutcome::Missing);
     let failed = ExtensionVerdict::Failed;
     assert_eq!(lease.on_extension(ms(400), failed, ms(401)), None);
     assert_eq!(released(&mut lease), [(0, false), (2, true)]);
@@ -162,16 +162,16 @@ fn a_node_is_healed_only_after_a_majority_has_confirmed() {
     let extended = ExtensionVerdict::Extended {
         deadline: ms(1_500),
     };
-    lease.on_late_outcome(1, Outcome::Unknown);
+    lease.on_late_outcome(1, NodeOutcome::Unknown);
     for node in [0, 1] {
-        lease.on_extension_outcome(node, Outcome::Missing);
+        lease.on_extension_outcome(node, NodeOutcome::Missing);
     }
-    assert!(lease.heals(0, extended, Outcome::Missing));
-    assert!(!lease.heals(1, extended, Outcome::Missing), "s28");
-    assert!(!lease.heals(0, extended, Outcome::Refused { remaining: None }));
-    assert!(!lease.heals(0, ExtensionVerdict::Failed, Outcome::Missing));
+    assert!(lease.heals(0, extended, NodeOutcome::Missing));
+    assert!(!lease.heals(1, extended, NodeOutcome::Missing), "s28");
+    assert!(!lease.heals(0, extended, NodeOutcome::Refused { remaining: None }));
+    assert!(!lease.heals(0, ExtensionVerdict::Failed, NodeOutcome::Missing));
     lease.release();
-    assert!(!lease.heals(0, extended, Outcome::Missing));
+    assert!(!lease.heals(0, extended, NodeOutcome::Missing));
 }
 
 /// A client that was paused hears of several rounds at once, all of them from before the healing.
@@ -181,12 +181,12 @@ fn a_node_that_is_being_healed_is_released_whatever_it_said_before() {
     let extended = ExtensionVerdict::Extended {
         deadline: ms(1_500),
     };
-    lease.on_late_outcome(2, Outcome::NotExecuted);
-    assert!(lease.heals(2, extended, Outcome::Missing));
+    lease.on_late_outcome(2, NodeOutcome::NotExecuted);
+    assert!(lease.heals(2, extended, NodeOutcome::Missing));
     lease.on_healing(2);
-    lease.on_extension_outcome(2, Outcome::Missing);
+    lease.on_extension_outcome(2, NodeOutcome::Missing);
     assert!(
-        !lease.heals(2, extended, Outcome::Missing),
+        !lease.heals(2, extended, NodeOutcome::Missing),
         "it is under way"
     );
     assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
@@ -195,10 +195,10 @@ fn a_node_that_is_being_healed_is_released_whatever_it_said_before() {
 #[test]
 fn a_node_that_was_healed_is_believed_again() {
     let mut lease = lease(1_000, true);
-    lease.on_late_outcome(2, Outcome::NotExecuted);
+    lease.on_late_outcome(2, NodeOutcome::NotExecuted);
     lease.on_healing(2);
     lease.on_late_outcome(2, GRANTED);
-    lease.on_extension_outcome(2, Outcome::Missing);
+    lease.on_extension_outcome(2, NodeOutcome::Missing);
     assert_eq!(released(&mut lease), [(0, false), (1, false)]);
 }
 
@@ -206,7 +206,7 @@ fn a_node_that_was_healed_is_believed_again() {
 #[test]
 fn a_node_that_has_the_key_after_the_loss_is_released() {
     let mut lease = lease(1_000, true);
-    lease.on_extension_outcome(2, Outcome::Missing);
+    lease.on_extension_outcome(2, NodeOutcome::Missing);
     assert!(lease.on_timer(ms(978)).is_some());
     assert!(!lease.is_live());
     lease.on_extension_outcome(2, GRANTED);

@@ -159,7 +159,7 @@ impl<E: Entropy> Link<E> {
             return;
         }
         match answer.replies.first() {
-            Some(Ok(Reply::Facts(_))) => {}
+            Some(Ok(Reply::ServerInfo(_))) => {}
             Some(Err(reason)) => return self.on_lost(Arc::clone(reason), now),
             _ => return self.on_lost("the node does not say what it is".into(), now),
         }

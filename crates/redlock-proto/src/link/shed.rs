@@ -55,8 +55,10 @@ fn fate(op: &Op, unsent: &mut HashSet<OwnerId>) -> Fate {
                 unsent.insert(*owner);
                 Fate::Shed
             }
-            Verb::Release { .. } | Verb::Bury { .. } if unsent.contains(owner) => Fate::Needless,
-            Verb::Release { .. } | Verb::Bury { .. } => Fate::Stays,
+            Verb::Release { .. } | Verb::Tombstone { .. } if unsent.contains(owner) => {
+                Fate::Needless
+            }
+            Verb::Release { .. } | Verb::Tombstone { .. } => Fate::Stays,
             Verb::Extend { .. } | Verb::Heal { .. } => Fate::Shed,
         },
         Request::Job { verb, .. } => match verb {

@@ -30,8 +30,8 @@ fn config() -> LinkConfig {
 
 fn hello() -> Answer {
     let mut store = Store::vouched_for(RunId::from("run"));
-    let space = crate::Space::new("space", crate::Quarantine::new(TTL, 0.01));
-    store.call(&space, &HELLO, NodeTime::from_micros(1_000_000))
+    let keyspace = crate::Keyspace::new("space", crate::Quarantine::new(TTL, 0.01));
+    store.call(&keyspace, &HELLO, NodeTime::from_micros(1_000_000))
 }
 
 /// A link with a connection since a moment.
@@ -74,8 +74,8 @@ fn release(owner: u8) -> Request {
     lock(Verb::Release { ttl: TTL }, owner)
 }
 
-fn bury(owner: u8) -> Request {
-    lock(Verb::Bury { ttl: TTL }, owner)
+fn tombstone(owner: u8) -> Request {
+    lock(Verb::Tombstone { ttl: TTL }, owner)
 }
 
 /// Pushes requests for the present connection; each has the round of its place, from `first`.
@@ -148,7 +148,7 @@ fn a_node_that_lags_gets_no_requests_and_only_the_releases_of_what_it_may_have()
     let mut link = up(config(), at(0));
     push(&mut link, 1, vec![acquire(1)], at(0));
     assert_eq!(sent(&mut link, at(0)).len(), 1);
-    let requests = vec![acquire(2), release(2), bury(2), release(1), acquire(3)];
+    let requests = vec![acquire(2), release(2), tombstone(2), release(1), acquire(3)];
     let extend = Verb::Extend {
         ttl: TTL,
         write_back: None,
@@ -245,7 +245,10 @@ fn a_release_buries_its_owner_over_another_connection() {
     link.push([late], at(100));
     push(&mut link, 5, vec![release(4)], at(100));
     let calls = sent(&mut link, at(100));
-    assert_eq!(calls[0].requests, [bury(1), bury(2), bury(3), release(4)]);
+    assert_eq!(
+        calls[0].requests,
+        [tombstone(1), tombstone(2), tombstone(3), release(4)]
+    );
 }
 
 #[test]
@@ -261,7 +264,10 @@ fn releases_are_kept_while_there_is_no_connection_and_the_oldest_are_dropped() {
         [("delayed", 3), ("delayed", 4), ("not run", 2)]
     );
     connect(&mut link, at(2));
-    assert_eq!(sent(&mut link, at(2))[0].requests, [bury(2), bury(3)]);
+    assert_eq!(
+        sent(&mut link, at(2))[0].requests,
+        [tombstone(2), tombstone(3)]
+    );
 }
 
 #[test]

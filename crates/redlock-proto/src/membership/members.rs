@@ -1,13 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    ClockReading, Clocks, Facts, Instant, MarkState, NodeTime, NotAVote, Quarantine, Quorum, RunId,
-    Standing,
+    ClockReading, Clocks, Instant, MarkState, NodeTime, NotAVote, Quarantine, Quorum, RunId,
+    ServerInfo, Standing,
 };
 
 /// Which nodes vote: what is known of each, from its last answer.
 #[derive(Clone, Debug)]
-pub struct Electorate {
+pub struct Membership {
     quarantine: Quarantine,
     clocks: Clocks,
     // invariant: one entry per node
@@ -17,14 +17,14 @@ pub struct Electorate {
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// What it is; of the same run of a server as `run`.
-    facts: Option<Facts>,
+    server_info: Option<ServerInfo>,
     run: Option<RunId>,
     state: Option<MarkState>,
     /// What went wrong with its last step out of quarantine.
     trouble: Option<Arc<str>>,
 }
 
-impl Electorate {
+impl Membership {
     /// Nothing is known of any node yet.
     pub fn new(quorum: Quorum, quarantine: Quarantine) -> Self {
         Self {
@@ -46,7 +46,10 @@ impl Electorate {
             && known.run.as_ref() != Some(&standing.run)
         {
             // Another server answers, or another run of it, perhaps over the same connection.
-            known.facts = known.facts.take().filter(|facts| facts.run == standing.run);
+            known.server_info = known
+                .server_info
+                .take()
+                .filter(|server_info| server_info.run == standing.run);
             known.run = Some(standing.run.clone());
             self.forget_twins();
         }
@@ -68,10 +71,10 @@ impl Electorate {
     }
 
     /// A node said what it is.
-    pub fn on_facts(&mut self, node: usize, facts: Facts) {
+    pub fn on_server_info(&mut self, node: usize, server_info: ServerInfo) {
         if let Some(known) = self.nodes.get_mut(node) {
-            known.run = Some(facts.run.clone());
-            known.facts = Some(facts);
+            known.run = Some(server_info.run.clone());
+            known.server_info = Some(server_info);
         }
         self.forget_twins();
     }
@@ -80,7 +83,7 @@ impl Electorate {
     pub(crate) fn is_unexamined(&self, node: usize) -> bool {
         self.nodes
             .get(node)
-            .is_some_and(|known| known.facts.is_none())
+            .is_some_and(|known| known.server_info.is_none())
     }
 
     /// Why no node may be let out of its quarantine, if a node remembers clients with longer leases than this one's:
@@ -89,7 +92,7 @@ impl Electorate {
         let ours = self.quarantine.max_ttl();
         let is_longer = |known: &&Known| match &known.state {
             // One that cannot be read may be any.
-            Some(MarkState::Unlike { theirs }) => {
+            Some(MarkState::PolicyMismatch { theirs }) => {
                 Quarantine::max_ttl_of(theirs).is_none_or(|theirs| theirs > ours)
             }
             _ => false,
@@ -186,12 +189,12 @@ impl Electorate {
     /// Why it does not.
     pub fn vote(&self, node: usize, now: Instant) -> Result<(), NotAVote> {
         let known = self.nodes.get(node).ok_or(NotAVote::Unexamined)?;
-        let Some(facts) = &known.facts else {
+        let Some(server_info) = &known.server_info else {
             // That it is quarantined says more, and lasts longer.
             return self.quarantine_of(node).and(Err(NotAVote::Unexamined));
         };
         // A replica has no state of its own.
-        if let Some(unfit) = facts.unfit(&self.quarantine) {
+        if let Some(unfit) = server_info.unfit(&self.quarantine) {
             return Err(NotAVote::Unfit(unfit));
         }
         if let Some(of) = self.same_server(node) {
@@ -207,7 +210,7 @@ impl Electorate {
             }
         };
         match known.state.as_ref().ok_or(NotAVote::Unexamined)? {
-            MarkState::Unlike { theirs } => Err(NotAVote::Unlike {
+            MarkState::PolicyMismatch { theirs } => Err(NotAVote::PolicyMismatch {
                 theirs: Arc::clone(theirs),
                 ours: self.quarantine.to_wire().into(),
             }),
@@ -225,7 +228,7 @@ impl Electorate {
             Some(MarkState::Quarantined { ready_in, .. }) => *ready_in,
             Some(MarkState::Aged { .. }) => Duration::ZERO,
             Some(MarkState::Voting) => return Ok(()),
-            Some(MarkState::Unlike { .. }) | None => return Err(NotAVote::Unexamined),
+            Some(MarkState::PolicyMismatch { .. }) | None => return Err(NotAVote::Unexamined),
         };
         match known.trouble.clone() {
             None => Err(NotAVote::Quarantined { ready_in }),
@@ -244,16 +247,16 @@ mod tests {
 
     const HOUR: u64 = 3_600_000_000;
 
-    fn three_nodes() -> Electorate {
+    fn three_nodes() -> Membership {
         let quorum = Quorum::of(NonZeroUsize::new(3).unwrap());
-        Electorate::new(quorum, Quarantine::new(Duration::from_secs(2), 0.01))
+        Membership::new(quorum, Quarantine::new(Duration::from_secs(2), 0.01))
     }
 
-    fn tell_facts(electorate: &mut Electorate, runs: [&str; 3]) {
+    fn tell_server_info(membership: &mut Membership, runs: [&str; 3]) {
         for (node, run) in runs.into_iter().enumerate() {
-            let facts = Facts {
+            let server_info = ServerInfo {
                 run: run.into(),
-                version: Facts::OLDEST,
+                version: ServerInfo::OLDEST,
                 is_master: true,
                 replicas: 0,
                 is_cluster: false,
@@ -261,59 +264,59 @@ mod tests {
                 appends: true,
                 syncs: None,
             };
-            electorate.on_facts(node, facts);
+            membership.on_server_info(node, server_info);
         }
     }
 
-    fn tell_standing(electorate: &mut Electorate, node: usize, run: &str, micros: u64) {
+    fn tell_standing(membership: &mut Membership, node: usize, run: &str, micros: u64) {
         let standing = Standing {
             state: MarkState::Voting,
             time: NodeTime::from_micros(micros),
             run: run.into(),
         };
-        electorate.on_standing(node, standing, Instant::ORIGIN, Instant::ORIGIN);
+        membership.on_standing(node, standing, Instant::ORIGIN, Instant::ORIGIN);
     }
 
     /// Nodes 0 and 1 are one server, and node 2 is another, whose clock is an hour ahead.
-    fn assert_nobody_agrees(electorate: &Electorate) {
-        let vote = |node| electorate.vote(node, Instant::ORIGIN);
+    fn assert_nobody_agrees(membership: &Membership) {
+        let vote = |node| membership.vote(node, Instant::ORIGIN);
         assert_eq!(vote(0), Err(NotAVote::Clock));
         assert_eq!(vote(1), Err(NotAVote::SameServer { of: 0 }));
-        assert_eq!(electorate.right_time(0, Instant::ORIGIN), None);
+        assert_eq!(membership.right_time(0, Instant::ORIGIN), None);
     }
 
     #[test]
     fn a_server_that_is_there_twice_does_not_agree_with_itself() {
         let runs = ["a", "a", "b"];
         for facts_first in [true, false] {
-            let mut electorate = three_nodes();
+            let mut membership = three_nodes();
             if facts_first {
-                tell_facts(&mut electorate, runs);
+                tell_server_info(&mut membership, runs);
             }
             for (node, micros) in [HOUR, HOUR, 2 * HOUR].into_iter().enumerate() {
-                tell_standing(&mut electorate, node, runs[node], micros);
+                tell_standing(&mut membership, node, runs[node], micros);
             }
             if !facts_first {
-                tell_facts(&mut electorate, runs);
+                tell_server_info(&mut membership, runs);
             }
-            assert_nobody_agrees(&electorate);
+            assert_nobody_agrees(&membership);
         }
     }
 
     /// An address that comes to lead to a server that another address leads to.
     #[test]
     fn a_server_that_comes_to_be_there_twice_does_not_agree_with_itself() {
-        let mut electorate = three_nodes();
-        tell_facts(&mut electorate, ["c", "a", "b"]);
+        let mut membership = three_nodes();
+        tell_server_info(&mut membership, ["c", "a", "b"]);
         for (node, (run, micros)) in [("c", HOUR), ("a", HOUR), ("b", 2 * HOUR)]
             .into_iter()
             .enumerate()
         {
-            tell_standing(&mut electorate, node, run, micros);
+            tell_standing(&mut membership, node, run, micros);
         }
-        assert_eq!(electorate.vote(0, Instant::ORIGIN), Ok(()));
-        tell_standing(&mut electorate, 0, "a", HOUR);
-        tell_facts(&mut electorate, ["a", "a", "b"]);
-        assert_nobody_agrees(&electorate);
+        assert_eq!(membership.vote(0, Instant::ORIGIN), Ok(()));
+        tell_standing(&mut membership, 0, "a", HOUR);
+        tell_server_info(&mut membership, ["a", "a", "b"]);
+        assert_nobody_agrees(&membership);
     }
 }

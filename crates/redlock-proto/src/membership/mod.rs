@@ -10,7 +10,7 @@ mod survey;
 pub(crate) use self::clocks::agreeing;
 pub use self::{
     clocks::{ClockReading, Clocks},
-    members::Electorate,
+    members::Membership,
     node_answer::NodeAnswer,
     not_a_vote::NotAVote,
     quorum::Quorum,

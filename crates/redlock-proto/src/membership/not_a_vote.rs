@@ -26,7 +26,7 @@ pub enum NotAVote {
         of: usize,
     },
     /// Clients with another longest time to live, or of another version, use this namespace on it.
-    Unlike {
+    PolicyMismatch {
         /// What they use.
         theirs: Arc<str>,
         /// What this client uses.
@@ -43,7 +43,7 @@ impl NotAVote {
     pub(crate) const fn needs_a_change(&self) -> bool {
         matches!(
             self,
-            Self::SameServer { .. } | Self::Unlike { .. } | Self::Unfit(_)
+            Self::SameServer { .. } | Self::PolicyMismatch { .. } | Self::Unfit(_)
         )
     }
 
@@ -75,7 +75,7 @@ impl fmt::Display for NotAVote {
                 f,
                 "it is the same server as nodes[{of}]; each vote needs a server of its own"
             ),
-            Self::Unlike { theirs, ours }
+            Self::PolicyMismatch { theirs, ours }
                 if Quarantine::version_of(theirs) != Quarantine::version_of(ours) =>
             {
                 write!(
@@ -83,7 +83,7 @@ impl fmt::Display for NotAVote {
                     "another version of this client uses this namespace there ({theirs}), and this one has {ours}; see Versions in the crate's documentation"
                 )
             }
-            Self::Unlike { theirs, ours } => write!(
+            Self::PolicyMismatch { theirs, ours } => write!(
                 f,
                 "this namespace is used with {theirs} there (max_ttl, clock_rate_error), and this client has {ours}; all clients must agree"
             ),

@@ -1,21 +1,21 @@
 //! A node: what it can be asked and what it answers, and a model of what it does.
 
 mod answer;
-mod facts;
+mod keyspace;
 mod outcome;
 mod quarantine;
 mod request;
-mod space;
+mod server_info;
 mod standing;
 mod store;
 
 pub use self::{
     answer::Answer,
-    facts::{Facts, RunId, Unfit},
-    outcome::{GiveBack, Outcome},
+    keyspace::Keyspace,
+    outcome::{GiveBack, NodeOutcome},
     quarantine::Quarantine,
     request::{NodeVerb, Reply, Request, Verb},
-    space::Space,
+    server_info::{RunId, ServerInfo, Unfit},
     standing::{MarkState, Standing},
     store::Store,
 };

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// about clean-up: a node that may have acted, or may still act, must be told to undo it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum NodeOutcome {
     /// The node did what it was asked to, and that is a vote.
     Granted {
         /// The fencing counter, if it took the key.
@@ -31,7 +31,7 @@ pub enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl NodeOutcome {
     /// Whether the node may hold, now or later, what it was asked to take.
     pub const fn may_hold(self) -> bool {
         matches!(
@@ -56,6 +56,6 @@ pub struct GiveBack {
     /// The node.
     pub node: usize,
     /// Whether a request is still on its way, perhaps, that must not take the key any more: the release must
-    /// bury the owner.
-    pub bury: bool,
+    /// tombstone the owner.
+    pub tombstone: bool,
 }

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use crate::{Facts, JobEntry, JobVerb, NoClaim, NodeKey, NodeTime, Outcome, OwnerId, Shard};
+use crate::{
+    JobEntry, JobVerb, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId, ServerInfo, Shard,
+};
 
 /// One operation on one node.
 ///
@@ -32,7 +34,7 @@ pub enum Request {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum Verb {
-    /// Take the key for `ttl` if nobody has it, unless the owner was buried; count the lease.
+    /// Take the key for `ttl` if nobody has it, unless the owner was tombstoned; count the lease.
     Acquire {
         /// How long the node keeps the key.
         ttl: Duration,
@@ -50,7 +52,7 @@ pub enum Verb {
         /// A counter to write back, if the owner has the key.
         write_back: Option<(Shard, u64)>,
     },
-    /// As [`Extend`](Self::Extend), and take the key if nobody has it, unless the owner was buried.
+    /// As [`Extend`](Self::Extend), and take the key if nobody has it, unless the owner was tombstoned.
     ///
     /// Only on behalf of an owner whose extension a majority has just confirmed.
     Heal {
@@ -68,7 +70,7 @@ pub enum Verb {
     },
     /// As [`Release`](Self::Release), and refuse this owner for `ttl`: a request of its that is still on its way
     /// must not take the key when it arrives.
-    Bury {
+    Tombstone {
         /// For how long.
         ttl: Duration,
     },
@@ -112,7 +114,7 @@ impl Request {
     pub const fn worth_repeating_for(&self) -> Option<Duration> {
         match self {
             Self::Lock {
-                verb: Verb::Release { ttl } | Verb::Bury { ttl },
+                verb: Verb::Release { ttl } | Verb::Tombstone { ttl },
                 ..
             }
             | Self::Job {
@@ -125,7 +127,7 @@ impl Request {
 
     /// The request as it must be made again over another connection.
     ///
-    /// On one connection a release cannot overtake the acquire before it; on another it can, so it buries
+    /// On one connection a release cannot overtake the acquire before it; on another it can, so it tombstones
     /// the owner.
     pub fn over_another_connection(self) -> Self {
         match self {
@@ -134,7 +136,7 @@ impl Request {
                 key,
                 owner,
             } => Self::Lock {
-                verb: Verb::Bury { ttl },
+                verb: Verb::Tombstone { ttl },
                 key,
                 owner,
             },
@@ -164,12 +166,12 @@ pub enum Reply {
     /// Nobody has the key, so there was nothing to extend or release; or the run or the quarantine is not what
     /// the request said.
     Missing,
-    /// The owner was buried, and nothing was changed.
-    Buried,
+    /// The owner was tombstoned, and nothing was changed.
+    Tombstoned,
     /// The namespace on this node has another policy, and nothing was changed.
-    Unlike,
+    PolicyMismatch,
     /// What it is.
-    Facts(Facts),
+    ServerInfo(ServerInfo),
     /// The greatest of its counters.
     Greatest(u64),
     /// It took the lock for a claim, and its counter is now this much.
@@ -192,19 +194,19 @@ pub enum Reply {
 
 impl Reply {
     /// How this answer counts in a round, from a node that votes.
-    pub const fn outcome(&self) -> Outcome {
+    pub const fn outcome(&self) -> NodeOutcome {
         match self {
-            Self::Done | Self::Facts(_) | Self::Greatest(_) | Self::Runs { .. } => {
-                Outcome::Granted { counter: 0 }
+            Self::Done | Self::ServerInfo(_) | Self::Greatest(_) | Self::Runs { .. } => {
+                NodeOutcome::Granted { counter: 0 }
             }
             Self::Taken { counter } | Self::Claimed { counter, .. } => {
-                Outcome::Granted { counter: *counter }
+                NodeOutcome::Granted { counter: *counter }
             }
-            Self::Held { remaining, .. } => Outcome::Refused {
+            Self::Held { remaining, .. } => NodeOutcome::Refused {
                 remaining: *remaining,
             },
-            Self::Missing => Outcome::Missing,
-            Self::Buried | Self::Unlike | Self::NoClaim(_) => Outcome::NotExecuted,
+            Self::Missing => NodeOutcome::Missing,
+            Self::Tombstoned | Self::PolicyMismatch | Self::NoClaim(_) => NodeOutcome::NotExecuted,
         }
     }
 }

@@ -36,7 +36,7 @@ pub enum MarkState {
         since: NodeTime,
     },
     /// Clients with another [`Quarantine`](crate::Quarantine) use it.
-    Unlike {
+    PolicyMismatch {
         /// Theirs, as [`Quarantine::to_wire`](crate::Quarantine::to_wire) writes it.
         theirs: Arc<str>,
     },

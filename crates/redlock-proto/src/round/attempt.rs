@@ -13,7 +13,7 @@ use crate::{GiveBack, Instant, Quorum, Settled, Timing, Vote, Votes, settle};
 /// let at = |ms| Instant::from_origin(Duration::from_millis(ms));
 ///
 /// let mut attempt = Attempt::start(quorum, timing, at(0));
-/// let granted = Outcome::Granted { counter: 7 };
+/// let granted = NodeOutcome::Granted { counter: 7 };
 /// assert_eq!(attempt.on_outcome(0, granted, at(1)), None);
 /// let Some(AttemptVerdict::Granted(grant)) = attempt.on_outcome(2, granted, at(3)) else {
 ///     panic!("two of three are a majority");
@@ -189,11 +189,11 @@ const SHORTEST_SPLIT: Duration = Duration::from_millis(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Outcome;
+    use crate::NodeOutcome;
     use std::num::NonZeroUsize;
 
-    const GRANTED: Outcome = Outcome::Granted { counter: 7 };
-    const HELD: Outcome = Outcome::Refused {
+    const GRANTED: NodeOutcome = NodeOutcome::Granted { counter: 7 };
+    const HELD: NodeOutcome = NodeOutcome::Refused {
         remaining: Some(Duration::from_secs(1)),
     };
 
@@ -210,8 +210,8 @@ mod tests {
     /// Feeds outcomes that must not decide, then one that must.
     fn decided(
         attempt: &mut Attempt,
-        before: &[(usize, Outcome)],
-        (node, last, at): (usize, Outcome, u64),
+        before: &[(usize, NodeOutcome)],
+        (node, last, at): (usize, NodeOutcome, u64),
     ) -> AttemptVerdict {
         for (node, outcome) in before {
             assert_eq!(attempt.on_outcome(*node, *outcome, ms(1)), None);
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn l02_a_dead_minority_does_not_fail_the_attempt() {
-        let before = [(0, Outcome::NotExecuted), (1, GRANTED)];
+        let before = [(0, NodeOutcome::NotExecuted), (1, GRANTED)];
         let verdict = decided(&mut attempt(3), &before, (2, GRANTED, 1));
         assert!(matches!(verdict, AttemptVerdict::Granted(_)));
     }
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn l04_a_failed_attempt_frees_what_it_took_before_the_next() {
         let mut attempt = attempt(5);
-        let before = [(0, GRANTED), (1, HELD), (2, Outcome::NotExecuted)];
+        let before = [(0, GRANTED), (1, HELD), (2, NodeOutcome::NotExecuted)];
         let failure = failure(decided(&mut attempt, &before, (3, HELD, 2)));
         // Node 4 has not answered yet, so it may still grant.
         assert_eq!(nodes(&failure.give_back), [0, 4]);
@@ -278,12 +278,16 @@ mod tests {
 
     #[test]
     fn too_few_nodes_up_is_no_quorum_whoever_holds_the_key() {
-        let contended = decided(&mut attempt(4), &[(0, HELD)], (1, Outcome::NotExecuted, 1));
+        let contended = decided(
+            &mut attempt(4),
+            &[(0, HELD)],
+            (1, NodeOutcome::NotExecuted, 1),
+        );
         assert_eq!(failure(contended).kind, FailureKind::Contended);
 
         let mut silent = attempt(4);
         assert_eq!(silent.on_outcome(0, GRANTED, ms(1)), None);
-        assert_eq!(silent.on_outcome(1, Outcome::NotExecuted, ms(1)), None);
+        assert_eq!(silent.on_outcome(1, NodeOutcome::NotExecuted, ms(1)), None);
         let silent = failure(silent.on_time_limit(ms(50)).expect("the limit decides"));
         assert_eq!(
             (silent.kind, nodes(&silent.give_back)),
@@ -305,22 +309,22 @@ mod tests {
     }
 
     #[test]
-    fn s28_an_owner_whose_request_may_be_anywhere_is_buried() {
+    fn s28_an_owner_whose_request_may_be_anywhere_is_tombstoned() {
         let mut attempt = attempt(5);
-        let before = [(0, GRANTED), (1, Outcome::Unknown), (2, HELD)];
+        let before = [(0, GRANTED), (1, NodeOutcome::Unknown), (2, HELD)];
         let failure = failure(decided(&mut attempt, &before, (3, HELD, 2)));
-        let bury = |node, bury| GiveBack { node, bury };
+        let tombstone = |node, tombstone| GiveBack { node, tombstone };
         // Node 4 has its request on the connection that the release takes too.
         assert_eq!(
             failure.give_back,
-            [bury(0, false), bury(1, true), bury(4, false)]
+            [tombstone(0, false), tombstone(1, true), tombstone(4, false)]
         );
     }
 
     #[test]
     fn s15_what_a_quarantined_node_grants_is_no_vote() {
         let ready_in = Some(Duration::from_secs(9));
-        let quarantined = Outcome::NotAVote { ready_in };
+        let quarantined = NodeOutcome::NotAVote { ready_in };
         let before = [(0, GRANTED), (1, quarantined)];
         let failure = failure(decided(&mut attempt(3), &before, (2, quarantined, 2)));
         assert_eq!(failure.kind, FailureKind::Quarantined);

@@ -1,4 +1,4 @@
-use crate::{ClockReading, Instant, Outcome, Quorum, RunId, Votes};
+use crate::{ClockReading, Instant, NodeOutcome, Quorum, RunId, Votes};
 
 /// One round in which nodes are asked for something, until it is decided: their votes, and the rule that decides.
 ///
@@ -18,7 +18,7 @@ pub trait Rule {
     type Verdict;
 
     /// Returns how an outcome counts.
-    fn counts(&self, outcome: Outcome) -> Outcome {
+    fn counts(&self, outcome: NodeOutcome) -> NodeOutcome {
         outcome
     }
 
@@ -36,7 +36,7 @@ impl<R: Rule> Ballot<R> {
     }
 
     /// Counts an outcome of each node that is not among these, which are the only ones that are asked.
-    pub(super) fn with_others(mut self, nodes: &[usize], others: Outcome) -> Self {
+    pub(super) fn with_others(mut self, nodes: &[usize], others: NodeOutcome) -> Self {
         for node in (0..self.votes.quorum().nodes()).filter(|node| !nodes.contains(node)) {
             self.votes.cast(node, others);
         }
@@ -51,7 +51,7 @@ impl<R: Rule> Ballot<R> {
     pub fn on_outcome(
         &mut self,
         node: usize,
-        outcome: Outcome,
+        outcome: NodeOutcome,
         now: Instant,
     ) -> Option<R::Verdict> {
         let outcome = self.rule.counts(outcome);

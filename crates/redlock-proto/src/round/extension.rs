@@ -1,5 +1,5 @@
 use super::{Ballot, Rule};
-use crate::{Instant, Outcome, Quorum, Timing, Votes};
+use crate::{Instant, NodeOutcome, Quorum, Timing, Votes};
 
 /// One round in which every node is asked to keep a held key for longer.
 ///
@@ -49,7 +49,7 @@ impl Extension {
 
     /// Sends the round to these nodes only, for a lease whose other nodes' votes were not counted.
     pub fn among(self, nodes: &[usize]) -> Self {
-        self.with_others(nodes, Outcome::NotExecuted)
+        self.with_others(nodes, NodeOutcome::NotExecuted)
     }
 
     /// Returns what the round came to, if it is decided.
@@ -90,8 +90,8 @@ mod tests {
     use proptest::prelude::*;
     use std::{num::NonZeroUsize, time::Duration};
 
-    const GONE: Outcome = Outcome::Missing;
-    const GRANTED: Outcome = Outcome::Granted { counter: 0 };
+    const GONE: NodeOutcome = NodeOutcome::Missing;
+    const GRANTED: NodeOutcome = NodeOutcome::Granted { counter: 0 };
 
     fn ms(ms: u64) -> Instant {
         Instant::from_origin(Duration::from_millis(ms))

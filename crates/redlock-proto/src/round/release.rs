@@ -1,5 +1,5 @@
 use super::{Ballot, Rule};
-use crate::{Instant, Outcome, Quorum, Votes};
+use crate::{Instant, NodeOutcome, Quorum, Votes};
 
 /// One round in which a key is let go on every node that may have it.
 pub type Release = Ballot<Releasing>;
@@ -33,9 +33,11 @@ impl Rule for Releasing {
     type Verdict = ReleaseVerdict;
 
     /// A refusal confirms too: the key is gone, or it is another's.
-    fn counts(&self, outcome: Outcome) -> Outcome {
+    fn counts(&self, outcome: NodeOutcome) -> NodeOutcome {
         match outcome {
-            Outcome::Refused { .. } | Outcome::Missing | Outcome::NotAVote { .. } => CONFIRMED,
+            NodeOutcome::Refused { .. } | NodeOutcome::Missing | NodeOutcome::NotAVote { .. } => {
+                CONFIRMED
+            }
             other => other,
         }
     }
@@ -51,7 +53,7 @@ impl Rule for Releasing {
     }
 }
 
-const CONFIRMED: Outcome = Outcome::Granted { counter: 0 };
+const CONFIRMED: NodeOutcome = NodeOutcome::Granted { counter: 0 };
 
 #[cfg(test)]
 mod tests {
@@ -66,12 +68,15 @@ mod tests {
     fn a_majority_that_does_not_have_the_key_is_enough() {
         let mut all = release(&[0, 1, 2]);
         assert_eq!(all.on_outcome(0, CONFIRMED, Instant::ORIGIN), None);
-        let gone = Outcome::Missing;
+        let gone = NodeOutcome::Missing;
         assert_eq!(
             all.on_outcome(1, gone, Instant::ORIGIN),
             Some(ReleaseVerdict::Released)
         );
-        assert_eq!(all.on_outcome(2, Outcome::Unknown, Instant::ORIGIN), None);
+        assert_eq!(
+            all.on_outcome(2, NodeOutcome::Unknown, Instant::ORIGIN),
+            None
+        );
 
         let mut one_refused_the_acquire = release(&[0, 1]);
         let verdict = one_refused_the_acquire.on_outcome(1, CONFIRMED, Instant::ORIGIN);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{ClockReading, GiveBack, Outcome, Quorum, RunId, membership::agreeing};
+use crate::{ClockReading, GiveBack, NodeOutcome, Quorum, RunId, membership::agreeing};
 
 /// What one node has said in a round so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -9,7 +9,7 @@ pub enum Vote {
     /// Nothing yet.
     Pending,
     /// This, and nothing that comes later changes it.
-    Cast(Outcome),
+    Cast(NodeOutcome),
 }
 
 /// The votes of one round, one per node.
@@ -61,11 +61,11 @@ impl Votes {
     }
 
     /// Counts a node's vote; `false` if that node has voted before or does not exist.
-    pub fn cast(&mut self, node: usize, outcome: Outcome) -> bool {
+    pub fn cast(&mut self, node: usize, outcome: NodeOutcome) -> bool {
         match self.cast.get_mut(node) {
             Some(vote @ Vote::Pending) => {
                 *vote = Vote::Cast(outcome);
-                if let Outcome::Granted { .. } = outcome {
+                if let NodeOutcome::Granted { .. } = outcome {
                     self.count_grants();
                 }
                 true
@@ -78,7 +78,7 @@ impl Votes {
     pub fn close(&mut self) {
         for vote in &mut self.cast {
             if *vote == Vote::Pending {
-                *vote = Vote::Cast(Outcome::Unknown);
+                *vote = Vote::Cast(NodeOutcome::Unknown);
             }
         }
     }
@@ -100,7 +100,12 @@ impl Votes {
 
     /// The number of nodes that refused.
     pub fn refused(&self) -> usize {
-        self.count(|vote| matches!(vote, Vote::Cast(Outcome::Refused { .. } | Outcome::Missing)))
+        self.count(|vote| {
+            matches!(
+                vote,
+                Vote::Cast(NodeOutcome::Refused { .. } | NodeOutcome::Missing)
+            )
+        })
     }
 
     /// The number of nodes that gave no answer that counts, as far as the votes go that have come.
@@ -115,7 +120,7 @@ impl Votes {
             .iter()
             .enumerate()
             .filter_map(|(node, vote)| match vote {
-                Vote::Cast(Outcome::Granted { counter }) if self.counted[node] => {
+                Vote::Cast(NodeOutcome::Granted { counter }) if self.counted[node] => {
                     Some((node, *counter))
                 }
                 _ => None,
@@ -151,7 +156,7 @@ impl Votes {
     /// The nodes that may hold what they were asked to take, now or once their request arrives.
     ///
     /// Where the request is still on its way over a connection that stands, a release on that connection
-    /// follows it; where nobody knows, the owner must be buried.
+    /// follows it; where nobody knows, the owner must be tombstoned.
     pub fn may_hold(&self) -> impl Iterator<Item = GiveBack> + '_ {
         self.cast
             .iter()
@@ -160,7 +165,7 @@ impl Votes {
                 Vote::Cast(outcome) if !outcome.may_hold() => None,
                 vote => Some(GiveBack {
                     node,
-                    bury: *vote == Vote::Cast(Outcome::Unknown),
+                    tombstone: *vote == Vote::Cast(NodeOutcome::Unknown),
                 }),
             })
     }
@@ -174,7 +179,7 @@ impl Votes {
             .cast
             .iter()
             .filter_map(|vote| match vote {
-                Vote::Cast(Outcome::NotAVote { ready_in }) => *ready_in,
+                Vote::Cast(NodeOutcome::NotAVote { ready_in }) => *ready_in,
                 _ => None,
             })
             .collect();
@@ -191,9 +196,11 @@ impl Votes {
             .cast
             .iter()
             .filter_map(|vote| match vote {
-                Vote::Cast(Outcome::Granted { .. } | Outcome::Missing) => Some(Duration::ZERO),
-                Vote::Cast(Outcome::Refused { remaining }) => *remaining,
-                Vote::Cast(Outcome::NotAVote { ready_in }) => *ready_in,
+                Vote::Cast(NodeOutcome::Granted { .. } | NodeOutcome::Missing) => {
+                    Some(Duration::ZERO)
+                }
+                Vote::Cast(NodeOutcome::Refused { remaining }) => *remaining,
+                Vote::Cast(NodeOutcome::NotAVote { ready_in }) => *ready_in,
                 _ => None,
             })
             .collect();
@@ -203,7 +210,8 @@ impl Votes {
 
     /// Looks again which grants count, now that there is one more.
     fn count_grants(&mut self) {
-        let granted = |node: usize| matches!(self.cast[node], Vote::Cast(Outcome::Granted { .. }));
+        let granted =
+            |node: usize| matches!(self.cast[node], Vote::Cast(NodeOutcome::Granted { .. }));
         let nodes = 0..self.cast.len();
         let is_twin = |node: usize| {
             let run = self.runs[node].as_ref();
@@ -232,13 +240,13 @@ mod tests {
     use crate::{Instant, NodeTime};
     use std::num::NonZeroUsize;
 
-    const GRANTED: Outcome = Outcome::Granted { counter: 1 };
-    const QUARANTINED: Outcome = Outcome::NotAVote {
+    const GRANTED: NodeOutcome = NodeOutcome::Granted { counter: 1 };
+    const QUARANTINED: NodeOutcome = NodeOutcome::NotAVote {
         ready_in: Some(Duration::from_secs(9)),
     };
-    const REFUSED: Outcome = Outcome::Refused { remaining: None };
+    const REFUSED: NodeOutcome = NodeOutcome::Refused { remaining: None };
 
-    fn votes(outcomes: &[Outcome]) -> Votes {
+    fn votes(outcomes: &[NodeOutcome]) -> Votes {
         let mut votes = Votes::new(Quorum::of(NonZeroUsize::new(outcomes.len()).unwrap()));
         for (node, outcome) in outcomes.iter().enumerate() {
             assert!(votes.cast(node, *outcome));
@@ -280,20 +288,20 @@ mod tests {
 
     #[test]
     fn s23_the_time_to_a_majority_is_the_right_order_statistic() {
-        let held = |ms| Outcome::Refused {
+        let held = |ms| NodeOutcome::Refused {
             remaining: Some(Duration::from_millis(ms)),
         };
         let ms = |votes: Votes| votes.majority_free_in().map(|free_in| free_in.as_millis());
         assert_eq!(
-            ms(votes(&[held(1_000), held(9_000), Outcome::Unknown])),
+            ms(votes(&[held(1_000), held(9_000), NodeOutcome::Unknown])),
             Some(9_000)
         );
         assert_eq!(ms(votes(&[held(9_000), GRANTED, held(1_000)])), Some(1_000));
         assert_eq!(
             ms(votes(&[
                 held(1_000),
-                Outcome::Unknown,
-                Outcome::NotExecuted
+                NodeOutcome::Unknown,
+                NodeOutcome::NotExecuted
             ])),
             None
         );
@@ -302,31 +310,31 @@ mod tests {
 
     #[test]
     fn l08_a_majority_in_quarantine_is_not_free_before_it_votes() {
-        let free_in = |outcomes: &[Outcome]| votes(outcomes).majority_free_in();
+        let free_in = |outcomes: &[NodeOutcome]| votes(outcomes).majority_free_in();
         let nine = Some(Duration::from_secs(9));
         assert_eq!(free_in(&[QUARANTINED, QUARANTINED, GRANTED]), nine);
-        let unfit = Outcome::NotAVote { ready_in: None };
+        let unfit = NodeOutcome::NotAVote { ready_in: None };
         assert_eq!(free_in(&[unfit, unfit, GRANTED]), None);
     }
 
     #[test]
     fn the_time_to_a_quorum_counts_the_nodes_that_are_missing() {
-        let quarantined = |secs| Outcome::NotAVote {
+        let quarantined = |secs| NodeOutcome::NotAVote {
             ready_in: Some(Duration::from_secs(secs)),
         };
         let secs = |votes: Votes| votes.quorum_ready_in().map(|ready| ready.as_secs());
         let (one, two) = (quarantined(1), quarantined(2));
         assert_eq!(secs(votes(&[GRANTED, one, two])), Some(1));
-        assert_eq!(secs(votes(&[two, one, Outcome::Unknown])), Some(2));
+        assert_eq!(secs(votes(&[two, one, NodeOutcome::Unknown])), Some(2));
         assert_eq!(secs(votes(&[GRANTED, GRANTED, two])), None);
-        let unfit = Outcome::NotAVote { ready_in: None };
+        let unfit = NodeOutcome::NotAVote { ready_in: None };
         assert_eq!(secs(votes(&[unfit, unfit, two])), None);
     }
 
     /// Every way in which N = 1 to 7 nodes can vote is decided, and only one way.
     #[test]
     fn s12_every_split_is_decided() {
-        let kinds = [GRANTED, REFUSED, QUARANTINED, Outcome::Unknown];
+        let kinds = [GRANTED, REFUSED, QUARANTINED, NodeOutcome::Unknown];
         for nodes in 1..=7u32 {
             for split in 0..4usize.pow(nodes) {
                 let outcomes: Vec<_> = (0..nodes)

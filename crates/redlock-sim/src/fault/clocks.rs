@@ -30,7 +30,7 @@ pub(super) fn draw(setup: &Setup, random: &mut Random, first: Micros, faults: &m
             data,
         };
         faults.push((at, crash));
-        let end = at + micros(setup.space.quarantine().length());
+        let end = at + micros(setup.keyspace.quarantine().length());
         match random.below(4) {
             0 => {
                 let at = random.between(at.saturating_sub(50 * MS), end);
@@ -121,6 +121,6 @@ fn all(setup: &Setup, at: Micros, by: i64, random: &mut Random, faults: &mut Fau
 
 /// Draws a step further than the assumption about ticks allows.
 fn far(setup: &Setup, random: &mut Random) -> i64 {
-    let length = micros(setup.space.quarantine().length());
+    let length = micros(setup.keyspace.quarantine().length());
     (length + random.between(SECOND, 4 * SECOND)).cast_signed()
 }

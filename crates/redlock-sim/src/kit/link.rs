@@ -7,7 +7,7 @@ use std::{
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_core::{
     NodeConfig, Redlock, RedlockBuilder,
-    node::{Answers, CallError, Node, Request, Session, Space},
+    node::{CallError, CallResult, Keyspace, Node, Request, Session},
 };
 use tokio::{task::JoinSet, time::sleep};
 
@@ -18,12 +18,12 @@ use super::SimNode;
 /// Clones are handles to the same connections.
 #[derive(Clone, Debug)]
 pub struct Links {
-    links: Arc<[Link]>,
+    links: Arc<[NodeLink]>,
 }
 
 /// One client's connection to one node.
 #[derive(Clone)]
-struct Link {
+struct NodeLink {
     node: SimNode,
     state: Arc<Mutex<State>>,
 }
@@ -66,7 +66,7 @@ pub enum Fault {
 
 impl Links {
     pub(super) fn new(nodes: &[SimNode]) -> Self {
-        let link = |node: &SimNode| Link {
+        let link = |node: &SimNode| NodeLink {
             node: node.clone(),
             state: Arc::new(Mutex::new(State {
                 fault: Fault::None,
@@ -124,24 +124,24 @@ impl Links {
     }
 }
 
-impl Link {
+impl NodeLink {
     fn state(&self) -> MutexGuard<'_, State> {
         // The state is whole at every moment, also if somebody panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Link {
+impl fmt::Debug for NodeLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fault = self.state().fault;
-        f.debug_struct("Link")
+        f.debug_struct("NodeLink")
             .field("node", &self.node)
             .field("fault", &fault)
             .finish()
     }
 }
 
-impl Node for Link {
+impl Node for NodeLink {
     fn name(&self) -> Arc<str> {
         self.node.name()
     }
@@ -166,18 +166,22 @@ impl Node for Link {
 }
 
 struct SimSession {
-    link: Link,
+    link: NodeLink,
     start: u64,
     // Fair, so that requests which are delayed alike arrive in order.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Session for SimSession {
-    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
         let call = Call {
             link: self.link.clone(),
             start: self.start,
-            space: Arc::clone(space),
+            keyspace: Arc::clone(keyspace),
             requests: requests.to_vec(),
         };
         let fault = {
@@ -206,15 +210,15 @@ impl Session for SimSession {
 }
 
 struct Call {
-    link: Link,
+    link: NodeLink,
     start: u64,
-    space: Arc<Space>,
+    keyspace: Arc<Keyspace>,
     requests: Vec<Request>,
 }
 
 impl Call {
     /// Brings the call to the node, as far as the fault lets it, and back.
-    async fn through(self, fault: Fault) -> Answers {
+    async fn through(self, fault: Fault) -> CallResult {
         match fault {
             Fault::BlackHole => std::future::pending().await,
             Fault::CutBefore => return Err(CallError::lost("connection reset")),
@@ -238,11 +242,11 @@ impl Call {
         }
     }
 
-    async fn execute(&self) -> Answers {
+    async fn execute(&self) -> CallResult {
         self.link.node.running().await;
         self.link
             .node
-            .call(self.start, &self.space, &self.requests)
+            .call(self.start, &self.keyspace, &self.requests)
             .ok_or_else(|| CallError::lost("the node is down"))
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::node::{Answer, NodeTime, Request, RunId, Space, Store};
+use redlock_core::node::{Answer, Keyspace, NodeTime, Request, RunId, Store};
 use tokio::{sync::watch, time::Instant};
 
 use super::Links;
@@ -199,10 +199,15 @@ impl SimNode {
     }
 
     /// Does what a call asks, on a connection to this start; `None` if that connection is broken.
-    pub(super) fn call(&self, start: u64, space: &Space, requests: &[Request]) -> Option<Answer> {
+    pub(super) fn call(
+        &self,
+        start: u64,
+        keyspace: &Keyspace,
+        requests: &[Request],
+    ) -> Option<Answer> {
         let mut state = self.state();
         let time = self.time(&state);
-        (state.up && state.start == start).then(|| state.store.call(space, requests, time))
+        (state.up && state.start == start).then(|| state.store.call(keyspace, requests, time))
     }
 
     fn time(&self, state: &State) -> NodeTime {

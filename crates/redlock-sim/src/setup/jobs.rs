@@ -50,7 +50,7 @@ impl Setup {
     /// its horizon then.
     pub(crate) fn set_back(&self) -> Micros {
         let less = self.jobs.map_or(0, |jobs| jobs.less * MS);
-        micros(self.space.quarantine().length()).saturating_sub(less)
+        micros(self.keyspace.quarantine().length()).saturating_sub(less)
     }
 }
 

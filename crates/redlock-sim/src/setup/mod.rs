@@ -9,7 +9,7 @@ mod time;
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use redlock_proto::{LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy, Space};
+use redlock_proto::{Keyspace, LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy};
 
 pub(crate) use self::{
     jobs::Jobs,
@@ -31,7 +31,7 @@ pub(crate) struct Setup {
     pub(crate) clients: usize,
     pub(crate) keys: Vec<NodeKey>,
     pub(crate) quorum: Quorum,
-    pub(crate) space: Space,
+    pub(crate) keyspace: Keyspace,
     pub(crate) retry: RetryPolicy,
     pub(crate) max_ttl: Micros,
     pub(crate) ttls: [Micros; 3],
@@ -107,7 +107,7 @@ impl Setup {
             clients: random.index(4) + 2,
             keys: (0..keys).map(|key| KEYS[key].into()).collect(),
             quorum: Quorum::of(NonZeroUsize::new(nodes).unwrap_or(NonZeroUsize::MIN)),
-            space: space(max_ttl, trust, RATE_ERROR),
+            keyspace: keyspace(max_ttl, trust, RATE_ERROR),
             retry: RetryPolicy::new(SHORTEST_DELAY, LONGEST_DELAY)
                 .expect("it is neither 0 nor longer than the longest"),
             max_ttl,
@@ -177,7 +177,7 @@ impl Setup {
         self.max_ttl = max_ttl;
         self.ttls = ttls(max_ttl);
         self.trust = trust;
-        self.space = space(max_ttl, trust, RATE_ERROR);
+        self.keyspace = keyspace(max_ttl, trust, RATE_ERROR);
     }
 
     /// Changes how many keys there are.
@@ -208,7 +208,7 @@ impl Setup {
 
     /// Returns how long a quarantine takes, with the slowest clock and a look every now and then.
     pub(crate) fn quarantine(&self) -> Micros {
-        let length = micros(self.space.quarantine().length());
+        let length = micros(self.keyspace.quarantine().length());
         length + length / 50 + 100 * MS
     }
 }
@@ -218,14 +218,14 @@ const fn ttls(max_ttl: Micros) -> [Micros; 3] {
     [max_ttl, max_ttl / 2, max_ttl / 5]
 }
 
-fn space(max_ttl: Micros, trust: bool, rate_error: f64) -> Space {
+fn keyspace(max_ttl: Micros, trust: bool, rate_error: f64) -> Keyspace {
     let quarantine = Quarantine::new(Duration::from_micros(max_ttl), rate_error);
     let quarantine = if trust {
         quarantine.trusting_persistence()
     } else {
         quarantine
     };
-    Space::new("{sim}", quarantine)
+    Keyspace::new("{sim}", quarantine)
 }
 
 /// Returns the length of a quarantine, and of the time to be told a floor.

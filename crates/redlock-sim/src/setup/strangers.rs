@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use redlock_proto::Space;
+use redlock_proto::Keyspace;
 
-use super::{Micros, Oddities, RATE_ERROR, Setup, Storm, space};
+use super::{Micros, Oddities, RATE_ERROR, Setup, Storm, keyspace};
 use crate::random::Random;
 
 /// Clients that were told something else than the others about how nodes may forget.
@@ -12,7 +12,7 @@ use crate::random::Random;
 pub(crate) struct Strangers {
     /// The first of them; those after it are strangers too.
     first: usize,
-    space: Space,
+    keyspace: Keyspace,
     max_ttl: Micros,
     /// Whether they are the next deployment: the others end one after the other, and nobody takes their place.
     replace: bool,
@@ -51,7 +51,7 @@ impl Setup {
         self.stray = false;
         self.strangers = Some(Strangers {
             first: self.clients - 1 - random.index(2),
-            space: space(max_ttl, trust, rate_error),
+            keyspace: keyspace(max_ttl, trust, rate_error),
             max_ttl,
             replace: random.chance(300),
             keeper,
@@ -87,9 +87,9 @@ impl Setup {
     }
 
     /// Returns what a client is told of the nodes.
-    pub(crate) fn space_of(&self, client: usize) -> &Space {
+    pub(crate) fn space_of(&self, client: usize) -> &Keyspace {
         let strangers = self.strangers_with(client);
-        strangers.map_or(&self.space, |strangers| &strangers.space)
+        strangers.map_or(&self.keyspace, |strangers| &strangers.keyspace)
     }
 
     /// Returns how long nodes keep keys at most, as a client is told.

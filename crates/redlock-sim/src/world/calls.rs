@@ -152,7 +152,7 @@ impl World {
             return;
         }
         let call = self.calls.get_mut(number);
-        let space = self.setup.space_of(call.link / self.setup.nodes);
+        let keyspace = self.setup.space_of(call.link / self.setup.nodes);
         let server = &mut self.servers[node];
         let time = server.time(began);
         let fails = server.fails.filter(|(_, until)| *until > self.now);
@@ -160,12 +160,12 @@ impl World {
             Some((failing, _)) if self.phase.is_faulty() => {
                 let random = &mut self.random;
                 let fails = |request: &Request| failing.concerns(request, random);
-                let answer = call_but(&mut server.store, space, &call.requests, fails, time);
+                let answer = call_but(&mut server.store, keyspace, &call.requests, fails, time);
                 let failed = answer.replies.iter().filter(|reply| reply.is_err()).count();
                 self.counters.failures += failed as u64;
                 answer
             }
-            _ => server.store.call(space, &call.requests, time),
+            _ => server.store.call(keyspace, &call.requests, time),
         };
         let votes = is_vote(answer.standing.as_ref());
         if votes {
@@ -191,7 +191,7 @@ impl World {
         let mut touched = [false; MOST_KEYS];
         for (place, (request, reply)) in requests.iter().zip(&answer.replies).enumerate() {
             let Ok(reply) = reply else { continue };
-            self.counters.unlike += u64::from(*reply == Reply::Unlike);
+            self.counters.unlike += u64::from(*reply == Reply::PolicyMismatch);
             match request {
                 Request::Lock { verb, owner, .. } => {
                     let Some(number) = owners.get(place).copied().flatten() else {
@@ -307,19 +307,19 @@ impl World {
             Ok(None) => {}
         }
         match (verb, asked.reply) {
-            (Verb::Release { ttl } | Verb::Bury { ttl }, _) => {
+            (Verb::Release { ttl } | Verb::Tombstone { ttl }, _) => {
                 let until = millis + micros(ttl) / 1_000;
-                let is_buried = matches!(verb, Verb::Bury { .. });
+                let is_tombstoned = matches!(verb, Verb::Tombstone { .. });
                 let gone = Gone {
                     life,
                     at: self.now,
                     until,
-                    only_for: (!is_buried).then_some(address),
+                    only_for: (!is_tombstoned).then_some(address),
                 };
                 self.owners.get_mut(asked.owner).be_gone(node, gone);
-                self.counters.burials += u64::from(is_buried);
+                self.counters.tombstones_left += u64::from(is_tombstoned);
             }
-            (_, Reply::Buried) => self.counters.tombs += 1,
+            (_, Reply::Tombstoned) => self.counters.tombstones += 1,
             (Verb::Heal { .. }, Reply::Done) => self.counters.heals += 1,
             _ => {}
         }

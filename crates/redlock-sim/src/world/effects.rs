@@ -161,7 +161,7 @@ impl World {
                         number.is_some_and(|n| self.owners.get(n).may_heal(node, majority));
                     self.observe(&Event::Healed { node, confirmed });
                 }
-                Verb::Release { .. } | Verb::Bury { .. } => {
+                Verb::Release { .. } | Verb::Tombstone { .. } => {
                     if let Some(number) = number {
                         let server = self.links[self.link(client, node)].server;
                         let owner = self.owners.get_mut(number);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{Answer, NodeTime, NodeVerb, Request, Space, Store};
+use redlock_proto::{Answer, Keyspace, NodeTime, NodeVerb, Request, Store};
 
 use crate::{fault::Failing, random::Random};
 
@@ -24,7 +24,7 @@ impl Failing {
 /// What a node does with a call if the operations for which `fails` is true fail and change nothing.
 pub(super) fn call_but(
     store: &mut Store,
-    space: &Space,
+    keyspace: &Keyspace,
     requests: &[Request],
     fails: impl FnMut(&Request) -> bool,
     time: NodeTime,
@@ -40,7 +40,7 @@ pub(super) fn call_but(
     let (standing, replies) = if others.is_empty() {
         (None, Vec::new())
     } else {
-        let answer = store.call(space, &others, time);
+        let answer = store.call(keyspace, &others, time);
         (answer.standing, answer.replies)
     };
     let mut replies = replies.into_iter();

@@ -44,7 +44,7 @@ pub(super) struct Calls {
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     /// What decides; the rest is the network.
     pub(super) machine: redlock_proto::Link<Random>,
     /// The client wants something sent that the link has not been asked for yet.
@@ -76,7 +76,7 @@ pub(super) struct Link {
     pub(super) degrades: bool,
 }
 
-impl Link {
+impl Connection {
     pub(super) fn new(machine: redlock_proto::Link<Random>, server: usize) -> Self {
         Self {
             machine,

@@ -37,7 +37,7 @@ use redlock_proto::{Client, ClientConfig};
 
 use self::{
     agenda::{Agenda, Due},
-    link::{Calls, Link},
+    link::{Calls, Connection},
     owners::Owners,
     process::Process,
     repair::Phase,
@@ -104,7 +104,7 @@ struct World {
     servers: Vec<Server>,
     processes: Vec<Process>,
     /// By client, then by node.
-    links: Vec<Link>,
+    links: Vec<Connection>,
     calls: Calls,
     owners: Owners,
     faults: Vec<(Micros, Fault)>,
@@ -172,7 +172,7 @@ impl World {
         let recent = vec![VecDeque::new(); setup.job_keys.len()];
         let links = (0..setup.clients * setup.nodes).map(|link| {
             let machine = redlock_proto::Link::new(setup.link, random.fork());
-            Link::new(machine, link % setup.nodes)
+            Connection::new(machine, link % setup.nodes)
         });
         let links = links.collect();
         let callers = random.pick(&[1, 1, 2, 4]);
@@ -397,7 +397,7 @@ impl World {
 fn config(setup: &Setup, client: usize) -> ClientConfig {
     ClientConfig {
         quorum: setup.quorum,
-        space: setup.space_of(client).clone(),
+        keyspace: setup.space_of(client).clone(),
         retry: setup.retry,
         node_timeout: Duration::from_micros(setup.node_timeout),
     }

@@ -77,7 +77,7 @@ impl Shadow {
     ) -> Result<Option<u64>, &'static str> {
         let kept = self.kept(asked.key, now);
         let is_owner = kept.is_some_and(|kept| kept.owner == asked.owner);
-        let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Bury { .. });
+        let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Tombstone { .. });
         if !matches!(asked.reply, Reply::Taken { .. } | Reply::Done) {
             return if is_release && is_owner {
                 Err("it was not released for its owner")
@@ -93,10 +93,10 @@ impl Shadow {
             Verb::Extend { .. } if !is_owner => {
                 return Err("it was extended for somebody who does not have it");
             }
-            Verb::Release { .. } | Verb::Bury { .. } if !is_owner => {
+            Verb::Release { .. } | Verb::Tombstone { .. } if !is_owner => {
                 return Err("it was released by somebody who does not have it");
             }
-            Verb::Release { .. } | Verb::Bury { .. } => {
+            Verb::Release { .. } | Verb::Tombstone { .. } => {
                 self.keys[asked.key] = None;
                 return Ok(None);
             }
@@ -151,7 +151,7 @@ pub(super) const fn wrong(node: usize, key: usize, what: &'static str) -> Violat
 mod tests {
     use std::time::Duration;
 
-    use redlock_proto::{Quarantine, Request, Shard, Space};
+    use redlock_proto::{Keyspace, Quarantine, Request, Shard};
 
     use super::*;
 
@@ -214,7 +214,7 @@ mod tests {
     fn what_is_done_for_somebody_who_does_not_have_the_key_is_found() {
         let taken_again = Reply::Taken { counter: 2 };
         assert!(!follow(&mut taken(), acquire(), 2, &taken_again));
-        for verb in [EXTEND, heal(), RELEASE, Verb::Bury { ttl: TTL }] {
+        for verb in [EXTEND, heal(), RELEASE, Verb::Tombstone { ttl: TTL }] {
             assert!(!follow(&mut taken(), verb, 2, &Reply::Done), "{verb:?}");
             assert!(follow(&mut taken(), verb, 1, &Reply::Done), "{verb:?}");
         }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_node_that_has_something_else_than_it_said_is_found() {
-        let space = Space::new("{sim}", Quarantine::new(TTL, 0.01));
+        let keyspace = Keyspace::new("{sim}", Quarantine::new(TTL, 0.01));
         let at = NodeTime::from_micros(1_000_000);
         let with = |verb: Option<Verb>| {
             let mut store = Store::vouched_for("run".into());
@@ -237,7 +237,7 @@ mod tests {
                     owner: owner(1),
                 })
                 .collect();
-            store.call(&space, &requests, at);
+            store.call(&keyspace, &requests, at);
             store
         };
         let same =

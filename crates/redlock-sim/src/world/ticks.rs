@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_proto::{
-    Acquire, Claim, JobVerb, NoClaim, NodeKey, NotAfter, NotClaimed, OwnerId, Reply, RunRecord,
-    RunState, Tick, TokenBlock, Verb, Window, Word,
+    Acquire, JobVerb, NoClaim, NodeKey, NotAfter, NotClaimed, OwnerId, Reply, RunRecord, RunState,
+    Tick, TickClaim, TokenBlock, Verb, Window, Word,
 };
 
 use super::{World, process::State};
@@ -38,7 +38,7 @@ impl World {
         let user = &mut self.processes[client].users[key];
         user.tick = tick;
         let settled = user.settled;
-        let claim = Claim {
+        let claim = TickClaim {
             job: self.setup.job_keys[key].clone(),
             tick: Tick::from_millis(tick).expect("it is this century"),
             window: jobs.window(client),

@@ -17,7 +17,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use redlock_core::{
     AcquireErrorKind, AcquireOptions, MemoryNode, NodeConfig, Redlock,
-    node::{Answers, Node, Request as Op, Session, Space},
+    node::{CallResult, Keyspace, Node, Request as Op, Session},
 };
 use redlock_tower::RedlockLayer;
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
@@ -126,7 +126,7 @@ struct SlowSession {
 }
 
 impl Session for SlowSession {
-    fn call(&mut self, space: &Arc<Space>, ops: &[Op]) -> BoxFuture<'static, Answers> {
+    fn call(&mut self, space: &Arc<Keyspace>, ops: &[Op]) -> BoxFuture<'static, CallResult> {
         let answers = self.session.call(space, ops);
         let answer_ms = Duration::from_millis(self.answer_ms.load(SeqCst));
         async move {

@@ -6,7 +6,7 @@ use deadpool_redis::redis::{
     AsyncConnectionConfig, Client, RedisFuture, Value, aio::MultiplexedConnection, cmd,
 };
 use futures_util::future::{join, join_all};
-use redlock_core::node::{Answer, Answers, Node, RedisNode, Request, Session, Space};
+use redlock_core::node::{Answer, CallResult, Keyspace, Node, RedisNode, Request, Session};
 use redlock_proto::{MarkState, NodeVerb, Quarantine};
 use redlock_sandbox::{Server, ServerOptions};
 use tokio::time::sleep;
@@ -16,7 +16,7 @@ use crate::{server, step::Failed};
 /// A server that votes, with a session of the client's and a plain connection.
 pub(super) struct Site {
     server: Server,
-    space: Arc<Space>,
+    space: Arc<Keyspace>,
     session: Box<dyn Session>,
     plain: MultiplexedConnection,
 }
@@ -36,7 +36,7 @@ impl Site {
         let quarantine = Quarantine::new(Duration::from_secs(30), 0.01);
         let mut site = Self {
             server,
-            space: Arc::new(Space::new("{bench}", quarantine)),
+            space: Arc::new(Keyspace::new("{bench}", quarantine)),
             session,
             plain: plain.map_err(failed)?,
         };
@@ -45,7 +45,10 @@ impl Site {
     }
 
     /// One call of the client's script, which is sent when it is polled.
-    pub(super) fn call(&mut self, requests: &[Request]) -> impl Future<Output = Answers> + use<> {
+    pub(super) fn call(
+        &mut self,
+        requests: &[Request],
+    ) -> impl Future<Output = CallResult> + use<> {
         self.session.call(&self.space, requests)
     }
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{Facts, RunId};
+use redlock_proto::{RunId, ServerInfo};
 
-/// Reads the facts out of the text of `INFO`.
+/// Reads the server info out of the text of `INFO`.
 ///
 /// # Errors
 ///
 /// What is missing, in words for an operator.
-pub(super) fn facts(info: &str) -> Result<Facts, Arc<str>> {
+pub(super) fn server_info(info: &str) -> Result<ServerInfo, Arc<str>> {
     let field = |name: &str| {
         info.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -24,7 +24,7 @@ pub(super) fn facts(info: &str) -> Result<Facts, Arc<str>> {
     let major = number.ok_or_else(|| missing("a redis_version that is a number"))?;
     // Without a limit of its memory, a server makes no room.
     let has_limit = field("maxmemory").is_none_or(|limit| limit != "0");
-    Ok(Facts {
+    Ok(ServerInfo {
         run: RunId::from(field("run_id").ok_or_else(|| missing("run_id"))?),
         version: (major, numbers.next().flatten().unwrap_or(0)),
         is_master: field("role").ok_or_else(|| missing("role"))? == "master",
@@ -49,27 +49,30 @@ mod tests {
         maxmemory_policy:allkeys-lru\r\naof_enabled:1\r\ncluster_enabled:0\r\n";
 
     #[test]
-    fn the_facts_are_read() {
-        let facts = facts(INFO).unwrap();
-        assert_eq!(facts.run.as_str(), "0f3a");
-        assert_eq!(facts.version, (7, 0));
-        assert!(facts.is_master && facts.appends && !facts.is_cluster);
-        assert_eq!(facts.replicas, 0);
+    fn the_server_info_is_read() {
+        let server_info = server_info(INFO).unwrap();
+        assert_eq!(server_info.run.as_str(), "0f3a");
+        assert_eq!(server_info.version, (7, 0));
+        assert!(server_info.is_master && server_info.appends && !server_info.is_cluster);
+        assert_eq!(server_info.replicas, 0);
         let copied = INFO.replace("role:master", "role:master\r\nconnected_slaves:2");
-        assert_eq!(super::facts(&copied).unwrap().replicas, 2);
-        assert_eq!(facts.eviction, None, "without a limit nothing is evicted");
+        assert_eq!(super::server_info(&copied).unwrap().replicas, 2);
+        assert_eq!(
+            server_info.eviction, None,
+            "without a limit nothing is evicted"
+        );
     }
 
     #[test]
     fn a_policy_matters_where_there_is_a_limit() {
-        let limited = facts(&INFO.replace("maxmemory:0", "maxmemory:1000")).unwrap();
+        let limited = server_info(&INFO.replace("maxmemory:0", "maxmemory:1000")).unwrap();
         assert_eq!(limited.eviction.as_deref(), Some("allkeys-lru"));
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        let error = facts(&INFO.replace("role", "roll")).unwrap_err();
+        let error = server_info(&INFO.replace("role", "roll")).unwrap_err();
         assert_eq!(&*error, "INFO does not say role");
-        assert!(facts("").is_err());
+        assert!(server_info("").is_err());
     }
 }

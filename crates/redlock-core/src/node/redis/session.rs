@@ -25,7 +25,7 @@ use super::{
     error::{NotOpened, call_error, not_opened, pool_error},
     script, wire,
 };
-use crate::node::{Answer, Answers, CallError, Reply, Request, Session, Space};
+use crate::node::{Answer, CallError, CallResult, Keyspace, Reply, Request, Session};
 
 /// One multiplexed connection: calls are pipelined and answered in order.
 pub(super) struct RedisSession {
@@ -59,15 +59,19 @@ impl RedisSession {
 }
 
 impl Session for RedisSession {
-    fn call(&mut self, space: &Arc<Space>, requests: &[Request]) -> BoxFuture<'static, Answers> {
-        let cmd = wire::call(space, requests, self.cached.load(Ordering::Relaxed));
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        let cmd = wire::call(keyspace, requests, self.cached.load(Ordering::Relaxed));
         let requests = requests.to_vec();
-        let space = Arc::clone(space);
+        let keyspace = Arc::clone(keyspace);
         let mut connection = self.connection.clone();
         let (cached, calls) = (Arc::clone(&self.cached), Arc::clone(&self.calls));
         let number = calls.fetch_add(1, Ordering::Relaxed) + 1;
         async move {
-            let policy = sync_policy(&space, &requests, connection.clone());
+            let policy = sync_policy(&keyspace, &requests, connection.clone());
             let (mut answered, policy) = join(ask(&mut connection, &cmd), policy).await;
             if let Err(error) = &answered
                 && error.code() == Some("NOSCRIPT")
@@ -75,7 +79,7 @@ impl Session for RedisSession {
                 cached.store(false, Ordering::Relaxed);
                 // It did not run. It is made again unless others are on their way, which it must not be overtaken by.
                 if calls.load(Ordering::Relaxed) == number {
-                    let again = wire::call(&space, &requests, false);
+                    let again = wire::call(&keyspace, &requests, false);
                     answered = ask(&mut connection, &again).await;
                 }
             }
@@ -105,12 +109,12 @@ async fn ask(connection: &mut MultiplexedConnection, cmd: &Cmd) -> RedisResult<V
 
 /// When a server makes sure that what it wrote is on disk, where that matters and it lets itself be asked.
 async fn sync_policy(
-    space: &Space,
+    keyspace: &Keyspace,
     requests: &[Request],
     mut connection: MultiplexedConnection,
 ) -> Option<Arc<str>> {
     let is_inspection = |request: &Request| matches!(request, Request::Node(NodeVerb::Inspect));
-    if !space.quarantine().trusts_persistence() || !requests.iter().any(is_inspection) {
+    if !keyspace.quarantine().trusts_persistence() || !requests.iter().any(is_inspection) {
         return None;
     }
     let mut config = cmd("CONFIG");
@@ -124,8 +128,8 @@ async fn sync_policy(
 
 fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>) -> Answer {
     for reply in &mut answer.replies {
-        if let Ok(Reply::Facts(facts)) = reply {
-            facts.syncs = policy.cloned();
+        if let Ok(Reply::ServerInfo(server_info)) = reply {
+            server_info.syncs = policy.cloned();
         }
     }
     answer

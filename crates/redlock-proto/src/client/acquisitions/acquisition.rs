@@ -1,5 +1,5 @@
 use super::{
-    super::{Acquire, Claim, Now, nodes::Nodes, timers::TimerKey},
+    super::{Acquire, Now, TickClaim, nodes::Nodes, timers::TimerKey},
     claim::Claiming,
     settlement::Settlement,
 };
@@ -37,7 +37,7 @@ pub(super) enum Phase {
 
 impl Acquisition {
     /// An acquisition whose first attempt is this round.
-    pub(super) fn new(request: Acquire, claim: Option<Claim>) -> Self {
+    pub(super) fn new(request: Acquire, claim: Option<TickClaim>) -> Self {
         Self {
             request,
             claim: claim.map(Claiming::new),

@@ -13,8 +13,8 @@ use super::{
     not_acquired,
 };
 use crate::{
-    Attempt, AttemptVerdict, Failure, FailureKind, NodeAnswer, NotAVote, Outcome, OwnerId, Request,
-    Settled, Shard, TokenBlock, Verb, Votes,
+    Attempt, AttemptVerdict, Failure, FailureKind, NodeAnswer, NodeOutcome, NotAVote, OwnerId,
+    Request, Settled, Shard, TokenBlock, Verb, Votes,
 };
 
 impl Acquisitions {
@@ -70,7 +70,13 @@ impl Acquisitions {
             if let Some(entry) = cx.rounds.get_mut(round) {
                 let reason = NotAVote::SameServer { of };
                 entry.say(node, NodeAnswer::NotAVote { reason });
-                self.on_outcome(round, (node, Outcome::NotExecuted, None), leases, cx, now);
+                self.on_outcome(
+                    round,
+                    (node, NodeOutcome::NotExecuted, None),
+                    leases,
+                    cx,
+                    now,
+                );
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{Acquire, Claim, NotClaimed};
+use super::super::{Acquire, NotClaimed, TickClaim};
 use crate::{
     Instant, JobEntry, JobVerb, NoClaim, OwnerId, Reply, Request, RunRecord, Shard, Votes,
 };
@@ -10,7 +10,7 @@ use crate::{
 /// A claim that is under way.
 #[derive(Clone, Debug)]
 pub(super) struct Claiming {
-    pub(super) claim: Claim,
+    pub(super) claim: TickClaim,
     /// The newest run that the nodes of this attempt remember.
     pub(super) last: Option<JobEntry>,
     /// By how much it was too early for nodes that vote, and too late.
@@ -30,7 +30,7 @@ pub(super) enum Decided {
 }
 
 impl Claiming {
-    pub(super) fn new(claim: Claim) -> Self {
+    pub(super) fn new(claim: TickClaim) -> Self {
         Self {
             claim,
             last: None,
@@ -53,7 +53,7 @@ impl Claiming {
         shard: Shard,
         proposal: u64,
     ) -> Request {
-        let Claim {
+        let TickClaim {
             job, tick, window, ..
         } = &self.claim;
         Request::Job {

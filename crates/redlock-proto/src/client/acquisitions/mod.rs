@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 
 use self::acquisition::{Acquisition, Phase};
 use super::{
-    Acquire, Claim, Effect, Entropy, Now, context::Context, leases::Leases, rounds::RoundKind,
+    Acquire, Effect, Entropy, Now, TickClaim, context::Context, leases::Leases, rounds::RoundKind,
     timers::Timer,
 };
-use crate::{AttemptVerdict, Failure, Instant, Next, NodeAnswer, Outcome, Reply};
+use crate::{AttemptVerdict, Failure, Instant, Next, NodeAnswer, NodeOutcome, Reply};
 
 /// The acquisitions that are under way, by number.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Acquisitions {
         &mut self,
         id: u64,
         request: Acquire,
-        claim: Option<Claim>,
+        claim: Option<TickClaim>,
         leases: &mut Leases,
         cx: &mut Context<E>,
         now: Now,
@@ -103,7 +103,7 @@ impl Acquisitions {
     pub(super) fn on_outcome<E: Entropy>(
         &mut self,
         id: u64,
-        (node, outcome, reply): (usize, Outcome, Option<&Reply>),
+        (node, outcome, reply): (usize, NodeOutcome, Option<&Reply>),
         leases: &mut Leases,
         cx: &mut Context<E>,
         now: Now,

@@ -12,7 +12,9 @@ use super::{
     acquisition::{Acquisition, Phase},
     settlement::Settlement,
 };
-use crate::{ExtensionVerdict, Failure, FailureKind, Instant, Outcome, TokenBlock, Vote, Votes};
+use crate::{
+    ExtensionVerdict, Failure, FailureKind, Instant, NodeOutcome, TokenBlock, Vote, Votes,
+};
 
 impl Acquisitions {
     /// Asks a majority that has granted an attempt to confirm.
@@ -72,7 +74,7 @@ impl Acquisitions {
     pub(super) fn voted_late<E: Entropy>(
         &mut self,
         id: u64,
-        (node, outcome): (usize, Outcome),
+        (node, outcome): (usize, NodeOutcome),
         leases: &mut Leases,
         cx: &mut Context<E>,
         now: Now,
@@ -104,7 +106,13 @@ impl Acquisitions {
         if counts {
             ask_one_to_confirm(id, node, round, leases, cx);
         } else {
-            self.on_outcome(round, (node, Outcome::NotExecuted, None), leases, cx, now);
+            self.on_outcome(
+                round,
+                (node, NodeOutcome::NotExecuted, None),
+                leases,
+                cx,
+                now,
+            );
         }
     }
 
@@ -232,8 +240,8 @@ fn may_come_to_confirm<E: Entropy>(hopeful: usize, cx: &Context<E>, now: Now) ->
 
 /// Returns whether a late vote counts: the token must exceed what the node has given to others, which is less than its
 /// counter.
-fn counts(outcome: Outcome, tokens: TokenBlock) -> bool {
-    matches!(outcome, Outcome::Granted { counter } if counter <= tokens.first().get())
+fn counts(outcome: NodeOutcome, tokens: TokenBlock) -> bool {
+    matches!(outcome, NodeOutcome::Granted { counter } if counter <= tokens.first().get())
 }
 
 fn nodes(votes: &Votes, is: impl Fn(Vote) -> bool) -> Vec<usize> {

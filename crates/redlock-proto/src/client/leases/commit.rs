@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    super::{Claim, Entropy, Now, context::Context, rounds::RoundKind},
+    super::{Entropy, Now, TickClaim, context::Context, rounds::RoundKind},
     Leases,
     claimed::Claimed,
 };
@@ -62,7 +62,7 @@ impl Leases {
     pub(in super::super) fn prepare_commit(
         &mut self,
         lease: u64,
-        claim: &Claim,
+        claim: &TickClaim,
         last: Option<JobEntry>,
         tokens: TokenBlock,
         now: Now,

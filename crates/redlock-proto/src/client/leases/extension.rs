@@ -4,7 +4,7 @@ use super::{
     super::{Ask, Effect, Entropy, NotExtended, Notice, Now, context::Context, rounds::RoundKind},
     Leases,
 };
-use crate::{ExtensionVerdict, Outcome, Vote};
+use crate::{ExtensionVerdict, NodeOutcome, Vote};
 
 impl Leases {
     /// Extends a lease because its holder asks for it, in a round of its own.
@@ -123,7 +123,7 @@ impl Leases {
         lease: u64,
         node: usize,
         verdict: ExtensionVerdict,
-        outcome: Outcome,
+        outcome: NodeOutcome,
         cx: &mut Context<E>,
         now: Now,
     ) {

@@ -1,7 +1,7 @@
 use super::{super::timers::TimerKey, claimed::Claimed};
 use crate::{
-    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, LeaseAction, LeaseState, NodeKey, Outcome,
-    OwnerId, Request, Shard, Timing, TokenBlock, Verb, Votes,
+    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, LeaseAction, LeaseState, NodeKey,
+    NodeOutcome, OwnerId, Request, Shard, Timing, TokenBlock, Verb, Votes,
 };
 
 /// A lease that was won and is not released.
@@ -90,12 +90,12 @@ impl Held {
     }
 
     /// A node answered a round of extension, or one that asks for confirmation.
-    pub(in super::super) fn on_extension_outcome(&mut self, node: usize, outcome: Outcome) {
+    pub(in super::super) fn on_extension_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         self.state.on_extension_outcome(node, outcome);
     }
 
     /// A node's outcome became known after the attempt had been decided, or that of a healing.
-    pub(in super::super) fn on_late_outcome(&mut self, node: usize, outcome: Outcome) {
+    pub(in super::super) fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         self.state.on_late_outcome(node, outcome);
     }
 
@@ -162,7 +162,7 @@ impl Held {
         &mut self,
         node: usize,
         verdict: ExtensionVerdict,
-        outcome: Outcome,
+        outcome: NodeOutcome,
     ) -> Option<Request> {
         let tokens = self.tokens?;
         if !self.state.heals(node, verdict, outcome) {

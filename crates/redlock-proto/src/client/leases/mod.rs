@@ -15,7 +15,7 @@ pub(super) use self::{
 use super::{
     Acquire, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, timers::Timer,
 };
-use crate::{Instant, LeaseAction, LeaseState, Outcome, OwnerId, TokenBlock};
+use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, TokenBlock};
 
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
@@ -161,7 +161,7 @@ impl Leases {
         &mut self,
         id: u64,
         node: usize,
-        outcome: Outcome,
+        outcome: NodeOutcome,
         cx: &mut Context<E>,
         now: Now,
     ) {

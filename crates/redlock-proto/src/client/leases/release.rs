@@ -60,9 +60,9 @@ pub(in super::super) fn send_release<E: Entropy>(
         ends: now.clock + ttl,
     };
     let round = cx.start_round(kind, cx.config.node_timeout, now);
-    for GiveBack { node, bury } in nodes {
-        let verb = if *bury {
-            Verb::Bury { ttl }
+    for GiveBack { node, tombstone } in nodes {
+        let verb = if *tombstone {
+            Verb::Tombstone { ttl }
         } else {
             Verb::Release { ttl }
         };

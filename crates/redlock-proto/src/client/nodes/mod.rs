@@ -14,13 +14,13 @@ use self::{
     outage::Outage,
 };
 use super::{ClientConfig, Notice, Now, outbox::Outbox};
-use crate::{Electorate, Facts, Instant, NodeAnswer, Outcome, Quorum, Standing};
+use crate::{Instant, Membership, NodeAnswer, NodeOutcome, Quorum, ServerInfo, Standing};
 
 /// All that a client knows of its nodes.
 #[derive(Debug)]
 pub(super) struct Nodes {
     quorum: Quorum,
-    members: Electorate,
+    members: Membership,
     // invariant: one entry per node
     connections: Vec<Connection>,
     health: Vec<Health>,
@@ -42,7 +42,7 @@ impl Nodes {
         let nodes = config.quorum.nodes();
         Self {
             quorum: config.quorum,
-            members: Electorate::new(config.quorum, *config.space.quarantine()),
+            members: Membership::new(config.quorum, *config.keyspace.quarantine()),
             connections: vec![Connection::default(); nodes],
             health: (0..nodes).map(|_| Health::default()).collect(),
             outage: Outage::new(nodes),
@@ -56,7 +56,7 @@ impl Nodes {
     }
 
     /// Returns what is known of each node's vote.
-    pub(super) const fn members(&self) -> &Electorate {
+    pub(super) const fn members(&self) -> &Membership {
         &self.members
     }
 
@@ -98,8 +98,8 @@ impl Nodes {
     }
 
     /// A node said what it is.
-    pub(super) fn on_facts(&mut self, node: usize, facts: Facts) {
-        self.members.on_facts(node, facts);
+    pub(super) fn on_server_info(&mut self, node: usize, server_info: ServerInfo) {
+        self.members.on_server_info(node, server_info);
     }
 
     /// A node was told to vote, and does.
@@ -113,7 +113,7 @@ impl Nodes {
     }
 
     /// A node's outcome in an attempt became known.
-    pub(super) fn on_outcome(&mut self, node: usize, outcome: Outcome, at: Instant) {
+    pub(super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
         self.outage.on_outcome(node, outcome, at);
     }
 

@@ -1,6 +1,6 @@
 //! Since when nodes are of no use.
 
-use crate::{Instant, Outcome, Quorum};
+use crate::{Instant, NodeOutcome, Quorum};
 
 /// Since when the answers of nodes are no votes.
 #[derive(Debug)]
@@ -45,15 +45,15 @@ impl Outage {
     }
 
     /// A node's outcome in an attempt became known.
-    pub(super) fn on_outcome(&mut self, node: usize, outcome: Outcome, at: Instant) {
+    pub(super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
         let Some(known) = self.nodes.get_mut(node) else {
             return;
         };
         match outcome {
-            Outcome::Granted { .. } | Outcome::Refused { .. } | Outcome::Missing => {
+            NodeOutcome::Granted { .. } | NodeOutcome::Refused { .. } | NodeOutcome::Missing => {
                 known.lost = None;
             }
-            Outcome::NotAVote { .. } | Outcome::NotExecuted | Outcome::Unknown => {
+            NodeOutcome::NotAVote { .. } | NodeOutcome::NotExecuted | NodeOutcome::Unknown => {
                 known.lost.get_or_insert(at);
             }
         }
@@ -100,11 +100,11 @@ mod tests {
         let mut outage = Outage::new(3);
         for node in 0..2 {
             outage.on_standing(node, true, at(1));
-            outage.on_outcome(node, Outcome::NotExecuted, at(2));
+            outage.on_outcome(node, NodeOutcome::NotExecuted, at(2));
             outage.on_standing(node, true, at(3));
         }
         assert_eq!(since(&outage), Some(at(2)));
-        outage.on_outcome(0, Outcome::Granted { counter: 1 }, at(4));
+        outage.on_outcome(0, NodeOutcome::Granted { counter: 1 }, at(4));
         assert_eq!(since(&outage), None);
     }
 }

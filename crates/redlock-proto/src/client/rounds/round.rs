@@ -1,5 +1,5 @@
 use super::{super::timers::TimerKey, RequestError, RoundKind, Seen};
-use crate::{Instant, NoClaim, NodeAnswer, NotAVote, Outcome, Reply, Shard, Vote, Votes};
+use crate::{Instant, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Shard, Vote, Votes};
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
@@ -121,7 +121,7 @@ impl Round {
         result: &Result<Reply, RequestError>,
         seen: Option<&Seen>,
         vote: impl FnOnce() -> Result<(), NotAVote>,
-    ) -> Option<Outcome> {
+    ) -> Option<NodeOutcome> {
         if std::mem::replace(self.heard.get_mut(node)?, true) {
             return None;
         }
@@ -131,15 +131,15 @@ impl Round {
             // It did not say where it stands.
             Ok(_) if seen.is_none() && self.kind.counts_votes() => {
                 let reason = NotAVote::Unexamined;
-                let not_a_vote = Outcome::NotAVote { ready_in: None };
+                let not_a_vote = NodeOutcome::NotAVote { ready_in: None };
                 (not_a_vote, NodeAnswer::NotAVote { reason })
             }
             Ok(reply) => self.outcome(reply, vote),
             Err(error) => {
                 let outcome = if error.may_have_run {
-                    Outcome::Unknown
+                    NodeOutcome::Unknown
                 } else {
-                    Outcome::NotExecuted
+                    NodeOutcome::NotExecuted
                 };
                 match vote() {
                     // What has to be changed says more than the error that comes of it.
@@ -196,7 +196,7 @@ impl Round {
 
     /// Returns which nodes have confirmed, or were not heard of at all.
     pub(in super::super) fn confirmed_or_silent(&self, votes: &Votes) -> Vec<bool> {
-        let confirmed = |vote| matches!(vote, Vote::Cast(Outcome::Granted { .. }));
+        let confirmed = |vote| matches!(vote, Vote::Cast(NodeOutcome::Granted { .. }));
         let heard = self.heard.iter().zip(votes.iter());
         heard
             .map(|(heard, vote)| !heard || confirmed(vote))
@@ -213,7 +213,7 @@ impl Round {
         &self,
         reply: &Reply,
         vote: impl FnOnce() -> Result<(), NotAVote>,
-    ) -> (Outcome, NodeAnswer) {
+    ) -> (NodeOutcome, NodeAnswer) {
         let is_release = matches!(self.kind, RoundKind::Release { .. });
         let outcome = reply.outcome();
         let answer = match reply {
@@ -222,14 +222,14 @@ impl Round {
             Reply::Done
             | Reply::Taken { .. }
             | Reply::Claimed { .. }
-            | Reply::Facts(_)
+            | Reply::ServerInfo(_)
             | Reply::Greatest(_)
             | Reply::Runs { .. } => match vote() {
                 Ok(()) if matches!(reply, Reply::Runs { .. }) => NodeAnswer::Reachable,
                 Ok(()) => NodeAnswer::Granted,
                 Err(reason) => {
                     let ready_in = reason.ready_in();
-                    let not_a_vote = Outcome::NotAVote { ready_in };
+                    let not_a_vote = NodeOutcome::NotAVote { ready_in };
                     return (not_a_vote, NodeAnswer::NotAVote { reason });
                 }
             },
@@ -244,10 +244,10 @@ impl Round {
                 remaining: *remaining,
             },
             Reply::Missing => NodeAnswer::Missing,
-            Reply::Buried => NodeAnswer::NotExecuted {
+            Reply::Tombstoned => NodeAnswer::NotExecuted {
                 reason: "it came after its own release".into(),
             },
-            Reply::Unlike => match vote() {
+            Reply::PolicyMismatch => match vote() {
                 Err(reason) => NodeAnswer::NotAVote { reason },
                 Ok(()) => NodeAnswer::NotExecuted {
                     reason: "clients with another max_ttl use this namespace there".into(),

@@ -10,7 +10,7 @@ use super::{
     rounds::RoundKind,
     timers::{Timer, TimerKey},
 };
-use crate::{Facts, Instant, MarkState, NodeVerb, OwnerId, Reply, Request, Survey, Verb};
+use crate::{Instant, MarkState, NodeVerb, OwnerId, Reply, Request, ServerInfo, Survey, Verb};
 
 /// What the client does of its own accord to keep nodes known and voting.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ impl Watch {
     pub(super) fn on_connected<E: Entropy>(
         &mut self,
         node: usize,
-        facts: Option<Facts>,
+        server_info: Option<ServerInfo>,
         cx: &mut Context<E>,
         now: Now,
     ) {
         self.nodes[node].inspected = now.clock;
-        if let Some(facts) = facts {
-            cx.nodes.on_facts(node, facts);
+        if let Some(server_info) = server_info {
+            cx.nodes.on_server_info(node, server_info);
         }
         self.on_standing(node, cx, now);
     }
@@ -119,8 +119,8 @@ impl Watch {
         };
         match round.kind_mut() {
             RoundKind::Watch => {
-                if let Some(Reply::Facts(facts)) = reply {
-                    cx.nodes.on_facts(node, facts);
+                if let Some(Reply::ServerInfo(server_info)) = reply {
+                    cx.nodes.on_server_info(node, server_info);
                 }
             }
             RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. } => {
@@ -153,7 +153,7 @@ impl Watch {
             // Another server has answered.
             Some(_) if cx.nodes.members().is_unexamined(node) => EXAMINE_WITHIN,
             Some(MarkState::Quarantined { .. } | MarkState::Aged { .. }) => {
-                cx.config.space.quarantine().step() / 2
+                cx.config.keyspace.quarantine().step() / 2
             }
             Some(_) => INSPECT_EVERY,
             None => return,
@@ -176,15 +176,15 @@ impl Watch {
 /// Asks a node to write something that nobody needs.
 fn probe<E: Entropy>(node: usize, cx: &mut Context<E>, now: Now) {
     let owner: OwnerId = cx.owner();
-    let tomb = Request::Lock {
-        verb: Verb::Bury {
+    let tombstone = Request::Lock {
+        verb: Verb::Tombstone {
             ttl: Duration::from_millis(1),
         },
-        key: cx.config.space.tomb(owner),
+        key: cx.config.keyspace.tombstone(owner),
         owner,
     };
     let round = cx.start_round(RoundKind::Probe, cx.config.node_timeout, now);
-    cx.send(node, round, tomb);
+    cx.send(node, round, tombstone);
 }
 
 /// How soon a node is asked what it is that may be another than before.

@@ -99,7 +99,7 @@ impl Watch {
 
     /// A search for a node's floor has ended; if it votes still not, the next one is not begun at once.
     fn survey_over<E: Entropy>(&mut self, node: usize, cx: &Context<E>, now: Now) {
-        let pause = cx.config.space.quarantine().step() / 2;
+        let pause = cx.config.keyspace.quarantine().step() / 2;
         if let Some(watched) = self.nodes.get_mut(node) {
             watched.surveying = false;
             watched.survey_after = now.clock + pause;
@@ -126,7 +126,7 @@ impl Watch {
             cx.nodes.on_trouble(node, reason);
             return self.survey_over(node, cx, now);
         }
-        let floor = if is_late && cx.config.space.quarantine().guesses_floors() {
+        let floor = if is_late && cx.config.keyspace.quarantine().guesses_floors() {
             survey.floor_of_those_up()
         } else {
             // A node that is away for a moment may know more.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Store, check_range};
 use crate::{
-    JobEntry, JobVerb, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Space, Tick, Verb, Window,
+    JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Tick, Verb, Window,
 };
 
 impl Store {
@@ -14,17 +14,17 @@ impl Store {
     }
 
     /// From what its clock showed on it remembers which ticks were claimed, if it ever forgot: in whole milliseconds.
-    pub fn horizon(&self, space: &Space) -> Option<NodeTime> {
-        let horizon = self.horizons.get(space.horizon())?;
+    pub fn horizon(&self, keyspace: &Keyspace) -> Option<NodeTime> {
+        let horizon = self.horizons.get(keyspace.horizon())?;
         Some(NodeTime::from_micros(1_000 * horizon))
     }
 
     /// Reads the keys of a request; see [`read`](Store::read).
-    pub(super) fn read_for_job(&mut self, space: &Space, verb: &JobVerb, now: u64) -> bool {
+    pub(super) fn read_for_job(&mut self, keyspace: &Keyspace, verb: &JobVerb, now: u64) -> bool {
         match verb {
             JobVerb::Claim { lock, owner, .. } => {
                 self.is_there(lock, now);
-                self.is_there(&space.tomb(*owner), now)
+                self.is_there(&keyspace.tombstone(*owner), now)
             }
             JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => {
                 self.is_there(lock, now);
@@ -37,7 +37,7 @@ impl Store {
     /// Does what a request about a job asks.
     pub(super) fn job(
         &mut self,
-        space: &Space,
+        keyspace: &Keyspace,
         verb: &JobVerb,
         job: &NodeKey,
         time: NodeTime,
@@ -53,7 +53,7 @@ impl Store {
                 window,
             } => {
                 let now = time.as_millis();
-                if let Some(refusal) = self.refusal(space, job, *tick, *window, now) {
+                if let Some(refusal) = self.refusal(keyspace, job, *tick, *window, now) {
                     return Ok(Reply::NoClaim(refusal));
                 }
                 let acquire = Verb::Acquire {
@@ -62,7 +62,7 @@ impl Store {
                     proposal: *proposal,
                     block: 1,
                 };
-                let taken = self.lock(space, acquire, lock, *owner, time)?;
+                let taken = self.lock(keyspace, acquire, lock, *owner, time)?;
                 Ok(match taken {
                     Reply::Taken { counter } => Reply::Claimed {
                         counter,
@@ -93,7 +93,7 @@ impl Store {
                     ttl: *ttl,
                     write_back: Some((*shard, entry.token)),
                 };
-                self.lock(space, extend, lock, *owner, time)
+                self.lock(keyspace, extend, lock, *owner, time)
             }
             JobVerb::Record { entry } => {
                 let mut runs = self.jobs.get_mut(job).into_iter().flatten();
@@ -122,7 +122,7 @@ impl Store {
     /// Why a tick cannot be claimed, whoever has the lock.
     fn refusal(
         &self,
-        space: &Space,
+        keyspace: &Keyspace,
         job: &NodeKey,
         tick: Tick,
         window: Window,
@@ -139,15 +139,15 @@ impl Store {
         if let Some(by) = window.too_late(tick, now) {
             return Some(NoClaim::Late { by });
         }
-        let horizon = self.horizons.get(space.horizon());
+        let horizon = self.horizons.get(keyspace.horizon());
         horizon
             .is_some_and(|horizon| window.forgets(tick, *horizon))
             .then_some(NoClaim::Forgot)
     }
 
     /// What was claimed up to then may be forgotten.
-    pub(super) fn remember_since(&mut self, space: &Space, then: NodeTime) {
-        let horizon = self.horizons.entry(space.horizon().clone()).or_default();
+    pub(super) fn remember_since(&mut self, keyspace: &Keyspace, then: NodeTime) {
+        let horizon = self.horizons.entry(keyspace.horizon().clone()).or_default();
         *horizon = then.as_millis().max(*horizon);
     }
 

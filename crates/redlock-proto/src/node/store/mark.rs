@@ -1,9 +1,9 @@
-//! Where a node stands in a space: its mark, its quarantine, and its way back to voting.
+//! Where a node stands in a keyspace: its mark, its quarantine, and its way back to voting.
 
 use std::{sync::Arc, time::Duration};
 
 use super::{Store, check_range, millis};
-use crate::{Facts, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, Space};
+use crate::{Keyspace, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, ServerInfo};
 
 /// What a node remembers of its own past.
 #[derive(Clone, Debug)]
@@ -45,17 +45,17 @@ impl Mark {
 }
 
 impl Store {
-    /// Looks at the mark: where the node stands in this space.
-    pub(super) fn look(&mut self, space: &Space, time: NodeTime) -> MarkState {
+    /// Looks at the mark: where the node stands in this keyspace.
+    pub(super) fn look(&mut self, keyspace: &Keyspace, time: NodeTime) -> MarkState {
         let now = time.as_millis();
-        let quarantine = space.quarantine();
+        let quarantine = keyspace.quarantine();
         let policy = quarantine.to_wire();
         let begin = Aging {
             since: time,
             aged: 0,
             last: now,
         };
-        let Some(mark) = self.marks.get_mut(space.mark()) else {
+        let Some(mark) = self.marks.get_mut(keyspace.mark()) else {
             let mark = Mark {
                 run: self.run.clone(),
                 data: Arc::clone(&self.data),
@@ -63,11 +63,11 @@ impl Store {
                 quarantine: (!self.vouched).then_some(begin),
             };
             let state = mark.state(quarantine);
-            self.marks.insert(space.mark().clone(), mark);
+            self.marks.insert(keyspace.mark().clone(), mark);
             return state;
         };
         if *mark.policy != *policy {
-            return MarkState::Unlike {
+            return MarkState::PolicyMismatch {
                 theirs: Arc::clone(&mark.policy),
             };
         }
@@ -91,15 +91,15 @@ impl Store {
 
     pub(super) fn node(
         &mut self,
-        space: &Space,
+        keyspace: &Keyspace,
         verb: &NodeVerb,
         state: Option<&MarkState>,
     ) -> Result<Reply, Arc<str>> {
         Ok(match verb {
             NodeVerb::Tick => Reply::Done,
-            NodeVerb::Inspect => Reply::Facts(Facts {
+            NodeVerb::Inspect => Reply::ServerInfo(ServerInfo {
                 run: self.run.clone(),
-                version: Facts::OLDEST,
+                version: ServerInfo::OLDEST,
                 is_master: true,
                 replicas: 0,
                 is_cluster: false,
@@ -107,7 +107,7 @@ impl Store {
                 appends: true,
                 syncs: None,
             }),
-            NodeVerb::Survey => Reply::Greatest(self.greatest(space)),
+            NodeVerb::Survey => Reply::Greatest(self.greatest(keyspace)),
             NodeVerb::Open {
                 floor,
                 since,
@@ -124,12 +124,12 @@ impl Store {
                     return Ok(Reply::Missing);
                 }
                 check_range(*floor)?;
-                let counters = self.fences.entry(space.fence().clone()).or_default();
+                let counters = self.fences.entry(keyspace.fence().clone()).or_default();
                 counters.floor = counters.floor.max(*floor);
                 if let Some(horizon) = horizon {
-                    self.remember_since(space, *horizon);
+                    self.remember_since(keyspace, *horizon);
                 }
-                if let Some(mark) = self.marks.get_mut(space.mark()) {
+                if let Some(mark) = self.marks.get_mut(keyspace.mark()) {
                     mark.quarantine = None;
                 }
                 Reply::Done

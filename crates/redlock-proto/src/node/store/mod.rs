@@ -11,8 +11,8 @@ use std::{
 
 use self::mark::Mark;
 use crate::{
-    Answer, FencingToken, JobEntry, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Reply,
-    Request, RunId, Space, Standing, Verb, next_counter,
+    Answer, FencingToken, JobEntry, Keyspace, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId,
+    Reply, Request, RunId, Standing, Verb, next_counter,
 };
 
 /// What a node does, as a model: the keys it has, and the effect of each call.
@@ -79,24 +79,26 @@ impl Store {
     }
 
     /// Does what `requests` ask, in order and in one step, at `time` by the node's clock.
-    pub fn call(&mut self, space: &Space, requests: &[Request], time: NodeTime) -> Answer {
+    pub fn call(&mut self, keyspace: &Keyspace, requests: &[Request], time: NodeTime) -> Answer {
         let only_releases = !requests.is_empty() && requests.iter().all(Request::is_release);
-        let state = (!only_releases).then(|| self.look(space, time));
+        let state = (!only_releases).then(|| self.look(keyspace, time));
         let replies = requests
             .iter()
             .map(|request| {
-                let buried = self.read(space, request, time);
-                let unlike = matches!(state, Some(MarkState::Unlike { .. }));
+                let tombstoned = self.read(keyspace, request, time);
+                let unlike = matches!(state, Some(MarkState::PolicyMismatch { .. }));
                 if unlike && !request.is_release() && !is_inspection(request) {
-                    return Ok(Reply::Unlike);
+                    return Ok(Reply::PolicyMismatch);
                 }
                 match request {
-                    Request::Lock { .. } | Request::Job { .. } if buried => Ok(Reply::Buried),
-                    Request::Lock { verb, key, owner } => {
-                        self.lock(space, *verb, key, *owner, time)
+                    Request::Lock { .. } | Request::Job { .. } if tombstoned => {
+                        Ok(Reply::Tombstoned)
                     }
-                    Request::Node(verb) => self.node(space, verb, state.as_ref()),
-                    Request::Job { verb, job } => self.job(space, verb, job, time),
+                    Request::Lock { verb, key, owner } => {
+                        self.lock(keyspace, *verb, key, *owner, time)
+                    }
+                    Request::Node(verb) => self.node(keyspace, verb, state.as_ref()),
+                    Request::Job { verb, job } => self.job(keyspace, verb, job, time),
                 }
             })
             .collect();
@@ -168,19 +170,19 @@ impl Store {
     }
 
     /// Reads the keys of a request, and forgets those that have expired; whether the request comes from a
-    /// buried owner and must not take a key.
-    fn read(&mut self, space: &Space, request: &Request, time: NodeTime) -> bool {
+    /// tombstoned owner and must not take a key.
+    fn read(&mut self, keyspace: &Keyspace, request: &Request, time: NodeTime) -> bool {
         let now = time.as_millis();
         match request {
             Request::Node(_) => false,
-            Request::Job { verb, .. } => self.read_for_job(space, verb, now),
+            Request::Job { verb, .. } => self.read_for_job(keyspace, verb, now),
             Request::Lock { verb, key, owner } => {
                 self.is_there(key, now);
                 match verb {
                     Verb::Acquire { .. } | Verb::Heal { .. } => {
-                        self.is_there(&space.tomb(*owner), now)
+                        self.is_there(&keyspace.tombstone(*owner), now)
                     }
-                    Verb::Extend { .. } | Verb::Release { .. } | Verb::Bury { .. } => false,
+                    Verb::Extend { .. } | Verb::Release { .. } | Verb::Tombstone { .. } => false,
                 }
             }
         }
@@ -197,7 +199,7 @@ impl Store {
 
     fn lock(
         &mut self,
-        space: &Space,
+        keyspace: &Keyspace,
         verb: Verb,
         key: &NodeKey,
         owner: OwnerId,
@@ -208,7 +210,7 @@ impl Store {
         let is_owner = held.is_some_and(|held| held.owner == owner);
         let remaining = held.map(|held| Duration::from_millis((held.until - now).max(1)));
         let asked = match verb {
-            Verb::Acquire { shard, .. } => self.counter(space, shard.number()),
+            Verb::Acquire { shard, .. } => self.counter(keyspace, shard.number()),
             _ => 0,
         };
         let refused = match remaining {
@@ -228,11 +230,11 @@ impl Store {
                 if held.is_some() {
                     return Ok(refused);
                 }
-                let floor = self.fences.get(space.fence()).map_or(0, |f| f.floor);
+                let floor = self.fences.get(keyspace.fence()).map_or(0, |f| f.floor);
                 let counter = next_counter(asked, floor, proposal);
                 let last = counter.saturating_add(u64::from(block.max(1)) - 1);
                 check_range(last)?;
-                self.set_counter(space, shard.number(), last);
+                self.set_counter(keyspace, shard.number(), last);
                 self.take(key, owner, ttl, now);
                 Reply::Taken { counter }
             }
@@ -242,7 +244,7 @@ impl Store {
                 }
                 if let Some((shard, counter)) = write_back {
                     check_range(counter)?;
-                    self.raise_counter(space, shard.number(), counter);
+                    self.raise_counter(keyspace, shard.number(), counter);
                 }
                 self.take(key, owner, ttl, now);
                 Reply::Done
@@ -256,16 +258,16 @@ impl Store {
                     return Ok(refused);
                 }
                 check_range(counter)?;
-                self.raise_counter(space, shard.number(), counter);
+                self.raise_counter(keyspace, shard.number(), counter);
                 self.take(key, owner, ttl, now);
                 Reply::Done
             }
-            Verb::Release { .. } | Verb::Bury { .. } => {
+            Verb::Release { .. } | Verb::Tombstone { .. } => {
                 if is_owner {
                     self.keys.remove(key);
                 }
-                if let Verb::Bury { ttl } = verb {
-                    self.take(&space.tomb(owner), owner, ttl, now);
+                if let Verb::Tombstone { ttl } = verb {
+                    self.take(&keyspace.tombstone(owner), owner, ttl, now);
                 }
                 if is_owner { Reply::Done } else { refused }
             }
@@ -282,29 +284,29 @@ impl Store {
     }
 
     /// The counter as an acquire would raise it: never below the floor.
-    fn counter(&self, space: &Space, shard: u16) -> u64 {
-        let Some(counters) = self.fences.get(space.fence()) else {
+    fn counter(&self, keyspace: &Keyspace, shard: u16) -> u64 {
+        let Some(counters) = self.fences.get(keyspace.fence()) else {
             return 0;
         };
         let stored = counters.shards.get(&shard).copied().unwrap_or(0);
         stored.max(counters.floor)
     }
 
-    fn greatest(&self, space: &Space) -> u64 {
-        let Some(counters) = self.fences.get(space.fence()) else {
+    fn greatest(&self, keyspace: &Keyspace) -> u64 {
+        let Some(counters) = self.fences.get(keyspace.fence()) else {
             return 0;
         };
         let greatest = counters.shards.values().copied().max().unwrap_or(0);
         greatest.max(counters.floor)
     }
 
-    fn set_counter(&mut self, space: &Space, shard: u16, value: u64) {
-        let counters = self.fences.entry(space.fence().clone()).or_default();
+    fn set_counter(&mut self, keyspace: &Keyspace, shard: u16, value: u64) {
+        let counters = self.fences.entry(keyspace.fence().clone()).or_default();
         counters.shards.insert(shard, value);
     }
 
-    fn raise_counter(&mut self, space: &Space, shard: u16, value: u64) {
-        let counters = self.fences.entry(space.fence().clone()).or_default();
+    fn raise_counter(&mut self, keyspace: &Keyspace, shard: u16, value: u64) {
+        let counters = self.fences.entry(keyspace.fence().clone()).or_default();
         let stored = counters.shards.entry(shard).or_default();
         *stored = (*stored).max(value);
     }

@@ -5,9 +5,9 @@ mod nodes;
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Claim, Client, ClientConfig, Effect, Entropy, Instant, NodeAnswer, NodeKey, NodeTime,
-    NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError,
-    RetryPolicy, Shard, Space, Store, Tick, Timing, Verb, Window, Word,
+    Acquire, Client, ClientConfig, Effect, Entropy, Instant, Keyspace, NodeAnswer, NodeKey,
+    NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum, Reply, Request,
+    RequestError, RetryPolicy, Shard, Store, Tick, TickClaim, Timing, Verb, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -27,7 +27,7 @@ pub(crate) struct Bench {
     at: Vec<usize>,
     peers: Vec<Peer>,
     /// What clients use that are made from now on.
-    space: Space,
+    keyspace: Keyspace,
     ms: u64,
     wait: Duration,
     /// What claims must not follow from now on.
@@ -83,12 +83,12 @@ impl Bench {
     }
 
     pub(crate) fn with(ahead: &[i64], quarantine: Quarantine) -> Self {
-        let space = Space::new("{bench}", quarantine);
+        let keyspace = Keyspace::new("{bench}", quarantine);
         let run = |node: usize| node.to_string().as_str().into();
         let nodes = (0..ahead.len()).map(|node| Store::vouched_for(run(node)));
         let config = ClientConfig {
             quorum: Quorum::of(NonZeroUsize::new(ahead.len()).expect("it is valid")),
-            space: space.clone(),
+            keyspace: keyspace.clone(),
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
         };
@@ -105,7 +105,7 @@ impl Bench {
             ahead: ahead.to_vec(),
             at: (0..ahead.len()).collect(),
             peers: vec![peer(1), peer(2)],
-            space,
+            keyspace,
             ms: 0,
             wait: Duration::ZERO,
             not_after: None,
@@ -123,10 +123,10 @@ impl Bench {
 
     /// The second client, which has another policy from now on.
     pub(crate) fn deploy(&mut self, quarantine: Quarantine) {
-        self.space = Space::new("{bench}", quarantine);
+        self.keyspace = Keyspace::new("{bench}", quarantine);
         let config = ClientConfig {
             quorum: Quorum::of(NonZeroUsize::new(self.nodes.len()).expect("it is valid")),
-            space: self.space.clone(),
+            keyspace: self.keyspace.clone(),
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
         };
@@ -140,7 +140,7 @@ impl Bench {
     pub(crate) fn connect(&mut self, peer: usize, node: usize) {
         let (time, now) = (self.time(node), self.now());
         let hello = [Request::Node(NodeVerb::Inspect)];
-        let answer = self.nodes[node].call(&self.space, &hello, time);
+        let answer = self.nodes[node].call(&self.keyspace, &hello, time);
         let Peer { client, down, .. } = &mut self.peers[peer];
         down[node] = false;
         client.on_connected(node, answer, now.clock, now);
@@ -237,7 +237,7 @@ impl Bench {
     /// A client claims the tick so many milliseconds after the beginning.
     pub(crate) fn claim(&mut self, peer: usize, tick: u64) {
         let (now, request) = (self.now(), self.request());
-        let claim = Claim {
+        let claim = TickClaim {
             job: Self::job(),
             tick: Self::tick(tick),
             window: Window::new(EARLY, START_WITHIN),

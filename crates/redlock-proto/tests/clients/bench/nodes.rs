@@ -5,7 +5,7 @@ use super::*;
 impl Bench {
     pub(crate) fn run(&mut self, node: usize, requests: &[Request]) -> Vec<Reply> {
         let time = self.time(node);
-        let answer = self.nodes[node].call(&self.space, requests, time);
+        let answer = self.nodes[node].call(&self.keyspace, requests, time);
         let replies = answer.replies.into_iter();
         replies
             .map(|reply| reply.expect("it is in range"))
@@ -19,7 +19,7 @@ impl Bench {
             sent.map(|(_, round, request)| (round, request)).unzip();
         let (at, now) = (self.at[node], self.now());
         let time = self.time(at);
-        let answer = self.nodes[at].call(&self.space, &requests, time);
+        let answer = self.nodes[at].call(&self.keyspace, &requests, time);
         let replies = answer.replies.into_iter().map(|reply| {
             reply.map_err(|reason| RequestError {
                 may_have_run: false,
@@ -106,7 +106,7 @@ impl Bench {
 
     /// A node's quarantine goes by, but for requests that do not arrive; returns those.
     pub(crate) fn sit_out_but(&mut self, node: usize, lost: fn(&Sent) -> bool) -> Vec<Sent> {
-        let quarantine = *self.space.quarantine();
+        let quarantine = *self.keyspace.quarantine();
         let step = quarantine.step().as_millis() as u64 / 2;
         let mut kept = Vec::new();
         for _ in 0..quarantine.length().as_millis() as u64 / step + 3 {
@@ -156,7 +156,7 @@ impl Bench {
     /// A client connects to a node anew, and the node does not say what it is.
     pub(crate) fn reconnect_unexamined(&mut self, peer: usize, node: usize) {
         let (time, now) = (self.time(node), self.now());
-        let answer = self.nodes[node].call(&self.space, &[], time);
+        let answer = self.nodes[node].call(&self.keyspace, &[], time);
         let client = &mut self.peers[peer].client;
         client.on_disconnected(node, "cut".into(), now);
         client.on_connected(node, answer, now.clock, now);
@@ -165,7 +165,7 @@ impl Bench {
 
     /// Since how many milliseconds after the beginning a node remembers ticks, if it forgot.
     pub(crate) fn horizon(&self, node: usize) -> Option<u64> {
-        let since = self.nodes[node].horizon(&self.space)?;
+        let since = self.nodes[node].horizon(&self.keyspace)?;
         Some(since.as_millis().saturating_sub(NOON))
     }
 

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::redis::Value;
-use redlock_proto::{Facts, MarkState, NodeTime, NodeVerb, RunId, Standing, Verb};
+use redlock_proto::{MarkState, NodeTime, NodeVerb, RunId, ServerInfo, Standing, Verb};
 
 use super::{
     super::{error::explained, info},
@@ -32,7 +32,7 @@ pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Ans
         replies.push(match (text(first), request) {
             (Ok(failed), _) => Err(explained(&failed)),
             (Err(_), Request::Node(NodeVerb::Inspect)) => {
-                inspected(&text(second).ok()?, error.as_ref()).map(Reply::Facts)
+                inspected(&text(second).ok()?, error.as_ref()).map(Reply::ServerInfo)
             }
             (Err(Value::Int(first)), Request::Job { verb, .. }) => {
                 Ok(jobs::reply(first, second, verb)?)
@@ -45,12 +45,12 @@ pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Ans
 
 /// Reads what a node is; a master that could not look at its mark is no use, and its error says why.
 ///
-/// A replica cannot, which is plain, and it is for its facts to say what to do about it.
-fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<Facts, Arc<str>> {
-    match (info::facts(info), look_error) {
-        (Ok(facts), Some(_)) if !facts.is_master => Ok(facts),
+/// A replica cannot, which is plain, and it is for its server info to say what to do about it.
+fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<ServerInfo, Arc<str>> {
+    match (info::server_info(info), look_error) {
+        (Ok(server_info), Some(_)) if !server_info.is_master => Ok(server_info),
         (_, Some(error)) => Err(Arc::clone(error)),
-        (facts, None) => facts,
+        (server_info, None) => server_info,
     }
 }
 
@@ -85,7 +85,7 @@ fn look(header: [Value; HEADER]) -> Result<Look, Nonsense> {
             since,
         },
         (2, _) => MarkState::Aged { since },
-        (3, theirs) => MarkState::Unlike {
+        (3, theirs) => MarkState::PolicyMismatch {
             theirs: text(theirs).map_err(|_| Nonsense)?.into(),
         },
         _ => return Err(Nonsense),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use deadpool_redis::redis::Cmd;
-use redlock_proto::{JobVerb, NodeVerb, Space, Verb};
+use redlock_proto::{JobVerb, Keyspace, NodeVerb, Verb};
 
 use super::{
     super::script,
@@ -13,20 +13,20 @@ use super::{
 use crate::node::Request;
 
 /// Returns a call of the script with these requests, by its hash if the server has it.
-pub(in super::super) fn call(space: &Space, requests: &[Request], cached: bool) -> Cmd {
+pub(in super::super) fn call(keyspace: &Keyspace, requests: &[Request], cached: bool) -> Cmd {
     let keys: Vec<Cow<'_, str>> = requests
         .iter()
-        .flat_map(|request| keys_of(space, request))
+        .flat_map(|request| keys_of(keyspace, request))
         .collect();
     let counters: Vec<u16> = requests.iter().filter_map(counter_of).collect();
     let mut cmd = script::call(cached);
     cmd.arg(2 + keys.len());
-    cmd.arg(space.mark().as_str());
+    cmd.arg(keyspace.mark().as_str());
     for key in &keys {
         cmd.arg(&**key);
     }
-    cmd.arg(space.fence().as_str());
-    let quarantine = space.quarantine();
+    cmd.arg(keyspace.fence().as_str());
+    let quarantine = keyspace.quarantine();
     if !requests.is_empty() && requests.iter().all(Request::is_release) {
         cmd.arg("").arg("")
     } else {
@@ -56,15 +56,15 @@ pub(in super::super) fn call(space: &Space, requests: &[Request], cached: bool) 
 }
 
 /// Returns the keys of a request, in the order in which the script expects them.
-fn keys_of<'a>(space: &'a Space, request: &'a Request) -> Vec<Cow<'a, str>> {
-    let tomb = |owner| Cow::Owned(space.tomb(owner).as_str().to_owned());
+fn keys_of<'a>(keyspace: &'a Keyspace, request: &'a Request) -> Vec<Cow<'a, str>> {
+    let tombstone = |owner| Cow::Owned(keyspace.tombstone(owner).as_str().to_owned());
     match request {
-        Request::Node(NodeVerb::Open { .. }) => vec![space.horizon().as_str().into()],
+        Request::Node(NodeVerb::Open { .. }) => vec![keyspace.horizon().as_str().into()],
         Request::Node(_) => Vec::new(),
-        Request::Job { verb, job } => jobs::keys_of(space, verb, job),
+        Request::Job { verb, job } => jobs::keys_of(keyspace, verb, job),
         Request::Lock { verb, key, owner } => match verb {
-            Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Bury { .. } => {
-                vec![key.as_str().into(), tomb(*owner)]
+            Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Tombstone { .. } => {
+                vec![key.as_str().into(), tombstone(*owner)]
             }
             Verb::Extend { .. } | Verb::Release { .. } => vec![key.as_str().into()],
         },
@@ -114,7 +114,7 @@ fn operation(cmd: &mut Cmd, request: &Request) {
                 Verb::Extend { ttl, .. } => ("write_back", Some(ttl)),
                 Verb::Heal { ttl, .. } => ("heal", Some(ttl)),
                 Verb::Release { .. } => ("release", None),
-                Verb::Bury { ttl } => ("bury", Some(ttl)),
+                Verb::Tombstone { ttl } => ("tombstone", Some(ttl)),
             };
             cmd.arg(name).arg(owner.to_wire());
             if let Some(ttl) = ttl {

@@ -3,22 +3,22 @@
 use std::{borrow::Cow, time::Duration};
 
 use deadpool_redis::redis::{Cmd, Value};
-use redlock_proto::{JobEntry, JobVerb, NoClaim, NodeKey, Reply, Space};
+use redlock_proto::{JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, Reply};
 
 use super::values::{digits, millis, refusal, text};
 
 /// Returns the keys of an operation, in the order in which the script expects them.
 pub(super) fn keys_of<'a>(
-    space: &'a Space,
+    keyspace: &'a Keyspace,
     verb: &'a JobVerb,
     job: &'a NodeKey,
 ) -> Vec<Cow<'a, str>> {
     let plain = |key: &'a NodeKey| Cow::Borrowed(key.as_str());
     match verb {
         JobVerb::Claim { lock, owner, .. } => {
-            let tomb = space.tomb(*owner).as_str().to_owned();
-            let horizon = plain(space.horizon());
-            vec![plain(lock), tomb.into(), plain(job), horizon]
+            let tombstone = keyspace.tombstone(*owner).as_str().to_owned();
+            let horizon = plain(keyspace.horizon());
+            vec![plain(lock), tombstone.into(), plain(job), horizon]
         }
         JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => vec![plain(lock), plain(job)],
         JobVerb::Record { .. } | JobVerb::Withdraw { .. } => vec![plain(job)],
@@ -71,7 +71,7 @@ pub(super) fn reply(first: i64, second: Value, verb: &JobVerb) -> Option<Reply> 
         _ => None,
     };
     Some(match (verb, first) {
-        (JobVerb::Read { .. }, -4) => Reply::Unlike,
+        (JobVerb::Read { .. }, -4) => Reply::PolicyMismatch,
         (JobVerb::Read { .. }, free_in) => Reply::Runs {
             entries: entries(&text(second).ok()?)?,
             free_in: match free_in {

@@ -1,13 +1,13 @@
 use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::redis::Value;
-use redlock_proto::{MarkState, NodeTime, NodeVerb, OwnerId, Quarantine, Shard, Space, Verb};
+use redlock_proto::{Keyspace, MarkState, NodeTime, NodeVerb, OwnerId, Quarantine, Shard, Verb};
 
 use super::{super::error::explained, answer, call};
 use crate::node::{Reply, Request};
 
-fn space() -> Space {
-    Space::new("{t}", Quarantine::new(Duration::from_secs(30), 0.01))
+fn keyspace() -> Keyspace {
+    Keyspace::new("{t}", Quarantine::new(Duration::from_secs(30), 0.01))
 }
 
 fn lock(verb: Verb, key: &str) -> Request {
@@ -33,20 +33,20 @@ fn acquire(key: &str) -> Request {
 fn a_call_is_keys_then_what_is_common_then_the_operations() {
     let ttl = Duration::from_secs(1);
     let requests = [acquire("a"), lock(Verb::Release { ttl }, "b")];
-    let packed = call(&space(), &requests, true).get_packed_command();
+    let packed = call(&keyspace(), &requests, true).get_packed_command();
     let packed = String::from_utf8(packed).unwrap();
     let args: Vec<_> = packed
         .split("\r\n")
         .filter(|part| !part.starts_with(['*', '$']))
         .collect();
     let owner = "ab".repeat(16);
-    let tomb = format!("{{t}}:tomb:{owner}");
+    let tombstone = format!("{{t}}:tomb:{owner}");
     let shard = Shard::of(&"a".into()).number().to_string();
     let expected = [
         "5",
         "{t}:mark",
         "a",
-        &tomb,
+        &tombstone,
         "b",
         "{t}:fence",
         "30000ms,10000ppm,v1",
@@ -76,7 +76,7 @@ fn what_occurs_twice_is_said() {
         lock(Verb::Extend { ttl, write_back }, key)
     };
     let said = |requests: &[Request]| {
-        let packed = call(&space(), requests, true).get_packed_command();
+        let packed = call(&keyspace(), requests, true).get_packed_command();
         let packed = String::from_utf8(packed).unwrap();
         let (_, behind) = packed.split_once("\r\n32480 937 0\r\n$").unwrap();
         behind.split("\r\n").nth(1).unwrap().to_owned()
@@ -85,10 +85,10 @@ fn what_occurs_twice_is_said() {
     assert_eq!(said(&[extend("a", "x"), extend("a", "y")]), "keys");
     assert_eq!(said(&[extend("a", "x"), extend("b", "x")]), "counters");
     assert_eq!(said(&[extend("a", "x"), extend("a", "x")]), "both");
-    // The tomb is the same.
-    let buries = ["a", "b"].map(|key| lock(Verb::Bury { ttl }, key));
+    // The tombstone is the same.
+    let tombstones = ["a", "b"].map(|key| lock(Verb::Tombstone { ttl }, key));
     let tick = Request::Node(NodeVerb::Tick);
-    assert_eq!(said(&[&buries[..], &[tick]].concat()), "keys");
+    assert_eq!(said(&[&tombstones[..], &[tick]].concat()), "keys");
 }
 
 fn one(state: i64, first: i64, second: i64) -> Value {
@@ -114,7 +114,10 @@ fn answers_are_read() {
     };
     assert_eq!(read(one(1, 7, 2)).unwrap().replies, [Ok(held(Some(7)))]);
     assert_eq!(read(one(1, -1, 2)).unwrap().replies, [Ok(held(None))]);
-    assert_eq!(read(one(1, -3, 0)).unwrap().replies, [Ok(Reply::Buried)]);
+    assert_eq!(
+        read(one(1, -3, 0)).unwrap().replies,
+        [Ok(Reply::Tombstoned)]
+    );
     assert_eq!(read(one(-1, 0, 0)).unwrap().standing, None);
     let quarantined = read(one(0, 0, 9)).unwrap().standing.unwrap();
     let expected = MarkState::Quarantined {
@@ -162,7 +165,9 @@ fn only_a_replica_may_fail_to_look_at_its_mark() {
     };
     let replica = inspected(info);
     assert_eq!(replica.standing, None);
-    assert!(matches!(&replica.replies[..], [Ok(Reply::Facts(facts))] if !facts.is_master));
+    assert!(
+        matches!(&replica.replies[..], [Ok(Reply::ServerInfo(server_info))] if !server_info.is_master)
+    );
     let refused = [Err(explained("READONLY"))];
     assert_eq!(inspected(&info.replace("slave", "master")).replies, refused);
     assert_eq!(inspected("NOPERM").replies, refused);

@@ -19,8 +19,8 @@ pub(super) fn refusal(code: i64, counter: u64) -> Option<Reply> {
             counter,
         },
         -2 => Reply::Missing,
-        -3 => Reply::Buried,
-        -4 => Reply::Unlike,
+        -3 => Reply::Tombstoned,
+        -4 => Reply::PolicyMismatch,
         ms => Reply::Held {
             remaining: Some(Duration::from_millis(u64::try_from(ms).ok()?)),
             counter,

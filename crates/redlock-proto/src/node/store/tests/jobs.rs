@@ -5,8 +5,8 @@ use crate::{JobVerb, NoClaim, NodeVerb, Quarantine, Request, Shard, Tick, Window
 
 const TTL: Duration = Duration::from_secs(10);
 
-fn space() -> Space {
-    Space::new("{test}", Quarantine::new(2 * TTL, 0.01))
+fn keyspace() -> Keyspace {
+    Keyspace::new("{test}", Quarantine::new(2 * TTL, 0.01))
 }
 
 fn at(ms: u64) -> NodeTime {
@@ -53,7 +53,7 @@ fn commit(owner: u8, entry: JobEntry) -> JobVerb {
 
 fn ask(store: &mut Store, verb: JobVerb, time: NodeTime) -> Reply {
     let job = "job".into();
-    let answer = store.call(&space(), &[Request::Job { verb, job }], time);
+    let answer = store.call(&keyspace(), &[Request::Job { verb, job }], time);
     answer.replies[0].clone().expect("it is in range")
 }
 
@@ -149,15 +149,18 @@ fn the_nodes_own_clock_judges_the_tick() {
 }
 
 #[test]
-fn a_buried_owner_claims_nothing_any_more() {
+fn a_tombstoned_owner_claims_nothing_any_more() {
     let mut store = voting();
-    let bury = Request::Lock {
-        verb: Verb::Bury { ttl: TTL },
+    let tombstone = Request::Lock {
+        verb: Verb::Tombstone { ttl: TTL },
         key: "lock".into(),
         owner: OwnerId::from_random([1; 16]),
     };
-    store.call(&space(), &[bury], at(1_000));
-    assert_eq!(ask(&mut store, claim(1, 1_000), at(1_000)), Reply::Buried);
+    store.call(&keyspace(), &[tombstone], at(1_000));
+    assert_eq!(
+        ask(&mut store, claim(1, 1_000), at(1_000)),
+        Reply::Tombstoned
+    );
 }
 
 #[test]
@@ -191,13 +194,13 @@ fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
             horizon,
         })
     };
-    let length = 2 * u64::try_from(space().quarantine().length().as_millis()).unwrap();
+    let length = 2 * u64::try_from(keyspace().quarantine().length().as_millis()).unwrap();
     for ms in (0..length).step_by(100) {
-        store.call(&space(), &[], at(1_000 + ms));
+        store.call(&keyspace(), &[], at(1_000 + ms));
     }
     let seen = at(1_000 + length);
     // Its clock is wrong when it hears of it.
-    let opened = store.call(&space(), &[open(at(1_000), Some(seen))], at(900));
+    let opened = store.call(&keyspace(), &[open(at(1_000), Some(seen))], at(900));
     assert_eq!(opened.replies, [Ok(Reply::Done)]);
     // What was claimed when the quarantine began is as unknown as what was due meanwhile.
     let window = Window::new(Duration::from_millis(100), Window::LONGEST);
@@ -233,8 +236,8 @@ fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
     assert!(matches!(claimed(opened + 101), Reply::Claimed { .. }));
 
     let mut blessed = Store::new("run".into());
-    blessed.call(&space(), &[], at(1_000));
-    blessed.call(&space(), &[open(at(1_000), None)], at(1_000));
+    blessed.call(&keyspace(), &[], at(1_000));
+    blessed.call(&keyspace(), &[open(at(1_000), None)], at(1_000));
     let vouched = ask(&mut blessed, claim(1, 1_000), at(1_000));
     assert!(matches!(vouched, Reply::Claimed { .. }), "{vouched:?}");
 }

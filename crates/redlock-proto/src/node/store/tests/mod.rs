@@ -5,8 +5,8 @@ use crate::{NodeVerb, Quarantine, Shard};
 
 const TTL: Duration = Duration::from_secs(10);
 
-fn space() -> Space {
-    Space::new("{test}", Quarantine::new(2 * TTL, 0.01))
+fn keyspace() -> Keyspace {
+    Keyspace::new("{test}", Quarantine::new(2 * TTL, 0.01))
 }
 
 fn at(ms: u64) -> NodeTime {
@@ -41,7 +41,7 @@ const EXTEND: Verb = Verb::Extend {
 const RELEASE: Verb = Verb::Release { ttl: TTL };
 
 fn ask(store: &mut Store, request: Request, time: NodeTime) -> Reply {
-    let mut answer = store.call(&space(), &[request], time);
+    let mut answer = store.call(&keyspace(), &[request], time);
     answer.replies.remove(0).expect("the request is in range")
 }
 
@@ -50,7 +50,7 @@ fn voting() -> Store {
 }
 
 fn state(store: &mut Store, time: NodeTime) -> MarkState {
-    let standing = store.call(&space(), &[], time).standing;
+    let standing = store.call(&keyspace(), &[], time).standing;
     standing.expect("an empty call looks").state
 }
 
@@ -74,7 +74,7 @@ fn told(store: &mut Store, since: NodeTime, horizon: Option<NodeTime>, time: Nod
 
 /// Looks every half step until `until`.
 fn age(store: &mut Store, from: u64, until: u64) -> MarkState {
-    let half = millis(space().quarantine().step()) / 2;
+    let half = millis(keyspace().quarantine().step()) / 2;
     let mut last = state(store, at(from));
     let mut time = from;
     while time + half <= until {
@@ -142,7 +142,7 @@ fn s21_a_key_is_not_touched_for_another_owner() {
         shard: Shard::of(&"key".into()),
         counter: 99,
     };
-    for verb in [RELEASE, EXTEND, heal, Verb::Bury { ttl: TTL }] {
+    for verb in [RELEASE, EXTEND, heal, Verb::Tombstone { ttl: TTL }] {
         let held = Reply::Held {
             remaining: Some(Duration::from_secs(8)),
             counter: 0,
@@ -157,13 +157,13 @@ fn s21_a_key_is_not_touched_for_another_owner() {
 }
 
 #[test]
-fn s28_a_buried_owner_takes_nothing_any_more() {
+fn s28_a_tombstoned_owner_takes_nothing_any_more() {
     let mut store = voting();
-    let bury = request(Verb::Bury { ttl: TTL }, 1);
-    assert_eq!(ask(&mut store, bury, at(0)), Reply::Missing);
+    let tombstone = request(Verb::Tombstone { ttl: TTL }, 1);
+    assert_eq!(ask(&mut store, tombstone, at(0)), Reply::Missing);
     assert_eq!(
         ask(&mut store, request(acquire(5), 1), at(9_000)),
-        Reply::Buried
+        Reply::Tombstoned
     );
     let other = ask(&mut store, request(acquire(5), 2), at(9_000));
     assert_eq!(other, Reply::Taken { counter: 5 });
@@ -174,7 +174,7 @@ fn s15_a_node_that_forgot_does_not_vote_for_longer_than_the_longest_lease() {
     let mut store = voting();
     assert_eq!(state(&mut store, at(0)), MarkState::Voting);
     store.flush();
-    let length = millis(space().quarantine().length());
+    let length = millis(keyspace().quarantine().length());
     assert!(matches!(
         age(&mut store, 1_000, 1_000 + length - 1),
         MarkState::Quarantined { .. }
@@ -199,7 +199,7 @@ fn s16_a_node_with_anothers_mark_does_not_vote() {
         state(&mut store, at(1)),
         MarkState::Quarantined { .. }
     ));
-    let trusting = Space::new(
+    let trusting = Keyspace::new(
         "{trusting}",
         Quarantine::new(2 * TTL, 0.01).trusting_persistence(),
     );
@@ -224,13 +224,14 @@ fn s16_a_node_that_has_anothers_data_does_not_vote_though_its_run_goes_on() {
         } else {
             quarantine
         };
-        let space = Space::new("{test}", quarantine);
-        let state = |store: &mut Store, time| store.call(&space, &[], time).standing.unwrap().state;
+        let keyspace = Keyspace::new("{test}", quarantine);
+        let state =
+            |store: &mut Store, time| store.call(&keyspace, &[], time).standing.unwrap().state;
         let mut store = Store::vouched_for("run".into());
         assert_eq!(state(&mut store, at(0)), MarkState::Voting);
         // A replica has copied it, and leads for a while.
         let copy = store.clone();
-        store.call(&space, &[request(acquire(1), 1)], at(1));
+        store.call(&keyspace, &[request(acquire(1), 1)], at(1));
         store.take_data_of(&copy, "promoted");
         assert_eq!(store.run().as_str(), "run");
         assert!(matches!(
@@ -250,7 +251,7 @@ fn s13_a_clock_that_is_set_forward_does_not_end_the_quarantine() {
     };
     let before = ready_in(state(&mut store, at(1)));
     let after = ready_in(state(&mut store, at(3_600_000)));
-    assert_eq!(before - after, space().quarantine().step());
+    assert_eq!(before - after, keyspace().quarantine().step());
     let back = ready_in(state(&mut store, at(5)));
     assert_eq!(back, after);
 }
@@ -268,14 +269,14 @@ fn an_operator_may_vouch_for_a_node() {
 fn clients_with_another_longest_time_to_live_are_refused() {
     let mut store = voting();
     state(&mut store, at(0));
-    let shorter = Space::new("{test}", Quarantine::new(TTL, 0.01));
+    let shorter = Keyspace::new("{test}", Quarantine::new(TTL, 0.01));
     let answer = store.call(&shorter, &[request(acquire(1), 1)], at(1));
     let theirs = "20000ms,10000ppm,v1".into();
     assert_eq!(
         answer.standing.map(|s| s.state),
-        Some(MarkState::Unlike { theirs })
+        Some(MarkState::PolicyMismatch { theirs })
     );
-    assert_eq!(answer.replies, [Ok(Reply::Unlike)]);
+    assert_eq!(answer.replies, [Ok(Reply::PolicyMismatch)]);
     assert_eq!(store.locks(at(1)), 0);
 }
 
@@ -283,16 +284,16 @@ fn clients_with_another_longest_time_to_live_are_refused() {
 fn clients_with_another_clock_rate_error_are_refused() {
     let mut store = voting();
     state(&mut store, at(0));
-    let laxer = Space::new("{test}", Quarantine::new(2 * TTL, 0.001));
+    let laxer = Keyspace::new("{test}", Quarantine::new(2 * TTL, 0.001));
     let answer = store.call(&laxer, &[request(acquire(1), 1)], at(1));
-    assert_eq!(answer.replies, [Ok(Reply::Unlike)]);
+    assert_eq!(answer.replies, [Ok(Reply::PolicyMismatch)]);
 }
 
 #[test]
 fn a_counter_beyond_its_range_is_an_error_and_takes_nothing() {
     let mut store = voting();
     let beyond = request(acquire(FencingToken::MAX.get() + 1), 1);
-    let answer = store.call(&space(), &[beyond], at(0));
+    let answer = store.call(&keyspace(), &[beyond], at(0));
     assert!(answer.replies[0].is_err());
     assert_eq!(store.locks(at(0)), 0);
     let last = request(acquire(FencingToken::MAX.get()), 1);

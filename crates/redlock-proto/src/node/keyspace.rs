@@ -2,22 +2,22 @@ use crate::{NodeKey, OwnerId, Quarantine};
 
 /// What all requests of a client have in common: the node's own keys of its namespace, and the quarantine.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Space {
+pub struct Keyspace {
     mark: NodeKey,
     fence: NodeKey,
     horizon: NodeKey,
-    tombs: String,
+    tombstones: String,
     quarantine: Quarantine,
 }
 
-impl Space {
-    /// The space whose own keys begin with `prefix`, such as `{namespace}`.
+impl Keyspace {
+    /// The keyspace whose own keys begin with `prefix`, such as `{namespace}`.
     pub fn new(prefix: &str, quarantine: Quarantine) -> Self {
         Self {
             mark: format!("{prefix}:mark").into(),
             fence: format!("{prefix}:fence").into(),
             horizon: format!("{prefix}:horizon").into(),
-            tombs: format!("{prefix}:tomb:"),
+            tombstones: format!("{prefix}:tomb:"),
             quarantine,
         }
     }
@@ -38,8 +38,8 @@ impl Space {
     }
 
     /// The key that says that this owner has given up.
-    pub fn tomb(&self, owner: OwnerId) -> NodeKey {
-        let mut key = self.tombs.clone();
+    pub fn tombstone(&self, owner: OwnerId) -> NodeKey {
+        let mut key = self.tombstones.clone();
         key.push_str(&owner.to_wire());
         key.into()
     }

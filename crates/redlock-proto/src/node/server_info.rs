@@ -31,7 +31,7 @@ impl fmt::Display for RunId {
     clippy::exhaustive_structs,
     reason = "whoever makes a node must fill in every fact"
 )]
-pub struct Facts {
+pub struct ServerInfo {
     /// Which run of the server it is.
     pub run: RunId,
     /// The version of the Redis protocol and commands that it speaks, such as 7.0.
@@ -79,7 +79,7 @@ pub enum Unfit {
     },
 }
 
-impl Facts {
+impl ServerInfo {
     /// The oldest version that is supported.
     pub const OLDEST: (u32, u32) = (6, 2);
 
@@ -137,7 +137,7 @@ impl fmt::Display for Unfit {
             Self::TooOld {
                 version: (major, minor),
             } => {
-                let (oldest_major, oldest_minor) = Facts::OLDEST;
+                let (oldest_major, oldest_minor) = ServerInfo::OLDEST;
                 write!(
                     f,
                     "its version {major}.{minor} is too old; {oldest_major}.{oldest_minor} is the oldest supported"
