@@ -2,45 +2,15 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{
-    Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, RunRecord, Terms, TokenBlock,
-};
-use tokio::sync::oneshot;
-
 use super::{
-    Holding,
-    command::{AcquireAnswer, JobAnswer, Won},
+    asked::{Asked, Waiting},
     driver::Driver,
+    holding::{Holding, Won},
 };
-use crate::{
-    AcquireError, ExtendError, NodeReport, ReleaseError,
-    lease::{LeaseShared, Subject},
+use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::LeaseShared};
+use redlock_proto::{
+    Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, RunRecord, TokenBlock,
 };
-
-/// Who waits for an acquisition; an answer that nobody takes drops what it carries.
-pub(super) struct Waiting {
-    pub(super) subject: Subject,
-    pub(super) terms: Terms,
-    pub(super) answer: oneshot::Sender<AcquireAnswer>,
-}
-
-/// Who asked for something.
-#[derive(Debug)]
-pub(super) enum Asked {
-    Extend {
-        lease: u64,
-        answer: oneshot::Sender<Result<(), ExtendError>>,
-    },
-    Release {
-        answer: oneshot::Sender<Result<(), ReleaseError>>,
-    },
-    Bless {
-        answer: oneshot::Sender<Vec<NodeAnswer>>,
-    },
-    ReadJob {
-        answer: oneshot::Sender<JobAnswer>,
-    },
-}
 
 impl Driver {
     /// An acquisition or a claim has won its lease.

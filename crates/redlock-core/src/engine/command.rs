@@ -7,23 +7,22 @@ use std::{
 };
 
 use redlock_proto::{
-    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, RunRecord, TickClaim, Word,
+    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, TickClaim, Word,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::Holding;
 use crate::{
     AcquireError, ExtendError, NodeReport, ReleaseError,
     lease::{LeaseShared, Subject},
 };
 
-/// What callers ask of the driver.
+/// What callers ask of the driver; an acquisition that wins is answered with a `W`.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum Command<W> {
     Acquire {
         id: u64,
         request: AcquireRequest,
-        answer: oneshot::Sender<AcquireAnswer>,
+        answer: oneshot::Sender<AcquireAnswer<W>>,
     },
     Abandon {
         id: u64,
@@ -82,14 +81,6 @@ pub(crate) struct AcquireRequest {
     pub(crate) claim: Option<Box<TickClaim>>,
 }
 
-/// An acquisition that has won.
-#[derive(Debug)]
-pub(crate) struct Won {
-    pub(crate) holding: Holding,
-    /// If a tick was claimed: the newest run before it.
-    pub(crate) last: Option<RunRecord>,
-}
-
 /// An acquisition that has not won.
 #[derive(Debug)]
 pub(crate) enum NotWon {
@@ -109,31 +100,31 @@ impl NotWon {
     }
 }
 
-pub(super) type AcquireAnswer = Result<Won, NotWon>;
+pub(super) type AcquireAnswer<W> = Result<W, NotWon>;
 
 /// What nodes remember of a job, if a majority said, and what each said.
 pub(super) type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
 
 /// The callers' end of the driver; the driver ends when the last one is gone and nothing is left to
 /// clean up.
-#[derive(Clone, Debug)]
-pub(crate) struct EngineHandle {
+#[derive(Debug)]
+pub(crate) struct EngineHandle<W> {
     client: u64,
-    commands: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedSender<Command<W>>,
     next_id: Arc<AtomicU64>,
 }
 
 /// The driver's own handle, from which it makes one for each lease that it hands out.
 #[derive(Debug)]
-pub(super) struct WeakEngineHandle {
+pub(super) struct WeakEngineHandle<W> {
     client: u64,
-    commands: mpsc::WeakUnboundedSender<Command>,
+    commands: mpsc::WeakUnboundedSender<Command<W>>,
     next_id: Arc<AtomicU64>,
 }
 
-impl WeakEngineHandle {
+impl<W> WeakEngineHandle<W> {
     /// `None` if no caller is left.
-    pub(super) fn upgrade(&self) -> Option<EngineHandle> {
+    pub(super) fn upgrade(&self) -> Option<EngineHandle<W>> {
         let commands = self.commands.upgrade()?;
         Some(EngineHandle {
             client: self.client,
@@ -143,8 +134,8 @@ impl WeakEngineHandle {
     }
 }
 
-impl EngineHandle {
-    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Command>) {
+impl<W> EngineHandle<W> {
+    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Command<W>>) {
         let (commands, received) = mpsc::unbounded_channel();
         (
             Self {
@@ -164,7 +155,7 @@ impl EngineHandle {
     /// Attempts to win the lease, and the tick if one is claimed, until its `wait_until`.
     ///
     /// Dropping the future at any point leaves nothing behind, but nodes may remember the tick then.
-    pub(crate) async fn acquire(&self, request: AcquireRequest) -> AcquireAnswer {
+    pub(crate) async fn acquire(&self, request: AcquireRequest) -> AcquireAnswer<W> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.send(Command::Acquire {
@@ -219,7 +210,7 @@ impl EngineHandle {
     }
 
     /// A handle that does not keep the driver alive.
-    pub(super) fn downgrade(&self) -> WeakEngineHandle {
+    pub(super) fn downgrade(&self) -> WeakEngineHandle<W> {
         WeakEngineHandle {
             client: self.client,
             commands: self.commands.downgrade(),
@@ -227,23 +218,34 @@ impl EngineHandle {
         }
     }
 
-    pub(super) fn send(&self, command: Command) {
+    pub(super) fn send(&self, command: Command<W>) {
         // The driver outlives every handle, unless its runtime was shut down under it; then the
         // command is dropped, which its sender sees as an answer that never comes.
         let _ = self.commands.send(command);
     }
 }
 
+// Not derived, because what is won need not be cloned.
+impl<W> Clone for EngineHandle<W> {
+    fn clone(&self) -> Self {
+        Self {
+            client: self.client,
+            commands: self.commands.clone(),
+            next_id: Arc::clone(&self.next_id),
+        }
+    }
+}
+
 /// An acquisition that has not been answered; dropping it abandons the acquisition.
 ///
-/// If the answer is on its way at that moment it carries a [`Holding`], whose drop releases the lease.
-struct Pending<'a> {
-    engine: &'a EngineHandle,
+/// If the answer is on its way at that moment it carries what was won, whose drop releases the lease.
+struct Pending<'a, W> {
+    engine: &'a EngineHandle<W>,
     id: u64,
     answered: bool,
 }
 
-impl Drop for Pending<'_> {
+impl<W> Drop for Pending<'_, W> {
     fn drop(&mut self) {
         if !self.answered {
             self.engine.send(Command::Abandon { id: self.id });

@@ -15,9 +15,10 @@ use tokio::{
 };
 
 use super::{
-    answers::{Asked, Waiting},
+    asked::{Asked, Waiting},
     command::{AcquireRequest, Command, NotWon, WeakEngineHandle},
     entropy::Source,
+    holding::Won,
     log,
 };
 use crate::{clock::Clock, lease::LeaseShared};
@@ -38,7 +39,7 @@ pub(super) struct Driver {
     pub(super) majority: usize,
     pub(super) closing: bool,
     pub(super) clock: Clock,
-    pub(super) handles: WeakEngineHandle,
+    pub(super) handles: WeakEngineHandle<Won>,
     /// Who waits for which acquisition.
     pub(super) waiting: HashMap<u64, Waiting>,
     pub(super) leases: HashMap<u64, Arc<LeaseShared>>,
@@ -67,7 +68,7 @@ impl Outbox {
 impl Driver {
     pub(super) fn new(
         config: EngineConfig,
-        handles: WeakEngineHandle,
+        handles: WeakEngineHandle<Won>,
         names: Vec<Arc<str>>,
         outboxes: Vec<Outbox>,
     ) -> Self {
@@ -96,7 +97,7 @@ impl Driver {
     /// Runs until no handle is left and everything is cleaned up.
     pub(super) async fn run(
         mut self,
-        mut commands: mpsc::UnboundedReceiver<Command>,
+        mut commands: mpsc::UnboundedReceiver<Command<Won>>,
         mut events: mpsc::UnboundedReceiver<(usize, LinkEvent)>,
     ) {
         let mut abandoned = false;
@@ -130,7 +131,7 @@ impl Driver {
         }
     }
 
-    fn on_command(&mut self, command: Command) {
+    fn on_command(&mut self, command: Command<Won>) {
         let now = self.now();
         match command {
             Command::Acquire {
@@ -266,7 +267,10 @@ impl Driver {
                         drop(answer.send(answers));
                     }
                 }
-                Effect::Notice(notice) => self.notice(&notice),
+                Effect::Notice(notice) => {
+                    let lease = |id| self.leases.get(&id).map(|lease| &**lease);
+                    log::notice(&notice, &self.names, lease);
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::{FencingToken, ParkedLease, Terms, TokenBlock, Word};
+use redlock_proto::{FencingToken, ParkedLease, RunRecord, Terms, TokenBlock, Word};
 use tokio::sync::oneshot;
 
 use super::command::{Command, EngineHandle};
@@ -10,13 +10,21 @@ use crate::{
     lease::{Kept, LeaseShared, Subject},
 };
 
+/// An acquisition that has won.
+#[derive(Debug)]
+pub(crate) struct Won {
+    pub(crate) holding: Holding,
+    /// If a tick was claimed: the newest run before it.
+    pub(crate) last: Option<RunRecord>,
+}
+
 /// The driver's promise that a lease is held; dropping it releases the lease.
 #[derive(Debug)]
 pub(crate) struct Holding {
     id: u64,
     lease: Lease,
     shared: Arc<LeaseShared>,
-    engine: EngineHandle,
+    engine: EngineHandle<Won>,
     tokens: TokenBlock,
     terms: Terms,
     over: bool,
@@ -26,7 +34,7 @@ impl Holding {
     pub(super) fn new(
         id: u64,
         shared: Arc<LeaseShared>,
-        engine: EngineHandle,
+        engine: EngineHandle<Won>,
         tokens: TokenBlock,
         terms: Terms,
     ) -> Self {
@@ -141,7 +149,7 @@ impl Drop for Holding {
 #[derive(Debug)]
 pub(crate) struct Parked {
     id: u64,
-    engine: EngineHandle,
+    engine: EngineHandle<Won>,
     lease: ParkedLease,
     claimed: bool,
 }

@@ -7,6 +7,7 @@
 //! acquisition, a [`Holding`] releases its lease.
 
 mod answers;
+mod asked;
 mod command;
 mod driver;
 mod entropy;
@@ -16,9 +17,12 @@ mod log;
 mod tasks;
 
 pub(crate) use self::{
-    command::{AcquireRequest, EngineHandle, NotWon, Won},
+    command::{AcquireRequest, NotWon},
     driver::EngineConfig,
-    holding::{Holding, Parked},
+    holding::{Holding, Parked, Won},
     link::LinkState,
     tasks::{Placement, start},
 };
+
+/// The callers' end of the driver.
+pub(crate) type EngineHandle = command::EngineHandle<Won>;

@@ -16,6 +16,7 @@ use super::{
     command::EngineHandle,
     driver::{Driver, EngineConfig, Outbox},
     entropy::Source,
+    holding::Won,
     link::{LinkState, LinkTask},
 };
 use crate::{BuildError, VirtualProcess, node::Node};
@@ -35,7 +36,7 @@ pub(crate) fn start(
     links: LinkConfig,
     nodes: Vec<Arc<dyn Node>>,
     placement: Placement,
-) -> Result<(EngineHandle, Vec<watch::Receiver<LinkState>>), BuildError> {
+) -> Result<(EngineHandle<Won>, Vec<watch::Receiver<LinkState>>), BuildError> {
     let (handle, commands) = EngineHandle::new();
     let (event, events) = mpsc::unbounded_channel();
     let mut outboxes = Vec::new();

@@ -11,7 +11,7 @@ use redlock_core::{
 };
 use tokio::{task::JoinSet, time::sleep};
 
-use super::SimNode;
+use super::{SimNode, SimNodes};
 
 /// One client's connections to all nodes.
 ///
@@ -64,8 +64,15 @@ pub enum Fault {
     },
 }
 
+impl SimNodes {
+    /// Returns a client's own connections to all of them.
+    pub fn links(&self) -> Links {
+        Links::new(&self.nodes)
+    }
+}
+
 impl Links {
-    pub(super) fn new(nodes: &[SimNode]) -> Self {
+    fn new(nodes: &[SimNode]) -> Self {
         let link = |node: &SimNode| NodeLink {
             node: node.clone(),
             state: Arc::new(Mutex::new(State {

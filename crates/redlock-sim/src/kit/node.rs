@@ -10,15 +10,13 @@ use std::{
 use redlock_core::node::{Answer, Keyspace, NodeTime, Request, RunId, Store};
 use tokio::{sync::watch, time::Instant};
 
-use super::Links;
-
 /// Nodes that a test can break.
 ///
 /// Clones are handles to the same nodes.
 /// They vote at once, for nobody can have used them before.
 #[derive(Clone, Debug)]
 pub struct SimNodes {
-    nodes: Arc<[SimNode]>,
+    pub(super) nodes: Arc<[SimNode]>,
 }
 
 /// One node: its data, its clock, and whether it is up.
@@ -56,11 +54,6 @@ impl SimNodes {
         Self {
             nodes: nodes.collect(),
         }
-    }
-
-    /// A client's own connections to all of them.
-    pub fn links(&self) -> Links {
-        Links::new(&self.nodes)
     }
 
     /// One node.

@@ -3,21 +3,15 @@
 
 use std::time::Duration;
 
-use redlock_proto::{
-    Acquire, Instant, Left, LocalQueue, ParkedLease, QueueLimits, Streak, Terms, Ticket, TokenBlock,
-};
+use redlock_proto::{Acquire, Instant, LocalQueue, ParkedLease, Ticket};
 
-use super::{World, agenda::Due, process::State};
-use crate::{
-    Event, Moment, Violation,
-    setup::{MS, Micros},
-};
+use crate::setup::Micros;
 
 /// The queues of one process, and those who wait in them.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
-    queue: LocalQueue<usize, ParkedLease>,
-    waiting: Vec<Caller>,
+    pub(super) queue: LocalQueue<usize, ParkedLease>,
+    pub(super) waiting: Vec<Caller>,
     /// What was asked for last, by key: callers of one process mostly ask for the same.
     pub(super) last: Vec<Option<Ask>>,
 }
@@ -37,20 +31,20 @@ pub(super) struct Ask {
 pub(super) struct Caller {
     pub(super) waiter: u64,
     pub(super) key: usize,
-    ticket: Ticket,
+    pub(super) ticket: Ticket,
     pub(super) acquire: Acquire,
     pub(super) rest: Micros,
     /// For how long it waits at most.
-    wait: Duration,
+    pub(super) wait: Duration,
     /// When it goes away.
-    leaves_at: Micros,
+    pub(super) leaves_at: Micros,
     /// When it goes away once it contends, if it does.
     pub(super) abandons_at: Option<Micros>,
-    stage: Stage,
+    pub(super) stage: Stage,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
+pub(super) enum Stage {
     /// Others are ahead.
     Waits,
     /// It has its turn, and notices when it is polled next.
@@ -67,12 +61,12 @@ impl Callers {
         }
     }
 
-    fn find(&mut self, waiter: u64) -> Option<&mut Caller> {
+    pub(super) fn find(&mut self, waiter: u64) -> Option<&mut Caller> {
         let mut waiting = self.waiting.iter_mut();
         waiting.find(|caller| caller.waiter == waiter)
     }
 
-    fn take(&mut self, waiter: u64) -> Option<Caller> {
+    pub(super) fn take(&mut self, waiter: u64) -> Option<Caller> {
         let mut waiting = self.waiting.iter();
         let place = waiting.position(|caller| caller.waiter == waiter)?;
         Some(self.waiting.remove(place))
@@ -89,259 +83,3 @@ impl Callers {
         waiting.map(|caller| caller.waiter).collect()
     }
 }
-
-impl World {
-    /// A caller takes its place behind those of the same process, and goes away when its wait ends, or before.
-    pub(super) fn enter(
-        &mut self,
-        client: usize,
-        key: usize,
-        (waiter, acquire): (u64, Acquire),
-        (wait, rest, abandon): (Micros, Micros, Option<Micros>),
-    ) {
-        let process = &mut self.processes[client];
-        let now = process.now(self.now).clock;
-        let ends_at = process.when(acquire.wait_until);
-        let queue = &mut process.callers.queue;
-        let Ok(ticket) = queue.enter(&key, LIMITS, now) else {
-            self.counters.overloaded += 1;
-            self.observe(&Event::Answered { waiter });
-            return self.rest(client, key);
-        };
-        let has_turn = queue.has_turn(&key, ticket);
-        let abandons_at = abandon.map(|after| self.now + after);
-        process.callers.waiting.push(Caller {
-            waiter,
-            key,
-            ticket,
-            acquire,
-            rest,
-            wait: Duration::from_micros(wait),
-            leaves_at: abandons_at.unwrap_or(ends_at).min(ends_at),
-            abandons_at,
-            stage: if has_turn {
-                Stage::Called
-            } else {
-                Stage::Waits
-            },
-        });
-        if has_turn {
-            return self.take_turn(client, waiter);
-        }
-        if wait == 0 {
-            // It makes one attempt, and there is no turn for it.
-            return self.go_away(client, waiter);
-        }
-        let at = abandons_at.unwrap_or(ends_at).min(ends_at);
-        self.agenda.add(at, Due::Caller { client, waiter });
-    }
-
-    /// A caller notices that its turn has come, or that its gap or its wait is over.
-    pub(super) fn on_caller(&mut self, client: usize, waiter: u64) {
-        let now = self.now;
-        let process = &mut self.processes[client];
-        let Some(caller) = process.callers.find(waiter) else {
-            return;
-        };
-        match caller.stage {
-            Stage::Called => self.take_turn(client, waiter),
-            Stage::LeavesGap { until } if now >= until => {
-                let key = caller.key;
-                process.callers.queue.on_gap_left(&key);
-                self.contend(client, waiter);
-            }
-            Stage::Waits if now >= caller.leaves_at => self.go_away(client, waiter),
-            Stage::LeavesGap { .. } | Stage::Waits => {}
-        }
-        self.settle(client);
-    }
-
-    /// A caller has its turn: it takes over what the holder before has left, or contends.
-    fn take_turn(&mut self, client: usize, waiter: u64) {
-        let process = &mut self.processes[client];
-        let clock = process.now(self.now).clock;
-        let Some(caller) = process.callers.find(waiter) else {
-            return;
-        };
-        let (key, wait) = (caller.key, caller.wait);
-        let terms = Terms::of(&caller.acquire);
-        if let Some(parked) = process.callers.queue.inherit(&key) {
-            // A claim takes nothing over.
-            let tokens = parked.take_over(&terms, clock);
-            if let Some(tokens) = tokens.filter(|_| self.setup.jobs.is_none()) {
-                return self.take_over(client, waiter, tokens);
-            }
-            self.let_go(client, key);
-        }
-        let process = &mut self.processes[client];
-        let Some(gap) = process.callers.queue.gap(&key, wait, clock) else {
-            return self.contend(client, waiter);
-        };
-        self.counters.gaps += 1;
-        let at = process.when(clock + gap);
-        if let Some(caller) = process.callers.find(waiter) {
-            caller.stage = Stage::LeavesGap { until: at };
-        }
-        self.agenda.add(at, Due::Caller { client, waiter });
-    }
-
-    /// A caller contends for its key.
-    fn contend(&mut self, client: usize, waiter: u64) {
-        let Some(caller) = self.processes[client].callers.take(waiter) else {
-            return;
-        };
-        self.processes[client].users[caller.key].ticket = Some(caller.ticket);
-        self.ask_nodes(client, caller);
-    }
-
-    /// The next caller of the same process takes a lease over, under the next of its tokens.
-    fn take_over(&mut self, client: usize, waiter: u64, tokens: TokenBlock) {
-        let process = &mut self.processes[client];
-        let now = process.now(self.now);
-        let Some(caller) = process.callers.take(waiter) else {
-            return;
-        };
-        let key = caller.key;
-        let user = &mut process.users[key];
-        user.ticket = Some(caller.ticket);
-        let asks_for_another = user.terms != Some(Terms::of(&caller.acquire));
-        let State::Holding(holding) = &mut user.state else {
-            return;
-        };
-        let deadline = process.client.resume(holding.id, now);
-        self.observe(&Event::Answered { waiter });
-        if asks_for_another {
-            self.out_of_turn(client, key, "one has a lease that it did not ask for");
-        }
-        let timing = caller.acquire.timing;
-        if deadline.is_some_and(|deadline| !timing.may_hand_out(deadline, now.clock)) {
-            self.out_of_turn(client, key, "one has a lease that is hardly valid");
-        }
-        let State::Holding(holding) = &mut self.processes[client].users[key].state else {
-            return;
-        };
-        let Some(deadline) = deadline else {
-            return self.done_with(client, key);
-        };
-        holding.is_parked = false;
-        holding.tokens = tokens;
-        holding.deadline = deadline;
-        let (lease, token) = (holding.lease, tokens.first().get());
-        self.counters.handed_over += 1;
-        let until = self.true_time(client, deadline);
-        self.trace.line(self.now, || {
-            format!("client {client} hands lease {lease} over: token {token}, until {until}")
-        });
-        self.observe(&Event::HandedOver {
-            lease,
-            token,
-            until,
-        });
-        self.use_lease(client, key);
-    }
-
-    /// Leaves a lease to the next caller of the same process, if one may have it; returns whether it does.
-    pub(super) fn pass_on(&mut self, client: usize, key: usize) -> bool {
-        let process = &mut self.processes[client];
-        let now = process.now(self.now).clock;
-        let user = &mut process.users[key];
-        let (State::Holding(holding), Some(terms)) = (&mut user.state, user.terms) else {
-            return false;
-        };
-        if holding.is_lost || !process.callers.queue.may_pass_on(&key, now) {
-            return false;
-        }
-        let Some(parked) = ParkedLease::new(holding.tokens, terms, holding.deadline) else {
-            return false;
-        };
-        holding.is_parked = true;
-        // Nothing that was due for the holder concerns the next.
-        user.stamp += 1;
-        let (id, lease) = (holding.id, holding.lease);
-        let held_for = now.saturating_since(holding.won_at);
-        process.callers.queue.park(&key, parked);
-        process.client.park(id);
-        self.observe(&Event::Parked { lease });
-        if held_for >= Streak::LONGEST {
-            let what = "a lease passes on while other processes should have their turn";
-            self.out_of_turn(client, key, what);
-        }
-        self.leave_turn(client, key);
-        true
-    }
-
-    /// The caller that had the turn leaves it to the next, and comes back later.
-    pub(super) fn leave_turn(&mut self, client: usize, key: usize) {
-        if let Some(ticket) = self.processes[client].users[key].ticket.take() {
-            self.leave(client, key, ticket);
-            self.rest(client, key);
-        }
-    }
-
-    /// A caller that has no turn yet goes away, and comes back later.
-    pub(super) fn go_away(&mut self, client: usize, waiter: u64) {
-        let Some(caller) = self.processes[client].callers.take(waiter) else {
-            return;
-        };
-        self.counters.waited_in_vain += 1;
-        self.observe(&Event::Answered { waiter });
-        self.leave(client, caller.key, caller.ticket);
-        self.rest(client, caller.key);
-    }
-
-    fn leave(&mut self, client: usize, key: usize, ticket: Ticket) {
-        let process = &mut self.processes[client];
-        let now = process.now(self.now).clock;
-        let Left { next, unclaimed } = process.callers.queue.leave(&key, ticket, now);
-        let mut waiting = process.callers.waiting.iter_mut();
-        // They are here in the order in which they came.
-        let first = waiting.find(|caller| caller.key == key);
-        let is_first = |caller: &&mut Caller| next == Some(caller.ticket);
-        let overtakes = next.is_some() && !first.as_ref().is_some_and(is_first);
-        let is_alone = first.is_none();
-        if let Some(caller) = first.filter(|_| next.is_some()) {
-            caller.stage = Stage::Called;
-            let waiter = caller.waiter;
-            // It may be long until it is polled.
-            let after = if self.random.chance(900) {
-                self.random.below(2 * MS)
-            } else {
-                self.random.below(self.setup.max_ttl)
-            };
-            let at = self.now + after;
-            self.agenda.add(at, Due::Caller { client, waiter });
-        }
-        if overtakes {
-            self.out_of_turn(client, key, "one has overtaken another");
-        }
-        if unclaimed.is_some() {
-            self.let_go(client, key);
-        }
-        let state = self.processes[client].users[key].state;
-        if is_alone && matches!(state, State::Holding(holding) if holding.is_parked) {
-            self.out_of_turn(client, key, "a lease was left to nobody");
-        }
-    }
-
-    pub(super) fn out_of_turn(&mut self, client: usize, key: usize, what: &'static str) {
-        let at = Moment::from_micros(self.now);
-        self.checker
-            .report(at, Violation::OutOfTurn { client, key, what });
-    }
-
-    /// By when a caller that waits until a moment must have an answer: it may leave a gap after its wait.
-    pub(super) fn caller_due(&self, until: Micros, ttl: Micros) -> Moment {
-        let gap = 2 * Streak::PAUSE.as_micros();
-        let gap = Micros::try_from(gap).unwrap_or(Micros::MAX);
-        // The last attempt begins when the wait ends, and its token may have to be written back, or its tick to be
-        // remembered, for which nodes are asked while the lease lasts.
-        let confirming = if self.setup.jobs.is_some() { ttl } else { 0 };
-        Moment::from_micros(until + gap + confirming + self.answer_due(2) - self.now)
-    }
-}
-
-/// Fewer than callers come, so that some are turned away.
-const LIMITS: QueueLimits = QueueLimits {
-    per_key: 2,
-    total: 5,
-};

@@ -11,6 +11,7 @@ use super::{
     World,
     process::{Holding, State, User},
     status::has_reason,
+    waiter::waiter_of,
 };
 use crate::{
     Event, Moment,
@@ -389,9 +390,4 @@ impl fmt::Display for Told<'_> {
             Self(Request::Job { verb, .. }, _) => write!(f, "{verb:?}"),
         }
     }
-}
-
-/// The number of someone who waits for an answer to what a client was asked for.
-pub(super) const fn waiter_of(client: usize, ask: u64) -> u64 {
-    (client as u64 + 1) << 48 | ask
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use redlock_proto::Client;
 
 use super::{
-    EPOCH, World, agenda::Due, callers::Callers, config, effects::waiter_of, process::State,
+    EPOCH, World, agenda::Due, callers::Callers, config, process::State, waiter::waiter_of,
 };
 use crate::{
     Event,

@@ -28,7 +28,9 @@ mod server;
 mod shadow;
 mod status;
 mod ticks;
+mod turns;
 mod users;
+mod waiter;
 mod wire;
 
 use std::{cmp::Reverse, collections::VecDeque, time::Duration};

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use redlock_proto::{Failure, FailureKind, JobState, NodeAnswer, RunRecord, RunState};
 
-use super::{Server, World, effects::waiter_of, process::State};
+use super::{Server, World, process::State, waiter::waiter_of};
 use crate::{Event, Moment, Violation};
 
 impl World {

@@ -9,9 +9,9 @@ use super::{
     World,
     agenda::Due,
     callers::{Ask, Caller},
-    effects::waiter_of,
     process::State,
     ticks::LOST,
+    waiter::waiter_of,
 };
 use crate::{
     Event, Moment,

@@ -1,0 +1,35 @@
+//! Those who wait for an answer from the driver.
+
+use redlock_proto::{NodeAnswer, Terms};
+use tokio::sync::oneshot;
+
+use super::{
+    command::{AcquireAnswer, JobAnswer},
+    holding::Won,
+};
+use crate::{ExtendError, ReleaseError, lease::Subject};
+
+/// Who waits for an acquisition; an answer that nobody takes drops what it carries.
+pub(super) struct Waiting {
+    pub(super) subject: Subject,
+    pub(super) terms: Terms,
+    pub(super) answer: oneshot::Sender<AcquireAnswer<Won>>,
+}
+
+/// Who asked for something.
+#[derive(Debug)]
+pub(super) enum Asked {
+    Extend {
+        lease: u64,
+        answer: oneshot::Sender<Result<(), ExtendError>>,
+    },
+    Release {
+        answer: oneshot::Sender<Result<(), ReleaseError>>,
+    },
+    Bless {
+        answer: oneshot::Sender<Vec<NodeAnswer>>,
+    },
+    ReadJob {
+        answer: oneshot::Sender<JobAnswer>,
+    },
+}
