@@ -7,6 +7,10 @@ use crate::{FencingToken, Tick};
 /// A node has those of a job in the order of their ticks, the newest first, and no more than
 /// [`MOST`](Self::MOST).
 /// The newest one's tick is the job's *watermark* on that node.
+///
+/// Of the runs before those a node keeps the newest tick, as an *anchor*: an entry that tells of no run and that nobody
+/// can withdraw.
+/// Without it, a node whose newest runs are all withdrawn would forget that earlier ticks were started.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -24,6 +28,15 @@ pub struct JobEntry {
 impl JobEntry {
     /// How many a node keeps of a job.
     pub const MOST: usize = 10;
+
+    /// Returns what a node keeps of this run when it has too many: its tick.
+    pub(crate) fn to_anchor(&self) -> Self {
+        Self {
+            tick: self.tick,
+            token: 0,
+            text: "-".into(),
+        }
+    }
 
     /// As nodes keep it: two numbers of sixteen digits, and the text.
     pub fn to_wire(&self) -> String {

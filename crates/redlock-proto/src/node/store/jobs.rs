@@ -175,7 +175,11 @@ impl Store {
         let runs = self.jobs.entry(job.clone()).or_default();
         if runs.first().is_none_or(|last| last.tick < entry.tick) {
             runs.insert(0, entry.clone());
-            runs.truncate(JobEntry::MOST);
+            runs.truncate(JobEntry::MOST + 1);
+            // However many of those before it are withdrawn, the ticks up to this one stay claimed.
+            if let Some(oldest) = runs.get_mut(JobEntry::MOST) {
+                *oldest = oldest.to_anchor();
+            }
         }
     }
 }

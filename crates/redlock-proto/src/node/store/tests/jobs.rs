@@ -1,7 +1,7 @@
 //! What the model of a node does with jobs.
 
 use super::super::*;
-use crate::{JobVerb, NoClaim, NodeVerb, Quarantine, Request, Shard, Tick, Window};
+use crate::{JobVerb, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Shard, Tick, Window};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -133,6 +133,30 @@ fn only_the_very_run_is_withdrawn() {
     // Its lock is there yet, and the tick is anybody's who has that.
     ask(&mut store, commit(1, entry(1_000, 7)), at(1_000));
     assert_eq!(store.runs(&"job".into()), [entry(1_000, 7), entry(900, 4)]);
+}
+
+/// As in an outage of ten ticks, each of which is claimed, cannot be confirmed and is withdrawn.
+#[test]
+fn a_tick_that_was_started_stays_claimed_however_many_later_ones_are_withdrawn() {
+    let mut store = voting();
+    let now = at(1_000);
+    let first = 1_000;
+    let later = first + 1..first + 1 + 3 * JobEntry::MOST as u64;
+    ask(&mut store, claim(1, first), now);
+    for ms in first..later.end {
+        assert_eq!(ask(&mut store, commit(1, entry(ms, ms)), now), Reply::Done);
+    }
+    for ms in later.rev() {
+        let (entry, ttl) = (entry(ms, ms), TTL);
+        ask(&mut store, JobVerb::Withdraw { entry, ttl }, now);
+    }
+    let claimed = ask(&mut store, claim(1, first), now);
+    assert!(
+        matches!(&claimed, Reply::NoClaim(NoClaim::Passed(last)) if last.tick >= tick(first)),
+        "{claimed:?}"
+    );
+    let told = store.runs(&"job".into()).iter().find_map(RunRecord::of);
+    assert_eq!(told, None, "an anchor tells of no run");
 }
 
 #[test]
