@@ -167,13 +167,24 @@ async fn a_run_that_a_shutdown_cuts_short_is_started_again_elsewhere() {
     assert_eq!((again, attempt), (tick, 2));
     assert!(newer > token);
     while next(&mut reports).await.1.outcome() != Outcome::Ok {}
-    let status = replicas[second].status("job").await.unwrap();
-    let runs: Vec<_> = status
-        .runs()
-        .iter()
-        .map(|run| (run.attempt(), run.outcome().unwrap_or("none").to_owned()))
-        .collect();
-    assert_eq!(runs[..2], [(2, "ok".to_owned()), (1, "aborted".to_owned())]);
+    // A report is told before nodes have recorded the end of its run.
+    let expected = [(2, "ok".to_owned()), (1, "aborted".to_owned())];
+    let recorded = async {
+        loop {
+            let status = replicas[second].status("job").await.unwrap();
+            let runs = status.runs().iter();
+            let runs: Vec<_> = runs
+                .map(|run| (run.attempt(), run.outcome().unwrap_or("none").to_owned()))
+                .collect();
+            if runs[..2] == expected {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, recorded)
+        .await
+        .expect("the end of both is recorded");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
