@@ -16,7 +16,7 @@ pub enum ClaimOutcome {
     AlreadyClaimed {
         /// The newest tick of the job that was claimed, as far as the nodes said that were heard.
         watermark: Tick,
-        /// That run; `None` if this version cannot read what is remembered of it.
+        /// That run; `None` if no more than its tick is remembered, or if this version cannot read it.
         run: Option<RunRecord>,
     },
     /// The nodes' clocks are before the tick's window, and will be when the wait ends: this replica's own clock is

@@ -78,7 +78,7 @@ pub enum NotClaimed {
     Passed {
         /// The newest tick that was claimed, as far as the nodes said that were heard.
         watermark: Tick,
-        /// That run; `None` if this version cannot read what is remembered of it.
+        /// That run; `None` if no more than its tick is remembered, or if this version cannot read it.
         last: Option<RunRecord>,
     },
     /// By the clocks of so many nodes that no majority is left, it is too early, and will be when the wait ends.

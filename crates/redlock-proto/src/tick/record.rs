@@ -26,16 +26,24 @@ pub struct JobEntry {
 }
 
 impl JobEntry {
-    /// How many a node keeps of a job.
+    /// How many runs a node keeps of a job, an anchor aside.
     pub const MOST: usize = 10;
+
+    /// No lease has this token.
+    const NO_TOKEN: u64 = 0;
 
     /// Returns what a node keeps of this run when it has too many: its tick.
     pub(crate) fn to_anchor(&self) -> Self {
         Self {
             tick: self.tick,
-            token: 0,
+            token: Self::NO_TOKEN,
             text: "-".into(),
         }
+    }
+
+    /// Returns whether it is an anchor, which tells of no run.
+    pub(crate) const fn is_anchor(&self) -> bool {
+        self.token == Self::NO_TOKEN
     }
 
     /// As nodes keep it: two numbers of sixteen digits, and the text.
@@ -140,7 +148,7 @@ impl RunRecord {
         }
     }
 
-    /// What an entry says; `None` if this version cannot read it.
+    /// What an entry says; `None` if it is an anchor, or if this version cannot read it.
     pub fn of(entry: &JobEntry) -> Option<Self> {
         let mut words = entry.text.split(' ');
         let fingerprint = u64::from_str_radix(words.next()?, 16).ok()?;

@@ -117,6 +117,8 @@ impl Claiming {
     fn note_last(&mut self, last: &JobEntry) {
         let is_news = self.last.as_ref().is_none_or(|known| {
             known.tick < last.tick
+                // A node may have kept no more of it than its tick.
+                || known.tick == last.tick && known.is_anchor()
                 // Of what nodes say of one run, its end counts.
                 || known.is_same_run(last) && RunRecord::of(known).is_some_and(|run| run.is_open())
         });
@@ -148,6 +150,50 @@ impl Claiming {
                 .iter()
                 .min()
                 .map(|by| NotClaimed::TooLate { by: *by }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::NotAfter;
+    use super::*;
+    use crate::{FencingToken, RunState, Tick, Window, Word};
+
+    /// One node has had ten runs since that were withdrawn, and keeps the tick alone.
+    #[test]
+    fn a_run_is_heard_of_though_a_node_has_kept_its_tick_alone() {
+        let word = || Word::new("word").unwrap();
+        let tick = |ms| Tick::from_millis(ms).unwrap();
+        let run = RunRecord {
+            tick: tick(1_000),
+            token: FencingToken::new(7).unwrap(),
+            fingerprint: 1,
+            claimed_at: 1_000,
+            replica: word(),
+            state: RunState::Claimed,
+        };
+        let entry = run.to_entry();
+        for told in [
+            [entry.clone(), entry.to_anchor()],
+            [entry.to_anchor(), entry],
+        ] {
+            let mut claiming = Claiming::new(TickClaim {
+                job: "job".into(),
+                tick: tick(2_000),
+                window: Window::new(Window::LONGEST, Window::LONGEST),
+                fingerprint: 1,
+                replica: word(),
+                not_after: Some(NotAfter {
+                    outcomes: [].into(),
+                    settled: None,
+                }),
+            });
+            for last in told {
+                let (counter, last) = (1, Some(last));
+                assert!(!claiming.note(&Reply::Claimed { counter, last }, true));
+            }
+            assert_eq!(claiming.cut_short(), Some(run.clone()));
         }
     }
 }
