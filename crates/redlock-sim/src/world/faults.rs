@@ -5,7 +5,12 @@ use std::time::Duration;
 use redlock_proto::Client;
 
 use super::{
-    EPOCH, World, agenda::Due, callers::Callers, config, process::State, waiter::waiter_of,
+    World,
+    agenda::Due,
+    begin::{EPOCH, config},
+    callers::Callers,
+    process::State,
+    waiter::waiter_of,
 };
 use crate::{
     Event,

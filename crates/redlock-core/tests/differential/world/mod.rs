@@ -1,5 +1,7 @@
 //! Both sides, and what a step does to them.
 
+mod requests;
+
 use std::{
     collections::{HashMap, VecDeque},
     fmt::Debug,
@@ -7,14 +9,14 @@ use std::{
 };
 
 use redlock_core::node::{Answer, NodeTime, Reply, Request, Store};
-use redlock_proto::{JobEntry, JobVerb, MarkState, NodeVerb, Tick, Verb, Window};
+use redlock_proto::{JobVerb, MarkState, Verb};
 use redlock_sandbox::Persistence;
 
 use crate::{
     cast::{self, PREFIXES, SPACES},
     look::{self, Difference},
     site::Site,
-    step::{Ask, Number, Since, Step, When},
+    step::{Ask, Step},
     tally::Tally,
 };
 
@@ -167,206 +169,6 @@ impl<'a> World<'a> {
         Difference(format!(
             "at {time}\n  the model answers  {expected:?}\n  the server answers {answer:?}"
         ))
-    }
-
-    fn request(&self, keyspace: usize, ask: &Ask) -> Request {
-        let (verb, key, owner) = match *ask {
-            Ask::Acquire {
-                key,
-                owner,
-                ttl,
-                shard,
-                proposal,
-                block,
-            } => {
-                let proposal = self.number(keyspace, proposal);
-                let shard = cast::shard(shard);
-                let acquire = Verb::Acquire {
-                    ttl,
-                    shard,
-                    proposal,
-                    block,
-                };
-                (acquire, key, owner)
-            }
-            Ask::Extend {
-                key,
-                owner,
-                ttl,
-                write_back,
-            } => {
-                let write_back = write_back
-                    .map(|(shard, counter)| (cast::shard(shard), self.number(keyspace, counter)));
-                (Verb::Extend { ttl, write_back }, key, owner)
-            }
-            Ask::Heal {
-                key,
-                owner,
-                ttl,
-                shard,
-                counter,
-            } => {
-                let counter = self.number(keyspace, counter);
-                let shard = cast::shard(shard);
-                let heal = Verb::Heal {
-                    ttl,
-                    shard,
-                    counter,
-                };
-                (heal, key, owner)
-            }
-            Ask::Release { key, owner } => {
-                let ttl = Duration::from_secs(1);
-                (Verb::Release { ttl }, key, owner)
-            }
-            Ask::Tombstone { key, owner, ttl } => (Verb::Tombstone { ttl }, key, owner),
-            Ask::Claim { .. }
-            | Ask::Commit { .. }
-            | Ask::Record { .. }
-            | Ask::Withdraw { .. }
-            | Ask::Read { .. } => return self.job_request(keyspace, ask),
-            Ask::Tick => return Request::Node(NodeVerb::Tick),
-            Ask::Inspect => return Request::Node(NodeVerb::Inspect),
-            Ask::Survey => return Request::Node(NodeVerb::Survey),
-            Ask::Open {
-                floor,
-                since,
-                horizon,
-            } => {
-                let horizon = horizon.map(|offset| self.now.saturating_add_signed(1_000 * offset));
-                return Request::Node(NodeVerb::Open {
-                    floor: self.number(keyspace, floor),
-                    since: self.since(keyspace, since),
-                    horizon: horizon.map(NodeTime::from_micros),
-                });
-            }
-        };
-        Request::Lock {
-            verb,
-            key: cast::key(key),
-            owner: cast::owner(owner),
-        }
-    }
-
-    fn job_request(&self, keyspace: usize, ask: &Ask) -> Request {
-        let (verb, job) = match *ask {
-            Ask::Claim {
-                job,
-                key,
-                owner,
-                ttl,
-                shard,
-                proposal,
-                tick,
-                early,
-                start_within,
-            } => {
-                let claim = JobVerb::Claim {
-                    lock: cast::key(key),
-                    owner: cast::owner(owner),
-                    ttl,
-                    shard: cast::shard(shard),
-                    proposal: self.number(keyspace, proposal),
-                    tick: self.tick(keyspace, job, tick),
-                    window: Window::new(early, start_within),
-                };
-                (claim, job)
-            }
-            Ask::Commit {
-                job,
-                key,
-                owner,
-                ttl,
-                shard,
-                token,
-                tick,
-                text,
-            } => {
-                let commit = JobVerb::Commit {
-                    lock: cast::key(key),
-                    owner: cast::owner(owner),
-                    ttl,
-                    shard: cast::shard(shard),
-                    entry: JobEntry {
-                        tick: self.tick(keyspace, job, tick),
-                        token: self.number(keyspace, token),
-                        text: text.into(),
-                    },
-                };
-                (commit, job)
-            }
-            Ask::Record {
-                job,
-                which,
-                offset,
-                text,
-            } => {
-                let entry = self.run(job, which, offset, Some(text));
-                (JobVerb::Record { entry }, job)
-            }
-            Ask::Withdraw {
-                job,
-                which,
-                offset,
-                text,
-            } => {
-                let entry = self.run(job, which, offset, text);
-                let ttl = Duration::from_secs(1);
-                (JobVerb::Withdraw { entry, ttl }, job)
-            }
-            Ask::Read { job, key } => {
-                let lock = cast::key(key);
-                (JobVerb::Read { lock }, job)
-            }
-            _ => unreachable!("{ask:?} is about no job"),
-        };
-        let job = cast::job(job);
-        Request::Job { verb, job }
-    }
-
-    /// A run that is remembered, or one like it.
-    fn run(&self, job: usize, which: usize, offset: i64, text: Option<&str>) -> JobEntry {
-        let run = self.store.runs(&cast::job(job)).get(which);
-        let now = Tick::from_millis(self.now / 1_000).expect("it is this century");
-        let its_text = run.map_or("", |run| &*run.text);
-        JobEntry {
-            tick: run.map_or(now, |run| run.tick),
-            token: run.map_or(1, |run| run.token.saturating_add_signed(offset)),
-            text: text.unwrap_or(its_text).into(),
-        }
-    }
-
-    fn tick(&self, keyspace: usize, job: usize, when: When) -> Tick {
-        let now = self.now / 1_000;
-        let (from, offset) = match when {
-            When::Now { offset } => (now, offset),
-            When::Watermark { offset } => {
-                let last = self.store.runs(&cast::job(job)).first();
-                (last.map_or(now, |run| run.tick.as_millis()), offset)
-            }
-            When::Since { offset } => (self.since[keyspace].as_millis(), offset),
-        };
-        Tick::from_millis(from.saturating_add_signed(offset)).unwrap_or(Tick::MAX)
-    }
-
-    fn number(&self, keyspace: usize, number: Number) -> u64 {
-        match number {
-            Number::Is(number) => number,
-            Number::Seen { shard, offset } => {
-                let seen = self.counters.get(&(PREFIXES[keyspace], shard));
-                seen.copied().unwrap_or(0).saturating_add_signed(offset)
-            }
-        }
-    }
-
-    fn since(&self, keyspace: usize, since: Since) -> NodeTime {
-        match since {
-            Since::Never => NodeTime::default(),
-            Since::Told { offset } => {
-                let told = self.since[keyspace].as_micros();
-                NodeTime::from_micros(told.saturating_add_signed(offset))
-            }
-        }
     }
 
     /// Notes what later steps refer to.

@@ -1,0 +1,205 @@
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use redlock_proto::{ClientConfig, Keyspace, LinkConfig, QueueLimits, Quorum, RetryPolicy};
+use tokio::{
+    runtime::Handle,
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+
+use super::RedlockBuilder;
+use crate::{
+    BuildError, NodeAnswer, NodeConfig, NodeReport, Redlock, Wait,
+    clock::{Clock, PauseDetector},
+    config::NodeSpec,
+    engine::{self, EngineConfig, LinkState, Placement},
+    keyspace::{KeySpace, Namespace},
+    node::{Node, RedisNode, RedisNodeError},
+    settings::Settings,
+};
+
+impl RedlockBuilder {
+    /// Checks the settings, connects to the nodes and starts the client.
+    ///
+    /// It waits until every node has been reached or has failed, 100 ms more than `connect_timeout` at
+    /// most.
+    ///
+    /// # Errors
+    ///
+    /// A setting is not valid, a node is given twice, tokio's time is paused without
+    /// [`virtual_time`](Self::virtual_time), or fewer than a majority of the nodes can be
+    /// reached and are fit to vote; the error names the setting, or has a line per node.
+    /// Nodes in quarantine are no error: they vote later.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the client.
+    pub async fn build(self) -> Result<Redlock, BuildError> {
+        let settings = self.settings()?;
+        let key_space = self.key_space()?;
+        let nodes = self.open_nodes(settings.connect_timeout)?;
+        let Some(count) = NonZeroUsize::new(nodes.len()) else {
+            let message =
+                "no node is given; give one, or better three or five, independent masters";
+            return Err(BuildError::misuse("nodes", message));
+        };
+        let quorum = Quorum::of(count);
+        let is_in_real_time = self.process.is_none();
+        let (clock, placement) = match self.process {
+            Some(process) => (
+                Clock::Tokio {
+                    origin: Instant::now(),
+                },
+                Placement::Runtime(Handle::current(), process),
+            ),
+            None => (Clock::Boot, Placement::OwnThread),
+        };
+        let keyspace = Keyspace::new(&key_space.prefix(), settings.quarantine());
+        let config = EngineConfig {
+            client: ClientConfig {
+                quorum,
+                keyspace,
+                retry: settings.retry,
+                node_timeout: settings.node_timeout,
+            },
+            clock,
+            seed: self.seed,
+        };
+        let links = LinkConfig::new(settings.connect_timeout, settings.node_timeout);
+        let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();
+        let detector = PauseDetector::start();
+        let (engine, mut states) = engine::start(config, links, nodes, placement)?;
+        if !self.connect_lazily {
+            connected(&mut states, settings.connect_timeout).await;
+        }
+        if is_in_real_time && detector.is_paused() {
+            let message = "tokio's time is paused, and this client keeps real time: call `virtual_time()`, with nodes \
+                 in memory, or do not pause it";
+            return Err(BuildError::misuse("virtual_time", message));
+        }
+        if !self.connect_lazily {
+            let reports = NodeReport::of_all(&names, engine.standing().await);
+            let up = reports.iter().filter(|report| may_vote(&report.answer));
+            if up.count() < quorum.majority() {
+                return Err(BuildError::no_quorum(quorum.majority(), reports));
+            }
+        }
+        Ok(Redlock::new(engine, clock, names, key_space, settings))
+    }
+
+    fn settings(&self) -> Result<Settings, BuildError> {
+        let config = &self.config;
+        let ttl = config.ttl.unwrap_or(Duration::from_secs(10));
+        let (ms, longest) = (Duration::from_millis(1), Duration::from_millis(500));
+        let settings = Settings {
+            ttl,
+            max_ttl: config.max_ttl.unwrap_or(Duration::from_secs(30)),
+            wait: match config.wait {
+                Some(wait) if wait.is_zero() => Wait::Never,
+                Some(wait) => Wait::UpTo(wait),
+                None => Wait::UpTo(Duration::from_secs(5)),
+            },
+            quorum_wait: config.quorum_wait.unwrap_or(Duration::from_secs(2)),
+            clock_rate_error: config.clock_rate_error.unwrap_or(0.01),
+            node_timeout: config
+                .node_timeout
+                .unwrap_or_else(|| (ttl / 10).clamp(50 * ms, longest)),
+            connect_timeout: config.connect_timeout.unwrap_or(Duration::from_secs(1)),
+            retry: RetryPolicy::new(10 * ms, 100 * ms).expect("0 < 10 ms <= 100 ms"),
+            queue: QueueLimits {
+                per_key: self.max_waiters_per_key,
+                total: self.max_waiters,
+            },
+            trust_persistence: config.trust_persistence,
+            accept_replicas: config.accept_replicas,
+            guess_fencing_floor: config.guess_fencing_floor,
+            hand_overs: self.max_hand_overs,
+        };
+        settings.check()
+    }
+
+    fn key_space(&self) -> Result<KeySpace, BuildError> {
+        match (&self.config.namespace, self.config.verbatim_keys) {
+            (Some(_), true) => {
+                let message = "is given together with verbatim_keys, which have none; give one";
+                Err(BuildError::misuse("namespace", message))
+            }
+            (None, true) => Ok(KeySpace::Verbatim),
+            (namespace, false) => {
+                let namespace = namespace.as_deref().unwrap_or("redlock");
+                Namespace::new(namespace)
+                    .map(KeySpace::Namespace)
+                    .ok_or_else(|| {
+                        let message = "is not 1 to 32 letters, digits, `.`, `_` or `-`";
+                        BuildError::misuse("namespace", format!("{namespace:?} {message}"))
+                    })
+            }
+        }
+    }
+
+    fn open_nodes(&self, connect_timeout: Duration) -> Result<Vec<Arc<dyn Node>>, BuildError> {
+        let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
+        let mut identities = Vec::new();
+        for (index, NodeConfig(spec)) in self.config.nodes.iter().enumerate() {
+            let field = format!("nodes[{index}]");
+            let (node, identity) = match spec {
+                NodeSpec::Redis(config) => {
+                    let (node, address) = RedisNode::new(config, connect_timeout)
+                        .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
+                    (Arc::new(node) as Arc<dyn Node>, Some(address.to_string()))
+                }
+                NodeSpec::Pool { name, pool } => {
+                    let name = name
+                        .clone()
+                        .unwrap_or_else(|| format!("pool {index}").into());
+                    (
+                        Arc::new(RedisNode::from_pool(name, pool.clone())) as Arc<dyn Node>,
+                        None,
+                    )
+                }
+                // Names of nodes in memory are unique.
+                NodeSpec::Memory(node) => (
+                    Arc::new(node.clone()) as Arc<dyn Node>,
+                    Some(node.name().to_string()),
+                ),
+                NodeSpec::Other(node) => (Arc::clone(node), Some(node.name().to_string())),
+            };
+            if identity.is_some()
+                && let Some(first) = identities.iter().position(|known| *known == identity)
+            {
+                let message = format!(
+                    "is the same server as nodes[{first}], {}; each vote needs a server of its own",
+                    node.name()
+                );
+                return Err(BuildError::misuse(field, message));
+            }
+            identities.push(identity);
+            nodes.push(node);
+        }
+        Ok(nodes)
+    }
+}
+
+/// Waits until each link knows whether its node can be reached.
+async fn connected(states: &mut [watch::Receiver<LinkState>], limit: Duration) {
+    // Links have that limit themselves; a little more lets them report.
+    let until = Instant::now() + limit + Duration::from_millis(100);
+    for state in states {
+        let known = state.wait_for(|state| *state != LinkState::Connecting);
+        // What is not known by then is reported as such.
+        drop(timeout_at(until, known).await);
+    }
+}
+
+/// Whether a node votes, or will by itself.
+fn may_vote(answer: &NodeAnswer) -> bool {
+    match answer {
+        NodeAnswer::Reachable => true,
+        NodeAnswer::NotAVote { reason } => reason.ready_in().is_some(),
+        _ => false,
+    }
+}
