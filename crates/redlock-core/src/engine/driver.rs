@@ -217,12 +217,6 @@ impl Driver {
                     deadline,
                     ends,
                     tokens,
-                } => self.acquired(id, deadline, ends, tokens, None),
-                Effect::Claimed {
-                    id,
-                    deadline,
-                    ends,
-                    tokens,
                     last,
                 } => self.acquired(id, deadline, ends, tokens, last),
                 Effect::NotClaimed { id, why, answers } => {

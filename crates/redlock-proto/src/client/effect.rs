@@ -23,29 +23,18 @@ pub enum Effect {
         /// still be on its way.
         connection: u64,
     },
-    /// An acquisition has won a lease, which goes by the same number.
+    /// An acquisition has won a lease, which goes by the same number; a claim its tick as well, which was started
+    /// from now on.
     Acquired {
-        /// The acquisition, and from now on the lease.
+        /// The acquisition or the claim, and from now on the lease.
         id: u64,
         /// Up to when it is valid.
         deadline: Instant,
         /// When it ends however often it is extended, if it does.
         ends: Option<Instant>,
-        /// Its fencing tokens.
+        /// Its fencing tokens; a claim has one.
         tokens: TokenBlock,
-    },
-    /// A claim has won its tick, which was started from now on, and the lease under which it runs, which goes by the
-    /// same number.
-    Claimed {
-        /// The claim, and from now on the lease.
-        id: u64,
-        /// Up to when the lease is valid.
-        deadline: Instant,
-        /// When it ends however often it is extended, if it does.
-        ends: Option<Instant>,
-        /// Its fencing token, and no other.
-        tokens: TokenBlock,
-        /// The newest run before it, as far as the nodes that voted remember.
+        /// Of a claim: the newest run before it, as far as the nodes that voted remember.
         last: Option<RunRecord>,
     },
     /// A claim has not won its tick, and there is no use in another.

@@ -56,7 +56,7 @@ fn a_tick_that_was_claimed_is_nobodys_any_more_and_neither_is_an_earlier_one() {
     bench.claim(1, 1_001);
     bench.answer_all(1);
     let effects = bench.seen(1);
-    let Effect::Claimed {
+    let Effect::Acquired {
         last: Some(last), ..
     } = came_of(&effects)
     else {
@@ -187,7 +187,7 @@ fn a_node_that_lost_its_data_gives_no_tick_away_that_it_may_have_forgotten() {
     bench.drop_sent(1, 0);
     bench.answer_all(1);
     bench.time_out(1);
-    assert!(!matches!(came_of(&bench.seen(1)), Effect::Claimed { .. }));
+    assert!(!matches!(came_of(&bench.seen(1)), Effect::Acquired { .. }));
     assert_eq!(bench.watermarks(), [Some(0), None, None]);
     // A tick that could not be claimed before it voted again is no problem.
     bench.pass(EARLY.as_millis() as u64 + 1);

@@ -32,7 +32,7 @@ fn starts_again(bench: &mut Bench) -> bool {
     bench.drop_sent(1, 0);
     bench.answer_all(1);
     bench.time_out(1);
-    matches!(came_of(&bench.seen(1)), Effect::Claimed { .. })
+    matches!(came_of(&bench.seen(1)), Effect::Acquired { .. })
 }
 
 fn is_opening((_, _, request): &Sent) -> bool {

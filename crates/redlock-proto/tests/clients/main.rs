@@ -22,7 +22,7 @@ fn came_of(effects: &[Effect]) -> &Effect {
     let decides = |effect: &&Effect| {
         matches!(
             effect,
-            Effect::Claimed { .. } | Effect::NotClaimed { .. } | Effect::NotAcquired { .. }
+            Effect::Acquired { .. } | Effect::NotClaimed { .. } | Effect::NotAcquired { .. }
         )
     };
     let mut decided = effects.iter().filter(decides);
@@ -32,7 +32,7 @@ fn came_of(effects: &[Effect]) -> &Effect {
 }
 
 fn won(effects: &[Effect]) -> bool {
-    matches!(came_of(effects), Effect::Claimed { .. })
+    matches!(came_of(effects), Effect::Acquired { .. })
 }
 
 fn refused(effects: &[Effect]) -> NotClaimed {

@@ -62,6 +62,9 @@ impl World {
                 tokens,
                 ..
             } => {
+                if self.setup.jobs.is_some() {
+                    self.on_claimed(client, id, tokens);
+                }
                 self.on_acquired(client, id, deadline, tokens);
             }
             Effect::NotAcquired {
@@ -109,12 +112,6 @@ impl World {
             }
             Effect::JobRead { ask, state, .. } => self.on_job_read(client, ask, state),
             Effect::Notice(notice) => self.on_notice(client, &notice),
-            Effect::Claimed {
-                id,
-                deadline,
-                tokens,
-                ..
-            } => self.on_claimed(client, id, deadline, tokens),
             Effect::NotClaimed { id, why, .. } => self.on_not_claimed(client, id, &why),
         }
     }

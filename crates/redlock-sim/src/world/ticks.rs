@@ -61,14 +61,8 @@ impl World {
         sets_clocks && self.now < self.setup.horizon && !self.recent[key].is_empty()
     }
 
-    /// A tick was won, together with a lease: the user starts it.
-    pub(super) fn on_claimed(
-        &mut self,
-        client: usize,
-        id: u64,
-        deadline: redlock_proto::Instant,
-        tokens: TokenBlock,
-    ) {
+    /// A tick was won, together with a lease that is handed out next: the user starts it.
+    pub(super) fn on_claimed(&mut self, client: usize, id: u64, tokens: TokenBlock) {
         let users = &self.processes[client].users;
         let waits = |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
         if let Some(job) = users.iter().position(|user| waits(user.state)) {
@@ -88,7 +82,6 @@ impl World {
                 timely,
             });
         }
-        self.on_acquired(client, id, deadline, tokens);
     }
 
     /// What nodes remember of a job when somebody starts a tick of it who wants no run before it to be cut short.

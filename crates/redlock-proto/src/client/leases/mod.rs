@@ -72,20 +72,12 @@ impl Leases {
         };
         let Some(tokens) = held.tokens() else { return };
         let (deadline, ends) = (held.state.deadline(), held.state.ends());
-        cx.outbox.push(match &held.claimed {
-            None => Effect::Acquired {
-                id,
-                deadline,
-                ends,
-                tokens,
-            },
-            Some(claimed) => Effect::Claimed {
-                id,
-                deadline,
-                ends,
-                tokens,
-                last: claimed.last(),
-            },
+        cx.outbox.push(Effect::Acquired {
+            id,
+            deadline,
+            ends,
+            tokens,
+            last: held.claimed.as_ref().and_then(claimed::Claimed::last),
         });
     }
 
