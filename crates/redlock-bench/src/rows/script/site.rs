@@ -8,10 +8,10 @@ use deadpool_redis::redis::{
 use futures_util::future::{join, join_all};
 use redlock_core::node::{Answer, CallResult, Keyspace, Node, RedisNode, Request, Session};
 use redlock_proto::{MarkState, NodeVerb, Quarantine};
-use redlock_sandbox::{Server, ServerOptions};
+use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 use tokio::time::sleep;
 
-use crate::{server, step::Failed};
+use crate::failed::{Failed, Result};
 
 /// A server that votes, with a session of the client's and a plain connection.
 pub(super) struct Site {
@@ -22,12 +22,12 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) async fn start() -> Result<Self, Failed> {
-        let binary = server::ensure()?;
-        let server = Server::start(&binary, ServerOptions::default()).map_err(failed)?;
-        let node = RedisNode::at(&server.url()).map_err(failed)?;
-        let session = node.connect().await.map_err(failed)?;
-        let plain = Client::open(server.url()).map_err(failed)?;
+    pub(super) async fn start() -> Result<Self> {
+        let binary = ServerBinary::find()?;
+        let server = Server::start(&binary, ServerOptions::default())?;
+        let node = RedisNode::at(&server.url())?;
+        let session = node.connect().await?;
+        let plain = Client::open(server.url())?;
         // A machine that is busy may keep a server from answering for longer than any limit.
         let patient = AsyncConnectionConfig::new().set_response_timeout(None);
         let plain = plain
@@ -38,7 +38,7 @@ impl Site {
             server,
             space: Arc::new(Keyspace::new("{bench}", quarantine)),
             session,
-            plain: plain.map_err(failed)?,
+            plain: plain?,
         };
         site.vouch().await?;
         Ok(site)
@@ -61,9 +61,9 @@ impl Site {
     }
 
     /// Hands a script over; the hash to call it by.
-    pub(super) fn load(&self, script: &str) -> Result<String, Failed> {
+    pub(super) fn load(&self, script: &str) -> Result<String> {
         let hash = self.server.command(&["SCRIPT", "LOAD", script]);
-        let hash = hash.map_err(failed)?;
+        let hash = hash?;
         Ok(hash.as_text().unwrap_or_default().to_owned())
     }
 
@@ -72,23 +72,21 @@ impl Site {
         &self,
         command: &str,
         calls: Vec<impl Future<Output = Result<T, E>>>,
-    ) -> Result<(f64, Vec<T>), Failed> {
+    ) -> Result<(f64, Vec<T>)> {
         let count = calls.len();
-        self.server
-            .command(&["CONFIG", "RESETSTAT"])
-            .map_err(failed)?;
+        self.server.command(&["CONFIG", "RESETSTAT"])?;
         // It runs them in a row, whatever pace they were sent at: it is frozen until all have arrived.
-        self.server.freeze().map_err(failed)?;
+        self.server.freeze()?;
         let thaw = async {
             sleep(ARRIVAL).await;
             self.server.thaw()
         };
         let (answers, thawed) = join(join_all(calls), thaw).await;
-        thawed.map_err(failed)?;
+        thawed?;
         let answers: Result<Vec<T>, E> = answers.into_iter().collect();
-        let answers = answers.map_err(failed)?;
+        let answers = answers?;
         let info = self.server.command(&["INFO", "commandstats"]);
-        let info = info.map_err(failed)?;
+        let info = info?;
         let info = info.as_text().unwrap_or_default();
         match spent(info, command) {
             Some((calls, micros)) if calls == count => Ok((micros / calls as f64, answers)),
@@ -99,8 +97,8 @@ impl Site {
     }
 
     /// Lets the new server vote.
-    async fn vouch(&mut self) -> Result<(), Failed> {
-        let answer = self.call(&[]).await.map_err(|error| failed(error.reason))?;
+    async fn vouch(&mut self) -> Result<()> {
+        let answer = self.call(&[]).await.map_err(|error| error.reason)?;
         let state = answer.standing.map(|standing| standing.state);
         let Some(MarkState::Quarantined { since, .. }) = state else {
             return Err(Failed(format!("a new server is {state:?}")));
@@ -110,10 +108,7 @@ impl Site {
             since,
             horizon: None,
         });
-        let answer: Answer = self
-            .call(&[open])
-            .await
-            .map_err(|error| failed(error.reason))?;
+        let answer: Answer = self.call(&[open]).await.map_err(|error| error.reason)?;
         match answer.replies.into_iter().next() {
             Some(Ok(_)) => Ok(()),
             other => Err(Failed(format!("the server is not blessed: {other:?}"))),
@@ -129,10 +124,6 @@ fn spent(info: &str, command: &str) -> Option<(usize, f64)> {
     let calls = field("calls=")?.parse().ok()?;
     let micros = field("usec=")?.parse().ok()?;
     Some((calls, micros))
-}
-
-fn failed(error: impl fmt::Display) -> Failed {
-    Failed(format!("bench: {error}"))
 }
 
 /// How long the calls of a sample take to arrive at most.

@@ -1,48 +1,53 @@
-//! `cargo xtask bench script`: what the client's script costs a server, against the least that a lock can cost.
+//! P9: what the client's script costs a server, against the least that a lock can cost.
+
+mod lock;
+mod site;
 
 use redlock_core::node::{Reply, Request};
 
-use super::{lock::Lock, site::Site, table::Table};
-use crate::step::Failed;
+use self::{lock::Lock, site::Site};
+use super::{Bench, each};
+use crate::failed::{Failed, Result};
 
-/// Measures, prints the table, and fails if a goal is missed.
-pub(super) fn run() -> Result<(), Failed> {
+pub(super) fn p9(bench: &mut Bench) -> Result<()> {
+    let rounds = bench.scale.rounds;
+    let title = format!("what an operation costs a server, by its own count; {rounds} rounds");
+    bench.report.begin("P9", &title);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
-        .map_err(|error| Failed(format!("bench: {error}")))?;
-    let table = runtime.block_on(measure())?;
-    eprintln!("\nwhat an operation costs a server, by its own count; medians of {ROUNDS} rounds\n");
-    eprintln!("{}", table.text());
-    table.verdict()
+        .build()?;
+    let rounds = runtime.block_on(measure(rounds))?;
+    let rows = [
+        ("SET NX PX in a script of one line", 0),
+        ("an acquire alone", 0),
+        ("one of 16 acquires in a call", 0),
+        ("SET NX PX, and a script that compares and deletes", 3),
+        ("an acquire and its release, each alone", 3),
+        ("a pair, in calls of 8 acquires and 8 releases", 3),
+    ];
+    each(&mut bench.report, "P9", rows, &rounds);
+    Ok(())
 }
 
-async fn measure() -> Result<Table, Failed> {
-    let mut table = Table::new([
-        ("SET NX PX in a script of one line", 0, None),
-        ("an acquire alone", 0, Some(5.0)),
-        ("one of 16 acquires in a call", 0, Some(1.6)),
-        ("SET NX PX, and a script that compares and deletes", 3, None),
-        ("an acquire and its release, each alone", 3, None),
-        ("both, in calls of 8 releases and 8 acquires", 3, None),
-    ]);
-    let mut bench = Bench::start().await?;
+async fn measure(rounds: usize) -> Result<Vec<[f64; 6]>> {
+    let mut script = Script::start().await?;
     // Until every counter is there, as in a namespace that has been used for some time.
     for _ in 0..WARM_UP {
-        bench.shared().await?;
+        script.shared().await?;
     }
-    for _ in 0..ROUNDS {
-        let bare = bench.bare().await?;
-        let (acquire, release) = bench.alone().await?;
-        let (shared, mixed) = bench.shared().await?;
-        let raw = bench.raw().await?;
-        table.add([bare, acquire, shared, raw, acquire + release, mixed]);
+    let mut figures = Vec::new();
+    for _ in 0..rounds {
+        let bare = script.bare().await?;
+        let (acquire, release) = script.alone().await?;
+        let (shared, mixed) = script.shared().await?;
+        let raw = script.raw().await?;
+        figures.push([bare, acquire, shared, raw, acquire + release, mixed]);
     }
-    Ok(table)
+    Ok(figures)
 }
 
 /// What is measured in a round; nothing that a round takes stays.
-struct Bench {
+struct Script {
     site: Site,
     /// The hashes of the scripts that are compared with the client's.
     set: String,
@@ -51,8 +56,8 @@ struct Bench {
     used: u64,
 }
 
-impl Bench {
-    async fn start() -> Result<Self, Failed> {
+impl Script {
+    async fn start() -> Result<Self> {
         let site = Site::start().await?;
         Ok(Self {
             set: site.load(SET)?,
@@ -63,7 +68,7 @@ impl Bench {
     }
 
     /// A key that is set in a script.
-    async fn bare(&mut self) -> Result<f64, Failed> {
+    async fn bare(&mut self) -> Result<f64> {
         let locks = Lock::next(&mut self.used, ALONE);
         let set = |key: &str, owner: &str| {
             let command = ["EVALSHA", &self.set, "1", key, owner, "30000"];
@@ -75,7 +80,7 @@ impl Bench {
     }
 
     /// A key that is set by a command and deleted in a script: what a plain client does.
-    async fn raw(&mut self) -> Result<f64, Failed> {
+    async fn raw(&mut self) -> Result<f64> {
         let locks = Lock::next(&mut self.used, ALONE);
         let set = |key: &str, owner: &str| {
             let command = ["SET", key, owner, "NX", "PX", "30000"];
@@ -85,7 +90,7 @@ impl Bench {
         Ok(set + self.delete(&locks).await?)
     }
 
-    async fn delete(&self, locks: &[Lock]) -> Result<f64, Failed> {
+    async fn delete(&self, locks: &[Lock]) -> Result<f64> {
         let delete = |key: &str, owner: &str| {
             let command = ["EVALSHA", &self.compare_and_delete, "1", key, owner];
             self.site.command(&command)
@@ -98,7 +103,7 @@ impl Bench {
         name: &str,
         locks: &[Lock],
         command: impl Fn(&str, &str) -> F,
-    ) -> Result<f64, Failed>
+    ) -> Result<f64>
     where
         F: Future<Output = Result<T, E>>,
         E: std::fmt::Display,
@@ -109,7 +114,7 @@ impl Bench {
     }
 
     /// An acquire and a release, each in a call of its own.
-    async fn alone(&mut self) -> Result<(f64, f64), Failed> {
+    async fn alone(&mut self) -> Result<(f64, f64)> {
         let locks = Lock::next(&mut self.used, ALONE);
         let acquires = locks.iter().map(|lock| vec![lock.acquire()]);
         let acquire = self.calls(acquires.collect()).await?;
@@ -118,7 +123,7 @@ impl Bench {
     }
 
     /// One of the acquires that share a call, and an acquire and a release that share one with others.
-    async fn shared(&mut self) -> Result<(f64, f64), Failed> {
+    async fn shared(&mut self) -> Result<(f64, f64)> {
         let old = Lock::next(&mut self.used, CALLS * SHARED);
         let new = Lock::next(&mut self.used, CALLS * SHARED);
         let all = |locks: &[Lock], request: fn(Lock) -> Request| {
@@ -139,7 +144,7 @@ impl Bench {
     }
 
     /// What each of these calls costs; every request of theirs must be granted.
-    async fn calls(&mut self, calls: Vec<Vec<Request>>) -> Result<f64, Failed> {
+    async fn calls(&mut self, calls: Vec<Vec<Request>>) -> Result<f64> {
         let sent = calls.iter().map(|requests| {
             let call = self.site.call(requests);
             async move { call.await.map_err(|error| error.reason) }
@@ -149,7 +154,7 @@ impl Bench {
         let mut replies = answers.iter().flat_map(|answer| &answer.replies);
         match replies.find(|reply| !matches!(reply, Ok(Reply::Taken { .. } | Reply::Done))) {
             None => Ok(cost),
-            Some(other) => Err(Failed(format!("bench: it should be granted: {other:?}"))),
+            Some(other) => Err(Failed(format!("it should be granted: {other:?}"))),
         }
     }
 }
@@ -159,7 +164,6 @@ const SET: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2
 const COMPARE_AND_DELETE: &str =
     "return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0";
 
-const ROUNDS: usize = 151;
 const WARM_UP: usize = 10;
 /// How many calls of one operation are made in a row.
 const ALONE: usize = 64;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench tower`: what the layer adds to a request, against the lock by itself.
+//! P10: what the layer adds to a request, against the lock by itself.
 
 use std::{convert::Infallible, hint::black_box, time::Duration};
 
@@ -6,60 +6,60 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full};
 use redlock_core::{Redlock, ResourceKey};
-use redlock_sandbox::{ServerOptions, ServerSet};
+use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 use redlock_tower::{HeaderKey, RedlockLayer};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::table::Table;
-use crate::{server, step::Failed};
+use super::{Bench, each};
+use crate::failed::{Failed, Result};
 
-/// Measures, prints the table, and fails if a goal is missed.
-pub(super) fn run() -> Result<(), Failed> {
+pub(super) fn p10(bench: &mut Bench) -> Result<()> {
+    let rounds = bench.scale.rounds.min(MOST_ROUNDS);
+    let title =
+        format!("a request on a free key, {NODES} nodes; {rounds} rounds of {EXCHANGES} requests");
+    bench.report.begin("P10", &title);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
-        .map_err(|error| Failed(format!("bench: {error}")))?;
-    let table = runtime.block_on(measure())?;
-    eprintln!(
-        "\na request on a free key over {NODES} local nodes; medians of {ROUNDS} rounds of {EXCHANGES}\n"
-    );
-    eprintln!("{}", table.text());
-    table.verdict()
+        .build()?;
+    let rounds = runtime.block_on(measure(rounds))?;
+    let rows = [
+        ("an acquire, and its guard dropped", 0),
+        ("an acquire, and its release awaited", 0),
+        ("the handler by itself", 0),
+        ("the handler behind the layer, without a key", 0),
+        ("the handler behind the layer", 0),
+        ("what the layer adds", 0),
+    ];
+    each(&mut bench.report, "P10", rows, &rounds);
+    Ok(())
 }
 
-async fn measure() -> Result<Table, Failed> {
-    let mut table = Table::new([
-        ("an acquire, and its guard dropped", 0, None),
-        ("an acquire, and its release awaited", 0, None),
-        ("the handler by itself", 0, None),
-        ("the handler behind the layer, without a key", 0, None),
-        ("the handler behind the layer", 0, None),
-        ("what the layer adds", 0, Some(1.1)),
-    ]);
-    let mut bench = Bench::start().await?;
-    bench.round().await?;
-    for _ in 0..ROUNDS {
-        table.add(bench.round().await?);
+async fn measure(rounds: usize) -> Result<Vec<[f64; 6]>> {
+    let mut tower = Tower::start().await?;
+    tower.round().await?;
+    let mut figures = Vec::new();
+    for _ in 0..rounds {
+        figures.push(tower.round().await?);
     }
-    Ok(table)
+    Ok(figures)
 }
 
-struct Bench {
+struct Tower {
     redlock: Redlock,
     /// How many keys there were; each is used once.
     used: u64,
     _servers: ServerSet,
 }
 
-impl Bench {
-    async fn start() -> Result<Self, Failed> {
-        let binary = server::ensure()?;
+impl Tower {
+    async fn start() -> Result<Self> {
+        let binary = ServerBinary::find()?;
         let servers = ServerSet::start(&binary, NODES, &ServerOptions::default());
-        let servers = servers.map_err(|error| Failed(format!("bench: {error}")))?;
+        let servers = servers?;
         let redlock = Redlock::builder().nodes(servers.urls()).build().await;
-        let redlock = redlock.map_err(|error| Failed(format!("bench: {error}")))?;
+        let redlock = redlock?;
         // They were started for this, so they have forgotten nothing.
         redlock.dangerous_bless().await;
         Ok(Self {
@@ -70,7 +70,7 @@ impl Bench {
     }
 
     /// The microseconds of each row, one exchange of each in turn: what disturbs one disturbs all.
-    async fn round(&mut self) -> Result<[f64; 6], Failed> {
+    async fn round(&mut self) -> Result<[f64; 6]> {
         let mut handler = Handler;
         let mut unlocked =
             RedlockLayer::new(self.redlock.clone(), |_: &Request<Full<Bytes>>| Ok(None))
@@ -82,15 +82,15 @@ impl Bench {
             let key = self.key()?;
             let start = Instant::now();
             let guard = self.redlock.acquire(key).await;
-            drop(guard.map_err(|error| Failed(format!("bench: {error}")))?);
+            drop(guard?);
             samples[0].push(start.elapsed());
 
             let key = self.key()?;
             let start = Instant::now();
             let guard = self.redlock.acquire(key).await;
-            let guard = guard.map_err(|error| Failed(format!("bench: {error}")))?;
+            let guard = guard?;
             let released = guard.release().await;
-            released.map_err(|error| Failed(format!("bench: {error}")))?;
+            released?;
             samples[1].push(start.elapsed());
 
             samples[2].push(exchange(&mut handler, self.next()).await?);
@@ -108,9 +108,9 @@ impl Bench {
         ])
     }
 
-    fn key(&mut self) -> Result<ResourceKey, Failed> {
+    fn key(&mut self) -> Result<ResourceKey> {
         let key = ResourceKey::new("order", self.next());
-        key.map_err(|error| Failed(format!("bench: {error}")))
+        key.map_err(|error| Failed(format!("{error}")))
     }
 
     fn next(&mut self) -> u64 {
@@ -120,7 +120,7 @@ impl Bench {
 }
 
 /// How long one request takes, from its making to the last frame of its answer.
-async fn exchange<S, B>(service: &mut S, key: u64) -> Result<Duration, Failed>
+async fn exchange<S, B>(service: &mut S, key: u64) -> Result<Duration>
 where
     S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = Infallible>,
     B: http_body::Body<Data = Bytes>,
@@ -136,12 +136,12 @@ where
     let status = response.status();
     // The body is dropped at its end, and with it the lock.
     let body = response.into_body().collect().await;
-    let body = body.map_err(|_| Failed("bench: the body failed".to_owned()))?;
+    let body = body.map_err(|_| Failed("the body failed".to_owned()))?;
     let took = start.elapsed();
     if status.is_success() && body.to_bytes() == ANSWER {
         Ok(took)
     } else {
-        Err(Failed(format!("bench: the request was refused: {status}")))
+        Err(Failed(format!("the request was refused: {status}")))
     }
 }
 
@@ -173,7 +173,7 @@ fn median(mut samples: Vec<Duration>) -> f64 {
 }
 
 const NODES: usize = 5;
-const ROUNDS: usize = 21;
+const MOST_ROUNDS: usize = 21;
 const EXCHANGES: usize = 101;
 const HEADER: &str = "x-order";
 const ANSWER: &str = "done";

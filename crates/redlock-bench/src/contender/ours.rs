@@ -1,0 +1,44 @@
+//! The project's client, with all its guards on.
+
+use std::time::Duration;
+
+use redlock_core::{AcquireOptions, LockGuard, Redlock, Wait};
+
+use super::{TTL, concurrent::Locks};
+use crate::failed::Result;
+
+/// The project's client.
+#[derive(Clone)]
+pub(super) struct Ours(Redlock);
+
+impl Ours {
+    pub(super) async fn connect(nodes: &[String]) -> Result<Self> {
+        let redlock = Redlock::builder()
+            .nodes(nodes.iter().map(String::as_str))
+            .max_waiters(WAITERS)
+            .max_waiters_per_key(WAITERS)
+            .build()
+            .await?;
+        // The nodes were started for the bench, so they have forgotten nothing.
+        redlock.dangerous_bless().await;
+        Ok(Self(redlock))
+    }
+}
+
+impl Locks for Ours {
+    type Held = LockGuard;
+
+    async fn acquire(&self, key: &str) -> Option<LockGuard> {
+        let options = AcquireOptions::new().ttl(TTL).wait(Wait::UpTo(WAIT));
+        self.0.acquire_with(key, options).await.ok()
+    }
+
+    async fn release(&self, held: LockGuard) -> bool {
+        held.release().await.is_ok()
+    }
+}
+
+/// More than any row has, so that none is turned away.
+const WAITERS: usize = 100_000;
+
+const WAIT: Duration = Duration::from_secs(60);

@@ -1,0 +1,97 @@
+//! The goals: one table, which the bench enforces.
+//!
+//! A goal is for what a row measures of the project's client; a row that was run and did not measure it misses it.
+//! A goal is not moved because it is missed.
+
+use serde::Serialize;
+
+/// What is to be reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Goal {
+    pub(crate) row: &'static str,
+    pub(crate) metric: &'static str,
+    /// What the figure is divided by; empty where it stands by itself.
+    pub(crate) against: &'static str,
+    pub(crate) bound: Bound,
+}
+
+/// Where a figure has to be.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Bound {
+    /// A figure that is no number does not.
+    pub(crate) fn holds(self, figure: f64) -> bool {
+        match self {
+            Self::AtMost(most) => figure <= most,
+            Self::AtLeast(least) => figure >= least,
+        }
+    }
+
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::AtMost(most) => format!("≤ {most}"),
+            Self::AtLeast(least) => format!("≥ {least}"),
+        }
+    }
+}
+
+/// The goals of a row.
+pub(crate) fn of_row(row: &str) -> impl Iterator<Item = &'static Goal> {
+    GOALS.iter().filter(move |goal| goal.row == row)
+}
+
+/// The goal for what a row measures, if there is one.
+pub(crate) fn find(row: &str, metric: &str, against: &str) -> Option<&'static Goal> {
+    of_row(row).find(|goal| goal.metric == metric && goal.against == against)
+}
+
+const fn goal(
+    row: &'static str,
+    metric: &'static str,
+    against: &'static str,
+    bound: Bound,
+) -> Goal {
+    Goal {
+        row,
+        metric,
+        against,
+        bound,
+    }
+}
+
+use Bound::{AtLeast, AtMost};
+
+/// All of them.
+#[rustfmt::skip]
+pub(crate) const GOALS: &[Goal] = &[
+    // One task, keys of its own: latency. On the way to 1.3 and 0.85.
+    goal("P1", "p50 of a pair", "raw", AtMost(1.6)),
+    goal("P1", "p50 of a pair", "rslock", AtMost(1.0)),
+    goal("P1", "p50 of a pair", "redis-rs", AtMost(1.0)),
+    goal("P1", "p50 of a pair", "redlock", AtMost(1.0)),
+
+    // Many tasks, keys of their own: throughput. On the way to 0.9 and 1.1.
+    goal("P2", "pairs/s, 64 tasks", "raw", AtLeast(0.6)),
+    goal("P2", "pairs/s, 64 tasks", "rslock", AtLeast(2.0)),
+    goal("P2", "pairs/s, 64 tasks", "redis-rs", AtLeast(1.0)),
+    goal("P2", "CPU of nodes per pair, 64 tasks", "raw", AtMost(1.1)),
+    goal("P2", "CPU of client per pair, 64 tasks, µs", "", AtMost(20.0)),
+    goal("P2", "pairs/s, 256 tasks", "raw", AtLeast(0.7)),
+    goal("P2", "pairs/s, 256 tasks", "rslock", AtLeast(1.0)),
+    goal("P2", "pairs/s, 256 tasks", "redis-rs", AtLeast(1.0)),
+    goal("P2", "CPU of nodes per pair, 256 tasks", "raw", AtMost(1.1)),
+    goal("P2", "CPU of client per pair, 256 tasks, µs", "", AtMost(20.0)),
+
+    // What a node spends on each operation, by its own count.
+    goal("P9", "an acquire alone", "SET NX PX in a script of one line", AtMost(3.0)),
+    goal("P9", "one of 16 acquires in a call", "SET NX PX in a script of one line", AtMost(1.2)),
+    goal("P9", "a pair, in calls of 8 acquires and 8 releases", "SET NX PX, and a script that compares and deletes", AtMost(1.3)),
+
+    // What the layer adds to a request.
+    goal("P10", "what the layer adds", "an acquire, and its guard dropped", AtMost(1.1)),
+];

@@ -1,0 +1,152 @@
+//! What is measured, row by row.
+
+mod pairs;
+mod script;
+mod tower;
+mod uncontended;
+
+use std::time::Duration;
+
+use crate::{
+    failed::{Failed, Result},
+    report::{OURS, Report, Table, number},
+    site::Program,
+    statistics::{Summary, ratios},
+};
+
+/// What a row needs.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    pub(crate) scale: Scale,
+    /// Those that are measured: the bench itself as each of the clients, and others beside.
+    pub(crate) programs: Vec<Program>,
+    pub(crate) report: Report,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    /// How often everything is repeated.
+    pub(crate) repeats: usize,
+    /// How long one contender is measured in one repeat.
+    pub(crate) sample: Duration,
+    /// How often the rows are repeated that measure single operations.
+    pub(crate) rounds: usize,
+}
+
+impl Scale {
+    /// Whole, in a quarter of an hour.
+    pub(crate) const WHOLE: Self = Self {
+        repeats: 7,
+        sample: Duration::from_millis(700),
+        rounds: 151,
+    };
+
+    /// In three minutes, for a first look.
+    pub(crate) const QUICK: Self = Self {
+        repeats: 5,
+        sample: Duration::from_millis(250),
+        rounds: 21,
+    };
+}
+
+/// A workload, with its goals.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// Another name for it; empty if it has none.
+    alias: &'static str,
+    pub(crate) measure: fn(&mut Bench) -> Result<()>,
+}
+
+const fn row(
+    name: &'static str,
+    alias: &'static str,
+    measure: fn(&mut Bench) -> Result<()>,
+) -> Row {
+    Row {
+        name,
+        alias,
+        measure,
+    }
+}
+
+/// All rows, in their order.
+const ROWS: &[Row] = &[
+    row("P1", "", uncontended::p1),
+    row("P2", "", uncontended::p2),
+    row("P9", "script", script::p9),
+    row("P10", "tower", tower::p10),
+];
+
+/// Finds rows by their names; all if none is named.
+pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Row>> {
+    let is = |row: &Row, name: &String| {
+        let names = [row.name, row.alias].into_iter();
+        names
+            .filter(|name| !name.is_empty())
+            .any(|one| name.eq_ignore_ascii_case(one))
+    };
+    let unknown = |name: &&String| !ROWS.iter().any(|row| is(row, name));
+    if let Some(name) = names.iter().find(unknown) {
+        let all: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+        let all = all.join(", ");
+        return Err(Failed(format!("there is no row {name}; there are: {all}")));
+    }
+    let wanted = |row: &&Row| names.is_empty() || names.iter().any(|name| is(row, name));
+    Ok(ROWS.iter().filter(wanted).collect())
+}
+
+/// Prints and adds the figures of rounds, in microseconds, each compared with the one that it names.
+fn each<const N: usize>(
+    report: &mut Report,
+    row: &'static str,
+    lines: [(&'static str, usize); N],
+    rounds: &[[f64; N]],
+) {
+    let mut table = Table::new(["medians; min..max of the rounds", "µs", "ratio", "min..max"]);
+    let column = |index: usize| rounds.iter().map(|round| round[index]).collect::<Vec<_>>();
+    for (index, (name, base)) in lines.into_iter().enumerate() {
+        let micros = number(Summary::of(&column(index)).median);
+        let ratios = ratios(&column(index), &column(base));
+        let Summary { median, min, max } = Summary::of(&ratios);
+        let range = format!("{}..{}", number(min), number(max));
+        table.add([name.to_owned(), micros, number(median), range]);
+        if index != base {
+            report.add(row, OURS, name, lines[base].0, &ratios);
+        }
+    }
+    eprintln!("\n{}", table.text());
+}
+
+impl Bench {
+    /// The programs that are these clients, and those beside.
+    fn programs(&self, clients: &[&str]) -> Vec<Program> {
+        let wanted = |program: &&Program| clients.contains(&&*program.client);
+        self.programs.iter().filter(wanted).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_found_by_each_of_its_names() {
+        let names = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            named(&names).map(|rows| rows.iter().map(|row| row.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&["script", "p1"]).unwrap(), ["P1", "P9"]);
+        assert_eq!(names(&[]).unwrap().len(), ROWS.len());
+        assert!(names(&["P77"]).is_err());
+        assert!(names(&[""]).is_err(), "no row has an empty name");
+    }
+
+    #[test]
+    fn every_goal_is_of_a_row() {
+        for goal in crate::goals::GOALS {
+            assert!(ROWS.iter().any(|row| row.name == goal.row), "{goal:?}");
+        }
+    }
+}
