@@ -39,5 +39,6 @@ pub use self::{
 // Its types are in this crate's signatures.
 pub use deadpool_redis;
 pub use redlock_proto::{
-    Fence, FencingToken, InvalidToken, JobState, RunRecord, RunState, StaleToken, Tick, Word,
+    FanOut, Fence, FencingToken, InvalidToken, JobState, RunRecord, RunState, StaleToken, Tick,
+    Word,
 };

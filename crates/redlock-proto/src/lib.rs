@@ -8,7 +8,7 @@
 //! # The story
 //!
 //! A lock is a *lease* over N independent *nodes*.
-//! An [`Attempt`] asks every node at once and is decided as soon as a strict majority
+//! An [`Attempt`] asks every node at once, or a majority first ([`FanOut`]), and is decided as soon as a strict majority
 //! ([`Quorum::majority`]) has granted it, or no longer can.
 //! A granted attempt becomes a [`LeaseState`]: the lease is valid up to a deadline that counts from
 //! before the first request was sent ([`Timing::deadline`]), and only a confirmed [`Extension`] moves
@@ -49,8 +49,8 @@ mod token;
 
 pub use self::{
     client::{
-        Acquire, Ask, Client, ClientConfig, Effect, Entropy, Forgot, JobState, Majority, NotAfter,
-        NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError, TickClaim,
+        Acquire, Ask, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobState, Majority,
+        NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError, TickClaim,
     },
     key::{NodeKey, OwnerId},
     lease::{LeaseAction, LeaseState, Loss},

@@ -3,9 +3,9 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FailureKind, Instant, Keyspace, NodeTime,
-    NodeVerb, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError, RetryPolicy,
-    Standing, Store, Timing,
+    Acquire, Client, ClientConfig, Effect, Entropy, FailureKind, FanOut, Instant, Keyspace,
+    NodeTime, NodeVerb, Now, OwnerId, Quarantine, Quorum, Reply, Request, RequestError,
+    RetryPolicy, Standing, Store, Timing,
 };
 
 const TTL: Duration = Duration::from_secs(1);
@@ -44,6 +44,7 @@ impl Bench {
             retry: RetryPolicy::new(Duration::from_millis(5), Duration::from_millis(50))
                 .expect("0 < 5 <= 50"),
             node_timeout: Duration::from_millis(200),
+            fan_out: FanOut::default(),
         };
         let stores = (0..nodes).map(|node| Store::vouched_for(node.to_string().as_str().into()));
         let mut bench = Self {

@@ -31,6 +31,10 @@ counters! {
     events: "events",
     /// Attempts that were started.
     attempts: "attempts",
+    /// Attempts that asked more nodes than they had at first.
+    widened: "attempts that asked more nodes",
+    /// Acquisitions that won a lease and had asked a majority, and no more.
+    won_narrowly: "acquisitions of a bare majority",
     /// Acquisitions that won a lease.
     acquisitions: "acquisitions",
     /// Acquisitions that failed for good.

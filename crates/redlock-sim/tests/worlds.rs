@@ -72,6 +72,9 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
     assert!(counters.handed_over >= counters.seeds);
     assert!(counters.waited_in_vain >= counters.seeds);
     assert!(counters.gaps >= counters.seeds);
+    // So does the choice of the nodes that are asked first.
+    assert!(counters.won_narrowly >= counters.seeds);
+    assert!(counters.widened >= counters.seeds);
 }
 
 /// A node that is opened and asked to extend in one call confirms the lease, and the checker must know.

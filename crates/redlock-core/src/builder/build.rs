@@ -65,6 +65,7 @@ impl RedlockBuilder {
                 keyspace,
                 retry: settings.retry,
                 node_timeout: settings.node_timeout,
+                fan_out: self.fan_out,
             },
             clock,
             seed: self.seed,

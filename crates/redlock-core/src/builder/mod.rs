@@ -4,7 +4,7 @@ mod build;
 
 use std::time::Duration;
 
-use crate::{Config, MemoryNode, NodeConfig, Redlock, VirtualProcess, Wait};
+use crate::{Config, FanOut, MemoryNode, NodeConfig, Redlock, VirtualProcess, Wait};
 
 /// Describes a client; made by [`Redlock::builder`].
 ///
@@ -19,6 +19,7 @@ pub struct RedlockBuilder {
     connect_lazily: bool,
     process: Option<VirtualProcess>,
     seed: Option<u64>,
+    fan_out: FanOut,
 }
 
 impl Redlock {
@@ -38,6 +39,7 @@ impl RedlockBuilder {
             connect_lazily: false,
             process: None,
             seed: None,
+            fan_out: FanOut::default(),
         }
     }
 
@@ -237,6 +239,19 @@ impl RedlockBuilder {
     /// Each acquire reserves so many fencing tokens and one more.
     pub fn max_hand_overs(mut self, times: u32) -> Self {
         self.max_hand_overs = times;
+        self
+    }
+
+    /// How many of the nodes an acquire asks at once.
+    ///
+    /// Default: [`FanOut::Adaptive`], which asks all while the client has little to do.
+    /// An acquire that asks a majority first asks the others as soon as one of those fails, or when they take longer
+    /// than nodes do: twice the time that calls to them take at the most as a rule, and at least 2 ms.
+    /// A node that has kept an acquire waiting is not asked first again until it has answered something.
+    /// A lease that is still held after 100 ms is given to the other nodes too; before that, the loss of one of its
+    /// nodes' data can cost its renewal, never exclusion.
+    pub fn fan_out(mut self, fan_out: FanOut) -> Self {
+        self.fan_out = fan_out;
         self
     }
 

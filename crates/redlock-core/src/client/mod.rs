@@ -134,8 +134,8 @@ impl Redlock {
     /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
     /// When they have followed each other for a quarter of a second, the next leaves a gap of 25 ms for
     /// other processes.
-    /// It asks all nodes at once and is decided by a strict majority, so that a minority which is
-    /// down, slow or hung neither fails nor delays it.
+    /// It is decided by a strict majority, so that a minority which is down, slow or hung does not fail it, and does not
+    /// delay it by more than [`fan_out`](crate::RedlockBuilder::fan_out) says.
     /// A wait ends by its deadline, at most two time limits of a node (half a second each by default)
     /// later: the last attempt begins then, and its token may have to be stored on a majority.
     /// It is for another holder: without a majority of the nodes it fails earlier, as

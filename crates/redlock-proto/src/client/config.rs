@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::FanOut;
 use crate::{Instant, Keyspace, OwnerId, Quorum, RetryPolicy};
 
 /// What a client needs to know.
@@ -19,6 +20,8 @@ pub struct ClientConfig {
     pub retry: RetryPolicy,
     /// How long a round may take to be decided.
     pub node_timeout: Duration,
+    /// How many nodes an acquire asks at once.
+    pub fan_out: FanOut,
 }
 
 /// A reading of the client's clocks.

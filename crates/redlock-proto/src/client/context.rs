@@ -8,7 +8,7 @@ use super::{
     timers::{Timer, Timers},
     tokens::Tokens,
 };
-use crate::{NodeAnswer, NodeOutcome, OwnerId, Quorum, Reply, Request, Timing};
+use crate::{Instant, NodeAnswer, NodeOutcome, OwnerId, Quorum, Reply, Request, Timing};
 
 /// What the parts of a client share: its nodes, the rounds in which they are asked, and what the driver is to do.
 #[derive(Debug)]
@@ -73,6 +73,17 @@ impl<E: Entropy> Context<E> {
     /// Returns the time limit of a round for such a lease: what takes longer than half the lease is no use.
     pub(super) fn limit_within(&self, timing: Timing) -> Duration {
         self.config.node_timeout.min(timing.ttl() / 2)
+    }
+
+    /// Gives a round another time limit.
+    pub(super) fn limit_round(&mut self, id: u64, at: Instant) {
+        let Some(round) = self.rounds.get_mut(id) else {
+            return;
+        };
+        let limit = self.timers.set(at, Timer::RoundLimit(id));
+        if let Some(before) = round.limit(limit) {
+            self.timers.cancel(before);
+        }
     }
 
     pub(super) fn send(&mut self, node: usize, round: u64, request: Request) {

@@ -9,6 +9,7 @@ mod acquisitions;
 mod config;
 mod context;
 mod effect;
+mod fan_out;
 mod job_state;
 mod leases;
 mod nodes;
@@ -26,6 +27,7 @@ pub use self::{
     acquire::{Acquire, NotAfter, NotClaimed, TickClaim},
     config::{Ask, ClientConfig, Entropy, Now},
     effect::{Effect, NotExtended, NotReleased},
+    fan_out::FanOut,
     job_state::JobState,
     notice::{Forgot, Majority, Notice},
     rounds::RequestError,
@@ -223,6 +225,10 @@ impl<E: Entropy> Client<E> {
         now: Now,
     ) {
         let looked = standing.is_some();
+        if looked {
+            let took = now.clock.saturating_since(sent);
+            self.cx.nodes.on_answer(node, took);
+        }
         let seen = standing.as_ref().map(|standing| Seen {
             run: standing.run.clone(),
             reading: ClockReading {

@@ -22,6 +22,8 @@ pub struct LeaseState {
     renewal: Renewal,
     /// When the holder is told that a renewal is failing, unless one succeeds before.
     danger: Option<Instant>,
+    /// Whether nodes were not asked for it, so that the loss of one that was leaves no majority.
+    is_narrow: bool,
     // invariant: one entry per node
     keys: Vec<Presence>,
 }
@@ -80,7 +82,8 @@ pub enum Loss {
 impl LeaseState {
     /// The lease that an attempt with these `votes` won.
     ///
-    /// With `renew`, rounds of extension are due from a third of the ttl on.
+    /// With `renew`, rounds of extension are due from a third of the ttl on; a lease for which only a majority was
+    /// asked is extended after 100 ms first, so that the other nodes are given the key too.
     /// It is not valid for longer than `max_hold` from the attempt's start.
     pub fn new(
         timing: Timing,
@@ -97,8 +100,14 @@ impl LeaseState {
                 Presence::Yes
             };
         }
+        let is_narrow = votes.are_held_back();
+        let first = if is_narrow {
+            SPREAD.min(timing.ttl() / 3)
+        } else {
+            timing.ttl() / 3
+        };
         let renewal = if renew {
-            Renewal::Due(grant.start + timing.ttl() / 3)
+            Renewal::Due(grant.start + first)
         } else {
             Renewal::Off
         };
@@ -111,6 +120,7 @@ impl LeaseState {
             renews: renew,
             renewal,
             danger: Some(danger(timing, grant.start, deadline)),
+            is_narrow,
             keys,
         }
     }
@@ -192,7 +202,12 @@ impl LeaseState {
     pub fn resume(&mut self, now: Instant) -> Option<LeaseAction> {
         if self.is_live() && self.renews {
             let left = self.timing.ttl() - self.timing.ttl() / 3;
-            self.renewal = Renewal::Due(self.deadline + self.timing.drift() - left);
+            let due = self.deadline + self.timing.drift() - left;
+            self.renewal = Renewal::Due(if self.is_narrow {
+                due.min(now + SPREAD)
+            } else {
+                due
+            });
             // It may have waited for its holder until now, and nothing has failed yet.
             let half = self.deadline.saturating_since(now) / 2;
             self.danger = Some((self.deadline - self.timing.ttl() / 3).max(now + half));
@@ -231,6 +246,8 @@ impl LeaseState {
         }
         let next = match verdict {
             ExtensionVerdict::Extended { deadline } => {
+                // Those that have not the key are given it now.
+                self.is_narrow = false;
                 self.deadline = earlier(self.deadline.max(deadline), self.ends);
                 self.danger = Some(danger(self.timing, start, self.deadline));
                 start + self.timing.ttl() / 3
@@ -334,6 +351,9 @@ impl LeaseState {
         (self.timing.ttl() / 20).clamp(Duration::from_millis(5), Duration::from_millis(500))
     }
 }
+
+/// After which time a lease that is still held is worth a round to all nodes.
+const SPREAD: Duration = Duration::from_millis(100);
 
 /// A third of the ttl before the deadline, and not before the next renewal is due.
 fn danger(timing: Timing, start: Instant, deadline: Instant) -> Instant {

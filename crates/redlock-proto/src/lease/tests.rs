@@ -228,3 +228,31 @@ fn a_lease_ends_when_it_was_held_for_as_long_as_it_may_be() {
     let lost = Some(LeaseAction::Lost(Loss::MaxHold));
     assert_eq!(lease.on_timer(ms(1_200)), lost);
 }
+
+/// A hand-over does not put off that the other nodes get the key.
+#[test]
+fn a_lease_of_a_bare_majority_is_given_to_the_others_once_whoever_holds_it() {
+    let timing = Timing::new(Duration::from_secs(3), 0.01, Duration::from_millis(1)).unwrap();
+    let mut votes = Votes::new(quorum());
+    votes.hold_back(&[2]);
+    votes.cast(0, GRANTED);
+    votes.cast(1, GRANTED);
+    let grant = Grant {
+        start: ms(0),
+        deadline: timing.deadline(ms(0)),
+        settled: Settled::Agreed(1),
+    };
+    let mut lease = LeaseState::new(timing, &grant, &votes, true, None);
+    assert_eq!(lease.next_timer(), Some(ms(100)));
+    lease.park();
+    assert_eq!(lease.resume(ms(50)), None);
+    assert_eq!(lease.next_timer(), Some(ms(150)));
+    assert_eq!(lease.on_timer(ms(150)), Some(LeaseAction::Extend));
+    let deadline = timing.deadline(ms(150));
+    let extended = ExtensionVerdict::Extended { deadline };
+    assert_eq!(lease.on_extension(ms(150), extended, ms(151)), None);
+    lease.park();
+    assert_eq!(lease.resume(ms(160)), None);
+    assert_eq!(lease.next_timer(), Some(ms(1_150)));
+    assert_eq!(released(&mut lease), [(0, false), (1, false)]);
+}

@@ -3,7 +3,8 @@ use std::time::Duration;
 use super::{Ballot, Rule};
 use crate::{GiveBack, Instant, Quorum, Settled, Timing, Vote, Votes, settle};
 
-/// One round in which every node is asked, at once, for a key under a fresh owner.
+/// One round in which nodes are asked for a key under a fresh owner: all at once, or a majority first and the others
+/// when it does not grant.
 ///
 /// ```
 /// # use redlock_proto::*;
@@ -112,12 +113,37 @@ impl Attempt {
         Self::new(quorum, Winning { timing, start: now })
     }
 
+    /// Does not ask these nodes unless the others are [too few](Self::widen).
+    ///
+    /// A node that is held back is, for every promise, one whose request was lost on its way.
+    #[must_use]
+    pub fn holding_back(mut self, nodes: &[usize]) -> Self {
+        self.votes.hold_back(nodes);
+        self
+    }
+
+    /// Returns whether a majority is still possible, and only with nodes that were held back.
+    pub fn needs_more(&self) -> bool {
+        !self.decided && self.votes.are_too_few()
+    }
+
+    /// Asks all nodes from now on; returns those that were held back, to be sent the same request.
+    pub fn widen(&mut self) -> Vec<usize> {
+        if self.decided {
+            return Vec::new();
+        }
+        self.votes.ask_all()
+    }
+
     /// Returns up to when the attempt waits for the nodes that have not answered, if another is known to be in the way.
     ///
     /// An attempt that has split the votes with another keeps both from a majority for as long as it waits.
     /// So once as many nodes have answered as make a majority, the others have as long as those took.
     pub fn split_until(&self, now: Instant) -> Option<Instant> {
-        let answered = self.votes.iter().filter(|vote| *vote != Vote::Pending);
+        let answered = self
+            .votes
+            .iter()
+            .filter(|vote| matches!(vote, Vote::Cast(_)));
         let is_split = !self.decided
             && self.votes.refused() > 0
             && answered.count() >= self.votes.quorum().majority();

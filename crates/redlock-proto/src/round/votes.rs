@@ -6,6 +6,8 @@ use crate::{ClockReading, GiveBack, NodeOutcome, Quorum, RunId, membership::agre
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Vote {
+    /// It is not asked, unless the others turn out to be too few.
+    HeldBack,
     /// Nothing yet.
     Pending,
     /// This, and nothing that comes later changes it.
@@ -47,6 +49,42 @@ impl Votes {
         }
     }
 
+    /// Does not ask these nodes, for now.
+    pub fn hold_back(&mut self, nodes: &[usize]) {
+        for node in nodes {
+            if let Some(vote @ Vote::Pending) = self.cast.get_mut(*node) {
+                *vote = Vote::HeldBack;
+            }
+        }
+    }
+
+    /// Asks the nodes that were held back; returns which they are.
+    pub fn ask_all(&mut self) -> Vec<usize> {
+        let mut asked = Vec::new();
+        for (node, vote) in self.cast.iter_mut().enumerate() {
+            if *vote == Vote::HeldBack {
+                *vote = Vote::Pending;
+                asked.push(node);
+            }
+        }
+        asked
+    }
+
+    /// Whether nodes are held back.
+    pub fn are_held_back(&self) -> bool {
+        self.cast.contains(&Vote::HeldBack)
+    }
+
+    /// Whether nodes were held back, and those that were asked have failed to grant, or all of them have answered
+    /// without making a majority.
+    ///
+    /// A refusal alone is none of this: where one node has the key of another owner, the others that were asked
+    /// mostly have it too, and those that were not need not be bothered.
+    pub fn are_too_few(&self) -> bool {
+        let is_pending = self.cast.contains(&Vote::Pending);
+        self.are_held_back() && (self.failed() > 0 || !is_pending) && !self.is_won()
+    }
+
     /// A node's clock as its answer showed it, and which run of a server it is: told before its vote.
     pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
         if let Some(Vote::Pending) = self.cast.get(node) {
@@ -74,12 +112,15 @@ impl Votes {
         }
     }
 
-    /// Makes every node that has not voted one whose outcome is unknown.
+    /// Makes every node that has not voted one whose outcome is unknown, and every node that was held back one that
+    /// has executed nothing.
     pub fn close(&mut self) {
         for vote in &mut self.cast {
-            if *vote == Vote::Pending {
-                *vote = Vote::Cast(NodeOutcome::Unknown);
-            }
+            *vote = match *vote {
+                Vote::HeldBack => Vote::Cast(NodeOutcome::NotExecuted),
+                Vote::Pending => Vote::Cast(NodeOutcome::Unknown),
+                Vote::Cast(outcome) => Vote::Cast(outcome),
+            };
         }
     }
 
@@ -110,7 +151,7 @@ impl Votes {
 
     /// The number of nodes that gave no answer that counts, as far as the votes go that have come.
     pub fn failed(&self) -> usize {
-        let came = self.count(|vote| vote != Vote::Pending);
+        let came = self.count(|vote| matches!(vote, Vote::Cast(_)));
         came - self.refused() - self.granted()
     }
 
@@ -150,7 +191,7 @@ impl Votes {
 
     /// Whether every node has voted.
     pub fn is_complete(&self) -> bool {
-        !self.cast.contains(&Vote::Pending)
+        self.cast.iter().all(|vote| matches!(vote, Vote::Cast(_)))
     }
 
     /// The nodes that may hold what they were asked to take, now or once their request arrives.
@@ -162,6 +203,7 @@ impl Votes {
             .iter()
             .enumerate()
             .filter_map(|(node, vote)| match vote {
+                Vote::HeldBack => None,
                 Vote::Cast(outcome) if !outcome.may_hold() => None,
                 vote => Some(GiveBack {
                     node,
@@ -189,14 +231,15 @@ impl Votes {
 
     /// How long until the remaining times that nodes reported allow a majority again.
     ///
-    /// Nodes that granted count as free, since a failed round frees them; those in quarantine are free
-    /// when they vote again, and nodes that gave no answer, or do not vote for another reason, count as never.
+    /// Nodes that granted count as free, since a failed round frees them, and so do those that were held back; those in
+    /// quarantine are free when they vote again, and nodes that gave no answer, or do not vote for another reason, count
+    /// as never.
     pub fn majority_free_in(&self) -> Option<Duration> {
         let mut free_in: Vec<Duration> = self
             .cast
             .iter()
             .filter_map(|vote| match vote {
-                Vote::Cast(NodeOutcome::Granted { .. } | NodeOutcome::Missing) => {
+                Vote::HeldBack | Vote::Cast(NodeOutcome::Granted { .. } | NodeOutcome::Missing) => {
                     Some(Duration::ZERO)
                 }
                 Vote::Cast(NodeOutcome::Refused { remaining }) => *remaining,

@@ -5,6 +5,7 @@ mod claims;
 mod clocks;
 mod crowd;
 mod deaths;
+mod fan_out;
 mod horizon;
 mod reading;
 mod refusals;

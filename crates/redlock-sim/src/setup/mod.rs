@@ -9,7 +9,7 @@ mod time;
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use redlock_proto::{Keyspace, LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy};
+use redlock_proto::{FanOut, Keyspace, LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy};
 
 pub(crate) use self::{
     jobs::Jobs,
@@ -38,6 +38,8 @@ pub(crate) struct Setup {
     pub(crate) node_timeout: Micros,
     pub(crate) link: LinkConfig,
     pub(crate) net: Net,
+    /// How many nodes the acquires of each other client ask at once.
+    pub(crate) fan_outs: [FanOut; 2],
     /// How many in a thousand messages a client is told late.
     pub(crate) lag: u64,
     /// By how many millionths clocks are fast or slow at most.
@@ -115,6 +117,7 @@ impl Setup {
             node_timeout,
             link: link::draw(node_timeout, random),
             net: Net::draw(random),
+            fan_outs: [FanOut::All; 2],
             lag: random.pick(&[0, 0, 20, 50]),
             rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),
             skew: if forgets {

@@ -1,6 +1,6 @@
 use std::{collections::VecDeque, time::Duration};
 
-use redlock_proto::{Client, ClientConfig};
+use redlock_proto::{Client, ClientConfig, FanOut};
 
 use super::{
     World,
@@ -25,7 +25,11 @@ impl World {
         let mut random = Random::new(seed.wrapping_mul(0x9e6c_63d0_876a_68ef) ^ 0x2545_f491);
         // Worlds without anything odd are as they are whatever there is that is odd.
         let mut odd = Random::new(seed.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ 0x1b56_c4e9);
-        let setup = Setup::draw(plan, &mut random, &mut odd);
+        let mut setup = Setup::draw(plan, &mut random, &mut odd);
+        // Of its own, so that worlds in which all nodes are asked are as they are without it.
+        let mut wide = Random::new(seed.wrapping_mul(0x8f3d_91b7_46e5_a2c1) ^ 0x6c07_8965);
+        let kinds = [FanOut::All, FanOut::Majority, FanOut::Adaptive];
+        setup.fan_outs = [wide.pick(&kinds), wide.pick(&kinds)];
         let mut faults = fault::draw(&setup, &mut random.fork(), &mut odd);
         faults.sort_by_key(|(at, _)| *at);
         let stray = random.index(setup.nodes);
@@ -123,7 +127,7 @@ impl World {
         let setup = &self.setup;
         self.trace.line(0, || {
             format!(
-                "{} nodes, {} clients, {} keys, max_ttl {} µs, node_timeout {} µs, rates {} ppm, skew {} µs, nodes {:?}, trust {}, {:?}, {:?}",
+                "{} nodes, {} clients, {} keys, max_ttl {} µs, node_timeout {} µs, rates {} ppm, skew {} µs, nodes {:?}, trust {}, {:?}, {:?}, {:?}",
                 setup.nodes,
                 setup.clients,
                 setup.keys.len(),
@@ -135,6 +139,7 @@ impl World {
                 setup.trust,
                 setup.net,
                 setup.odd,
+                setup.fan_outs,
             ) + &setup.jobs.map_or(String::new(), |jobs| format!(", {jobs:?}"))
         });
     }
@@ -162,6 +167,7 @@ pub(super) fn config(setup: &Setup, client: usize) -> ClientConfig {
         keyspace: setup.space_of(client).clone(),
         retry: setup.retry,
         node_timeout: Duration::from_micros(setup.node_timeout),
+        fan_out: setup.fan_outs[client % 2],
     }
 }
 

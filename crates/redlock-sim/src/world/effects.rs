@@ -1,21 +1,18 @@
 //! What a client wants done, and what follows from it.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use redlock_proto::{
-    Effect, FailureKind, Loss, NodeKey, NodeVerb, NotAVote, Notice, Op, OwnerId, Request,
-    TokenBlock, Verb,
-};
+use redlock_proto::{Effect, FailureKind, Loss, NotAVote, Notice, TokenBlock};
 
 use super::{
     World,
-    process::{Holding, State, User},
+    process::{Holding, State},
     status::has_reason,
     waiter::waiter_of,
 };
 use crate::{
     Event, Moment,
-    setup::{MS, Micros, micros},
+    setup::{MS, Micros},
 };
 
 impl World {
@@ -116,109 +113,6 @@ impl World {
         }
     }
 
-    fn on_send(
-        &mut self,
-        client: usize,
-        node: usize,
-        round: u64,
-        request: Request,
-        connection: u64,
-    ) {
-        let mut number = None;
-        if let Request::Lock { verb, key, owner } = &request {
-            self.processes[client].has_asked |= !request.is_release();
-            number = self.owners.number(owner);
-            match verb {
-                Verb::Acquire { ttl, .. } if number.is_none() => {
-                    number = self.tries(client, key, *owner, *ttl);
-                }
-                Verb::Acquire { .. } => {}
-                Verb::Extend {
-                    write_back: None, ..
-                } => {
-                    let users = self.processes[client].users.iter();
-                    let is_parked = |user: &User| {
-                        let is_its = number.is_some() && user.owner == number;
-                        is_its && matches!(user.state, State::Holding(held) if held.is_parked)
-                    };
-                    if let Some(key) = users.clone().position(is_parked) {
-                        let what = "a lease is extended while nobody holds it";
-                        self.out_of_turn(client, key, what);
-                    }
-                }
-                Verb::Extend { .. } => {
-                    let process = &mut self.processes[client];
-                    if process.last_write_back != round {
-                        process.last_write_back = round;
-                        self.counters.write_backs += 1;
-                    }
-                }
-                Verb::Heal { .. } => {
-                    let majority = self.setup.quorum.majority();
-                    let confirmed =
-                        number.is_some_and(|n| self.owners.get(n).may_heal(node, majority));
-                    self.observe(&Event::Healed { node, confirmed });
-                }
-                Verb::Release { .. } | Verb::Tombstone { .. } => {
-                    if let Some(number) = number {
-                        let server = self.links[self.link(client, node)].server;
-                        let owner = self.owners.get_mut(number);
-                        owner.tell(server, node);
-                        owner.over.get_or_insert(self.now);
-                    }
-                }
-            }
-        }
-        if let Request::Job { verb, job } = &request {
-            self.processes[client].has_asked = true;
-            if node == 0 {
-                self.on_record(job, verb);
-            }
-            number = self.on_send_job(client, round, verb);
-        }
-        // Whoever degrades a node says so first.
-        let opens = matches!(request, Request::Node(NodeVerb::Open { .. }));
-        if opens {
-            self.is_told_to_vote(node);
-        }
-        let degrades = &mut self.processes[client].degrades;
-        let is_degraded = opens && degrades.take_if(|degraded| *degraded == node).is_some();
-        let link = self.link(client, node);
-        let now = self.instant(link);
-        let this = &mut self.links[link];
-        this.degrades |= is_degraded;
-        self.trace.line(self.now, || {
-            let (up, to) = (this.machine.is_up(), Told(&request, number));
-            let up = if up { "" } else { " (not connected)" };
-            format!("client {client} to node {node}{up}, round {round}: {to}")
-        });
-        this.machine
-            .push([Op::new(round, request, connection, now)], now);
-        this.has_requests = true;
-    }
-
-    /// An attempt begins, under an owner that was never used before.
-    pub(super) fn tries(
-        &mut self,
-        client: usize,
-        key: &NodeKey,
-        owner: OwnerId,
-        ttl: Duration,
-    ) -> Option<u32> {
-        let names = &self.setup.keys;
-        let key = names.iter().position(|name| name == key)?;
-        self.counters.attempts += 1;
-        self.give_up(client, key);
-        let process = &mut self.processes[client];
-        let by = (client, process.life);
-        let added = self.owners.add(owner, key, by, micros(ttl), self.now);
-        process.users[key].owner = Some(added);
-        if let State::Waiting { waiter, .. } = process.users[key].state {
-            self.observe(&Event::Tries { waiter });
-        }
-        Some(added)
-    }
-
     pub(super) fn on_acquired(
         &mut self,
         client: usize,
@@ -248,6 +142,9 @@ impl World {
         let promised = self.promised(client, key);
         let owner = self.processes[client].users[key].owner;
         let started = owner.map_or(0, |owner| self.owners.get(owner).started);
+        let majority = self.setup.quorum.majority();
+        let is_narrow = owner.is_some_and(|owner| self.owners.get(owner).asked() == majority);
+        self.counters.won_narrowly += u64::from(is_narrow && majority < self.setup.nodes);
         self.trace.line(self.now, || {
             format!(
                 "client {client} acquires key {key}: lease {lease} of owner {owner:?}, tokens {tokens:?}, until {until}"
@@ -370,21 +267,5 @@ impl World {
     /// When an answer to what a client asks for now is due, if it takes so many rounds.
     pub(super) fn answer_due(&self, rounds: u64) -> Micros {
         self.now + rounds * (self.setup.node_timeout + self.setup.node_timeout / 50) + 5 * MS
-    }
-}
-
-/// A request and its owner, in words.
-struct Told<'a>(&'a Request, Option<u32>);
-
-impl fmt::Display for Told<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self(Request::Lock { verb, .. }, Some(owner)) => {
-                write!(f, "{verb:?} for owner {owner}")
-            }
-            Self(Request::Lock { verb, .. }, None) => write!(f, "{verb:?}"),
-            Self(Request::Node(verb), _) => write!(f, "{verb:?}"),
-            Self(Request::Job { verb, .. }, _) => write!(f, "{verb:?}"),
-        }
     }
 }

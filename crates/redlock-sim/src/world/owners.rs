@@ -27,6 +27,8 @@ pub(super) struct Owner {
     pub(super) client: (usize, u32),
     /// How long nodes keep its key.
     pub(super) ttl: Micros,
+    /// The addresses over which nodes were asked for its key.
+    asked: u8,
     /// When its attempt was started, in true time.
     pub(super) started: Micros,
     /// When it was given up, in true time.
@@ -95,6 +97,7 @@ impl Owners {
             promised: [0; MOST_NODES],
             granted: [None; MOST_NODES],
             taken_over: [None; MOST_NODES],
+            asked: 0,
             told: 0,
             gone: [None; MOST_NODES],
             rounds: Vec::new(),
@@ -117,6 +120,17 @@ impl Owner {
         let mut promised = self.promised;
         promised.sort_unstable();
         promised[MOST_NODES - count]
+    }
+
+    /// Its client asks a node for its key; returns whether that is later than it asked others.
+    pub(super) fn asks(&mut self, address: usize, now: Micros) -> bool {
+        self.asked |= 1 << address;
+        now > self.started
+    }
+
+    /// Returns at how many addresses its client has asked for its key.
+    pub(super) const fn asked(&self) -> usize {
+        self.asked.count_ones() as usize
     }
 
     /// Its client tells a node, behind an address, to let its key go, whatever that has promised.

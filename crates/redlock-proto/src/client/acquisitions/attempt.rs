@@ -1,20 +1,21 @@
-//! An attempt: every node is asked at once, until a majority has granted or no longer can.
+//! An attempt: nodes are asked, until a majority has granted or no longer can.
 
 use super::{
     super::{
         Acquire, Effect, Entropy, NotClaimed, Now,
         context::Context,
         leases::{Leases, Won, send_release},
-        rounds::RoundKind,
+        rounds::{HeldBack, RoundKind},
     },
     Acquisitions, Failed,
     acquisition::Acquisition,
     claim::{Claiming, Decided},
+    fan_out::{held_back, patience},
     not_acquired,
 };
 use crate::{
-    Attempt, AttemptVerdict, Failure, FailureKind, NodeAnswer, NodeOutcome, NotAVote, OwnerId,
-    Request, Settled, Shard, TokenBlock, Verb, Votes,
+    Attempt, AttemptVerdict, Failure, FailureKind, OwnerId, Request, Settled, Shard, TokenBlock,
+    Verb, Votes,
 };
 
 impl Acquisitions {
@@ -29,16 +30,7 @@ impl Acquisitions {
     ) {
         let owner = cx.owner();
         let request = &acquisition.request;
-        let kind = RoundKind::Attempt {
-            acquisition: id,
-            owner,
-            attempt: Attempt::start(cx.quorum(), request.timing, now.clock),
-        };
-        let round = cx.start_round(kind, cx.limit_within(request.timing), now);
         let shard = Shard::of(&request.key);
-        if let Some(entry) = cx.rounds.get_mut(round) {
-            entry.count(shard, request.tokens);
-        }
         // The same for all nodes, so that they mostly agree at once.
         let proposal = cx.tokens.proposal(shard, now);
         let lock = || Request::Lock {
@@ -51,34 +43,36 @@ impl Acquisitions {
             key: request.key.clone(),
             owner,
         };
-        let asked = match &acquisition.claim {
-            None => lock(),
-            Some(claim) => claim.request(request, owner, shard, proposal),
+        let (asked, held_back) = match &acquisition.claim {
+            None => (lock(), held_back(shard, self.acquisitions.len(), cx, now)),
+            Some(claim) => (claim.request(request, owner, shard, proposal), Vec::new()),
         };
-        let mut twins = Vec::new();
-        for node in cx.nodes.all() {
-            // A server that is asked twice would refuse its vote because of the other request.
-            if let Some(of) = cx.nodes.members().same_server(node) {
-                twins.push((node, of));
-                continue;
-            }
-            cx.send(node, round, asked.clone());
+        let limit = cx.limit_within(request.timing);
+        let attempt = Attempt::start(cx.quorum(), request.timing, now.clock);
+        let (is_narrow, tokens) = (!held_back.is_empty(), request.tokens);
+        let kind = RoundKind::Attempt {
+            acquisition: id,
+            owner,
+            attempt: attempt.holding_back(&held_back),
+            held_back: is_narrow.then(|| {
+                let request = asked.clone();
+                Box::new(HeldBack { request, limit })
+            }),
+        };
+        let first_limit = if is_narrow {
+            patience(&held_back, limit, cx)
+        } else {
+            limit
+        };
+        let round = cx.start_round(kind, first_limit, now);
+        if let Some(entry) = cx.rounds.get_mut(round) {
+            entry.count(shard, tokens);
         }
         acquisition.attempt(round);
         self.acquisitions.insert(id, acquisition);
-        for (node, of) in twins {
-            if let Some(entry) = cx.rounds.get_mut(round) {
-                let reason = NotAVote::SameServer { of };
-                entry.say(node, NodeAnswer::NotAVote { reason });
-                self.on_outcome(
-                    round,
-                    (node, NodeOutcome::NotExecuted, None),
-                    leases,
-                    cx,
-                    now,
-                );
-            }
-        }
+        let nodes = cx.nodes.all().filter(|node| !held_back.contains(node));
+        let nodes: Vec<usize> = nodes.collect();
+        self.ask(round, &nodes, &asked, leases, cx, now);
     }
 
     /// An attempt was decided.
@@ -100,6 +94,7 @@ impl Acquisitions {
             acquisition: id,
             owner,
             attempt,
+            ..
         } = kind
         else {
             return;

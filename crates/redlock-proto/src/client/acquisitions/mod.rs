@@ -5,6 +5,7 @@
 mod acquisition;
 mod attempt;
 mod claim;
+mod fan_out;
 mod settle;
 mod settlement;
 
@@ -119,6 +120,7 @@ impl Acquisitions {
             } => {
                 let acquisition = *acquisition;
                 let mut verdict = attempt.on_outcome(node, outcome, now.clock);
+                let needs_more = attempt.needs_more();
                 let split_until = attempt.split_until(now.clock);
                 if let Some(reply) = reply
                     && self.note_claim(acquisition, node, reply, cx, now)
@@ -126,8 +128,12 @@ impl Acquisitions {
                     verdict = verdict.or_else(|| abandoned(id, cx, now));
                 }
                 if let Some(verdict) = verdict {
-                    self.attempted(id, verdict, leases, cx, now);
-                } else if let Some(until) = split_until {
+                    return self.attempted(id, verdict, leases, cx, now);
+                }
+                if needs_more {
+                    self.widen(id, leases, cx, now);
+                }
+                if let Some(until) = split_until {
                     splits(id, until, cx);
                 }
             }
@@ -167,6 +173,9 @@ impl Acquisitions {
             return;
         };
         match round.kind_mut() {
+            RoundKind::Attempt {
+                held_back: Some(_), ..
+            } => self.on_patience_over(id, leases, cx, now),
             RoundKind::Attempt { attempt, .. } => {
                 let verdict = if was_split {
                     attempt.on_split(now.clock)

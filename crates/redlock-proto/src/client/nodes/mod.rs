@@ -4,17 +4,21 @@ mod connection;
 mod health;
 mod news;
 mod outage;
+mod pace;
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use self::{
     connection::{Connection, State},
     health::Health,
     news::News,
     outage::Outage,
+    pace::Pace,
 };
 use super::{ClientConfig, Notice, Now, outbox::Outbox};
-use crate::{Instant, Membership, NodeAnswer, NodeOutcome, Quorum, ServerInfo, Standing};
+use crate::{
+    Instant, Membership, NodeAnswer, NodeOutcome, Quorum, ServerInfo, Standing, Vote, Votes,
+};
 
 /// All that a client knows of its nodes.
 #[derive(Debug)]
@@ -24,6 +28,7 @@ pub(super) struct Nodes {
     // invariant: one entry per node
     connections: Vec<Connection>,
     health: Vec<Health>,
+    pace: Vec<Pace>,
     outage: Outage,
     news: News,
 }
@@ -45,6 +50,7 @@ impl Nodes {
             members: Membership::new(config.quorum, *config.keyspace.quarantine()),
             connections: vec![Connection::default(); nodes],
             health: (0..nodes).map(|_| Health::default()).collect(),
+            pace: vec![Pace::default(); nodes],
             outage: Outage::new(nodes),
             news: News::new(nodes),
         }
@@ -81,6 +87,7 @@ impl Nodes {
         self.outage.on_disconnected(node, at);
         self.members.on_disconnected(node);
         self.health[node] = Health::default();
+        self.pace[node] = Pace::default();
         self.news.on_disconnected(node);
     }
 
@@ -115,6 +122,33 @@ impl Nodes {
     /// A node's outcome in an attempt became known.
     pub(super) fn on_outcome(&mut self, node: usize, outcome: NodeOutcome, at: Instant) {
         self.outage.on_outcome(node, outcome, at);
+    }
+
+    /// A node has answered a call, after so long.
+    pub(super) fn on_answer(&mut self, node: usize, took: Duration) {
+        self.pace[node].on_answer(took);
+    }
+
+    /// An attempt goes on without those whose votes are still to come.
+    pub(super) fn on_late(&mut self, votes: &Votes) {
+        for (pace, vote) in self.pace.iter_mut().zip(votes.iter()) {
+            if vote == Vote::Pending {
+                pace.on_late();
+            }
+        }
+    }
+
+    /// Returns how long an attempt waits for a node before it asks others instead.
+    pub(super) fn patience(&self, node: usize) -> Duration {
+        self.pace[node].patience()
+    }
+
+    /// Returns whether a node is worth to be asked first.
+    pub(super) fn is_of_use(&self, node: usize, now: Now) -> bool {
+        self.votes(node, now)
+            && !self.refuses_writes(node)
+            && !self.pace[node].is_late()
+            && self.members.same_server(node).is_none()
     }
 
     /// A node has answered, `looked` if it said where it stands; returns what an operator should know of that.

@@ -1,6 +1,6 @@
 use super::{
     super::{Ask, job_state::Reading},
-    Seen,
+    HeldBack, Seen,
 };
 use crate::{Attempt, Extension, Instant, NodeTime, OwnerId, Release, Survey};
 
@@ -11,6 +11,8 @@ pub(in super::super) enum RoundKind {
         acquisition: u64,
         owner: OwnerId,
         attempt: Attempt,
+        /// What to send to the nodes that it has not asked, if there are any.
+        held_back: Option<Box<HeldBack>>,
     },
     /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
     Decided { lease: Option<(u64, OwnerId)> },

@@ -1,5 +1,6 @@
 //! Rounds of requests: what each is for, what has come of it, and what is still to come.
 
+mod held_back;
 mod kind;
 mod request_error;
 mod round;
@@ -8,7 +9,7 @@ mod seen;
 use std::collections::BTreeMap;
 
 pub use self::request_error::RequestError;
-pub(super) use self::{kind::RoundKind, round::Round, seen::Seen};
+pub(super) use self::{held_back::HeldBack, kind::RoundKind, round::Round, seen::Seen};
 
 /// The rounds of which something is still to come, by number.
 #[derive(Debug, Default)]

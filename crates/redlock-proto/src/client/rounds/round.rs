@@ -92,6 +92,11 @@ impl Round {
         self.limit.is_some()
     }
 
+    /// It has this time limit from now on; returns the one that it had.
+    pub(in super::super) const fn limit(&mut self, limit: TimerKey) -> Option<TimerKey> {
+        self.limit.replace(limit)
+    }
+
     /// Takes its time limit away.
     pub(in super::super) const fn take_limit(&mut self) -> Option<TimerKey> {
         self.limit.take()

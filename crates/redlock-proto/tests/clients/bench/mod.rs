@@ -5,7 +5,7 @@ mod nodes;
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, Instant, Keyspace, NodeAnswer, NodeKey,
+    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, Keyspace, NodeAnswer, NodeKey,
     NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum, Reply, Request,
     RequestError, RetryPolicy, Shard, Store, Tick, TickClaim, Timing, Verb, Window, Word,
 };
@@ -83,6 +83,16 @@ impl Bench {
     }
 
     pub(crate) fn with(ahead: &[i64], quarantine: Quarantine) -> Self {
+        Self::with_fan_out(ahead, quarantine, FanOut::default())
+    }
+
+    /// Two clients that ask a majority first.
+    pub(crate) fn narrow(nodes: usize) -> Self {
+        let quarantine = Quarantine::new(2 * TTL, 0.01);
+        Self::with_fan_out(&vec![0; nodes], quarantine, FanOut::Majority)
+    }
+
+    fn with_fan_out(ahead: &[i64], quarantine: Quarantine, fan_out: FanOut) -> Self {
         let keyspace = Keyspace::new("{bench}", quarantine);
         let run = |node: usize| node.to_string().as_str().into();
         let nodes = (0..ahead.len()).map(|node| Store::vouched_for(run(node)));
@@ -91,6 +101,7 @@ impl Bench {
             keyspace: keyspace.clone(),
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
+            fan_out,
         };
         let peer = |number| Peer {
             client: Client::new(config.clone(), Counting(number, 0)),
@@ -129,6 +140,7 @@ impl Bench {
             keyspace: self.keyspace.clone(),
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
+            fan_out: FanOut::default(),
         };
         self.peers[1].client = Client::new(config, Counting(3, 0));
         for node in 0..self.nodes.len() {
@@ -204,9 +216,21 @@ impl Bench {
 
     /// A client acquires the lock of the job.
     pub(crate) fn acquire(&mut self, peer: usize) {
-        let (now, request) = (self.now(), self.request());
+        self.acquire_key(peer, Self::lock().as_str());
+    }
+
+    pub(crate) fn acquire_key(&mut self, peer: usize, key: &str) {
+        let (now, mut request) = (self.now(), self.request());
+        request.key = key.into();
         let id = self.start(peer);
         self.peers[peer].client.acquire(id, request, now);
+        self.gather(peer);
+    }
+
+    /// A client lets go of what it acquired last.
+    pub(crate) fn release(&mut self, peer: usize) {
+        let (now, id) = (self.now(), self.peers[peer].last);
+        self.peers[peer].client.release(id, None, now);
         self.gather(peer);
     }
 

@@ -1,0 +1,123 @@
+//! Which nodes an attempt asks first, and when it asks the others.
+
+use std::time::Duration;
+
+use super::{
+    super::{Entropy, FanOut, Now, context::Context, leases::Leases, rounds::RoundKind},
+    Acquisitions,
+};
+use crate::{NodeAnswer, NodeOutcome, NotAVote, Request, Shard};
+
+impl Acquisitions {
+    /// Sends an attempt's request to these nodes.
+    pub(super) fn ask<E: Entropy>(
+        &mut self,
+        round: u64,
+        nodes: &[usize],
+        request: &Request,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let mut twins = Vec::new();
+        for node in nodes {
+            // A server that is asked twice would refuse its vote because of the other request.
+            match cx.nodes.members().same_server(*node) {
+                Some(of) => twins.push((*node, of)),
+                None => cx.send(*node, round, request.clone()),
+            }
+        }
+        for (node, of) in twins {
+            let Some(entry) = cx.rounds.get_mut(round) else {
+                return;
+            };
+            let reason = NotAVote::SameServer { of };
+            entry.say(node, NodeAnswer::NotAVote { reason });
+            let heard = (node, NodeOutcome::NotExecuted, None);
+            self.on_outcome(round, heard, leases, cx, now);
+        }
+    }
+
+    /// Asks the nodes that an attempt has held back.
+    pub(super) fn widen<E: Entropy>(
+        &mut self,
+        id: u64,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let Some(round) = cx.rounds.get_mut(id) else {
+            return;
+        };
+        let started = round.started();
+        let RoundKind::Attempt {
+            attempt, held_back, ..
+        } = round.kind_mut()
+        else {
+            return;
+        };
+        let Some(rest) = held_back.take() else { return };
+        let nodes = attempt.widen();
+        cx.limit_round(id, started + rest.limit);
+        self.ask(id, &nodes, &rest.request, leases, cx, now);
+    }
+
+    /// Those that an attempt has asked first keep it waiting: it asks the others, and later attempts ask others first.
+    pub(super) fn on_patience_over<E: Entropy>(
+        &mut self,
+        id: u64,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        if let Some(RoundKind::Attempt { attempt, .. }) =
+            cx.rounds.get(id).map(|round| round.kind())
+        {
+            cx.nodes.on_late(attempt.votes());
+        }
+        self.widen(id, leases, cx, now);
+    }
+}
+
+/// Returns the nodes that an attempt does not ask at first, beside so many other acquisitions; none if it asks all.
+///
+/// Those that it asks follow each other in an order that is the same for every client, so that contenders of a key
+/// meet at the same nodes, and keys spread over all.
+pub(super) fn held_back<E: Entropy>(
+    shard: Shard,
+    others: usize,
+    cx: &Context<E>,
+    now: Now,
+) -> Vec<usize> {
+    let asks_all = match cx.config.fan_out {
+        FanOut::All => true,
+        FanOut::Majority => false,
+        FanOut::Adaptive => others < BUSY,
+    };
+    if asks_all {
+        return Vec::new();
+    }
+    let nodes = cx.quorum().nodes();
+    let order = (0..nodes).map(|step| (usize::from(shard.number()) + step) % nodes);
+    let (mut asked, mut held_back): (Vec<_>, Vec<_>) =
+        order.partition(|node| cx.nodes.is_of_use(*node, now));
+    if asked.len() < cx.quorum().majority() {
+        return Vec::new();
+    }
+    held_back.extend(asked.drain(cx.quorum().majority()..));
+    held_back
+}
+
+/// Returns how long an attempt waits for the nodes that it asks first.
+pub(super) fn patience<E: Entropy>(
+    held_back: &[usize],
+    limit: Duration,
+    cx: &Context<E>,
+) -> Duration {
+    let asked = cx.nodes.all().filter(|node| !held_back.contains(node));
+    let patience = asked.map(|node| cx.nodes.patience(node)).max();
+    patience.unwrap_or_default().min(limit / 2)
+}
+
+/// From so many other acquisitions on a client is under load: requests share their calls to nodes by then.
+const BUSY: usize = 8;
