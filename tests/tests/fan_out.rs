@@ -1,0 +1,72 @@
+//! Acquires that ask a majority first, over real servers.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::Duration;
+
+use redlock_core::{AcquireErrorKind, AcquireOptions, FanOut, Redlock, Renewal};
+use redlock_tests::{Nodes, builder, client, eventually, within};
+
+const TTL: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(2);
+
+async fn narrow(nodes: &Nodes) -> Redlock {
+    let narrow = builder(nodes.urls(), TTL).fan_out(FanOut::Majority);
+    let narrow = narrow.build().await.unwrap();
+    narrow.dangerous_bless().await;
+    narrow
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bare_majority_keeps_everybody_out() {
+    let nodes = Nodes::start(5);
+    let narrow = narrow(&nodes).await;
+    let wide = client(nodes.urls(), TTL).await;
+    for key in ["a", "b", "c", "d", "e"] {
+        let options = AcquireOptions::new().renewal(Renewal::Manual);
+        let guard = narrow.acquire_with(key, options).await.unwrap();
+        assert_eq!(nodes.keys().len(), 3, "{:?}", nodes.keys());
+        for other in [&narrow, &wide] {
+            let refused = other.try_acquire(key).await.unwrap_err();
+            assert!(
+                matches!(refused.kind(), AcquireErrorKind::Contended),
+                "{refused}"
+            );
+        }
+        let token = guard.token();
+        guard.release().await.unwrap();
+        nodes.become_empty(SOON).await;
+        let next = wide.acquire(key).await.unwrap();
+        assert!(next.token() > token);
+        next.release().await.unwrap();
+        nodes.become_empty(SOON).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_lasts_outlives_nodes_that_were_asked_first() {
+    let mut nodes = Nodes::start(5);
+    let redlock = narrow(&nodes).await;
+    let guard = redlock.acquire("order:42").await.unwrap();
+    let everywhere = |keys: &Vec<String>| keys.len() == 5;
+    eventually("all nodes have it", SOON, || nodes.keys(), everywhere).await;
+    nodes.kill(0..2);
+    guard.extend().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l01_a_hung_and_a_dead_node_cost_those_that_ask_a_majority_first_little() {
+    let mut nodes = Nodes::start(5);
+    let redlock = narrow(&nodes).await;
+    nodes.freeze(0..1);
+    nodes.kill(1..2);
+    let turns = async {
+        for turn in 0..100 {
+            let guard = redlock.acquire(format!("order:{turn}")).await.unwrap();
+            guard.release().await.unwrap();
+        }
+    };
+    // The hung node has half a second for each, if it is waited for.
+    within("a hundred of them", 5 * SOON, turns).await;
+    nodes.thaw(0..1);
+}
