@@ -15,6 +15,16 @@ pub(crate) struct Goal {
     pub(crate) bound: Bound,
 }
 
+impl Goal {
+    /// What it is for, in words.
+    pub(crate) fn name(&self) -> String {
+        match self.against {
+            "" => self.metric.to_owned(),
+            against => format!("{}, × {against}", self.metric),
+        }
+    }
+}
+
 /// Where a figure has to be.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -87,6 +97,34 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("P2", "CPU of nodes per pair, 256 tasks", "raw", AtMost(1.1)),
     goal("P2", "CPU of client per pair, 256 tasks, µs", "", AtMost(20.0)),
 
+    // A network with a delay: round trips.
+    goal("P3", "p50 of a pair", "round trip", AtMost(2.2)),
+    goal("P3", "p50 of a pair", "redis-rs", AtMost(1.0)),
+    goal("P3", "p50 of a pair", "rslock", AtMost(1.0)),
+    goal("P3", "p50 of a pair", "redlock", AtMost(1.0)),
+
+    // One of five nodes frozen.
+    goal("P4", "pairs/s", "healthy", AtLeast(0.9)),
+    goal("P4", "p99 of a pair", "healthy", AtMost(1.5)),
+    goal("P4", "pairs/s", "redis-rs", AtLeast(1.0)),
+    goal("P4", "pairs/s", "rslock", AtLeast(1.0)),
+
+    // One key, one process.
+    goal("P5", "hand-over p50, µs", "", AtMost(2.0)),
+    goal("P5", "acquisitions/s, × 1/hold", "", AtLeast(0.9)),
+    goal("P5", "p99 wait, × 16 holds", "", AtMost(1.3)),
+    goal("P5", "largest share, × the median", "", AtMost(1.05)),
+    goal("P5", "acquisitions/s", "rslock", AtLeast(1.0)),
+
+    // One key, several processes.
+    goal("P7", "acquisitions/s", "rslock", AtLeast(7.0)),
+    goal("P7", "largest share of a process, × the median", "", AtMost(1.05)),
+
+    // Leases at rest, nodes included.
+    goal("P8", "share of a core, for 100,000 leases of 30 s", "", AtMost(0.12)),
+    goal("P8", "memory of a lease in the client, bytes", "", AtMost(160.0)),
+    goal("P8", "leases lost with a node killed", "", AtMost(0.0)),
+
     // What a node spends on each operation, by its own count.
     goal("P9", "an acquire alone", "SET NX PX in a script of one line", AtMost(3.0)),
     goal("P9", "one of 16 acquires in a call", "SET NX PX in a script of one line", AtMost(1.2)),
@@ -94,4 +132,12 @@ pub(crate) const GOALS: &[Goal] = &[
 
     // What the layer adds to a request.
     goal("P10", "what the layer adds", "an acquire, and its guard dropped", AtMost(1.1)),
+
+    // Growth: less than linear with nodes, none with waiters and keys, which is within the noise of the measurement.
+    goal("P11", "p50 of a pair, 3 nodes", "1 node", AtMost(3.0)),
+    goal("P11", "p50 of a pair, 5 nodes", "1 node", AtMost(5.0)),
+    goal("P11", "p50 of a pair, 7 nodes", "1 node", AtMost(7.0)),
+    goal("P11", "hand-over p50, 10000 waiters", "10 waiters", AtMost(1.5)),
+    goal("P11", "memory of the client after all keys", "that after a tenth of them", AtMost(1.05)),
+    goal("P11", "memory of the nodes after all keys", "that after a tenth of them", AtMost(1.05)),
 ];

@@ -95,7 +95,7 @@ fn run(arguments: Vec<String>) -> Result<()> {
     }
     let missed: Vec<_> = missed
         .iter()
-        .map(|goal| format!("{} {} {}", goal.row, goal.metric, goal.against))
+        .map(|goal| format!("{} {}", goal.row, goal.name()))
         .collect();
     Err(Failed(format!(
         "goals missed: {}\n  {}",

@@ -2,33 +2,28 @@
 
 use std::{
     process,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
-use tokio::{runtime::Runtime, task::JoinSet};
+use tokio::{runtime::Runtime, task::JoinSet, time::sleep};
 
 use super::{
-    Client, Outcome, Workload,
+    Client, Outcome, TTL, Workload, hot,
+    locks::Locks,
     sample::{Sample, Times},
 };
 use crate::{failed::Result, meter};
 
-/// A client whose calls are futures.
-pub(super) trait Locks: Clone + Send + Sync + 'static {
-    /// A lock that is held.
-    type Held: Send;
-
-    /// Acquires `key`; `None` if that failed.
-    fn acquire(&self, key: &str) -> impl Future<Output = Option<Self::Held>> + Send;
-
-    /// Releases what is held, and says if a majority has confirmed that.
-    fn release(&self, held: Self::Held) -> impl Future<Output = bool> + Send;
-}
-
 /// A client and the runtime that it is used from.
-pub(super) struct Concurrent<L> {
+pub(super) struct Concurrent<L: Locks> {
     runtime: Runtime,
     locks: L,
+    /// What it was told to keep.
+    kept: Vec<L::Held>,
     /// How many tasks there were, for names that nobody has had.
     tasks: u64,
 }
@@ -42,6 +37,7 @@ impl<L: Locks> Concurrent<L> {
         Ok(Self {
             runtime,
             locks,
+            kept: Vec::new(),
             tasks: 0,
         })
     }
@@ -69,12 +65,109 @@ impl<L: Locks> Concurrent<L> {
             Ok(sample.end(times))
         })
     }
+
+    /// Makes pairs without a look at how long each takes, whose memory would grow with their number.
+    fn keys(&mut self, tasks: usize, count: u64) -> Result<Outcome> {
+        let (keys, locks) = (self.new_keys(count), &self.locks);
+        self.runtime.block_on(async {
+            let sample = Sample::start();
+            let mut set = JoinSet::new();
+            for _ in 0..tasks {
+                let (keys, locks) = (keys.clone(), locks.clone());
+                set.spawn(async move {
+                    let (mut done, mut failed) = (0, 0);
+                    while let Some(key) = keys.next() {
+                        let held = locks.acquire(&key, TTL).await;
+                        let released = match held {
+                            Some(held) => locks.release(held).await,
+                            None => false,
+                        };
+                        if released { done += 1 } else { failed += 1 }
+                    }
+                    (done, failed)
+                });
+            }
+            let (mut done, mut failed) = (0, 0);
+            while let Some(task) = set.join_next().await {
+                let task = task?;
+                (done, failed) = (done + task.0, failed + task.1);
+            }
+            Ok(sample.end_of(done, failed))
+        })
+    }
+
+    fn hold(&mut self, tasks: usize, count: u64, ttl: Duration) -> Result<Outcome> {
+        let (keys, locks, kept) = (self.new_keys(count), &self.locks, &mut self.kept);
+        self.runtime.block_on(async {
+            let sample = Sample::start();
+            let mut set = JoinSet::new();
+            for _ in 0..tasks {
+                let (keys, locks) = (keys.clone(), locks.clone());
+                set.spawn(async move {
+                    let mut all = Vec::new();
+                    while let Some(key) = keys.next() {
+                        all.extend(locks.acquire(&key, ttl).await);
+                    }
+                    all
+                });
+            }
+            kept.reserve_exact(usize::try_from(count)?);
+            let before = kept.len();
+            while let Some(task) = set.join_next().await {
+                kept.append(&mut task?);
+            }
+            let done = (kept.len() - before) as u64;
+            Ok(sample.end_of(done, count - done))
+        })
+    }
+
+    fn rest(&mut self, length: Duration) -> Outcome {
+        let sample = Sample::start();
+        self.runtime.block_on(async { sleep(length).await });
+        let held = self.kept.iter().filter(|held| L::is_held(held)).count();
+        sample.end_of(held as u64, (self.kept.len() - held) as u64)
+    }
+
+    fn new_keys(&mut self, count: u64) -> Keys {
+        Keys {
+            prefix: self.prefix().into(),
+            left: Arc::new(AtomicU64::new(count)),
+        }
+    }
+}
+
+/// Names that several tasks take from.
+#[derive(Clone, Debug)]
+struct Keys {
+    prefix: Arc<str>,
+    left: Arc<AtomicU64>,
+}
+
+impl Keys {
+    fn next(&self) -> Option<String> {
+        let next = |left: u64| left.checked_sub(1);
+        let relaxed = Ordering::Relaxed;
+        let number = self.left.fetch_update(relaxed, relaxed, next).ok()?;
+        Some(format!("{}:{number}", self.prefix))
+    }
 }
 
 impl<L: Locks> Client for Concurrent<L> {
     fn run(&mut self, workload: &Workload) -> Result<Outcome> {
         match *workload {
             Workload::Pairs { tasks, length } => self.pairs(tasks, length),
+            Workload::Keys { tasks, count } => self.keys(tasks, count),
+            Workload::HotKey {
+                ref key,
+                waiters,
+                hold,
+                length,
+            } => {
+                let run = hot::run(&self.locks, key, waiters, hold, length);
+                self.runtime.block_on(run)
+            }
+            Workload::Hold { tasks, count, ttl } => self.hold(tasks, count, ttl),
+            Workload::Rest { length } => Ok(self.rest(length)),
         }
     }
 }
@@ -88,7 +181,7 @@ async fn pairs<L: Locks>(locks: L, prefix: String, until: Instant) -> Times {
         if started >= until {
             break;
         }
-        let Some(held) = locks.acquire(&key).await else {
+        let Some(held) = locks.acquire(&key, TTL).await else {
             times.fail();
             continue;
         };

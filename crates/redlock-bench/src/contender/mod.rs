@@ -4,6 +4,8 @@
 //! It ends with its standard input, even in the middle of a workload: none outlives the bench.
 
 mod concurrent;
+mod hot;
+mod locks;
 mod ours;
 mod raw;
 mod redis_rs;

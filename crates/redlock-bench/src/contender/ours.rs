@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_core::{AcquireOptions, LockGuard, Redlock, Wait};
 
-use super::{TTL, concurrent::Locks};
+use super::locks::Locks;
 use crate::failed::Result;
 
 /// The project's client.
@@ -28,13 +28,17 @@ impl Ours {
 impl Locks for Ours {
     type Held = LockGuard;
 
-    async fn acquire(&self, key: &str) -> Option<LockGuard> {
-        let options = AcquireOptions::new().ttl(TTL).wait(Wait::UpTo(WAIT));
+    async fn acquire(&self, key: &str, ttl: Duration) -> Option<LockGuard> {
+        let options = AcquireOptions::new().ttl(ttl).wait(Wait::UpTo(WAIT));
         self.0.acquire_with(key, options).await.ok()
     }
 
     async fn release(&self, held: LockGuard) -> bool {
         held.release().await.is_ok()
+    }
+
+    fn is_held(held: &LockGuard) -> bool {
+        held.lease().is_held()
     }
 }
 

@@ -6,14 +6,14 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use deadpool_redis::redis::{self, Cmd, Value, aio::MultiplexedConnection, cmd};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 
 use super::{
-    TTL,
-    concurrent::Locks,
+    locks::Locks,
     raw::{COMPARE_AND_DELETE, load},
 };
 use crate::failed::Result;
@@ -76,7 +76,7 @@ impl RedisRs {
 impl Locks for RedisRs {
     type Held = Held;
 
-    async fn acquire(&self, key: &str) -> Option<Held> {
+    async fn acquire(&self, key: &str, ttl: Duration) -> Option<Held> {
         let number = self.owners.fetch_add(1, Ordering::Relaxed);
         let held = Held {
             key: key.to_owned(),
@@ -84,7 +84,7 @@ impl Locks for RedisRs {
         };
         let mut set = cmd("SET");
         set.arg(&held.key).arg(&held.owner).arg("NX");
-        set.arg("PX").arg(TTL.as_millis() as u64);
+        set.arg("PX").arg(ttl.as_millis() as u64);
         if self.majority(&set, |answer| *answer == Value::Okay).await {
             return Some(held);
         }

@@ -1,8 +1,10 @@
 //! The crate `rslock`: tasks, and every node is waited for.
 
+use std::time::Duration;
+
 use ::rslock::{LockGuard, LockManager};
 
-use super::{TTL, concurrent::Locks};
+use super::{TTL, locks::Locks};
 use crate::failed::Result;
 
 /// The peer, with its own retries.
@@ -21,8 +23,8 @@ impl Rslock {
 impl Locks for Rslock {
     type Held = LockGuard;
 
-    async fn acquire(&self, key: &str) -> Option<LockGuard> {
-        self.0.acquire(key, TTL).await.ok()
+    async fn acquire(&self, key: &str, ttl: Duration) -> Option<LockGuard> {
+        self.0.acquire(key, ttl).await.ok()
     }
 
     async fn release(&self, held: LockGuard) -> bool {

@@ -10,13 +10,33 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Workload {
     /// Tasks that acquire and release keys of their own, each used once, for a time.
     Pairs { tasks: usize, length: Duration },
+    /// So many pairs as above, however long that takes.
+    Keys { tasks: usize, count: u64 },
+    /// Tasks that want one key, and hold it for a time whenever they have it.
+    HotKey {
+        key: String,
+        waiters: usize,
+        hold: Duration,
+        length: Duration,
+    },
+    /// Acquires so many locks of its own, and keeps them.
+    Hold {
+        tasks: usize,
+        count: u64,
+        ttl: Duration,
+    },
+    /// Does nothing for a time but keep what it has.
+    Rest { length: Duration },
 }
 
 impl Workload {
-    /// How long it takes if all goes well.
+    /// How long it takes at the longest if all goes well.
     pub(crate) fn length(&self) -> Duration {
         match *self {
-            Self::Pairs { length, .. } => length,
+            Self::Pairs { length, .. } | Self::HotKey { length, .. } | Self::Rest { length } => {
+                length
+            }
+            Self::Keys { count, .. } | Self::Hold { count, .. } => Duration::from_millis(count),
         }
     }
 }
@@ -31,14 +51,24 @@ pub(crate) struct Outcome {
     pub(crate) cpu: Duration,
     /// The resident bytes at the end, where the system says.
     pub(crate) memory: Option<u64>,
-    /// How many operations were done as they should.
+    /// How many operations were done as they should, or how many locks are still held.
     pub(crate) done: u64,
-    /// How many were not.
+    /// How many were not, or how many locks are lost.
     pub(crate) failed: u64,
     /// From the start of an acquire to the end of the release.
     pub(crate) pair: Spread,
     /// From the start of an acquire to its end.
     pub(crate) acquire: Spread,
+    /// From the start of an acquire of a key that others want to its end.
+    pub(crate) wait: Spread,
+    /// From the moment at which one of the tasks is about to release to that at which the next has the key.
+    pub(crate) hand_over: Spread,
+    /// How long a lock was held on average.
+    pub(crate) hold: Duration,
+    /// How often each of the tasks had the key.
+    pub(crate) shares: Vec<u64>,
+    /// How often two of the tasks had the key at once.
+    pub(crate) overlaps: u64,
 }
 
 /// Some quantiles of durations.

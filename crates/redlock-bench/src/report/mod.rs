@@ -75,11 +75,7 @@ impl Report {
     pub(crate) fn end(&self, row: &'static str) {
         let mut table = Table::new(["ours", "", "min", "max", "goal", ""]);
         for goal in goals::of_row(row) {
-            let against = match goal.against {
-                "" => String::new(),
-                against => format!(", × {against}"),
-            };
-            let name = format!("{}{against}", goal.metric);
+            let name = goal.name();
             let bound = goal.bound.text();
             match self.measure_of(goal) {
                 Some(measure) => {

@@ -1,5 +1,10 @@
 //! What is measured, row by row.
 
+mod delay;
+mod frozen;
+mod growth;
+mod hot;
+mod leases;
 mod pairs;
 mod script;
 mod tower;
@@ -10,7 +15,7 @@ use std::time::Duration;
 use crate::{
     failed::{Failed, Result},
     report::{OURS, Report, Table, number},
-    site::Program,
+    site::{Contender, Program},
     statistics::{Summary, ratios},
 };
 
@@ -32,6 +37,12 @@ pub(crate) struct Scale {
     pub(crate) sample: Duration,
     /// How often the rows are repeated that measure single operations.
     pub(crate) rounds: usize,
+    /// How many leases rest.
+    pub(crate) leases: u64,
+    /// Their time to live.
+    pub(crate) ttl: Duration,
+    /// How many keys are used once.
+    pub(crate) keys: u64,
 }
 
 impl Scale {
@@ -40,6 +51,9 @@ impl Scale {
         repeats: 7,
         sample: Duration::from_millis(700),
         rounds: 151,
+        leases: 100_000,
+        ttl: Duration::from_secs(30),
+        keys: 1_000_000,
     };
 
     /// In three minutes, for a first look.
@@ -47,6 +61,9 @@ impl Scale {
         repeats: 5,
         sample: Duration::from_millis(250),
         rounds: 21,
+        leases: 10_000,
+        ttl: Duration::from_secs(6),
+        keys: 50_000,
     };
 }
 
@@ -75,8 +92,14 @@ const fn row(
 const ROWS: &[Row] = &[
     row("P1", "", uncontended::p1),
     row("P2", "", uncontended::p2),
+    row("P3", "", delay::p3),
+    row("P4", "", frozen::p4),
+    row("P5", "", hot::p5),
+    row("P7", "", hot::p7),
+    row("P8", "", leases::p8),
     row("P9", "script", script::p9),
     row("P10", "tower", tower::p10),
+    row("P11", "", growth::p11),
 ];
 
 /// Finds rows by their names; all if none is named.
@@ -124,6 +147,13 @@ impl Bench {
     fn programs(&self, clients: &[&str]) -> Vec<Program> {
         let wanted = |program: &&Program| clients.contains(&&*program.client);
         self.programs.iter().filter(wanted).cloned().collect()
+    }
+
+    /// Starts each of them.
+    fn contenders(&self, clients: &[&str], nodes: &[String]) -> Result<Vec<Contender>> {
+        let programs = self.programs(clients);
+        let start = |program| Contender::start(program, nodes);
+        programs.iter().map(start).collect()
     }
 }
 

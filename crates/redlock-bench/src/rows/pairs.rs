@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    contender::Workload,
+    contender::{Outcome, Workload},
     failed::Result,
     report::{OURS, Report, Table, number},
     site::{Contender, Nodes},
@@ -32,13 +32,7 @@ pub(super) fn measure(
     workload: &Workload,
     repeats: usize,
 ) -> Result<Vec<Pairs>> {
-    let mut all: Vec<_> = contenders
-        .iter()
-        .map(|contender| Pairs {
-            who: contender.name().to_owned(),
-            ..Pairs::default()
-        })
-        .collect();
+    let mut all: Vec<_> = contenders.iter().map(Pairs::of).collect();
     for contender in &mut *contenders {
         contender.run(workload)?;
     }
@@ -52,7 +46,15 @@ pub(super) fn measure(
 }
 
 impl Pairs {
-    pub(super) fn sample(
+    /// No figures yet.
+    pub(super) fn of(contender: &Contender) -> Self {
+        Self {
+            who: contender.name().to_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn sample(
         &mut self,
         contender: &mut Contender,
         nodes: &Nodes,
@@ -61,15 +63,21 @@ impl Pairs {
         let before = nodes.cpu()?;
         let outcome = contender.run(workload)?;
         let nodes = nodes.cpu()?.saturating_sub(before);
+        self.add(&outcome, Some(nodes));
+        Ok(())
+    }
+
+    /// Adds what a contender says of a repeat, with the CPU time of the nodes if it is known.
+    pub(super) fn add(&mut self, outcome: &Outcome, nodes: Option<Duration>) {
         let done = outcome.done as f64;
         self.p50.push(micros(outcome.pair.p50));
         self.p99.push(micros(outcome.pair.p99));
         self.acquire.push(micros(outcome.acquire.p50));
         self.client.push(micros(outcome.cpu) / done);
-        self.nodes.push(micros(nodes) / done);
+        self.nodes
+            .push(nodes.map_or(f64::NAN, |nodes| micros(nodes) / done));
         self.per_second.push(done / outcome.wall.as_secs_f64());
         self.failed += outcome.failed;
-        Ok(())
     }
 }
 

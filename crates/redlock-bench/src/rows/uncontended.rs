@@ -4,11 +4,7 @@ use super::{
     Bench,
     pairs::{self, RAW},
 };
-use crate::{
-    contender::Workload,
-    failed::Result,
-    site::{Contender, Nodes},
-};
+use crate::{contender::Workload, failed::Result, site::Nodes};
 
 /// One task: latency.
 pub(super) fn p1(bench: &mut Bench) -> Result<()> {
@@ -55,12 +51,7 @@ pub(super) fn p2(bench: &mut Bench) -> Result<()> {
 
 fn measure(bench: &Bench, tasks: usize, clients: &[&str]) -> Result<Vec<pairs::Pairs>> {
     let nodes = Nodes::start(NODES)?;
-    let urls = nodes.urls();
-    let programs = bench.programs(clients);
-    let contenders = programs
-        .iter()
-        .map(|program| Contender::start(program, &urls));
-    let mut contenders: Vec<_> = contenders.collect::<Result<_>>()?;
+    let mut contenders = bench.contenders(clients, &nodes.urls())?;
     let workload = Workload::Pairs {
         tasks,
         length: bench.scale.sample,

@@ -3,9 +3,11 @@
 mod machine;
 mod nodes;
 mod process;
+mod relay;
 
 pub(crate) use self::{
     machine::Machine,
     nodes::Nodes,
     process::{Contender, Program},
+    relay::Relays,
 };

@@ -1,6 +1,6 @@
 //! The nodes, and what they say of themselves.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, ServerSet};
 
@@ -22,9 +22,42 @@ impl Nodes {
         self.0.urls()
     }
 
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.iter().map(Server::address).collect()
+    }
+
     /// Returns the CPU time that all of them have used so far.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        self.0.iter().map(cpu).sum()
+        self.running().map(cpu).sum()
+    }
+
+    /// Returns the bytes that all of them have in use.
+    pub(crate) fn memory(&self) -> Result<f64> {
+        self.running().map(memory).sum()
+    }
+
+    /// Stops one in its tracks, and lets it go on after `work`.
+    pub(crate) fn while_frozen<T>(
+        &self,
+        index: usize,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let node = &self.0[index % self.0.len()];
+        node.freeze()?;
+        let outcome = work();
+        node.thaw()?;
+        // It has read what it was sent meanwhile once it answers.
+        node.command(&["PING"])?;
+        outcome
+    }
+
+    /// Kills one for good.
+    pub(crate) fn kill(&mut self, index: usize) -> Result<()> {
+        Ok(self.0[index].kill()?)
+    }
+
+    fn running(&self) -> impl Iterator<Item = &Server> {
+        self.0.iter().filter(|server| server.is_running())
     }
 }
 
@@ -33,6 +66,11 @@ fn cpu(server: &Server) -> Result<Duration> {
     let field = |name: &str| field(&info, name).unwrap_or_default();
     let seconds = field("used_cpu_sys") + field("used_cpu_user");
     Ok(Duration::try_from_secs_f64(seconds)?)
+}
+
+fn memory(server: &Server) -> Result<f64> {
+    let info = info(server, "memory")?;
+    Ok(field(&info, "used_memory").unwrap_or(f64::NAN))
 }
 
 fn info(server: &Server, section: &str) -> Result<String> {

@@ -144,6 +144,7 @@ impl Client for Raw {
     fn run(&mut self, workload: &Workload) -> Result<Outcome> {
         match *workload {
             Workload::Pairs { tasks, length } => self.pairs(tasks, length),
+            ref other => Err(Failed(format!("raw knows pairs only, and not: {other:?}"))),
         }
     }
 }

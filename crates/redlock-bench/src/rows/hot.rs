@@ -1,0 +1,228 @@
+//! P5 and P7: many callers want one key.
+
+use std::time::Duration;
+
+use super::{Bench, pairs::micros};
+use crate::{
+    contender::{Outcome, Workload},
+    failed::{Failed, Result},
+    report::{OURS, Report, Table, number},
+    site::{Contender, Nodes, Relays},
+    statistics::{Series, Summary, ratios},
+};
+
+/// The callers of one process.
+pub(super) fn p5(bench: &mut Bench) -> Result<()> {
+    let title = "one key, one process, 16 waiters, 1 ms hold, 5 nodes; redlock blocks, redis-rs has no retry";
+    bench.report.begin("P5", title);
+    let nodes = Nodes::start(5)?;
+    let programs = bench.programs(&["rslock", "ours"]);
+    let mut groups = Vec::new();
+    for program in &programs {
+        groups.push(vec![Contender::start(program, &nodes.urls())?]);
+    }
+    let all = measure(bench, &mut groups, 16, "P5")?;
+    for hot in &all {
+        let report = &mut bench.report;
+        report.add(
+            "P5",
+            &hot.who,
+            "acquisitions/s, × 1/hold",
+            "",
+            &hot.of_ideal,
+        );
+        report.add("P5", &hot.who, "hand-over p50, µs", "", &hot.hand_over);
+        report.add("P5", &hot.who, "p99 wait, × 16 holds", "", &hot.wait);
+        report.add(
+            "P5",
+            &hot.who,
+            "largest share, × the median",
+            "",
+            &hot.share,
+        );
+    }
+    compare(&mut bench.report, "P5", &all);
+    Ok(())
+}
+
+/// The callers of several processes.
+pub(super) fn p7(bench: &mut Bench) -> Result<()> {
+    let title = "one key, 4 processes of 4 waiters, 1 ms hold, 5 nodes behind a 4 ms round trip; redlock blocks, redis-rs has no retry";
+    bench.report.begin("P7", title);
+    let nodes = Nodes::start(5)?;
+    let relays = Relays::start(&nodes, Duration::from_millis(4))?;
+    let programs = bench.programs(&["rslock", "ours"]);
+    let mut groups = Vec::new();
+    for program in &programs {
+        let processes = (0..4).map(|_| Contender::start(program, &relays.urls()));
+        groups.push(processes.collect::<Result<Vec<_>>>()?);
+    }
+    let all = measure(bench, &mut groups, 4, "P7")?;
+    for hot in &all {
+        let report = &mut bench.report;
+        let share = "largest share of a process, × the median";
+        report.add("P7", &hot.who, share, "", &hot.share);
+    }
+    compare(&mut bench.report, "P7", &all);
+    Ok(())
+}
+
+/// The figures of one client, one for each repeat.
+#[derive(Debug, Default)]
+struct Hot {
+    who: String,
+    per_second: Series,
+    /// Microseconds.
+    hold: Series,
+    hand_over: Series,
+    /// As a multiple of what a queue of such holds takes.
+    wait: Series,
+    of_ideal: Series,
+    share: Series,
+}
+
+/// Measures each group of processes in turn; those of a group contend for one key.
+fn measure(
+    bench: &Bench,
+    groups: &mut [Vec<Contender>],
+    waiters: usize,
+    row: &str,
+) -> Result<Vec<Hot>> {
+    let mut all: Vec<_> = groups
+        .iter()
+        .map(|group| Hot {
+            who: group[0].name().to_owned(),
+            ..Hot::default()
+        })
+        .collect();
+    // Long enough that one turn more or less is no larger share.
+    let length = bench.scale.sample.mul_f64(3.0).max(LEAST);
+    for repeat in 0..bench.scale.repeats {
+        for turn in 0..groups.len() {
+            let index = (repeat + turn) % groups.len();
+            let workload = Workload::HotKey {
+                key: format!("bench:{row}:{index}:{repeat}"),
+                waiters,
+                hold: HOLD,
+                length,
+            };
+            let group = &mut groups[index];
+            for contender in &mut *group {
+                contender.begin(&workload)?;
+            }
+            let outcomes = group.iter_mut().map(|one| one.end(&workload));
+            all[index].add(&outcomes.collect::<Result<Vec<_>>>()?)?;
+        }
+    }
+    print(&all);
+    Ok(all)
+}
+
+impl Hot {
+    fn add(&mut self, outcomes: &[Outcome]) -> Result<()> {
+        if outcomes.iter().any(|outcome| outcome.overlaps > 0) {
+            return Err(Failed(format!("{}: two had the key at once", self.who)));
+        }
+        let rates = outcomes.iter();
+        let rate: f64 = rates
+            .map(|one| one.done as f64 / one.wall.as_secs_f64())
+            .sum();
+        let mean = |figure: fn(&Outcome) -> Duration| {
+            let figures = outcomes.iter().map(|one| micros(figure(one)));
+            figures.sum::<f64>() / outcomes.len() as f64
+        };
+        let hold = mean(|one| one.hold);
+        let waiters: usize = outcomes.iter().map(|one| one.shares.len()).sum();
+        self.per_second.push(rate);
+        self.hold.push(hold);
+        self.hand_over.push(mean(|one| one.hand_over.p50));
+        self.wait
+            .push(mean(|one| one.wait.p99) / (hold * waiters as f64));
+        self.of_ideal.push(rate * hold / 1e6);
+        self.share.push(match outcomes {
+            [alone] => largest(&alone.shares),
+            several => largest(&several.iter().map(|one| one.done).collect::<Vec<_>>()),
+        });
+        Ok(())
+    }
+}
+
+/// The largest share as a multiple of the one in the middle, or of the mean of the two there.
+fn largest(shares: &[u64]) -> f64 {
+    let mut shares = shares.to_vec();
+    shares.sort_unstable();
+    let middle = |index: usize| shares.get(index).copied().unwrap_or_default() as f64;
+    let median = f64::midpoint(
+        middle((shares.len().max(1) - 1) / 2),
+        middle(shares.len() / 2),
+    );
+    shares.last().copied().unwrap_or_default() as f64 / median
+}
+
+fn compare(report: &mut Report, row: &'static str, all: &[Hot]) {
+    for base in all.iter().filter(|base| base.who != OURS) {
+        for hot in all.iter().filter(|hot| hot.who != base.who) {
+            let ratios = ratios(&hot.per_second, &base.per_second);
+            report.add(row, &hot.who, "acquisitions/s", &base.who, &ratios);
+        }
+    }
+}
+
+fn print(all: &[Hot]) {
+    let mut table = Table::new([
+        "medians; min..max of the repeats",
+        "acquisitions/s",
+        "min..max",
+        "hold µs",
+        "× 1/hold",
+        "hand-over p50 µs",
+        "p99 wait, × all holds",
+        "largest share",
+        "min..max",
+    ]);
+    for hot in all {
+        let summary = |figures: &Series| {
+            let Summary { median, min, max } = Summary::of(figures);
+            let range = format!("{}..{}", number(min), number(max));
+            (number(median), range)
+        };
+        let (rate, rate_range) = summary(&hot.per_second);
+        let (share, share_range) = summary(&hot.share);
+        table.add([
+            hot.who.clone(),
+            rate,
+            rate_range,
+            summary(&hot.hold).0,
+            summary(&hot.of_ideal).0,
+            summary(&hot.hand_over).0,
+            summary(&hot.wait).0,
+            share,
+            share_range,
+        ]);
+    }
+    eprintln!("\n{}", table.text());
+}
+
+const HOLD: Duration = Duration::from_millis(1);
+const LEAST: Duration = Duration::from_millis(1200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_compared_with_the_median() {
+        assert!((largest(&[10, 30, 20]) - 1.5).abs() < 1e-9);
+        assert!((largest(&[10, 30, 20, 20]) - 1.5).abs() < 1e-9);
+        assert!(largest(&[]).is_nan(), "nobody had the key");
+    }
+
+    #[test]
+    fn a_client_with_two_holders_at_once_is_not_measured_but_refused() {
+        let outcome = Outcome {
+            overlaps: 1,
+            ..Outcome::default()
+        };
+        assert!(Hot::default().add(&[outcome]).is_err());
+    }
+}
