@@ -88,6 +88,9 @@ fn run(arguments: Vec<String>) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let results = folder.join("results.json");
     fs::write(&results, bench.report.json()?)?;
+    for (name, picture) in bench.report.pictures() {
+        fs::write(folder.join(name), picture)?;
+    }
     eprintln!("\nload {}; {}", Machine::now().load(), results.display());
     let missed = bench.report.missed();
     if missed.is_empty() {

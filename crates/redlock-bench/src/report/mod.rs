@@ -1,6 +1,8 @@
 //! What was measured, beside its goals.
 
+mod chart;
 mod json;
+mod pictures;
 mod table;
 
 pub(crate) use self::table::Table;
