@@ -23,7 +23,7 @@ use std::{
 
 use crate::{
     failed::{Failed, Result},
-    report::Report,
+    report::{OURS, Report},
     rows::{Bench, Scale},
     site::{Machine, Program},
 };
@@ -44,17 +44,48 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: Vec<String>) -> Result<()> {
+    let (mut bench, names) = parse(arguments)?;
+    let rows = rows::named(&names)?;
+    let machine = Machine::now();
+    eprintln!("{} cores, load {}", machine.cores, machine.load());
+    let mut broken = Vec::new();
+    for row in rows {
+        if let Err(Failed(why)) = (row.measure)(&mut bench) {
+            broken.push(format!("{} cannot be measured: {why}", row.name));
+        }
+        bench.report.end(row.name);
+    }
+    let folder = folder();
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("results.json"), bench.report.json()?)?;
+    for (name, picture) in bench.report.pictures() {
+        fs::write(folder.join(name), picture)?;
+    }
+    eprintln!("\nload {}; {}", Machine::now().load(), folder.display());
+    let missed = bench.report.missed();
+    if missed.is_empty() && broken.is_empty() {
+        return Ok(());
+    }
+    let missed = missed.iter();
+    let missed = missed.map(|goal| format!("{} {}", goal.row, goal.name()));
+    let lines: Vec<_> = broken.into_iter().chain(missed).collect();
+    let text = lines.join("\n  ");
+    Err(Failed(format!("what is missed:\n  {text}")))
+}
+
+/// Reads the arguments: how much is measured of whom, and the names of rows.
+fn parse(arguments: Vec<String>) -> Result<(Bench, Vec<String>)> {
     let this = env::current_exe()?;
-    let program = |client: &str| Program {
-        name: client.to_owned(),
+    let program = |name: &str, client: &str, path: &Path| Program {
+        name: name.to_owned(),
         client: client.to_owned(),
-        path: this.clone(),
+        path: path.to_owned(),
     };
-    let mut programs: Vec<_> = ["raw", "redis-rs", "rslock", "redlock", "ours"]
-        .map(program)
-        .into();
+    let clients = ["raw", "redis-rs", "rslock", "redlock", OURS];
+    let mut programs: Vec<_> = clients.map(|client| program(client, client, &this)).into();
     let mut scale = Scale::WHOLE;
     let mut names = Vec::new();
+    let mut report = Report::default();
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         match &*argument {
@@ -63,48 +94,19 @@ fn run(arguments: Vec<String>) -> Result<()> {
                 let beside = arguments.next().unwrap_or_default();
                 let beside = beside.split_once('=');
                 let (name, path) = beside.ok_or_else(|| Failed(USAGE.to_owned()))?;
-                programs.push(Program {
-                    name: name.to_owned(),
-                    client: "ours".to_owned(),
-                    path: path.into(),
-                });
+                programs.push(program(name, OURS, Path::new(path)));
+                report.beside.push(name.to_owned());
             }
             option if option.starts_with('-') => return Err(Failed(USAGE.to_owned())),
             _ => names.push(argument),
         }
     }
-    let mut bench = Bench {
+    let bench = Bench {
         scale,
         programs,
-        report: Report::default(),
+        report,
     };
-    let machine = Machine::now();
-    eprintln!("{} cores, load {}", machine.cores, machine.load());
-    for row in rows::named(&names)? {
-        (row.measure)(&mut bench)?;
-        bench.report.end(row.name);
-    }
-    let folder = folder();
-    fs::create_dir_all(&folder)?;
-    let results = folder.join("results.json");
-    fs::write(&results, bench.report.json()?)?;
-    for (name, picture) in bench.report.pictures() {
-        fs::write(folder.join(name), picture)?;
-    }
-    eprintln!("\nload {}; {}", Machine::now().load(), results.display());
-    let missed = bench.report.missed();
-    if missed.is_empty() {
-        return Ok(());
-    }
-    let missed: Vec<_> = missed
-        .iter()
-        .map(|goal| format!("{} {}", goal.row, goal.name()))
-        .collect();
-    Err(Failed(format!(
-        "goals missed: {}\n  {}",
-        missed.len(),
-        missed.join("\n  ")
-    )))
+    Ok((bench, names))
 }
 
 /// The folder for results, in cargo's for what it builds.

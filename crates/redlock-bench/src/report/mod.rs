@@ -46,6 +46,8 @@ pub(crate) struct Report {
     pub(crate) measures: Vec<Measure>,
     /// The rows that were begun.
     pub(crate) rows: Vec<&'static str>,
+    /// The programs that are measured beside ours: other trees.
+    pub(crate) beside: Vec<String>,
 }
 
 impl Report {
@@ -73,7 +75,7 @@ impl Report {
         });
     }
 
-    /// Prints what the goals of a row have come to.
+    /// Prints what the goals of a row have come to, and how ours compares with other trees.
     pub(crate) fn end(&self, row: &'static str) {
         let mut table = Table::new(["ours", "", "min", "max", "goal", ""]);
         for goal in goals::of_row(row) {
@@ -99,6 +101,15 @@ impl Report {
                     "MISSED".to_owned(),
                 ]),
             }
+        }
+        let others = self.measures.iter().filter(|measure| {
+            measure.row == row && measure.who == OURS && self.beside.contains(&measure.against)
+        });
+        for measure in others {
+            let Summary { median, min, max } = measure.summary;
+            let name = format!("{}, × {}", measure.metric, measure.against);
+            let [median, min, max] = [median, min, max].map(number);
+            table.add([name, median, min, max, String::new(), String::new()]);
         }
         eprintln!("\n{}", table.text());
     }
