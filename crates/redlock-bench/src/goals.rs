@@ -16,7 +16,7 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    /// What it is for, in words.
+    /// Says in words what it is for.
     pub(crate) fn name(&self) -> String {
         match self.against {
             "" => self.metric.to_owned(),
@@ -34,7 +34,7 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
-    /// A figure that is no number does not.
+    /// Says if a figure is where it has to be; one that is no number never is.
     pub(crate) fn holds(self, figure: f64) -> bool {
         match self {
             Self::AtMost(most) => figure <= most,
@@ -50,12 +50,12 @@ impl Bound {
     }
 }
 
-/// The goals of a row.
+/// Finds the goals of a row.
 pub(crate) fn of_row(row: &str) -> impl Iterator<Item = &'static Goal> {
     GOALS.iter().filter(move |goal| goal.row == row)
 }
 
-/// The goal for what a row measures, if there is one.
+/// Finds the goal for what a row measures, if there is one.
 pub(crate) fn find(row: &str, metric: &str, against: &str) -> Option<&'static Goal> {
     of_row(row).find(|goal| goal.metric == metric && goal.against == against)
 }

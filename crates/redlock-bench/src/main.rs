@@ -109,7 +109,7 @@ fn parse(arguments: Vec<String>) -> Result<(Bench, Vec<String>)> {
     Ok((bench, names))
 }
 
-/// The folder for results, in cargo's for what it builds.
+/// Finds the folder for results, in cargo's for what it builds.
 fn folder() -> PathBuf {
     let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     // Cargo says where this crate is when it runs it; a path from build time would be wrong after a move.

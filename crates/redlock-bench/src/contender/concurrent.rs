@@ -42,7 +42,7 @@ impl<L: Locks> Concurrent<L> {
         })
     }
 
-    /// The beginning of the names of one task's keys.
+    /// Returns the beginning of the names of one task's keys.
     fn prefix(&mut self) -> String {
         self.tasks += 1;
         format!("bench:{}:{}", process::id(), self.tasks)

@@ -7,13 +7,13 @@ pub(super) trait Locks: Clone + Send + Sync + 'static {
     /// A lock that is held.
     type Held: Send;
 
-    /// Acquires `key` for `ttl`; `None` if that failed.
+    /// Acquires `key` for `ttl`, or returns `None` if that failed.
     fn acquire(&self, key: &str, ttl: Duration) -> impl Future<Output = Option<Self::Held>> + Send;
 
     /// Releases what is held, and says if a majority has confirmed that.
     fn release(&self, held: Self::Held) -> impl Future<Output = bool> + Send;
 
-    /// Whether a lock is still held, as far as the client knows; most do not look after what they hold.
+    /// Says if a lock is still held, as far as the client knows; most clients do not look after what they hold.
     fn is_held(_: &Self::Held) -> bool {
         false
     }

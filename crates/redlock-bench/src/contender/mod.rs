@@ -38,7 +38,7 @@ trait Client {
     fn run(&mut self, workload: &Workload) -> Result<Outcome>;
 }
 
-/// Is the contender `name` over `nodes`, until standard input ends.
+/// Runs the contender `name` over `nodes` until standard input ends.
 pub(crate) fn serve(name: &str, nodes: &[String]) -> Result<()> {
     let lines = lines();
     let mut client: Box<dyn Client> = match name {
@@ -63,7 +63,7 @@ fn say(line: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// The lines of standard input; its end is the end of this process.
+/// Reads the lines of standard input, whose end is the end of this process.
 #[expect(
     clippy::exit,
     reason = "a client that hangs must not outlive the process that measures it"

@@ -21,7 +21,7 @@ impl Sample {
         }
     }
 
-    /// The end of a sample in which these pairs were made.
+    /// Ends a sample in which these pairs were made.
     pub(super) fn end(self, times: Times) -> Outcome {
         let outcome = self.end_of(times.pairs.len() as u64, times.failed);
         Outcome {
@@ -31,7 +31,7 @@ impl Sample {
         }
     }
 
-    /// The end of a sample in which so much was done.
+    /// Ends a sample in which so much was done.
     pub(super) fn end_of(self, done: u64, failed: u64) -> Outcome {
         Outcome {
             wall: self.wall.elapsed(),

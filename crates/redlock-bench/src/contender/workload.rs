@@ -30,7 +30,7 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    /// How long it takes at the longest if all goes well.
+    /// Returns how long it takes at the longest if all goes well.
     pub(crate) fn length(&self) -> Duration {
         match *self {
             Self::Pairs { length, .. } | Self::HotKey { length, .. } | Self::Rest { length } => {
@@ -80,7 +80,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Sorts what was measured; all zero if that is nothing.
+    /// Finds the quantiles of what was measured; all are zero if that is nothing.
     pub(crate) fn of(mut durations: Vec<Duration>) -> Self {
         durations.sort_unstable();
         let at = |share: f64| {

@@ -50,7 +50,7 @@ impl Bar {
 }
 
 impl Chart {
-    /// The picture.
+    /// Draws the picture.
     pub(crate) fn svg(&self) -> String {
         let bars = self.groups.iter().flat_map(|group| &group.bars);
         let names = bars.clone().map(|bar| bar.name.chars().count());

@@ -24,7 +24,7 @@ struct Entry<'a> {
 }
 
 impl Report {
-    /// All figures and goals as a list in JSON; a goal of a row that was run is there though nothing was measured.
+    /// Writes all figures and goals as a list in JSON; a goal of a row that was run is there though nothing was measured.
     pub(crate) fn json(&self) -> Result<String> {
         let measured = self.measures.iter().map(entry);
         let unmeasured = self.missed().into_iter();

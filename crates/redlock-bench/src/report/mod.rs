@@ -28,12 +28,12 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    /// Its goal, if it has one.
+    /// Finds its goal, if it has one.
     pub(crate) fn goal(&self) -> Option<&'static Goal> {
         goals::find(self.row, &self.metric, &self.against).filter(|_| self.who == OURS)
     }
 
-    /// Whether its goal is met, if it has one.
+    /// Says if its goal is met, if it has one.
     pub(crate) fn is_met(&self) -> Option<bool> {
         let goal = self.goal()?;
         Some(goal.bound.holds(self.summary.median))
@@ -114,7 +114,7 @@ impl Report {
         eprintln!("\n{}", table.text());
     }
 
-    /// The goals of the rows so far that are not reached.
+    /// Finds the goals of the rows so far that are not reached.
     pub(crate) fn missed(&self) -> Vec<&'static Goal> {
         let goals = self.rows.iter().flat_map(|row| goals::of_row(row));
         let reached = |goal: &Goal| {
@@ -133,7 +133,7 @@ impl Report {
     }
 }
 
-/// A number with three digits that say something.
+/// Writes a number with three digits that say something.
 pub(crate) fn number(figure: f64) -> String {
     match figure.abs() {
         size if size >= 99.95 => format!("{figure:.0}"),

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Report {
-    /// The pictures of the rows that were run, with the names of their files.
+    /// Draws the pictures of the rows that were run, and names their files.
     pub(crate) fn pictures(&self) -> Vec<(&'static str, String)> {
         let mut pictures = Vec::new();
         let mut add = |name, chart: Chart| {
@@ -112,7 +112,7 @@ impl Report {
         }
     }
 
-    /// Bars of a figure as a multiple of *raw*'s, which is among them.
+    /// Makes bars of a figure as a multiple of *raw*'s, which is among them.
     fn against_raw(&self, name: &str, row: &str, metric: &str) -> Group {
         let mut bars: Vec<_> = self.of(row, metric, RAW).map(bar).collect();
         if !bars.is_empty() {

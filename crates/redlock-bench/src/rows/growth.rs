@@ -25,7 +25,7 @@ pub(super) fn p11(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// One task, over more and more nodes.
+/// Measures one task over more and more nodes.
 fn nodes(bench: &mut Bench, program: &Program) -> Result<()> {
     let sets: Vec<_> = NODES.map(Nodes::start).into_iter().collect::<Result<_>>()?;
     let start = |nodes: &Nodes| Contender::start(program, &nodes.urls());
@@ -52,7 +52,7 @@ fn nodes(bench: &mut Bench, program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// More and more callers for one key, which is released as soon as it is there.
+/// Measures more and more callers for one key, which each releases as soon as it has it.
 fn waiters(bench: &mut Bench, program: &Program) -> Result<()> {
     let nodes = Nodes::start(5)?;
     let mut contender = Contender::start(program, &nodes.urls())?;
@@ -82,7 +82,7 @@ fn waiters(bench: &mut Bench, program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// Keys that are used once: nothing of them stays.
+/// Uses many keys once, of which nothing may stay.
 fn keys(bench: &mut Bench, program: &Program) -> Result<()> {
     let nodes = Nodes::start(5)?;
     let mut contender = Contender::start(program, &nodes.urls())?;

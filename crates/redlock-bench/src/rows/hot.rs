@@ -11,7 +11,7 @@ use crate::{
     statistics::{Series, Summary, ratios},
 };
 
-/// The callers of one process.
+/// Measures the callers of one process.
 pub(super) fn p5(bench: &mut Bench) -> Result<()> {
     let title = "one key, one process, 16 waiters, 1 ms hold, 5 nodes; redlock blocks, redis-rs has no retry";
     bench.report.begin("P5", title);
@@ -45,7 +45,7 @@ pub(super) fn p5(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The callers of several processes.
+/// Measures the callers of several processes.
 pub(super) fn p7(bench: &mut Bench) -> Result<()> {
     let title = "one key, 4 processes of 4 waiters, 1 ms hold, 5 nodes behind a 4 ms round trip; redlock blocks, redis-rs has no retry";
     bench.report.begin("P7", title);
@@ -147,7 +147,7 @@ impl Hot {
     }
 }
 
-/// The largest share as a multiple of the one in the middle, or of the mean of the two there.
+/// Divides the largest share by the one in the middle, or by the mean of the two there.
 fn largest(shares: &[u64]) -> f64 {
     let mut shares = shares.to_vec();
     shares.sort_unstable();

@@ -143,7 +143,7 @@ fn each<const N: usize>(
 }
 
 impl Bench {
-    /// The programs that are these clients, and those beside.
+    /// Finds the programs that are these clients, and those beside.
     fn programs(&self, clients: &[&str]) -> Vec<Program> {
         let wanted = |program: &&Program| clients.contains(&&*program.client);
         self.programs.iter().filter(wanted).cloned().collect()

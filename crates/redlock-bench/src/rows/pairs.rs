@@ -46,7 +46,7 @@ pub(super) fn measure(
 }
 
 impl Pairs {
-    /// No figures yet.
+    /// Makes room for the figures of a contender.
     pub(super) fn of(contender: &Contender) -> Self {
         Self {
             who: contender.name().to_owned(),
@@ -81,7 +81,7 @@ impl Pairs {
     }
 }
 
-/// A table of all figures, with latencies and rates compared with those of `base`.
+/// Writes a table of all figures, with latencies and rates compared with those of `base`.
 pub(super) fn table(all: &[Pairs], base: &str) -> String {
     let [p50, per_second] = [format!("p50 × {base}"), format!("pairs/s × {base}")];
     let mut table = Table::new([

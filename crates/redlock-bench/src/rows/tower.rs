@@ -69,7 +69,7 @@ impl Tower {
         })
     }
 
-    /// The microseconds of each row, one exchange of each in turn: what disturbs one disturbs all.
+    /// Measures the microseconds of each line, one exchange of each in turn: what disturbs one disturbs all.
     async fn round(&mut self) -> Result<[f64; 6]> {
         let mut handler = Handler;
         let mut unlocked =
@@ -119,7 +119,7 @@ impl Tower {
     }
 }
 
-/// How long one request takes, from its making to the last frame of its answer.
+/// Measures how long one request takes, from its making to the last frame of its answer.
 async fn exchange<S, B>(service: &mut S, key: u64) -> Result<Duration>
 where
     S: Service<Request<Full<Bytes>>, Response = Response<B>, Error = Infallible>,

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{contender::Workload, failed::Result, site::Nodes};
 
-/// One task: latency.
+/// Measures one task: latency.
 pub(super) fn p1(bench: &mut Bench) -> Result<()> {
     let title = format!("one task, distinct keys, {NODES} nodes");
     bench.report.begin("P1", &title);
@@ -26,7 +26,7 @@ pub(super) fn p1(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Many tasks: throughput.
+/// Measures many tasks: throughput.
 pub(super) fn p2(bench: &mut Bench) -> Result<()> {
     let title = format!("many tasks, distinct keys, {NODES} nodes; redlock blocks, so it cannot");
     bench.report.begin("P2", &title);

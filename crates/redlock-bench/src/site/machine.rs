@@ -21,7 +21,7 @@ impl Machine {
         }
     }
 
-    /// The load in words.
+    /// Writes the load.
     pub(crate) fn load(&self) -> String {
         self.load
             .map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"))

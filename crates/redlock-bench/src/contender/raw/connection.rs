@@ -61,12 +61,12 @@ impl Connection {
         }
     }
 
-    /// Whether answers are missing.
+    /// Says if answers are missing.
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The system takes more again.
+    /// Notes that the system takes more again.
     pub(super) fn unblock(&mut self) {
         self.blocked = false;
     }
@@ -88,7 +88,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads all there is, and tells each answer: whether it is a yes.
+    /// Reads all there is, and tells of each answer if it is a yes.
     pub(super) fn read(&mut self, on: &mut impl FnMut(Ticket, bool)) -> Result<()> {
         loop {
             let length = match self.stream.read(&mut self.buffer) {

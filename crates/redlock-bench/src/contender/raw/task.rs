@@ -92,7 +92,7 @@ impl Task {
         }
     }
 
-    /// What comes after the round that was decided.
+    /// Returns what comes after the round that was decided.
     pub(super) fn step(&mut self, times: &mut Times) -> Step {
         let won = self.yes >= self.majority;
         match self.step {
@@ -111,7 +111,7 @@ impl Task {
     }
 }
 
-/// An owner that nobody else has: a number, spread as random ones are.
+/// Makes an owner that nobody else has: a number, spread as random ones are.
 fn owner(number: u64) -> String {
     let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("{spread:016x}{number:016x}")

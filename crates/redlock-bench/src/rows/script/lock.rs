@@ -10,7 +10,7 @@ use redlock_proto::{NodeKey, OwnerId, Shard, Verb};
 pub(super) struct Lock(u64);
 
 impl Lock {
-    /// The next locks after so many.
+    /// Returns the next locks after so many.
     pub(super) fn next(used: &mut u64, count: usize) -> Vec<Self> {
         let first = *used;
         *used += count as u64;

@@ -67,7 +67,7 @@ impl Script {
         })
     }
 
-    /// A key that is set in a script.
+    /// Measures a key that is set in a script.
     async fn bare(&mut self) -> Result<f64> {
         let locks = Lock::next(&mut self.used, ALONE);
         let set = |key: &str, owner: &str| {
@@ -79,7 +79,7 @@ impl Script {
         Ok(bare)
     }
 
-    /// A key that is set by a command and deleted in a script: what a plain client does.
+    /// Measures a key that is set by a command and deleted in a script: what a plain client does.
     async fn raw(&mut self) -> Result<f64> {
         let locks = Lock::next(&mut self.used, ALONE);
         let set = |key: &str, owner: &str| {
@@ -113,7 +113,7 @@ impl Script {
         Ok(self.site.cost(name, commands).await?.0)
     }
 
-    /// An acquire and a release, each in a call of its own.
+    /// Measures an acquire and a release, each in a call of its own.
     async fn alone(&mut self) -> Result<(f64, f64)> {
         let locks = Lock::next(&mut self.used, ALONE);
         let acquires = locks.iter().map(|lock| vec![lock.acquire()]);
@@ -122,7 +122,7 @@ impl Script {
         Ok((acquire, self.calls(releases.collect()).await?))
     }
 
-    /// One of the acquires that share a call, and an acquire and a release that share one with others.
+    /// Measures one of the acquires that share a call, and an acquire and a release that share one with others.
     async fn shared(&mut self) -> Result<(f64, f64)> {
         let old = Lock::next(&mut self.used, CALLS * SHARED);
         let new = Lock::next(&mut self.used, CALLS * SHARED);
@@ -143,7 +143,7 @@ impl Script {
         Ok((acquires / SHARED as f64, mixed / pairs as f64))
     }
 
-    /// What each of these calls costs; every request of theirs must be granted.
+    /// Measures what each of these calls costs; every request of theirs must be granted.
     async fn calls(&mut self, calls: Vec<Vec<Request>>) -> Result<f64> {
         let sent = calls.iter().map(|requests| {
             let call = self.site.call(requests);

@@ -44,7 +44,7 @@ impl Site {
         Ok(site)
     }
 
-    /// One call of the client's script, which is sent when it is polled.
+    /// Makes one call of the client's script, which is sent when it is polled.
     pub(super) fn call(
         &mut self,
         requests: &[Request],
@@ -52,7 +52,7 @@ impl Site {
         self.session.call(&self.space, requests)
     }
 
-    /// Another command, which is sent when it is polled.
+    /// Makes another command, which is sent when it is polled.
     pub(super) fn command(&self, words: &[&str]) -> RedisFuture<'static, Value> {
         let mut command = cmd(words[0]);
         command.arg(&words[1..]);
@@ -60,14 +60,14 @@ impl Site {
         Box::pin(async move { command.query_async(&mut connection).await })
     }
 
-    /// Hands a script over; the hash to call it by.
+    /// Hands a script over, and returns the hash to call it by.
     pub(super) fn load(&self, script: &str) -> Result<String> {
         let hash = self.server.command(&["SCRIPT", "LOAD", script]);
         let hash = hash?;
         Ok(hash.as_text().unwrap_or_default().to_owned())
     }
 
-    /// The microseconds that the server spends on each of these calls, which are all of one command.
+    /// Measures the microseconds that the server spends on each of these calls, which are all of one command.
     pub(super) async fn cost<T, E: fmt::Display>(
         &self,
         command: &str,
@@ -116,7 +116,7 @@ impl Site {
     }
 }
 
-/// How often a command was called, and the microseconds that took.
+/// Reads how often a command was called, and the microseconds that took.
 fn spent(info: &str, command: &str) -> Option<(usize, f64)> {
     let name = format!("cmdstat_{command}:");
     let line = info.lines().find_map(|line| line.strip_prefix(&name))?;
