@@ -8,7 +8,7 @@ use super::{
     timers::{Timer, Timers},
     tokens::Tokens,
 };
-use crate::{Instant, NodeAnswer, NodeOutcome, OwnerId, Quorum, Reply, Request, Timing};
+use crate::{Instant, NodeAnswer, NodeOutcome, NotAVote, OwnerId, Quorum, Reply, Request, Timing};
 
 /// What the parts of a client share: its nodes, the rounds in which they are asked, and what the driver is to do.
 #[derive(Debug)]
@@ -105,17 +105,18 @@ impl<E: Entropy> Context<E> {
         }
     }
 
-    /// Notes what became of a request; returns how the protocol counts it, `None` if that was noted before.
+    /// Notes what became of a request to a node whose grants are votes, as far as `vote` says; returns how the protocol counts it, `None` if that was noted before.
     pub(super) fn note(
         &mut self,
         node: usize,
         id: u64,
         result: &Result<Reply, RequestError>,
         seen: Option<&Seen>,
+        vote: &Result<(), NotAVote>,
         now: Now,
     ) -> Option<NodeOutcome> {
         let round = self.rounds.get_mut(id)?;
-        let vote = || self.nodes.members().mark(node, now.clock);
+        let vote = || vote.clone();
         // A node is asked once in a round; what is told twice is heard once.
         let outcome = round.note(node, result, seen, vote)?;
         if round.kind().asks_for_a_vote() {

@@ -36,7 +36,7 @@ use self::{
     acquisitions::Acquisitions,
     context::Context,
     leases::Leases,
-    rounds::{RoundKind, Seen},
+    rounds::{Round, RoundKind, Seen},
     timers::Timer,
     watch::Watch,
 };
@@ -240,12 +240,20 @@ impl<E: Entropy> Client<E> {
         if let Some(standing) = standing {
             self.on_standing(node, standing, sent, now);
         }
+        // It is the same for all requests of the call, but for those behind one that lets the node vote.
+        let mut vote = self.cx.nodes.members().mark(node, now.clock);
         for (round, result) in results {
             self.cx.note_health(node, round, &result, looked, now);
-            let outcome = self.cx.note(node, round, &result, seen.as_ref(), now);
+            let opens = self.cx.rounds.get(round).is_some_and(Round::opens);
+            let outcome = self
+                .cx
+                .note(node, round, &result, seen.as_ref(), &vote, now);
             if let Some(outcome) = outcome {
                 self.on_outcome(round, node, outcome, result.ok(), now);
                 self.cx.forget_if_over(round);
+            }
+            if opens {
+                vote = self.cx.nodes.members().mark(node, now.clock);
             }
         }
         if looked {

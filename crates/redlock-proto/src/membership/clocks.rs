@@ -166,13 +166,12 @@ impl Clocks {
     }
 
     fn agreement(&self, now: Instant) -> Option<i128> {
-        let known: Vec<Ahead> = self.fresh(now).flatten().collect();
-        let (start, size) = largest_group(&known)?;
+        let (start, size) = largest_group(&self.fresh(now).flatten())?;
         (size >= self.quorum.majority()).then_some(start)
     }
 
     /// By how much each node's clock is ahead, unless nothing was heard of it for long.
-    fn fresh(&self, now: Instant) -> impl Iterator<Item = Option<Ahead>> {
+    fn fresh(&self, now: Instant) -> impl Iterator<Item = Option<Ahead>> + Clone {
         self.nodes.iter().map(move |known| {
             let reading = known.reading?;
             let age = now.saturating_since(reading.received);
@@ -181,36 +180,43 @@ impl Clocks {
     }
 }
 
-/// Which of these readings are in the largest group whose clocks agree; those that there is none of agree with
-/// nobody.
-///
-/// They are of one round, so that no reading is older than the others.
-pub(crate) fn agreeing(readings: &[Option<ClockReading>]) -> Vec<bool> {
-    let ahead: Vec<Option<Ahead>> = readings
-        .iter()
-        .map(|reading| Some(reading.as_ref()?.ahead()))
-        .collect();
-    let known: Vec<Ahead> = ahead.iter().flatten().copied().collect();
-    let start = largest_group(&known).map(|(start, _)| start);
-    let is_in = |ahead: &Option<Ahead>| {
-        let pair = ahead.zip(start);
-        pair.is_some_and(|(ahead, start)| is_within(start, ahead))
-    };
-    ahead.iter().map(is_in).collect()
+/// The largest group of clocks that agree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreement {
+    /// Where the tolerance begins within which they lie.
+    start: i128,
+}
+
+impl Agreement {
+    /// Returns the largest group among the clocks of these readings; `None` if there are none.
+    ///
+    /// They are of one round, so that no reading is older than the others.
+    pub(crate) fn of(readings: impl Iterator<Item = ClockReading> + Clone) -> Option<Self> {
+        let (start, _) = largest_group(&readings.map(|reading| reading.ahead()))?;
+        Some(Self { start })
+    }
+
+    /// Returns whether the clock of this reading is in it.
+    pub(crate) fn includes(self, reading: &ClockReading) -> bool {
+        is_within(self.start, reading.ahead())
+    }
 }
 
 /// Where the tolerance begins within which the largest group of clocks lies, and how large it is.
-fn largest_group(clocks: &[Ahead]) -> Option<(i128, usize)> {
+fn largest_group<C>(clocks: &C) -> Option<(i128, usize)>
+where
+    C: Iterator<Item = Ahead> + Clone,
+{
     // The largest group has its window begin where somebody's range ends: moving it later from there
     // loses that member, and moving it earlier gains none that begins later.
     let size = |start| {
         clocks
-            .iter()
-            .filter(|ahead| is_within(start, **ahead))
+            .clone()
+            .filter(|ahead| is_within(start, *ahead))
             .count()
     };
     // Of groups of one size, the one whose clocks are behind: its nodes keep keys for longest.
-    let starts = clocks.iter().map(|ahead| ahead.most);
+    let starts = clocks.clone().map(|ahead| ahead.most);
     starts
         .map(|start| (start, size(start)))
         .max_by_key(|(start, size)| (*size, -start))

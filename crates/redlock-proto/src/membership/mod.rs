@@ -7,7 +7,7 @@ mod not_a_vote;
 mod quorum;
 mod survey;
 
-pub(crate) use self::clocks::agreeing;
+pub(crate) use self::clocks::Agreement;
 pub use self::{
     clocks::{ClockReading, Clocks},
     members::Membership,

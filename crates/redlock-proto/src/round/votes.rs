@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{ClockReading, GiveBack, NodeOutcome, Quorum, RunId, membership::agreeing};
+use crate::{ClockReading, GiveBack, NodeOutcome, Quorum, RunId, membership::Agreement};
 
 /// What one node has said in a round so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,12 +29,33 @@ pub enum Vote {
 #[derive(Clone, Debug)]
 pub struct Votes {
     quorum: Quorum,
-    // invariant: as many as the quorum has nodes, as are those below
-    cast: Vec<Vote>,
-    readings: Vec<Option<ClockReading>>,
-    runs: Vec<Option<RunId>>,
-    /// Which of the grants count.
-    counted: Vec<bool>,
+    // invariant: as many as the quorum has nodes
+    nodes: Vec<Said>,
+}
+
+/// What there is of one node.
+#[derive(Clone, Debug)]
+struct Said {
+    vote: Vote,
+    /// Its clock, as its answer showed it.
+    reading: Option<ClockReading>,
+    /// Which run of a server it is.
+    run: Option<RunId>,
+    /// Whether it granted, and its grant counts.
+    counts: bool,
+}
+
+impl Said {
+    const NOTHING: Self = Self {
+        vote: Vote::Pending,
+        reading: None,
+        run: None,
+        counts: false,
+    };
+
+    const fn granted(&self) -> bool {
+        matches!(self.vote, Vote::Cast(NodeOutcome::Granted { .. }))
+    }
 }
 
 impl Votes {
@@ -42,18 +63,17 @@ impl Votes {
     pub fn new(quorum: Quorum) -> Self {
         Self {
             quorum,
-            cast: vec![Vote::Pending; quorum.nodes()],
-            readings: vec![None; quorum.nodes()],
-            runs: vec![None; quorum.nodes()],
-            counted: vec![false; quorum.nodes()],
+            nodes: vec![Said::NOTHING; quorum.nodes()],
         }
     }
 
     /// Does not ask these nodes, for now.
     pub fn hold_back(&mut self, nodes: &[usize]) {
         for node in nodes {
-            if let Some(vote @ Vote::Pending) = self.cast.get_mut(*node) {
-                *vote = Vote::HeldBack;
+            if let Some(said) = self.nodes.get_mut(*node)
+                && said.vote == Vote::Pending
+            {
+                said.vote = Vote::HeldBack;
             }
         }
     }
@@ -61,9 +81,9 @@ impl Votes {
     /// Asks the nodes that were held back; returns which they are.
     pub fn ask_all(&mut self) -> Vec<usize> {
         let mut asked = Vec::new();
-        for (node, vote) in self.cast.iter_mut().enumerate() {
-            if *vote == Vote::HeldBack {
-                *vote = Vote::Pending;
+        for (node, said) in self.nodes.iter_mut().enumerate() {
+            if said.vote == Vote::HeldBack {
+                said.vote = Vote::Pending;
                 asked.push(node);
             }
         }
@@ -72,7 +92,7 @@ impl Votes {
 
     /// Whether nodes are held back.
     pub fn are_held_back(&self) -> bool {
-        self.cast.contains(&Vote::HeldBack)
+        self.iter().any(|vote| vote == Vote::HeldBack)
     }
 
     /// Whether nodes were held back, and those that were asked have failed to grant, or all of them have answered
@@ -81,15 +101,17 @@ impl Votes {
     /// A refusal alone is none of this: where one node has the key of another owner, the others that were asked
     /// mostly have it too, and those that were not need not be bothered.
     pub fn are_too_few(&self) -> bool {
-        let is_pending = self.cast.contains(&Vote::Pending);
+        let is_pending = self.iter().any(|vote| vote == Vote::Pending);
         self.are_held_back() && (self.failed() > 0 || !is_pending) && !self.is_won()
     }
 
     /// A node's clock as its answer showed it, and which run of a server it is: told before its vote.
     pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
-        if let Some(Vote::Pending) = self.cast.get(node) {
-            self.readings[node] = Some(reading);
-            self.runs[node] = Some(run);
+        if let Some(said) = self.nodes.get_mut(node)
+            && said.vote == Vote::Pending
+        {
+            said.reading = Some(reading);
+            said.run = Some(run);
         }
     }
 
@@ -100,10 +122,10 @@ impl Votes {
 
     /// Counts a node's vote; `false` if that node has voted before or does not exist.
     pub fn cast(&mut self, node: usize, outcome: NodeOutcome) -> bool {
-        match self.cast.get_mut(node) {
-            Some(vote @ Vote::Pending) => {
-                *vote = Vote::Cast(outcome);
-                if let NodeOutcome::Granted { .. } = outcome {
+        match self.nodes.get_mut(node) {
+            Some(said) if said.vote == Vote::Pending => {
+                said.vote = Vote::Cast(outcome);
+                if said.granted() {
                     self.count_grants();
                 }
                 true
@@ -115,8 +137,8 @@ impl Votes {
     /// Makes every node that has not voted one whose outcome is unknown, and every node that was held back one that
     /// has executed nothing.
     pub fn close(&mut self) {
-        for vote in &mut self.cast {
-            *vote = match *vote {
+        for said in &mut self.nodes {
+            said.vote = match said.vote {
                 Vote::HeldBack => Vote::Cast(NodeOutcome::NotExecuted),
                 Vote::Pending => Vote::Cast(NodeOutcome::Unknown),
                 Vote::Cast(outcome) => Vote::Cast(outcome),
@@ -126,17 +148,17 @@ impl Votes {
 
     /// The votes, by node.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Vote> + '_ {
-        self.cast.iter().copied()
+        self.nodes.iter().map(|said| said.vote)
     }
 
     /// The number of nodes that granted, and whose grant counts.
     pub fn granted(&self) -> usize {
-        self.counted.iter().filter(|counts| **counts).count()
+        self.nodes.iter().filter(|said| said.counts).count()
     }
 
     /// Whether a node granted, and its grant counts.
     pub fn counts(&self, node: usize) -> bool {
-        self.counted.get(node) == Some(&true)
+        self.nodes.get(node).is_some_and(|said| said.counts)
     }
 
     /// The number of nodes that refused.
@@ -157,12 +179,12 @@ impl Votes {
 
     /// The nodes whose grants count, each with its counter.
     pub fn counters(&self) -> Vec<(usize, u64)> {
-        self.cast
+        self.nodes
             .iter()
             .enumerate()
-            .filter_map(|(node, vote)| match vote {
-                Vote::Cast(NodeOutcome::Granted { counter }) if self.counted[node] => {
-                    Some((node, *counter))
+            .filter_map(|(node, said)| match said.vote {
+                Vote::Cast(NodeOutcome::Granted { counter }) if said.counts => {
+                    Some((node, counter))
                 }
                 _ => None,
             })
@@ -191,7 +213,7 @@ impl Votes {
 
     /// Whether every node has voted.
     pub fn is_complete(&self) -> bool {
-        self.cast.iter().all(|vote| matches!(vote, Vote::Cast(_)))
+        self.iter().all(|vote| matches!(vote, Vote::Cast(_)))
     }
 
     /// The nodes that may hold what they were asked to take, now or once their request arrives.
@@ -199,15 +221,14 @@ impl Votes {
     /// Where the request is still on its way over a connection that stands, a release on that connection
     /// follows it; where nobody knows, the owner must be tombstoned.
     pub fn may_hold(&self) -> impl Iterator<Item = GiveBack> + '_ {
-        self.cast
-            .iter()
+        self.iter()
             .enumerate()
             .filter_map(|(node, vote)| match vote {
                 Vote::HeldBack => None,
                 Vote::Cast(outcome) if !outcome.may_hold() => None,
                 vote => Some(GiveBack {
                     node,
-                    tombstone: *vote == Vote::Cast(NodeOutcome::Unknown),
+                    tombstone: vote == Vote::Cast(NodeOutcome::Unknown),
                 }),
             })
     }
@@ -218,10 +239,9 @@ impl Votes {
     pub fn quorum_ready_in(&self) -> Option<Duration> {
         let missing = self.failed().checked_sub(self.quorum.tolerated() + 1)? + 1;
         let mut ready_in: Vec<Duration> = self
-            .cast
             .iter()
             .filter_map(|vote| match vote {
-                Vote::Cast(NodeOutcome::NotAVote { ready_in }) => *ready_in,
+                Vote::Cast(NodeOutcome::NotAVote { ready_in }) => ready_in,
                 _ => None,
             })
             .collect();
@@ -236,14 +256,13 @@ impl Votes {
     /// as never.
     pub fn majority_free_in(&self) -> Option<Duration> {
         let mut free_in: Vec<Duration> = self
-            .cast
             .iter()
             .filter_map(|vote| match vote {
                 Vote::HeldBack | Vote::Cast(NodeOutcome::Granted { .. } | NodeOutcome::Missing) => {
                     Some(Duration::ZERO)
                 }
-                Vote::Cast(NodeOutcome::Refused { remaining }) => *remaining,
-                Vote::Cast(NodeOutcome::NotAVote { ready_in }) => *ready_in,
+                Vote::Cast(NodeOutcome::Refused { remaining }) => remaining,
+                Vote::Cast(NodeOutcome::NotAVote { ready_in }) => ready_in,
                 _ => None,
             })
             .collect();
@@ -253,27 +272,26 @@ impl Votes {
 
     /// Looks again which grants count, now that there is one more.
     fn count_grants(&mut self) {
-        let granted =
-            |node: usize| matches!(self.cast[node], Vote::Cast(NodeOutcome::Granted { .. }));
-        let nodes = 0..self.cast.len();
-        let is_twin = |node: usize| {
-            let run = self.runs[node].as_ref();
-            run.is_some()
-                && (0..node).any(|other| granted(other) && self.runs[other].as_ref() == run)
-        };
-        let own: Vec<bool> = nodes.map(|node| granted(node) && !is_twin(node)).collect();
-        let readings = self.readings.iter().zip(&own);
-        let readings: Vec<_> = readings
-            .map(|(reading, own)| reading.filter(|_| *own))
-            .collect();
-        let agree = agreeing(&readings);
-        self.counted = (0..own.len())
-            .map(|node| own[node] && (agree[node] || readings[node].is_none()))
-            .collect();
+        for node in 0..self.nodes.len() {
+            let said = &self.nodes[node];
+            let twin = |other: &Said| other.granted() && other.run == said.run;
+            let is_twin = said.run.is_some() && self.nodes[..node].iter().any(twin);
+            self.nodes[node].counts = said.granted() && !is_twin;
+        }
+        let own = self.nodes.iter().filter(|said| said.counts);
+        let agreement = Agreement::of(own.filter_map(|said| said.reading));
+        for said in &mut self.nodes {
+            let agrees = match (&said.reading, agreement) {
+                (Some(reading), Some(agreement)) => agreement.includes(reading),
+                (Some(_), None) => false,
+                (None, _) => true,
+            };
+            said.counts &= agrees;
+        }
     }
 
     fn count(&self, counts: impl Fn(Vote) -> bool) -> usize {
-        self.cast.iter().filter(|vote| counts(**vote)).count()
+        self.iter().filter(|vote| counts(*vote)).count()
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Nodes {
     connections: Vec<Connection>,
     health: Vec<Health>,
     pace: Vec<Pace>,
+    /// Whether each voted, when its last answer came.
+    voted: Vec<bool>,
     outage: Outage,
     news: News,
 }
@@ -51,6 +53,7 @@ impl Nodes {
             connections: vec![Connection::default(); nodes],
             health: (0..nodes).map(|_| Health::default()).collect(),
             pace: vec![Pace::default(); nodes],
+            voted: vec![false; nodes],
             outage: Outage::new(nodes),
             news: News::new(nodes),
         }
@@ -88,6 +91,7 @@ impl Nodes {
         self.members.on_disconnected(node);
         self.health[node] = Health::default();
         self.pace[node] = Pace::default();
+        self.voted[node] = false;
         self.news.on_disconnected(node);
     }
 
@@ -143,9 +147,10 @@ impl Nodes {
         self.pace[node].patience()
     }
 
-    /// Returns whether a node is worth to be asked first.
-    pub(super) fn is_of_use(&self, node: usize, now: Now) -> bool {
-        self.votes(node, now)
+    /// Returns whether a node is worth to be asked first, as far as its last answer tells.
+    pub(super) fn is_of_use(&self, node: usize) -> bool {
+        self.voted[node]
+            && self.is_up(node)
             && !self.refuses_writes(node)
             && !self.pace[node].is_late()
             && self.members.same_server(node).is_none()
@@ -186,6 +191,7 @@ impl Nodes {
     /// Says what has changed with a node's vote; returns whether the majority is to be judged.
     pub(super) fn tell(&mut self, node: usize, now: Now, outbox: &mut Outbox) -> bool {
         let vote = self.members.vote(node, now.clock);
+        self.voted[node] = vote.is_ok();
         self.outage.on_standing(node, vote.is_ok(), now.clock);
         let run = self.members.run(node);
         self.news.tell(node, &vote, run, outbox)

@@ -6,57 +6,89 @@ mod request_error;
 mod round;
 mod seen;
 
-use std::collections::BTreeMap;
-
 pub use self::request_error::RequestError;
 pub(super) use self::{held_back::HeldBack, kind::RoundKind, round::Round, seen::Seen};
 
 /// The rounds of which something is still to come, by number.
+///
+/// A number is a place and how often a round was added, so that it is found at once, and never taken for another's.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
-    rounds: BTreeMap<u64, Round>,
-    next: u64,
+    places: Vec<Option<(u64, Round)>>,
+    /// The places that are free.
+    free: Vec<usize>,
+    /// How many rounds there ever were.
+    added: u64,
 }
 
 impl Rounds {
     /// Returns the number that the next round will have.
-    pub(super) const fn next(&self) -> u64 {
-        self.next
+    pub(super) fn next(&self) -> u64 {
+        let place = self.free.last().copied().unwrap_or(self.places.len());
+        (self.added << PLACES) | place as u64
     }
 
     /// Adds a round; returns its number.
     pub(super) fn add(&mut self, round: Round) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        self.rounds.insert(id, round);
+        let id = self.next();
+        self.added += 1;
+        match self.free.pop() {
+            Some(place) => self.places[place] = Some((id, round)),
+            None => self.places.push(Some((id, round))),
+        }
         id
     }
 
     pub(super) fn get(&self, id: u64) -> Option<&Round> {
-        self.rounds.get(&id)
+        let (known, round) = self.places.get(place(id))?.as_ref()?;
+        (*known == id).then_some(round)
     }
 
     pub(super) fn get_mut(&mut self, id: u64) -> Option<&mut Round> {
-        self.rounds.get_mut(&id)
+        let (known, round) = self.places.get_mut(place(id))?.as_mut()?;
+        (*known == id).then_some(round)
     }
 
     pub(super) fn remove(&mut self, id: u64) -> Option<Round> {
-        self.rounds.remove(&id)
+        let slot = self.places.get_mut(place(id))?;
+        let (_, round) = slot.take_if(|(known, _)| *known == id)?;
+        self.free.push(place(id));
+        if self.len() == 0 && self.places.len() > FEW {
+            // Nothing stays of a crowd.
+            self.places = Vec::new();
+            self.free = Vec::new();
+        }
+        Some(round)
     }
 
     /// Returns how many there are.
-    pub(super) fn len(&self) -> usize {
-        self.rounds.len()
+    pub(super) const fn len(&self) -> usize {
+        self.places.len() - self.free.len()
     }
 
     /// Returns how many requests wait for their outcome.
     pub(super) fn open_requests(&self) -> usize {
-        self.rounds.values().map(Round::open).sum()
+        self.iter().map(Round::open).sum()
     }
 
     /// Returns whether none is left that gives back what was taken, or says what came of a run.
     pub(super) fn are_clean(&self) -> bool {
         let is_cleanup = |round: &Round| round.is_limited() && round.kind().is_cleanup();
-        !self.rounds.values().any(is_cleanup)
+        !self.iter().any(is_cleanup)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Round> {
+        self.places.iter().flatten().map(|(_, round)| round)
     }
 }
+
+const fn place(id: u64) -> usize {
+    (id & LAST_PLACE) as usize
+}
+
+/// How many bits of a number say the place, and how many how often: both are more than any round could wait for.
+const PLACES: u32 = 32;
+const LAST_PLACE: u64 = (1 << PLACES) - 1;
+
+/// So many places are kept for ever.
+const FEW: usize = 1_024;

@@ -18,9 +18,17 @@ pub(in super::super) struct Round {
     is_split: bool,
     /// For an attempt: the counter that it raises, and by how many tokens.
     counts: Option<(Shard, u32)>,
-    /// Which nodes have had their outcome.
-    heard: Vec<bool>,
-    answers: Vec<Option<NodeAnswer>>,
+    // invariant: one entry per node
+    nodes: Vec<Heard>,
+}
+
+/// What was heard of a node.
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    /// Whether it has had its outcome.
+    is_over: bool,
+    /// What there is to say of it.
+    answer: Option<NodeAnswer>,
 }
 
 impl Round {
@@ -40,8 +48,7 @@ impl Round {
             limit: Some(limit),
             is_split: false,
             counts: None,
-            heard: vec![false; nodes],
-            answers: vec![None; nodes],
+            nodes: vec![Heard::default(); nodes],
         }
     }
 
@@ -51,6 +58,11 @@ impl Round {
 
     pub(in super::super) const fn kind_mut(&mut self) -> &mut RoundKind {
         &mut self.kind
+    }
+
+    /// Returns whether nodes are told to vote in it.
+    pub(in super::super) const fn opens(&self) -> bool {
+        matches!(self.kind, RoundKind::Open { .. })
     }
 
     /// Ends the round and returns what it was for.
@@ -127,7 +139,7 @@ impl Round {
         seen: Option<&Seen>,
         vote: impl FnOnce() -> Result<(), NotAVote>,
     ) -> Option<NodeOutcome> {
-        if std::mem::replace(self.heard.get_mut(node)?, true) {
+        if std::mem::replace(&mut self.nodes.get_mut(node)?.is_over, true) {
             return None;
         }
         self.open = self.open.saturating_sub(1);
@@ -155,7 +167,7 @@ impl Round {
                 }
             }
         };
-        self.answers[node] = Some(answer);
+        self.nodes[node].answer = Some(answer);
         Some(outcome)
     }
 
@@ -165,14 +177,14 @@ impl Round {
         votes: &Votes,
         same_server: impl Fn(usize) -> Option<usize>,
     ) {
-        let granted = |answer: &Option<NodeAnswer>| *answer == Some(NodeAnswer::Granted);
+        let granted = |heard: &Heard| heard.answer == Some(NodeAnswer::Granted);
         let mut granted = self
-            .answers
+            .nodes
             .iter()
             .enumerate()
-            .filter(|(_, answer)| granted(answer));
+            .filter(|(_, heard)| granted(heard));
         let is_split = granted.any(|(node, _)| !votes.counts(node) && same_server(node).is_none());
-        for (node, answer) in self.answers.iter_mut().enumerate() {
+        for (node, Heard { answer, .. }) in self.nodes.iter_mut().enumerate() {
             // Where no majority agrees, nobody's clock is known to be right.
             let counts = votes.counts(node) && (votes.is_won() || !is_split);
             if *answer == Some(NodeAnswer::Granted) && !counts {
@@ -187,8 +199,8 @@ impl Round {
 
     /// Notes what there is to say of a node without an outcome: one that is not asked, or will be again.
     pub(in super::super) fn say(&mut self, node: usize, answer: NodeAnswer) {
-        if let Some(noted) = self.answers.get_mut(node) {
-            *noted = Some(answer);
+        if let Some(heard) = self.nodes.get_mut(node) {
+            heard.answer = Some(answer);
         }
     }
 
@@ -202,15 +214,15 @@ impl Round {
     /// Returns which nodes have confirmed, or were not heard of at all.
     pub(in super::super) fn confirmed_or_silent(&self, votes: &Votes) -> Vec<bool> {
         let confirmed = |vote| matches!(vote, Vote::Cast(NodeOutcome::Granted { .. }));
-        let heard = self.heard.iter().zip(votes.iter());
+        let heard = self.nodes.iter().zip(votes.iter());
         heard
-            .map(|(heard, vote)| !heard || confirmed(vote))
+            .map(|(heard, vote)| !heard.is_over || confirmed(vote))
             .collect()
     }
 
     /// Returns what a node said, for an error; `None` if it has said nothing.
     pub(in super::super) fn answer(&self, node: usize) -> Option<NodeAnswer> {
-        self.answers.get(node)?.clone()
+        self.nodes.get(node)?.answer.clone()
     }
 
     /// Returns how a reply counts, and what to say of it; where the node stands is asked only if it matters.
