@@ -201,7 +201,8 @@ async fn a_tick_is_found_later_if_its_activation_is_lost() {
             outcome => assert_eq!(outcome, Outcome::Missed, "{report:?}"),
         }
     }
-    assert!(started[0] <= since + TimeDelta::seconds(2), "{started:?}");
+    // A busy machine may need some of them.
+    assert!(started[0] <= since + TimeDelta::seconds(10), "{started:?}");
     let _ = jobs.shutdown(Duration::ZERO).await;
 }
 
