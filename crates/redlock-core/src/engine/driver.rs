@@ -15,6 +15,7 @@ use tokio::{
 };
 
 use super::{
+    alarm::Alarm,
     asked::{Asked, Waiting},
     command::{AcquireRequest, Command, NotWon, WeakEngineHandle},
     entropy::Source,
@@ -101,8 +102,9 @@ impl Driver {
         mut events: mpsc::UnboundedReceiver<(usize, LinkEvent)>,
     ) {
         let mut abandoned = false;
+        let mut alarm = Alarm::new(self.until_next_timer());
         while !(abandoned && self.client.is_clean()) {
-            let sleep = tokio::time::sleep(self.until_next_timer());
+            let wait = self.until_next_timer();
             select! {
                 biased;
                 event = events.recv() => event.into_iter().for_each(|(node, event)| self.on_event(node, event)),
@@ -113,7 +115,7 @@ impl Driver {
                         self.close(None);
                     }
                 },
-                () = sleep => {}
+                () = alarm.at_most(wait) => {}
             }
             // Whatever else is ready joins the same calls to the nodes: one turn for the other tasks of
             // this thread, and no timer, so that a lone caller never waits.

@@ -1,6 +1,6 @@
 //! The task that owns the connection to one node: the protocol's link decides, and this carries it out.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, poll, stream::FuturesUnordered};
 use redlock_proto::{Answer, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
@@ -8,10 +8,9 @@ use tokio::{
     select,
     sync::{mpsc, watch},
     task::unconstrained,
-    time::sleep_until,
 };
 
-use super::{entropy::Source, log};
+use super::{alarm::Alarm, entropy::Source, log};
 use crate::{
     clock::Clock,
     node::{CallError, CallResult, Node, Session},
@@ -63,11 +62,11 @@ impl LinkTask {
     /// Keeps the node connected and passes requests to it until the driver is gone.
     pub(super) async fn run(mut self) {
         let mut wire = Wire::default();
+        let mut alarm = Alarm::new(Duration::ZERO);
         loop {
             self.carry_out(&mut wire).await;
             let now = self.clock.now();
             let idle_for = self.link.next_timer(now).saturating_since(now);
-            let timer = sleep_until(tokio::time::Instant::now() + idle_for);
             select! {
                 biased;
                 connected = finished(&mut wire.connecting) => {
@@ -79,7 +78,7 @@ impl LinkTask {
                     None => return,
                 },
                 // Last, so that a node is not taken to be silent whose answer is there.
-                () = timer => self.link.on_timer(self.clock.now()),
+                () = alarm.at_most(idle_for) => self.link.on_timer(self.clock.now()),
             }
         }
     }

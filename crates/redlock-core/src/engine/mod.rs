@@ -6,6 +6,7 @@
 //! A caller that goes away is noticed by what it drops: an unanswered [`Pending`] abandons its
 //! acquisition, a [`Holding`] releases its lease.
 
+mod alarm;
 mod answers;
 mod asked;
 mod command;

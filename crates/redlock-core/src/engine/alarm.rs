@@ -1,0 +1,58 @@
+use std::{pin::Pin, time::Duration};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// The one timer of a task whose next deadline mostly moves later.
+///
+/// It is set again only if it was reached or would come too late, so that a task that is woken by its work leaves the
+/// runtime's timers alone.
+pub(super) struct Alarm(Pin<Box<Sleep>>);
+
+impl Alarm {
+    /// Sets it for so much time from now.
+    pub(super) fn new(wait: Duration) -> Self {
+        Self(Box::pin(sleep_until(Instant::now() + wait)))
+    }
+
+    /// Waits for so long, or for less: whoever is woken looks what is due.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it leaves the timer set.
+    pub(super) async fn at_most(&mut self, wait: Duration) {
+        let due = Instant::now() + wait;
+        let sleep = &mut self.0;
+        if sleep.is_elapsed() || due < sleep.deadline() {
+            sleep.as_mut().reset(due);
+        }
+        sleep.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::poll;
+    use std::pin::pin;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_moves_later_is_told_early_once_and_then_in_time() {
+        let start = Instant::now();
+        let mut alarm = Alarm::new(2 * SECOND);
+        assert!(poll!(pin!(alarm.at_most(5 * SECOND))).is_pending());
+        alarm.at_most(5 * SECOND).await;
+        assert_eq!(start.elapsed(), 2 * SECOND);
+        alarm.at_most(3 * SECOND).await;
+        assert_eq!(start.elapsed(), 5 * SECOND);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_moves_earlier_is_told_in_time() {
+        let start = Instant::now();
+        let mut alarm = Alarm::new(9 * SECOND);
+        alarm.at_most(SECOND).await;
+        assert_eq!(start.elapsed(), SECOND);
+    }
+}
