@@ -1,4 +1,4 @@
-//! Servers that forget the script: nobody but the client has to know.
+//! Servers that forget the script and the functions: nobody but the client has to know.
 
 use std::{
     sync::{
@@ -14,12 +14,23 @@ use tokio::{task::JoinSet, time::sleep};
 
 const TTL: Duration = Duration::from_secs(6);
 
+fn flush(nodes: &Nodes) {
+    nodes.ask_all(&["SCRIPT", "FLUSH"]);
+    nodes.ask_all(&["FUNCTION", "FLUSH"]);
+}
+
+/// How many calls of either form there were.
+fn calls(nodes: &Nodes) -> u64 {
+    let all = ["fcall", "evalsha", "eval"].into_iter();
+    all.map(|command| nodes.calls_in_all(command)).sum()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_is_renewed_and_released_though_the_scripts_are_flushed() {
     let nodes = Nodes::start(5);
     let redlock = client(nodes.urls(), TTL).await;
     let guard = redlock.acquire("a").await.unwrap();
-    nodes.ask_all(&["SCRIPT", "FLUSH"]);
+    flush(&nodes);
     let remaining = || guard.lease().remaining();
     eventually("past the time of renewal", TTL, remaining, |left| {
         *left < TTL * 3 / 4
@@ -27,7 +38,7 @@ async fn a_lease_is_renewed_and_released_though_the_scripts_are_flushed() {
     .await;
     eventually("a renewal", TTL / 2, remaining, |left| *left > TTL * 9 / 10).await;
 
-    nodes.ask_all(&["SCRIPT", "FLUSH"]);
+    flush(&nodes);
     guard.release().await.unwrap();
     nodes.become_empty(TTL / 6).await;
 }
@@ -37,7 +48,7 @@ async fn a_dropped_guard_releases_though_the_scripts_are_flushed() {
     let nodes = Nodes::start(5);
     let redlock = client(nodes.urls(), TTL).await;
     let guard = redlock.acquire("a").await.unwrap();
-    nodes.ask_all(&["SCRIPT", "FLUSH"]);
+    flush(&nodes);
     drop(guard);
     nodes.become_empty(TTL / 6).await;
 }
@@ -47,11 +58,11 @@ async fn an_acquire_with_a_wait_succeeds_by_its_second_attempt_after_a_flush() {
     let nodes = Nodes::start(5);
     let redlock = client(nodes.urls(), TTL).await;
     for _ in 0..10 {
-        nodes.ask_all(&["SCRIPT", "FLUSH"]);
-        let scripts = nodes.calls_in_all("evalsha") + nodes.calls_in_all("eval");
+        flush(&nodes);
+        let before = calls(&nodes);
         let wait = AcquireOptions::new().wait(Wait::UpTo(TTL));
         let guard = redlock.acquire_with("a", wait).await.unwrap();
-        let asked = nodes.calls_in_all("evalsha") + nodes.calls_in_all("eval") - scripts;
+        let asked = calls(&nodes) - before;
         // Two rounds, the releases of the first, and perhaps a heartbeat.
         assert!(asked <= 4 * 5, "{asked} calls");
         guard.release().await.unwrap();
@@ -81,7 +92,7 @@ async fn no_caller_sees_an_error_while_scripts_are_flushed_under_load() {
     }
     let mut flushes = 0;
     while now() < until {
-        nodes.ask_all(&["SCRIPT", "FLUSH"]);
+        flush(&nodes);
         flushes += 1;
         sleep(Duration::from_millis(100)).await;
     }

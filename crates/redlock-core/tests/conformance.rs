@@ -270,6 +270,16 @@ async fn a_redis_server_conforms() {
 }
 
 #[tokio::test]
+async fn a_redis_server_without_functions_conforms() {
+    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+    let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");
+    let node = RedisNode::at(&server.url()).expect("the URL is valid");
+    let node = node.without_functions();
+    bless(&mut *node.connect().await.expect("the node is up")).await;
+    conforms(Arc::new(node)).await;
+}
+
+#[tokio::test]
 async fn one_bad_key_does_not_hide_what_became_of_the_others() {
     let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
     let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");
@@ -304,6 +314,7 @@ async fn a_flushed_script_costs_no_call_that_none_follows() {
     let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
     let server = Server::start(&binary, ServerOptions::default()).expect("the server starts");
     let node = RedisNode::at(&server.url()).expect("the URL is valid");
+    let node = node.without_functions();
     let mut session = node.connect().await.expect("the node is up");
     ask(&mut *session, release("a", 1)).await;
     server
@@ -340,6 +351,7 @@ async fn a_session_loads_the_script_to_stay() {
         rest.split(',').next()?.parse::<u64>().ok()
     };
     let node = RedisNode::at(&server.url()).expect("the URL is valid");
+    let node = node.without_functions();
     let mut session = node.connect().await.expect("the node is up");
     ask(&mut *session, release("a", 1)).await;
     assert_eq!(calls("eval"), None);

@@ -151,16 +151,15 @@ impl RedlockBuilder {
                 NodeSpec::Redis(config) => {
                     let (node, address) = RedisNode::new(config, connect_timeout)
                         .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
-                    (Arc::new(node) as Arc<dyn Node>, Some(address.to_string()))
+                    let node = self.by_its_forms(node);
+                    (node, Some(address.to_string()))
                 }
                 NodeSpec::Pool { name, pool } => {
                     let name = name
                         .clone()
                         .unwrap_or_else(|| format!("pool {index}").into());
-                    (
-                        Arc::new(RedisNode::from_pool(name, pool.clone())) as Arc<dyn Node>,
-                        None,
-                    )
+                    let node = RedisNode::from_pool(name, pool.clone());
+                    (self.by_its_forms(node), None)
                 }
                 // Names of nodes in memory are unique.
                 NodeSpec::Memory(node) => (
@@ -182,6 +181,15 @@ impl RedlockBuilder {
             nodes.push(node);
         }
         Ok(nodes)
+    }
+
+    /// A node that is called by functions, where that is not turned off.
+    fn by_its_forms(&self, node: RedisNode) -> Arc<dyn Node> {
+        Arc::new(if self.functions {
+            node
+        } else {
+            node.without_functions()
+        })
     }
 }
 

@@ -17,6 +17,7 @@ pub struct RedlockBuilder {
     max_waiters: usize,
     max_hand_overs: u32,
     connect_lazily: bool,
+    functions: bool,
     process: Option<VirtualProcess>,
     seed: Option<u64>,
     fan_out: FanOut,
@@ -37,6 +38,7 @@ impl RedlockBuilder {
             max_waiters: 65_536,
             max_hand_overs: 15,
             connect_lazily: false,
+            functions: true,
             process: None,
             seed: None,
             fan_out: FanOut::default(),
@@ -258,6 +260,18 @@ impl RedlockBuilder {
     /// Does not wait for connections in [`build`](Self::build), and does not fail without a majority.
     pub fn connect_lazily(mut self) -> Self {
         self.connect_lazily = true;
+        self
+    }
+
+    /// Loads no functions into the nodes, and calls them by a script only.
+    ///
+    /// By default a library of functions is loaded into each node of Redis 7 or later, or Valkey, whose user may do that
+    /// ([`RedisNode::RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)), because a lease costs the
+    /// node less then.
+    /// Servers keep functions with their data: a snapshot has them, and so has a replica.
+    /// This is for servers in which nothing is to be left but keys; clients with and without it can use one namespace.
+    pub fn without_functions(mut self) -> Self {
+        self.functions = false;
         self
     }
 

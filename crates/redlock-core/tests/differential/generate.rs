@@ -36,7 +36,11 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
             random.index(SPACES)
         };
         match random.below(100) {
-            0..60 => {
+            0..30 => {
+                let asks = few.leases(random);
+                steps.push(Step::Call { keyspace, asks });
+            }
+            30..60 => {
                 let asks = (0..length(random)).map(|_| few.ask(random)).collect();
                 steps.push(Step::Call { keyspace, asks });
             }
@@ -205,6 +209,39 @@ struct Few {
 }
 
 impl Few {
+    /// What clients ask for all the time: to acquire, to extend and to release, mostly each key once.
+    fn leases(&self, random: &mut Random) -> Vec<Ask> {
+        let first = random.index(KEYS);
+        let count = 1 + random.index(KEYS);
+        let mut asks = Vec::new();
+        for number in 0..count {
+            let key = if random.percent(95) {
+                (first + number) % KEYS
+            } else {
+                random.index(KEYS)
+            };
+            let (owner, ttl) = (random.index(self.owners), ttl(random));
+            asks.push(match random.below(5) {
+                0..3 => Ask::Acquire {
+                    key,
+                    owner,
+                    ttl,
+                    shard: random.index(self.shards),
+                    proposal: self.number(random),
+                    block: 1 + u32::try_from(random.below(3)).expect("it is small"),
+                },
+                3 => Ask::Extend {
+                    key,
+                    owner,
+                    ttl,
+                    write_back: None,
+                },
+                _ => Ask::Release { key, owner },
+            });
+        }
+        asks
+    }
+
     fn ask(&self, random: &mut Random) -> Ask {
         if random.percent(self.jobs) {
             return self.ask_about_a_job(random);

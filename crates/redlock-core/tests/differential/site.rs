@@ -7,13 +7,24 @@ use redlock_sandbox::{Persistence, Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) struct Site {
     server: Server,
+    form: Form,
     session: Box<dyn Session>,
-    /// Whether the next call may find that the server has dropped its scripts.
+    /// Whether the server has dropped its scripts and functions since the last call.
     scripts_dropped: bool,
+    /// The quick calls of the processes before this one.
+    quick_before: u64,
+}
+
+/// By which of its two forms the server is called.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Form {
+    Script,
+    /// Functions, for what they serve.
+    Functions,
 }
 
 impl Site {
-    pub(crate) async fn start(persistence: Persistence) -> Self {
+    pub(crate) async fn start(persistence: Persistence, form: Form) -> Self {
         let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
         let options = ServerOptions::default()
             .persistence(persistence)
@@ -24,11 +35,13 @@ impl Site {
             .argument("local")
             .own_clock();
         let server = Server::start(&binary, options).expect("the server starts");
-        let session = connect(&server).await;
+        let session = connect(&server, form).await;
         let site = Self {
             server,
+            form,
             session,
             scripts_dropped: false,
+            quick_before: 0,
         };
         site.expire_nothing();
         site
@@ -40,16 +53,24 @@ impl Site {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> CallResult {
-        let answer = match self.session.call(keyspace, requests).await {
-            Err(error) if self.scripts_dropped => {
-                assert!(error.reason.starts_with("NOSCRIPT"), "{error:?}");
-                assert!(!error.may_have_run && !error.session_lost, "{error:?}");
-                self.session.call(keyspace, requests).await
-            }
-            answer => answer,
-        };
+        let answer = self.session.call(keyspace, requests).await;
+        if self.scripts_dropped && self.form == Form::Functions {
+            // A session tries functions that are gone again when it next inspects its server; a new one does so now.
+            self.session = connect(&self.server, self.form).await;
+        }
         self.scripts_dropped = false;
         answer
+    }
+
+    /// How many calls by functions needed no whole look at the server: in these alone it is asked for its time.
+    pub(crate) fn quick_calls(&self) -> u64 {
+        let info = self.command(&["INFO", "commandstats"]);
+        let text = info.as_text().expect("it is text");
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("cmdstat_time:calls="));
+        let calls = line.and_then(|line| line.split(',').next()?.parse().ok());
+        self.quick_before + calls.unwrap_or(0)
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Value {
@@ -60,6 +81,9 @@ impl Site {
 
     pub(crate) fn drop_scripts(&mut self) {
         self.command(&["SCRIPT", "FLUSH"]);
+        if self.form == Form::Functions {
+            self.command(&["FUNCTION", "FLUSH"]);
+        }
         self.scripts_dropped = true;
     }
 
@@ -74,9 +98,10 @@ impl Site {
     pub(crate) async fn restart(&mut self) {
         // While it starts it would remove expired keys by itself. On this day nothing has expired.
         self.set_clock(DAY_ONE);
+        self.quick_before = self.quick_calls();
         self.server.restart().expect("the server starts again");
         self.expire_nothing();
-        self.session = connect(&self.server).await;
+        self.session = connect(&self.server, self.form).await;
         self.scripts_dropped = false;
     }
 
@@ -108,8 +133,11 @@ impl Site {
     }
 }
 
-async fn connect(server: &Server) -> Box<dyn Session> {
-    let node = RedisNode::at(&server.url()).expect("the URL is valid");
+async fn connect(server: &Server, form: Form) -> Box<dyn Session> {
+    let mut node = RedisNode::at(&server.url()).expect("the URL is valid");
+    if form == Form::Script {
+        node = node.without_functions();
+    }
     node.connect().await.expect("the server is up")
 }
 

@@ -5,7 +5,7 @@ use deadpool_redis::{
     redis::{ErrorKind, RedisError},
 };
 
-use super::words::retold;
+use super::{functions, words::retold};
 use crate::node::CallError;
 
 /// Returns what went wrong, for an operator: nothing in it comes from a server but numbers of its own.
@@ -99,7 +99,7 @@ pub(super) struct NotOpened {
 /// Returns what a call that failed as a whole leaves behind.
 pub(super) fn call_error(error: &RedisError) -> CallError {
     match error.code() {
-        Some(code) if NOT_RUN.contains(&code) => CallError::not_executed(reason(error)),
+        _ if is_refusal(error) => CallError::not_executed(reason(error)),
         // Another error from the server: the script may have stopped in the middle.
         Some(_) => CallError::unknown(reason(error)),
         // A pool of the user's may have a response time limit; the connection goes on after it, and
@@ -109,8 +109,13 @@ pub(super) fn call_error(error: &RedisError) -> CallError {
     }
 }
 
-/// Errors that the server sends instead of starting a script.
-const NOT_RUN: [&str; 10] = [
+/// Returns whether a server said that it did not run a call.
+pub(super) fn is_refusal(error: &RedisError) -> bool {
+    functions::are_missing(error) || error.code().is_some_and(|code| NOT_RUN.contains(&code))
+}
+
+/// Errors that the server sends instead of starting a script or a function.
+const NOT_RUN: [&str; 11] = [
     "BUSY",
     "CLUSTERDOWN",
     "LOADING",
@@ -118,6 +123,7 @@ const NOT_RUN: [&str; 10] = [
     "MISCONF",
     "NOAUTH",
     "NOPERM",
+    "NOREPLICAS",
     "NOSCRIPT",
     "OOM",
     "READONLY",

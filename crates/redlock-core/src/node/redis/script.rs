@@ -1,11 +1,11 @@
-//! The one script, as text and as the hash under which servers cache it.
+//! The script, as text and as the hash under which servers cache it.
 
 use std::sync::LazyLock;
 
 use deadpool_redis::redis::{Cmd, Script};
 
 /// The text never changes at run time; no input is ever made part of it.
-const TEXT: &str = include_str!("node.lua");
+pub(super) const TEXT: &str = include_str!("node.lua");
 
 static HASH: LazyLock<String> = LazyLock::new(|| Script::new(TEXT).get_hash().to_owned());
 

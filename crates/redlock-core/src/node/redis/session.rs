@@ -2,18 +2,14 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use deadpool_redis::{
     Connection, Pool,
-    redis::{
-        Cmd, RedisError, RedisResult, Value,
-        aio::{ConnectionLike, MultiplexedConnection},
-        cmd, from_redis_value,
-    },
+    redis::{RedisError, Value, aio::MultiplexedConnection, cmd, from_redis_value},
 };
 use futures_util::{
     FutureExt,
@@ -22,7 +18,9 @@ use futures_util::{
 use redlock_proto::NodeVerb;
 
 use super::{
+    ask::ask,
     error::{NotOpened, call_error, not_opened, pool_error},
+    form::{Form, Forms},
     script, wire,
 };
 use crate::node::{Answer, CallError, CallResult, Keyspace, Reply, Request, Session};
@@ -30,15 +28,14 @@ use crate::node::{Answer, CallError, CallResult, Keyspace, Reply, Request, Sessi
 /// One multiplexed connection: calls are pipelined and answered in order.
 pub(super) struct RedisSession {
     connection: MultiplexedConnection,
-    /// Whether the server has the script in its cache, as far as is known.
-    cached: Arc<AtomicBool>,
+    forms: Arc<Forms>,
     /// How many calls were begun.
     calls: Arc<AtomicU64>,
 }
 
 impl RedisSession {
     /// Takes a connection out of the pool for good.
-    pub(super) async fn open(pool: &Pool) -> Result<Self, NotOpened> {
+    pub(super) async fn open(pool: &Pool, forms: Forms) -> Result<Self, NotOpened> {
         let connection = pool.get().await.map_err(|error| pool_error(&error))?;
         let mut connection = Connection::take(connection);
         // A pool of the user's may have a limit of its own; the driver's is the one that counts.
@@ -50,9 +47,11 @@ impl RedisSession {
         // What `EVAL` brings, a server of 7.4 or later may drop again to make room. If this is not allowed, the first
         // call brings it all the same.
         let loaded = ask(&mut connection, &script::load()).await.is_ok();
+        forms.set_cached(loaded);
+        forms.try_functions(connection.clone()).await;
         Ok(Self {
             connection,
-            cached: Arc::new(AtomicBool::new(loaded)),
+            forms: Arc::new(forms),
             calls: Arc::default(),
         })
     }
@@ -64,28 +63,30 @@ impl Session for RedisSession {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
-        let cmd = wire::call(keyspace, requests, self.cached.load(Ordering::Relaxed));
+        let mut form = self.forms.pick(requests);
+        let cmd = wire::call(form.head(requests), keyspace, requests);
         let requests = requests.to_vec();
         let keyspace = Arc::clone(keyspace);
         let mut connection = self.connection.clone();
-        let (cached, calls) = (Arc::clone(&self.cached), Arc::clone(&self.calls));
+        let (forms, calls) = (Arc::clone(&self.forms), Arc::clone(&self.calls));
         let number = calls.fetch_add(1, Ordering::Relaxed) + 1;
         async move {
-            let policy = sync_policy(&keyspace, &requests, connection.clone());
-            let (mut answered, policy) = join(ask(&mut connection, &cmd), policy).await;
-            if let Err(error) = &answered
-                && error.code() == Some("NOSCRIPT")
-            {
-                cached.store(false, Ordering::Relaxed);
+            let inspection = inspect(&keyspace, &requests, &forms, connection.clone());
+            let (mut answered, policy) = join(ask(&mut connection, &cmd), inspection).await;
+            while let Err(error) = &answered
+                && let Some(other) = forms.instead_of(form, error)
                 // It did not run. It is made again unless others are on their way, which it must not be overtaken by.
-                if calls.load(Ordering::Relaxed) == number {
-                    let again = wire::call(&keyspace, &requests, false);
-                    answered = ask(&mut connection, &again).await;
-                }
+                && calls.load(Ordering::Relaxed) == number
+            {
+                form = other;
+                let again = wire::call(form.head(&requests), &keyspace, &requests);
+                answered = ask(&mut connection, &again).await;
             }
             match answered {
                 Ok(value) => {
-                    cached.store(true, Ordering::Relaxed);
+                    if form != Form::Function {
+                        forms.set_cached(true);
+                    }
                     let answer = wire::answer(value, &requests)
                         .ok_or_else(|| CallError::lost("the server's answer makes no sense"))?;
                     Ok(with_policy(answer, policy.as_ref()))
@@ -102,19 +103,28 @@ impl Session for RedisSession {
     }
 }
 
-/// The server's answer; an error that it sent is an error here too.
-async fn ask(connection: &mut MultiplexedConnection, cmd: &Cmd) -> RedisResult<Value> {
-    connection.req_packed_command(cmd).await?.extract_error()
-}
-
-/// When a server makes sure that what it wrote is on disk, where that matters and it lets itself be asked.
-async fn sync_policy(
+/// Does what goes with an inspection: tries the functions again, and asks when the server makes sure that what it wrote
+/// is on disk, where that matters and it lets itself be asked.
+async fn inspect(
     keyspace: &Keyspace,
     requests: &[Request],
-    mut connection: MultiplexedConnection,
+    forms: &Forms,
+    connection: MultiplexedConnection,
 ) -> Option<Arc<str>> {
     let is_inspection = |request: &Request| matches!(request, Request::Node(NodeVerb::Inspect));
-    if !keyspace.quarantine().trusts_persistence() || !requests.iter().any(is_inspection) {
+    if !requests.iter().any(is_inspection) {
+        return None;
+    }
+    let functions = forms.try_functions(connection.clone());
+    join(functions, sync_policy(keyspace, connection)).await.1
+}
+
+/// Returns a server's `appendfsync`.
+async fn sync_policy(
+    keyspace: &Keyspace,
+    mut connection: MultiplexedConnection,
+) -> Option<Arc<str>> {
+    if !keyspace.quarantine().trusts_persistence() {
         return None;
     }
     let mut config = cmd("CONFIG");

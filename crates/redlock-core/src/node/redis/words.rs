@@ -99,6 +99,7 @@ ASK |  | it is part of a cluster | give independent masters instead
 CROSSSLOT |  | it is part of a cluster | give independent masters instead
 ERR | not allowed in cluster mode | it is part of a cluster | give independent masters instead
 NOSCRIPT |  | it has not the script in its cache any more |
+ERR | Function not found | it has not the library of functions any more |
 WRONGTYPE |  | a key has a value of another type | see whose it is
 DENIED | protected mode | it is in protected mode and refuses other machines | give it a password or an address to bind
 ERR | max number of clients | it has as many connections as it takes | raise maxclients there, or close others

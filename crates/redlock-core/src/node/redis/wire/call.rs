@@ -1,4 +1,4 @@
-//! Requests as the script takes them.
+//! Requests as the script and the functions take them.
 
 use std::borrow::Cow;
 
@@ -6,20 +6,19 @@ use deadpool_redis::redis::Cmd;
 use redlock_proto::{JobVerb, Keyspace, NodeVerb, Verb};
 
 use super::{
-    super::script,
     jobs,
     values::{digits, millis},
 };
 use crate::node::Request;
 
-/// Returns a call of the script with these requests, by its hash if the server has it.
-pub(in super::super) fn call(keyspace: &Keyspace, requests: &[Request], cached: bool) -> Cmd {
+/// Returns a call with these requests, behind its head, which says by what they are done.
+pub(in super::super) fn call(head: Cmd, keyspace: &Keyspace, requests: &[Request]) -> Cmd {
     let keys: Vec<Cow<'_, str>> = requests
         .iter()
         .flat_map(|request| keys_of(keyspace, request))
         .collect();
     let counters: Vec<u16> = requests.iter().filter_map(counter_of).collect();
-    let mut cmd = script::call(cached);
+    let mut cmd = head;
     cmd.arg(2 + keys.len());
     cmd.arg(keyspace.mark().as_str());
     for key in &keys {

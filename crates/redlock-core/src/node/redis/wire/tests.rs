@@ -3,7 +3,10 @@ use std::{sync::Arc, time::Duration};
 use deadpool_redis::redis::Value;
 use redlock_proto::{Keyspace, MarkState, NodeTime, NodeVerb, OwnerId, Quarantine, Shard, Verb};
 
-use super::{super::error::explained, answer, call};
+use super::{
+    super::{error::explained, script},
+    answer, call,
+};
 use crate::node::{Reply, Request};
 
 fn keyspace() -> Keyspace {
@@ -33,7 +36,7 @@ fn acquire(key: &str) -> Request {
 fn a_call_is_keys_then_what_is_common_then_the_operations() {
     let ttl = Duration::from_secs(1);
     let requests = [acquire("a"), lock(Verb::Release { ttl }, "b")];
-    let packed = call(&keyspace(), &requests, true).get_packed_command();
+    let packed = call(script::call(true), &keyspace(), &requests).get_packed_command();
     let packed = String::from_utf8(packed).unwrap();
     let args: Vec<_> = packed
         .split("\r\n")
@@ -76,7 +79,7 @@ fn what_occurs_twice_is_said() {
         lock(Verb::Extend { ttl, write_back }, key)
     };
     let said = |requests: &[Request]| {
-        let packed = call(&keyspace(), requests, true).get_packed_command();
+        let packed = call(script::call(true), &keyspace(), requests).get_packed_command();
         let packed = String::from_utf8(packed).unwrap();
         let (_, behind) = packed.split_once("\r\n32480 937 0\r\n$").unwrap();
         behind.split("\r\n").nth(1).unwrap().to_owned()

@@ -3,7 +3,7 @@
 use redlock_core::node::{Reply, Request};
 use redlock_proto::{MarkState, NodeVerb};
 
-use crate::fixtures::{Fixture, MARK, RELEASE, acquire, extend, open, request, says, taken};
+use super::fixtures::{Fixture, MARK, RELEASE, acquire, extend, open, request, says, taken};
 
 const DAMAGED: &str = "the mark is damaged: delete the key to begin a quarantine";
 
@@ -81,6 +81,6 @@ async fn a_mark_of_another_type_is_not_overwritten() {
 }
 
 /// Takes a key, in whatever state the node is.
-async fn again(fixture: &mut Fixture) -> crate::fixtures::Replied {
+async fn again(fixture: &mut Fixture) -> super::fixtures::Replied {
     fixture.ask(request(acquire(), "held", 1)).await
 }

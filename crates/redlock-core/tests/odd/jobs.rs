@@ -3,7 +3,7 @@
 use redlock_core::node::{Reply, Request};
 use redlock_proto::{MarkState, NoClaim};
 
-use crate::fixtures::{
+use super::fixtures::{
     Fixture, HORIZON, JOB, Replied, claim, commit, job, open, read, record, request, run, says,
 };
 
@@ -109,7 +109,7 @@ async fn without_memory_nothing_is_claimed_and_the_watermark_stays() {
     let held = fixture.ask(other).await;
     assert!(matches!(held, Ok(Reply::Held { .. })), "{held:?}");
     let release = redlock_proto::Verb::Release {
-        ttl: crate::fixtures::TTL,
+        ttl: super::fixtures::TTL,
     };
     let released = fixture.ask(request(release, "books", 1)).await;
     assert_eq!(released, Ok(Reply::Done));

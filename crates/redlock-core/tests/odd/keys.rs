@@ -2,7 +2,7 @@
 
 use redlock_core::node::Reply;
 
-use crate::fixtures::{Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, request};
+use super::fixtures::{Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, request};
 
 const NEVER_ENDS: Reply = Reply::Held {
     remaining: None,

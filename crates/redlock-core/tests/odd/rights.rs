@@ -8,7 +8,7 @@ use redlock_core::{
 };
 use redlock_proto::{MarkState, NodeVerb};
 
-use crate::fixtures::{
+use super::fixtures::{
     Fixture, RELEASE, TOMBSTONE, acquire, claim, commit, connect, extend, heal, job, keyspace,
     open, read, record, request,
 };

@@ -3,7 +3,7 @@
 use redlock_core::node::{Reply, Request};
 use redlock_proto::{MarkState, NodeVerb};
 
-use crate::fixtures::{
+use super::fixtures::{
     FENCE, Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, open, request, says, shard, taken,
 };
 

@@ -80,7 +80,13 @@ impl Fixture {
 }
 
 pub(crate) async fn connect(url: &str) -> Result<Box<dyn Session>, Arc<str>> {
-    RedisNode::at(url).unwrap().connect().await
+    let node = RedisNode::at(url).unwrap();
+    let node = if crate::FUNCTIONS {
+        node
+    } else {
+        node.without_functions()
+    };
+    node.connect().await
 }
 
 pub(crate) fn keyspace() -> Arc<Keyspace> {

@@ -2,7 +2,6 @@
 //!
 //! Whatever is wrong is said, in words for an operator; nobody is granted anything because of it, and keys can
 //! be let go all the same.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod counters;
 mod fixtures;

@@ -3,7 +3,7 @@
 use redlock_core::node::Reply;
 use redlock_proto::MarkState;
 
-use crate::fixtures::{
+use super::fixtures::{
     FENCE, Fixture, MARK, RELEASE, TOMBSTONE, acquire, extend, heal, open, request, says, taken,
 };
 

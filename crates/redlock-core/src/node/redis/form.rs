@@ -1,0 +1,159 @@
+//! Which of two forms calls over a connection have: functions, or the script.
+//!
+//! Both say the same, and come to the same on the node, so each call may have either.
+//! The script does whatever is asked for, on every server that is supported; functions cost a server less.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU8, Ordering},
+};
+
+use deadpool_redis::redis::{Cmd, RedisError, RedisResult, aio::MultiplexedConnection};
+
+use super::{
+    ask::ask,
+    error::{is_refusal, reason},
+    functions, script,
+};
+use crate::node::Request;
+
+/// How one call is made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Form {
+    /// By a function.
+    Function,
+    /// By the hash of the script, which the server has in its cache.
+    Hash,
+    /// By the script's text, with which the server keeps it.
+    Text,
+}
+
+impl Form {
+    /// Returns the beginning of a call with these requests.
+    pub(super) fn head(self, requests: &[Request]) -> Cmd {
+        match self {
+            Self::Function => functions::call(requests),
+            Self::Hash => script::call(true),
+            Self::Text => script::call(false),
+        }
+    }
+}
+
+/// What is known of a connection: which forms its server takes.
+#[derive(Debug)]
+pub(super) struct Forms {
+    /// The name of the node, for the log.
+    node: Arc<str>,
+    functions: AtomicU8,
+    /// Whether the server has the script in its cache.
+    cached: AtomicBool,
+}
+
+/// Functions are called.
+const CALLED: u8 = 0;
+/// They cannot be called now, and are tried again.
+const REFUSED: u8 = 1;
+/// They cannot be called over this connection.
+const GIVEN_UP: u8 = 2;
+
+impl Forms {
+    /// Nothing is known yet; without `functions`, only the script is used.
+    pub(super) fn new(node: Arc<str>, functions: bool) -> Self {
+        Self {
+            node,
+            functions: AtomicU8::new(if functions { REFUSED } else { GIVEN_UP }),
+            cached: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes whether the server has the script in its cache.
+    pub(super) fn set_cached(&self, cached: bool) {
+        self.cached.store(cached, Ordering::Relaxed);
+    }
+
+    /// Returns the form for a call with these requests.
+    pub(super) fn pick(&self, requests: &[Request]) -> Form {
+        if self.functions.load(Ordering::Relaxed) == CALLED && functions::serve(requests) {
+            Form::Function
+        } else {
+            self.of_the_script()
+        }
+    }
+
+    fn of_the_script(&self) -> Form {
+        if self.cached.load(Ordering::Relaxed) {
+            Form::Hash
+        } else {
+            Form::Text
+        }
+    }
+
+    /// Returns the form in which to make a call again that was answered with this error; `None` if none does better.
+    ///
+    /// The call was not run.
+    pub(super) fn instead_of(&self, form: Form, error: &RedisError) -> Option<Form> {
+        match form {
+            Form::Function if is_refusal(error) => {
+                if self.functions.swap(REFUSED, Ordering::Relaxed) == CALLED {
+                    self.tell_of_the_script(error);
+                }
+                Some(self.of_the_script())
+            }
+            Form::Hash if error.code() == Some("NOSCRIPT") => {
+                self.set_cached(false);
+                Some(Form::Text)
+            }
+            Form::Hash | Form::Text if is_final(error) => {
+                // A node that does not take the script is of no use, and must not hide that behind its functions.
+                self.functions.store(GIVEN_UP, Ordering::Relaxed);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Finds out whether functions can be called, unless they are or never will be, and loads them if they are missing.
+    pub(super) async fn try_functions(&self, mut connection: MultiplexedConnection) {
+        if self.functions.load(Ordering::Relaxed) != REFUSED {
+            return;
+        }
+        match ready(&mut connection).await {
+            Ok(()) => {
+                self.functions.store(CALLED, Ordering::Relaxed);
+                tracing::debug!(target: "redlock::node", node = &*self.node, "node is called by functions");
+            }
+            Err(error) => {
+                if is_final(&error) {
+                    self.functions.store(GIVEN_UP, Ordering::Relaxed);
+                }
+                self.tell_of_the_script(&error);
+            }
+        }
+    }
+
+    fn tell_of_the_script(&self, error: &RedisError) {
+        let reason = reason(error);
+        tracing::debug!(target: "redlock::node", node = &*self.node, %reason, "node is called by its script");
+    }
+}
+
+/// Returns whether an error will not go away: versions and rights stay as they are while a connection lasts, and memory and
+/// roles do not.
+fn is_final(error: &RedisError) -> bool {
+    matches!(error.code(), Some("ERR" | "NOPERM"))
+}
+
+/// Waits until functions can be called.
+async fn ready(connection: &mut MultiplexedConnection) -> RedisResult<()> {
+    match ask(connection, &functions::ready()).await {
+        Err(error) if functions::are_missing(&error) => {}
+        answered => return answered.map(drop),
+    }
+    let loaded = ask(connection, &functions::load()).await;
+    match (ask(connection, &functions::ready()).await, loaded) {
+        // Another client may have loaded them meanwhile, which is as good.
+        (Ok(_), _) => Ok(()),
+        (Err(missing), Err(error)) if functions::are_missing(&missing) => Err(error),
+        (Err(error), _) => Err(error),
+    }
+}

@@ -1,0 +1,174 @@
+//! The library of functions: what nodes are asked for all the time, in fewer commands than the script needs.
+//!
+//! A server of Redis 7 or later, or Valkey, keeps a library beside its data, and its variables beside its scripts.
+//! This one is made of the script itself, to which it leaves whatever is out of the ordinary, and three parts:
+//!
+//! - `witness.lua` remembers that the mark was looked at, so that most calls need not ask the server what it is;
+//! - `leases.lua` acquires, releases and extends;
+//! - `register.lua` says under which names.
+//!
+//! Its name has the version of what nodes store in it, and a hash of its text.
+//! So the libraries of all releases of this crate live side by side on a server, each with variables of its own, and
+//! none is ever replaced.
+
+use std::sync::LazyLock;
+
+use deadpool_redis::redis::{Cmd, RedisError, Script};
+use redlock_proto::{FencingToken, Verb};
+
+use super::script;
+use crate::node::Request;
+
+/// Returns whether the library has functions for all of these requests.
+///
+/// Tokens beyond their range are left to the script, which says so.
+pub(super) fn serve(requests: &[Request]) -> bool {
+    let is_served = |request: &Request| match request {
+        Request::Lock { verb, .. } => match *verb {
+            Verb::Acquire {
+                proposal, block, ..
+            } => proposal.saturating_add(block.into()) <= FencingToken::MAX.get(),
+            Verb::Extend { write_back, .. } => write_back.is_none(),
+            Verb::Release { .. } => true,
+            Verb::Heal { .. } | Verb::Tombstone { .. } => false,
+        },
+        Request::Node(_) | Request::Job { .. } => false,
+    };
+    !requests.is_empty() && requests.iter().all(is_served)
+}
+
+/// Returns the beginning of a call with requests that the library serves.
+pub(super) fn call(requests: &[Request]) -> Cmd {
+    let takes = |request: &Request| {
+        matches!(
+            request,
+            Request::Lock {
+                verb: Verb::Acquire { .. },
+                ..
+            }
+        )
+    };
+    let mut cmd = Cmd::new();
+    cmd.arg("FCALL").arg(if requests.iter().any(takes) {
+        &LIBRARY.take
+    } else {
+        &LIBRARY.keep
+    });
+    cmd
+}
+
+/// Returns the command that is answered only if functions can be called.
+pub(super) fn ready() -> Cmd {
+    let mut cmd = Cmd::new();
+    cmd.arg("FCALL").arg(&LIBRARY.ready).arg(0);
+    cmd
+}
+
+/// Returns the command that hands the library over; it replaces nothing.
+pub(super) fn load() -> Cmd {
+    let mut cmd = Cmd::new();
+    cmd.arg("FUNCTION").arg("LOAD").arg(&LIBRARY.text);
+    cmd
+}
+
+/// Returns whether the server has not the library; the call was not run then.
+pub(super) fn are_missing(error: &RedisError) -> bool {
+    error.code() == Some("ERR") && error.detail() == Some("Function not found")
+}
+
+static LIBRARY: LazyLock<Library> = LazyLock::new(Library::new);
+
+struct Library {
+    text: String,
+    take: String,
+    keep: String,
+    ready: String,
+}
+
+impl Library {
+    /// The text is made of constants only.
+    fn new() -> Self {
+        let script = script::TEXT;
+        let body = format!(
+            "local function script(KEYS, ARGV)\n{script}end\n\n{WITNESS}\n{LEASES}\n{REGISTER}"
+        );
+        let hash = Script::new(&body).get_hash()[..12].to_owned();
+        let name = format!("redlock_1_{hash}");
+        Self {
+            text: format!("#!lua name={name}\nlocal NAME = '{name}'\n{body}"),
+            take: format!("{name}_take"),
+            keep: format!("{name}_keep"),
+            ready: format!("{name}_ready"),
+        }
+    }
+}
+
+const WITNESS: &str = include_str!("witness.lua");
+const LEASES: &str = include_str!("leases.lua");
+const REGISTER: &str = include_str!("register.lua");
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use redlock_proto::{NodeVerb, OwnerId, Quarantine, Shard};
+
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(1);
+
+    fn lock(verb: Verb) -> Request {
+        let owner = OwnerId::from_random([1; 16]);
+        let key = "a".into();
+        Request::Lock { verb, key, owner }
+    }
+
+    fn acquire(proposal: u64) -> Request {
+        lock(Verb::Acquire {
+            ttl: TTL,
+            shard: Shard::of(&"a".into()),
+            proposal,
+            block: 16,
+        })
+    }
+
+    fn extend(write_back: Option<u64>) -> Request {
+        let write_back = write_back.map(|counter| (Shard::of(&"a".into()), counter));
+        lock(Verb::Extend {
+            ttl: TTL,
+            write_back,
+        })
+    }
+
+    #[test]
+    fn only_what_is_asked_for_all_the_time_is_served() {
+        let release = lock(Verb::Release { ttl: TTL });
+        assert!(serve(&[acquire(1), extend(None), release.clone()]));
+        let tick = Request::Node(NodeVerb::Tick);
+        let tombstone = lock(Verb::Tombstone { ttl: TTL });
+        let max = FencingToken::MAX.get();
+        for other in [tick, tombstone, extend(Some(1)), acquire(max - 15)] {
+            assert!(!serve(&[release.clone(), other.clone()]), "{other:?}");
+        }
+        assert!(!serve(&[]));
+    }
+
+    #[test]
+    fn only_what_takes_a_key_needs_memory() {
+        let called = |requests: &[Request]| {
+            let packed = call(requests).get_packed_command();
+            String::from_utf8(packed).unwrap()
+        };
+        let release = lock(Verb::Release { ttl: TTL });
+        assert!(called(&[extend(None), release.clone()]).contains("_keep\r\n"));
+        assert!(called(&[release, acquire(1)]).contains("_take\r\n"));
+    }
+
+    #[test]
+    fn its_name_has_the_version_of_what_nodes_store() {
+        let wire = Quarantine::new(TTL, 0.01).to_wire();
+        let (_, version) = wire.rsplit_once(",v").unwrap();
+        let name = format!("#!lua name=redlock_{version}_");
+        assert!(LIBRARY.text.starts_with(&name));
+    }
+}

@@ -1,0 +1,9 @@
+-- The functions of the library. Two do the same, and differ in what a server whose memory is full refuses to call.
+local function register(verb, callback, flags)
+  redis.register_function{function_name = NAME .. '_' .. verb, callback = callback, flags = flags}
+end
+register('take', leases, {})
+-- Nothing is taken by it, so that leases can be kept and let go without memory.
+register('keep', leases, {'allow-oom'})
+-- Whether functions may be called, and may do what the script needs no right for.
+register('ready', function() return redis.call('TIME') end, {})

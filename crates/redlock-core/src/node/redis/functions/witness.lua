@@ -1,0 +1,30 @@
+-- What the last whole look at the mark found: for each policy the mark that says that the node votes, and the run and
+-- the data that such marks name.
+--
+-- These are variables of the library. They live in the process and not in its data, so they are gone with the process,
+-- and whenever the library is loaded anew. The run is the process's as long as it lives, so nobody has to ask for it
+-- again. The identity of the data is asked for in every call: a master that was a replica meanwhile, and got only what
+-- it had missed, has another one, and nothing was loaded anew.
+local witnessed, run, data = {}, nil, nil
+
+-- Whether the node votes. If not, the script says why.
+local function votes(mark, policy)
+  if not mark or mark ~= witnessed[policy] then return false end
+  local info = redis.pcall('INFO', 'replication')
+  return type(info) == 'string' and string.find(info, data, 1, true) ~= nil
+end
+
+-- Has the script do the call, which looks at everything, and remembers what there was to see.
+local function look(KEYS, ARGV)
+  local answer, policy = script(KEYS, ARGV), ARGV[1]
+  if answer[1] == 1 then
+    local mark, info = redis.pcall('MGET', KEYS[1])[1], redis.pcall('INFO', 'replication')
+    local id = type(info) == 'string' and string.match(info, 'master_replid:(%x+)')
+    if id and mark == 'voting ' .. answer[5] .. ' ' .. id .. ' ' .. policy then
+      local found = 'master_replid:' .. id .. '\r'
+      if found ~= data then witnessed = {} end
+      witnessed[policy], run, data = mark, answer[5], found
+    end
+  end
+  return answer
+end

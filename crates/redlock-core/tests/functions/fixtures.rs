@@ -1,0 +1,181 @@
+//! A master, a session with it, and what to ask.
+
+use std::{sync::Arc, time::Duration};
+
+use redlock_core::node::{Answer, Keyspace, Node, RedisNode, Reply, Request, Session};
+use redlock_proto::{MarkState, NodeVerb, OwnerId, Quarantine, Shard, Verb};
+use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
+
+pub(crate) const TTL: Duration = Duration::from_secs(20);
+
+/// A master, and a session that may call functions.
+pub(crate) struct Master {
+    pub(crate) server: Server,
+    pub(crate) session: Box<dyn Session>,
+}
+
+impl Master {
+    pub(crate) async fn start(options: ServerOptions) -> Self {
+        let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+        let server = Server::start(&binary, options).unwrap();
+        let session = connect(&server.url()).await;
+        Self { server, session }
+    }
+
+    /// A master that votes and whose library knows that.
+    pub(crate) async fn witnessed() -> Self {
+        let mut master = Self::start(debuggable()).await;
+        master.vouch().await;
+        master.witness().await;
+        master
+    }
+
+    /// An operator vouches for it.
+    pub(crate) async fn vouch(&mut self) {
+        let standing = self.call(&[]).await.standing.unwrap();
+        let MarkState::Quarantined { since, .. } = standing.state else {
+            panic!("it is in no quarantine: {standing:?}");
+        };
+        let open = Request::Node(NodeVerb::Open {
+            floor: 0,
+            since,
+            horizon: None,
+        });
+        assert_eq!(self.call(&[open]).await.replies, [Ok(Reply::Done)]);
+    }
+
+    /// Has the library look at the mark.
+    pub(crate) async fn witness(&mut self) {
+        assert_eq!(self.state().await, MarkState::Voting);
+        assert!(self.is_quick().await);
+    }
+
+    /// Connects anew.
+    pub(crate) async fn reconnect(&mut self) {
+        self.session = connect(&self.server.url()).await;
+    }
+
+    pub(crate) async fn call(&mut self, requests: &[Request]) -> Answer {
+        let answer = self.session.call(&keyspace(), requests).await;
+        answer.expect("the call as a whole is answered")
+    }
+
+    /// Where it stands, as a function says that is asked to keep a key.
+    pub(crate) async fn state(&mut self) -> MarkState {
+        let answer = self.call(&[request(EXTEND, "nobody's", 1)]).await;
+        answer.standing.unwrap().state
+    }
+
+    /// Whether it votes without a whole look at the server: only then it is asked for its time.
+    pub(crate) async fn is_quick(&mut self) -> bool {
+        let before = self.calls("time");
+        let state = self.state().await;
+        self.calls("time") > before && state == MarkState::Voting
+    }
+
+    /// Has it inspected, as clients do when they connect and every few seconds.
+    pub(crate) async fn inspect(&mut self) {
+        let answer = self.call(&[Request::Node(NodeVerb::Inspect)]).await;
+        assert!(matches!(answer.replies[..], [Ok(Reply::ServerInfo(_))]));
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Value {
+        self.server
+            .command(arguments)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    }
+
+    /// What `INFO` says in this section.
+    pub(crate) fn info(&self, section: &str) -> String {
+        let info = self.command(&["INFO", section]);
+        info.as_text().unwrap().to_owned()
+    }
+
+    /// How often a command was called.
+    pub(crate) fn calls(&self, command: &str) -> u64 {
+        let line = format!("cmdstat_{command}:calls=");
+        let info = self.info("commandstats");
+        let rest = info.lines().find_map(|found| found.strip_prefix(&line));
+        rest.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+    }
+
+    /// The libraries that it has, each with its code.
+    pub(crate) fn libraries(&self) -> Vec<(String, String)> {
+        let list = self.command(&["FUNCTION", "LIST", "WITHCODE"]);
+        let text = |value: &Value| value.as_text().unwrap().to_owned();
+        let read = |library: &Value| {
+            let fields = library.as_array().unwrap();
+            let field = |name: &str| {
+                let at = fields
+                    .iter()
+                    .position(|field| field.as_text() == Some(name));
+                text(&fields[at.unwrap() + 1])
+            };
+            (field("library_name"), field("library_code"))
+        };
+        list.as_array().unwrap().iter().map(read).collect()
+    }
+
+    pub(crate) fn exists(&self, key: &str) -> bool {
+        self.command(&["EXISTS", &format!("{{fn}}:lock:{key}")])
+            .as_integer()
+            == Some(1)
+    }
+
+    /// Waits until `INFO` says so in this section.
+    pub(crate) async fn until(&self, section: &str, words: &str) {
+        let said = async {
+            while !self.info(section).contains(words) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(TTL, said).await;
+        assert!(waited.is_ok(), "{}", self.info(section));
+    }
+}
+
+/// Options of a server that lets itself be debugged, and copied without delay.
+pub(crate) fn debuggable() -> ServerOptions {
+    ServerOptions::default()
+        .argument("--enable-debug-command")
+        .argument("local")
+        .argument("--repl-diskless-sync-delay")
+        .argument("0")
+}
+
+pub(crate) async fn connect(url: &str) -> Box<dyn Session> {
+    RedisNode::at(url).unwrap().connect().await.unwrap()
+}
+
+pub(crate) fn keyspace() -> Arc<Keyspace> {
+    Arc::new(Keyspace::new("{fn}", Quarantine::new(3 * TTL, 0.01)))
+}
+
+/// A request about a key of the keyspace.
+pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
+    Request::Lock {
+        verb,
+        key: format!("{{fn}}:lock:{key}").into(),
+        owner: OwnerId::from_random([owner; 16]),
+    }
+}
+
+/// An acquire with the greatest proposal so far, as long as each is asked for once.
+pub(crate) fn acquire(proposal: u64) -> Verb {
+    Verb::Acquire {
+        ttl: TTL,
+        shard: Shard::of(&"fn".into()),
+        proposal,
+        block: 1,
+    }
+}
+
+pub(crate) const EXTEND: Verb = Verb::Extend {
+    ttl: TTL,
+    write_back: None,
+};
+pub(crate) const RELEASE: Verb = Verb::Release { ttl: TTL };
+
+pub(crate) fn is_quarantined(state: &MarkState) -> bool {
+    matches!(state, MarkState::Quarantined { .. })
+}

@@ -1,0 +1,74 @@
+//! What functions do to keys, where the comparison with the model does not look.
+
+use redlock_core::node::Reply;
+
+use crate::fixtures::{EXTEND, Master, RELEASE, TTL, acquire, request};
+
+#[tokio::test]
+async fn a_key_of_another_type_is_neither_overwritten_nor_let_go() {
+    let mut master = Master::witnessed().await;
+    let key = "{fn}:lock:list";
+    master.command(&["RPUSH", key, "somebody's"]);
+    let before = master.command(&["DUMP", key]);
+    for verb in [RELEASE, EXTEND] {
+        let answer = master.call(&[request(verb, "list", 1)]).await;
+        assert_eq!(answer.replies, [Ok(Reply::Missing)], "{verb:?}");
+    }
+    let quick = master.calls("time");
+    let both = [request(acquire(1), "list", 1), request(acquire(2), "a", 2)];
+    let answer = master.call(&both).await;
+    assert_eq!(master.calls("time"), quick + 1);
+    assert!(
+        matches!(
+            answer.replies[..],
+            [
+                Ok(Reply::Held {
+                    remaining: None,
+                    ..
+                }),
+                Ok(Reply::Taken { counter: 2 })
+            ]
+        ),
+        "{answer:?}"
+    );
+    assert_eq!(master.command(&["DUMP", key]), before);
+}
+
+#[tokio::test]
+async fn many_in_one_call_are_answered_in_their_order() {
+    let mut master = Master::witnessed().await;
+    let key = |number: u64| format!("{number}");
+    let old: Vec<_> = (0..8)
+        .map(|number| request(acquire(100 + number), &key(number), 1))
+        .collect();
+    let answer = master.call(&old).await;
+    for (number, reply) in (0..).zip(&answer.replies) {
+        let counter = 100 + number;
+        assert_eq!(*reply, Ok(Reply::Taken { counter }));
+    }
+    // Let go, kept, taken, another's, nobody's.
+    let requests = [
+        request(RELEASE, &key(0), 1),
+        request(EXTEND, &key(1), 1),
+        request(acquire(200), &key(8), 1),
+        request(acquire(201), &key(2), 2),
+        request(RELEASE, &key(3), 2),
+        request(EXTEND, &key(4), 2),
+        request(RELEASE, &key(9), 1),
+        request(EXTEND, &key(10), 1),
+        request(RELEASE, &key(5), 1),
+    ];
+    let quick = master.calls("time");
+    let replies = master.call(&requests).await.replies;
+    assert_eq!(master.calls("time"), quick + 1);
+    let is_held = |reply: &Result<Reply, _>| matches!(reply, Ok(Reply::Held { remaining: Some(left), .. }) if *left <= TTL);
+    assert_eq!(replies[0], Ok(Reply::Done));
+    assert_eq!(replies[1], Ok(Reply::Done));
+    assert_eq!(replies[2], Ok(Reply::Taken { counter: 200 }));
+    assert!(replies[3..6].iter().all(is_held), "{replies:?}");
+    assert_eq!(replies[6..8], [Ok(Reply::Missing), Ok(Reply::Missing)]);
+    assert_eq!(replies[8], Ok(Reply::Done));
+    for (number, there) in [(0, false), (1, true), (3, true), (5, false), (8, true)] {
+        assert_eq!(master.exists(&key(number)), there, "{number}");
+    }
+}

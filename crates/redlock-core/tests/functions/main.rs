@@ -1,0 +1,11 @@
+//! Nodes that are called by functions: when they are, and that what the library remembers never lets a node vote that
+//! may have forgotten.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod choice;
+mod fixtures;
+mod leases;
+mod refusals;
+mod replication;
+mod witness;

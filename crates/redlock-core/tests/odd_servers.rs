@@ -1,0 +1,7 @@
+//! Servers that are not as they should be, called by functions for what functions serve.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod odd;
+
+/// Whether servers are called by functions.
+const FUNCTIONS: bool = true;
