@@ -129,6 +129,8 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("P9", "an acquire alone", "SET NX PX in a script of one line", AtMost(3.0)),
     goal("P9", "one of 16 acquires in a call", "SET NX PX in a script of one line", AtMost(1.2)),
     goal("P9", "a pair, in calls of 8 acquires and 8 releases", "SET NX PX, and a script that compares and deletes", AtMost(1.3)),
+    goal("P9", "an acquire alone, by the script", "SET NX PX in a script of one line", AtMost(5.0)),
+    goal("P9", "one of 16 acquires in a call, by the script", "SET NX PX in a script of one line", AtMost(1.6)),
 
     // What the layer adds to a request.
     goal("P10", "what the layer adds", "an acquire, and its guard dropped", AtMost(1.1)),

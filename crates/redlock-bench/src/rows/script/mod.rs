@@ -1,11 +1,14 @@
-//! P9: what the client's script costs a server, against the least that a lock can cost.
+//! P9: what the client's functions and its script cost a server, against the least that a lock can cost.
 
 mod lock;
 mod site;
 
 use redlock_core::node::{Reply, Request};
 
-use self::{lock::Lock, site::Site};
+use self::{
+    lock::Lock,
+    site::{Form, Site},
+};
 use super::{Bench, each};
 use crate::failed::{Failed, Result};
 
@@ -18,30 +21,49 @@ pub(super) fn p9(bench: &mut Bench) -> Result<()> {
         .build()?;
     let rounds = runtime.block_on(measure(rounds))?;
     let rows = [
-        ("SET NX PX in a script of one line", 0),
+        (SET_IN_A_SCRIPT, 0),
         ("an acquire alone", 0),
         ("one of 16 acquires in a call", 0),
-        ("SET NX PX, and a script that compares and deletes", 3),
-        ("an acquire and its release, each alone", 3),
-        ("a pair, in calls of 8 acquires and 8 releases", 3),
+        ("an acquire alone, by the script", 0),
+        ("one of 16 acquires in a call, by the script", 0),
+        (SET_AND_DELETE, 5),
+        ("an acquire and its release, each alone", 5),
+        ("a pair, in calls of 8 acquires and 8 releases", 5),
+        ("an acquire and its release, each alone, by the script", 5),
+        (
+            "a pair, in calls of 8 acquires and 8 releases, by the script",
+            5,
+        ),
     ];
     each(&mut bench.report, "P9", rows, &rounds);
     Ok(())
 }
 
-async fn measure(rounds: usize) -> Result<Vec<[f64; 6]>> {
+async fn measure(rounds: usize) -> Result<Vec<[f64; 10]>> {
     let mut script = Script::start().await?;
     // Until every counter is there, as in a namespace that has been used for some time.
     for _ in 0..WARM_UP {
-        script.shared().await?;
+        script.shared(Form::Functions).await?;
+        script.shared(Form::Script).await?;
     }
     let mut figures = Vec::new();
     for _ in 0..rounds {
-        let bare = script.bare().await?;
-        let (acquire, release) = script.alone().await?;
-        let (shared, mixed) = script.shared().await?;
+        let set = script.bare().await?;
+        let [alone, one_of_16, pair, one_of_8_pairs] = script.form(Form::Functions).await?;
         let raw = script.raw().await?;
-        figures.push([bare, acquire, shared, raw, acquire + release, mixed]);
+        let by_script = script.form(Form::Script).await?;
+        figures.push([
+            set,
+            alone,
+            one_of_16,
+            by_script[0],
+            by_script[1],
+            raw,
+            pair,
+            one_of_8_pairs,
+            by_script[2],
+            by_script[3],
+        ]);
     }
     Ok(figures)
 }
@@ -113,17 +135,24 @@ impl Script {
         Ok(self.site.cost(name, commands).await?.0)
     }
 
+    /// Measures an acquire alone, one of 16, a pair whose halves are alone, and one of eight pairs.
+    async fn form(&mut self, form: Form) -> Result<[f64; 4]> {
+        let (acquire, release) = self.alone(form).await?;
+        let (shared, mixed) = self.shared(form).await?;
+        Ok([acquire, shared, acquire + release, mixed])
+    }
+
     /// Measures an acquire and a release, each in a call of its own.
-    async fn alone(&mut self) -> Result<(f64, f64)> {
+    async fn alone(&mut self, form: Form) -> Result<(f64, f64)> {
         let locks = Lock::next(&mut self.used, ALONE);
         let acquires = locks.iter().map(|lock| vec![lock.acquire()]);
-        let acquire = self.calls(acquires.collect()).await?;
+        let acquire = self.calls(form, acquires.collect()).await?;
         let releases = locks.iter().map(|lock| vec![lock.release()]);
-        Ok((acquire, self.calls(releases.collect()).await?))
+        Ok((acquire, self.calls(form, releases.collect()).await?))
     }
 
     /// Measures one of the acquires that share a call, and an acquire and a release that share one with others.
-    async fn shared(&mut self) -> Result<(f64, f64)> {
+    async fn shared(&mut self, form: Form) -> Result<(f64, f64)> {
         let old = Lock::next(&mut self.used, CALLS * SHARED);
         let new = Lock::next(&mut self.used, CALLS * SHARED);
         let all = |locks: &[Lock], request: fn(Lock) -> Request| {
@@ -131,26 +160,28 @@ impl Script {
             let calls = calls.map(|locks| locks.iter().copied().map(request).collect());
             calls.collect::<Vec<Vec<_>>>()
         };
-        let acquires = self.calls(all(&old, Lock::acquire)).await?;
+        let acquires = self.calls(form, all(&old, Lock::acquire)).await?;
         // Each call lets some go that were taken before it, and takes as many.
         let pairs = SHARED / 2;
         let both = old.chunks(pairs).zip(new.chunks(pairs)).map(|(old, new)| {
             let releases = old.iter().map(|lock| lock.release());
             releases.chain(new.iter().map(|lock| lock.acquire()))
         });
-        let mixed = self.calls(both.map(Iterator::collect).collect()).await?;
-        self.calls(all(&new, Lock::release)).await?;
+        let mixed = self
+            .calls(form, both.map(Iterator::collect).collect())
+            .await?;
+        self.calls(form, all(&new, Lock::release)).await?;
         Ok((acquires / SHARED as f64, mixed / pairs as f64))
     }
 
     /// Measures what each of these calls costs; every request of theirs must be granted.
-    async fn calls(&mut self, calls: Vec<Vec<Request>>) -> Result<f64> {
+    async fn calls(&mut self, form: Form, calls: Vec<Vec<Request>>) -> Result<f64> {
         let sent = calls.iter().map(|requests| {
-            let call = self.site.call(requests);
+            let call = self.site.call(form, requests);
             async move { call.await.map_err(|error| error.reason) }
         });
         let sent = sent.collect();
-        let (cost, answers) = self.site.cost("evalsha", sent).await?;
+        let (cost, answers) = self.site.cost(form.command(), sent).await?;
         let mut replies = answers.iter().flat_map(|answer| &answer.replies);
         match replies.find(|reply| !matches!(reply, Ok(Reply::Taken { .. } | Reply::Done))) {
             None => Ok(cost),
@@ -158,6 +189,10 @@ impl Script {
         }
     }
 }
+
+/// What an acquire and a pair are compared with.
+const SET_IN_A_SCRIPT: &str = "SET NX PX in a script of one line";
+const SET_AND_DELETE: &str = "SET NX PX, and a script that compares and deletes";
 
 const SET: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])";
 

@@ -1,4 +1,4 @@
-//! A server that counts the time it spends, and two ways to ask it.
+//! A server that counts the time it spends, and three ways to ask it.
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
@@ -13,11 +13,29 @@ use tokio::time::sleep;
 
 use crate::failed::{Failed, Result};
 
-/// A server that votes, with a session of the client's and a plain connection.
+/// By which of its two forms the client calls the server.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form {
+    Functions,
+    Script,
+}
+
+impl Form {
+    /// Returns the command by which the server counts such calls.
+    pub(super) fn command(self) -> &'static str {
+        match self {
+            Self::Functions => "fcall",
+            Self::Script => "evalsha",
+        }
+    }
+}
+
+/// A server that votes, with two sessions of the client's and a plain connection.
 pub(super) struct Site {
     server: Server,
     space: Arc<Keyspace>,
-    session: Box<dyn Session>,
+    functions: Box<dyn Session>,
+    script: Box<dyn Session>,
     plain: MultiplexedConnection,
 }
 
@@ -25,8 +43,9 @@ impl Site {
     pub(super) async fn start() -> Result<Self> {
         let binary = ServerBinary::find()?;
         let server = Server::start(&binary, ServerOptions::default())?;
-        let node = RedisNode::at(&server.url())?;
-        let session = node.connect().await?;
+        let node = || RedisNode::at(&server.url());
+        let functions = node()?.connect().await?;
+        let script = node()?.without_functions().connect().await?;
         let plain = Client::open(server.url())?;
         // A machine that is busy may keep a server from answering for longer than any limit.
         let patient = AsyncConnectionConfig::new().set_response_timeout(None);
@@ -37,19 +56,25 @@ impl Site {
         let mut site = Self {
             server,
             space: Arc::new(Keyspace::new("{bench}", quarantine)),
-            session,
+            functions,
+            script,
             plain: plain?,
         };
         site.vouch().await?;
         Ok(site)
     }
 
-    /// Makes one call of the client's script, which is sent when it is polled.
+    /// Makes one call of the client's, which is sent when it is polled.
     pub(super) fn call(
         &mut self,
+        form: Form,
         requests: &[Request],
     ) -> impl Future<Output = CallResult> + use<> {
-        self.session.call(&self.space, requests)
+        let session = match form {
+            Form::Functions => &mut self.functions,
+            Form::Script => &mut self.script,
+        };
+        session.call(&self.space, requests)
     }
 
     /// Makes another command, which is sent when it is polled.
@@ -98,7 +123,10 @@ impl Site {
 
     /// Lets the new server vote.
     async fn vouch(&mut self) -> Result<()> {
-        let answer = self.call(&[]).await.map_err(|error| error.reason)?;
+        let answer = self
+            .call(Form::Script, &[])
+            .await
+            .map_err(|error| error.reason)?;
         let state = answer.standing.map(|standing| standing.state);
         let Some(MarkState::Quarantined { since, .. }) = state else {
             return Err(Failed(format!("a new server is {state:?}")));
@@ -108,7 +136,10 @@ impl Site {
             since,
             horizon: None,
         });
-        let answer: Answer = self.call(&[open]).await.map_err(|error| error.reason)?;
+        let answer: Answer = self
+            .call(Form::Script, &[open])
+            .await
+            .map_err(|error| error.reason)?;
         match answer.replies.into_iter().next() {
             Some(Ok(_)) => Ok(()),
             other => Err(Failed(format!("the server is not blessed: {other:?}"))),
