@@ -38,6 +38,11 @@ const OF_TICKS: [&str; 9] = [
     "claims that were not confirmed",
     "ticks that a node may have forgotten",
 ];
+/// What is at work only where locks are acquired: claims ask all nodes.
+const OF_ACQUIRES: [&str; 2] = [
+    "attempts that asked more nodes",
+    "acquisitions of a bare majority",
+];
 /// What is at work only in the plan `default`.
 const OF_ROUTES: [&str; 1] = ["addresses that led elsewhere"];
 const OF_ASSUMPTIONS: [&str; 8] = [
@@ -77,17 +82,11 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
     assert!(counters.widened >= counters.seeds);
 }
 
-/// A node that is opened and asked to extend in one call confirms the lease, and the checker must know.
-#[test]
-fn a_node_that_is_opened_in_a_call_confirms_in_the_same_call() {
-    assert_nothing_went_wrong(&campaign(Plan::Default, 20_019_499, 1));
-}
-
 /// A node comes back with a key that it had lost, and is asked to extend it, just before the lease is let go: its
 /// client cannot know, and the node does not vote for as long as the key can last.
 #[test]
 fn a_key_that_comes_back_with_old_data_is_not_its_clients_to_release() {
-    assert_nothing_went_wrong(&campaign(Plan::Default, 20_189_715, 1));
+    assert_nothing_went_wrong(&campaign(Plan::Default, 3_249, 1));
 }
 
 #[test]
@@ -144,7 +143,14 @@ fn no_tick_starts_twice_while_everything_is_at_work() {
     let counters = outcome.counters;
     // A claim is never handed over, and its token is always committed.
     let never = ["leases handed over", "write-backs"];
-    let never = [&never[..], &OF_ASSUMPTIONS, &OF_ROUTES, &["clocks set"]].concat();
+    let never = [
+        &never[..],
+        &OF_ACQUIRES,
+        &OF_ASSUMPTIONS,
+        &OF_ROUTES,
+        &["clocks set"],
+    ]
+    .concat();
     assert_all_at_work(&counters, &never);
     assert!(counters.ticks_started >= 10 * counters.seeds);
     assert!(counters.ticks_passed >= 10 * counters.seeds);
@@ -169,7 +175,7 @@ fn no_tick_starts_twice_while_clocks_are_set() {
         "requests of strangers refused",
         "acquisitions of strangers",
     ];
-    assert_all_at_work(&counters, &[&never[..], &OF_ROUTES].concat());
+    assert_all_at_work(&counters, &[&never[..], &OF_ACQUIRES, &OF_ROUTES].concat());
     assert!(counters.ticks_started >= 10 * counters.seeds);
     assert!(counters.ticks_forgotten >= 10 * counters.seeds);
     assert!(counters.statuses >= 10 * counters.seeds);

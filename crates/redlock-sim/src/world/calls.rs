@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{
-    Answer, MarkState, NodeTime, NodeVerb, Reply, Request, RequestError, Standing, Verb,
-};
+use redlock_proto::{Answer, NodeTime, NodeVerb, Reply, Request, RequestError, Verb};
 
 use super::{
     World,
     agenda::Due,
     failing::call_but,
     link::Call,
-    news::Said,
     owners::Gone,
+    said::{is_vote, said},
     shadow::{Asked, wrong},
     ticks::as_lock,
 };
@@ -135,7 +133,7 @@ impl World {
                 machine.on_call_failed(id, error, false, now);
             }
             (Some(id), Some(answer)) => {
-                let said = call.said(&answer);
+                let said = said(call.server, &call.requests, &call.owners, &answer);
                 machine.on_answer(id, answer, now);
                 self.tell(link, said);
             }
@@ -348,48 +346,7 @@ impl World {
     }
 }
 
-impl Call {
-    /// What an answer says of each request whose result a client is told, if it was asked to extend.
-    fn said(&self, answer: &Answer) -> Vec<Option<Said>> {
-        let mut votes = is_vote(answer.standing.as_ref());
-        let asked = self.requests.iter().zip(&self.owners).zip(&answer.replies);
-        // A release that fails is repeated, and nothing is told of it.
-        let told = asked.filter(|((request, _), reply)| reply.is_ok() || !request.is_release());
-        let said = told.map(|((request, owner), reply)| {
-            let reply = reply.as_ref().ok()?;
-            // A node that is told to vote does from there on, in the same call already.
-            votes |= opens(request) && *reply == Reply::Done;
-            let is_extension = matches!(
-                request,
-                Request::Lock {
-                    verb: Verb::Extend { .. },
-                    ..
-                }
-            );
-            let owner = owner.filter(|_| is_extension)?;
-            Some(Said {
-                owner,
-                server: self.server,
-                confirmed: votes && *reply == Reply::Done,
-                missing: *reply == Reply::Missing,
-                is_there: *reply == Reply::Done,
-            })
-        });
-        said.collect()
-    }
-}
-
 /// Why a node did nothing of a call.
 fn refused() -> Arc<str> {
     "the node refused the call".into()
-}
-
-/// Whether a node is told to vote.
-fn opens(request: &Request) -> bool {
-    matches!(request, Request::Node(NodeVerb::Open { .. }))
-}
-
-/// Whether what a node grants is a vote, by where it stands.
-fn is_vote(standing: Option<&Standing>) -> bool {
-    standing.is_some_and(|standing| standing.state == MarkState::Voting)
 }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `begin` | what a seed makes of a plan |
 //! | `agenda` | what will happen, in order of time |
-//! | `link`, `wire`, `news` | connections, under the protocol's link: order, delays, holes, cuts, and what clients are told |
+//! | `link`, `wire`, `news`, `said` | connections, under the protocol's link: order, delays, holes, cuts, and what clients are told |
 //! | `server`, `calls`, `failing` | nodes, and what they do with calls |
 //! | `process`, `effects`, `sends`, `callers`, `users`, `ticks`, `status` | clients, what they want done, and who uses them, in turn |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
@@ -26,6 +26,7 @@ mod news;
 mod owners;
 mod process;
 mod repair;
+mod said;
 mod sends;
 mod server;
 mod shadow;

@@ -3,7 +3,7 @@
 
 use redlock_proto::LinkEvent;
 
-use super::{World, agenda::Due};
+use super::{World, agenda::Due, said::Said};
 use crate::setup::MS;
 
 /// Something that a link tells its client.
@@ -13,17 +13,6 @@ pub(super) struct News {
     heard: Vec<Heard>,
     /// The answer comes twice.
     pub(super) twice: bool,
-}
-
-/// What a node said to a request, if that was one of extension.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Said {
-    pub(super) owner: u32,
-    /// The server that said so.
-    pub(super) server: usize,
-    pub(super) confirmed: bool,
-    pub(super) missing: bool,
-    pub(super) is_there: bool,
 }
 
 /// What a node said in a round of extension.

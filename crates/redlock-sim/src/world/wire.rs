@@ -194,7 +194,7 @@ impl World {
     }
 
     /// Tells a client what its link has to say; of a call that was answered, `said` is what it says of each request.
-    pub(super) fn tell(&mut self, link: usize, said: Vec<Option<super::news::Said>>) {
+    pub(super) fn tell(&mut self, link: usize, said: Vec<Option<super::said::Said>>) {
         let mut events = Vec::new();
         while let Some(event) = self.links[link].machine.poll_event() {
             events.push(event);
