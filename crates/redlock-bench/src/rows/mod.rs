@@ -48,8 +48,9 @@ pub(crate) struct Scale {
 impl Scale {
     /// Whole, in a quarter of an hour.
     pub(crate) const WHOLE: Self = Self {
-        repeats: 7,
-        sample: Duration::from_millis(700),
+        // Many short samples: what else the machine does lasts longer than a turn of all contenders.
+        repeats: 21,
+        sample: Duration::from_millis(300),
         rounds: 151,
         leases: 100_000,
         ttl: Duration::from_secs(30),
