@@ -3,24 +3,43 @@
 use std::time::Duration;
 
 use redlock_core::node::RedisNode;
-use redlock_tests::{Logs, Nodes, builder};
+use redlock_tests::{Logs, Nodes, builder, client, eventually};
 
 const TTL: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_form_of_calls_has_a_line_with_its_cause() {
-    let logs = Logs::capture();
-    let nodes = Nodes::start(2);
+    let nodes = Nodes::start(3);
+    let redlock = client(nodes.urls(), TTL).await;
+    redlock.close().await;
+    // The last one votes, has no functions, and no memory for them.
+    nodes.ask(2, &["FUNCTION", "FLUSH"]);
+    nodes.ask(2, &["SET", "ballast", &"x".repeat(1 << 20)]);
+    nodes.ask(2, &["CONFIG", "SET", "maxmemory", "1mb"]);
     let mut user = vec!["ACL", "SETUSER", "lock", "on", ">sesame", "~*", "-@all"];
     user.extend(RedisNode::RIGHTS.split(' '));
     nodes.ask(1, &user);
-    let addresses = [nodes[0].address(), nodes[1].address()].map(|address| address.to_string());
+    let addresses = [0, 1, 2].map(|node: usize| nodes[node].address().to_string());
     let urls = [
         nodes[0].url(),
         format!("redis://lock:sesame@{}", addresses[1]),
+        nodes[2].url(),
     ];
+    let logs = Logs::capture();
     let redlock = builder(urls, TTL).build().await;
-    redlock.expect("both can be reached").close().await;
+    let redlock = redlock.expect("all can be reached");
+    // It is asked each time that it is looked at.
+    let refused = || {
+        let info = nodes.ask(2, &["INFO", "commandstats"]);
+        let line = info
+            .lines()
+            .find(|line| line.starts_with("cmdstat_function|load:"));
+        let (_, rest) = line?.split_once("rejected_calls=")?;
+        rest.split(',').next()?.parse::<u32>().ok()
+    };
+    let again = |refused: &Option<u32>| refused.is_some_and(|refused| refused >= 3);
+    eventually("it is tried again", TTL * 3, refused, again).await;
+    redlock.close().await;
 
     let text = logs.text();
     let said = |node: &str, words: &[&str]| {
@@ -32,5 +51,10 @@ async fn the_form_of_calls_has_a_line_with_its_cause() {
     assert!(said(&addresses[0], &functions), "{text}");
     assert!(said(&addresses[1], &script), "{text}");
     assert!(!said(&addresses[1], &functions), "{text}");
+    let full = text.lines().filter(|line| {
+        let about = [&*addresses[2], "is called by its script", "OOM"];
+        about.iter().all(|word| line.contains(word))
+    });
+    assert_eq!(full.count(), 1, "{text}");
     assert!(!text.contains("sesame"), "{text}");
 }

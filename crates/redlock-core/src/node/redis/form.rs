@@ -49,19 +49,21 @@ pub(super) struct Forms {
     cached: AtomicBool,
 }
 
-/// Functions are called.
-const CALLED: u8 = 0;
+/// Nobody has tried to call functions yet.
+const UNTRIED: u8 = 0;
+/// They are called.
+const CALLED: u8 = 1;
 /// They cannot be called now, and are tried again.
-const REFUSED: u8 = 1;
+const REFUSED: u8 = 2;
 /// They cannot be called over this connection.
-const GIVEN_UP: u8 = 2;
+const GIVEN_UP: u8 = 3;
 
 impl Forms {
     /// Nothing is known yet; without `functions`, only the script is used.
     pub(super) fn new(node: Arc<str>, functions: bool) -> Self {
         Self {
             node,
-            functions: AtomicU8::new(if functions { REFUSED } else { GIVEN_UP }),
+            functions: AtomicU8::new(if functions { UNTRIED } else { GIVEN_UP }),
             cached: AtomicBool::new(false),
         }
     }
@@ -114,7 +116,7 @@ impl Forms {
 
     /// Finds out whether functions can be called, unless they are or never will be, and loads them if they are missing.
     pub(super) async fn try_functions(&self, mut connection: MultiplexedConnection) {
-        if self.functions.load(Ordering::Relaxed) != REFUSED {
+        if let CALLED | GIVEN_UP = self.functions.load(Ordering::Relaxed) {
             return;
         }
         match ready(&mut connection).await {
@@ -123,10 +125,10 @@ impl Forms {
                 tracing::debug!(target: "redlock::node", node = &*self.node, "node is called by functions");
             }
             Err(error) => {
-                if is_final(&error) {
-                    self.functions.store(GIVEN_UP, Ordering::Relaxed);
+                let now = if is_final(&error) { GIVEN_UP } else { REFUSED };
+                if self.functions.swap(now, Ordering::Relaxed) != now {
+                    self.tell_of_the_script(&error);
                 }
-                self.tell_of_the_script(&error);
             }
         }
     }
