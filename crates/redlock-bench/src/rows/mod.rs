@@ -6,6 +6,7 @@ mod growth;
 mod hot;
 mod leases;
 mod pairs;
+#[cfg(feature = "seam")]
 mod script;
 mod tower;
 mod uncontended;
@@ -98,6 +99,7 @@ const ROWS: &[Row] = &[
     row("P5", "", hot::p5),
     row("P7", "", hot::p7),
     row("P8", "", leases::p8),
+    #[cfg(feature = "seam")]
     row("P9", "script", script::p9),
     row("P10", "tower", tower::p10),
     row("P11", "", growth::p11),
@@ -158,7 +160,7 @@ impl Bench {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "seam"))]
 mod tests {
     use super::*;
 
