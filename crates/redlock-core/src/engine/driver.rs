@@ -1,6 +1,6 @@
 //! The loop: events in, requests out.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use redlock_proto::{
     Client, ClientConfig, Effect, LinkEvent, Now, Op, Request, RequestError, Terms,
@@ -11,7 +11,6 @@ use tokio::{
         mpsc::{self, error::SendError},
         oneshot,
     },
-    task::yield_now,
 };
 
 use super::{
@@ -119,7 +118,7 @@ impl Driver {
             }
             // Whatever else is ready joins the same calls to the nodes: one turn for the other tasks of
             // this thread, and no timer, so that a lone caller never waits.
-            yield_now().await;
+            others_first().await;
             while let Ok((node, event)) = events.try_recv() {
                 self.on_event(node, event);
             }
@@ -349,4 +348,19 @@ impl Driver {
             None => Duration::from_secs(3_600),
         }
     }
+}
+
+/// Lets the tasks of this thread go first that are ready.
+///
+/// tokio's `yield_now` looks at the sockets too, which is a call of the system each time.
+async fn others_first() {
+    let mut is_my_turn = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut is_my_turn, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

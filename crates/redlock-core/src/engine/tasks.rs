@@ -93,7 +93,8 @@ pub(crate) fn start(
                 .map_err(|error| BuildError::system("runtime", error.to_string()))?;
             thread::Builder::new()
                 .name("redlock".to_owned())
-                .spawn(move || runtime.block_on(driver))
+                // As a task: each time that a link wakes what a runtime blocks on, that is a call of the system.
+                .spawn(move || drop(runtime.block_on(runtime.spawn(driver))))
                 .map_err(|error| BuildError::system("thread", error.to_string()))?;
         }
     }
