@@ -43,8 +43,11 @@ pub(super) fn p2(bench: &mut Bench) -> Result<()> {
         pairs::absolute(report, "P2", &format!("{cpu}, µs"), &all, |pairs| {
             &pairs.nodes
         });
-        let cpu = format!("{}, µs", metric("CPU of client per pair"));
-        pairs::absolute(report, "P2", &cpu, &all, |pairs| &pairs.client);
+        let cpu = metric("CPU of client per pair");
+        pairs::compare(report, "P2", &cpu, &all, |pairs| &pairs.client);
+        pairs::absolute(report, "P2", &format!("{cpu}, µs"), &all, |pairs| {
+            &pairs.client
+        });
     }
     Ok(())
 }
