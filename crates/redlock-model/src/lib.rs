@@ -41,7 +41,8 @@
 //!
 //! Time is not: there are no clocks, and things happen in any order that these rules allow.
 //!
-//! - **Requests and replies** take any time, overtake those to other nodes, or never arrive.
+//! - **Requests and replies** take any time, overtake those to other nodes, or never arrive; so attempts that ask only
+//!   some of the nodes are among these.
 //!   An acquire may arrive after its client has settled, finished or failed, and even after the node lost its
 //!   memory and votes again.
 //! - **A key** of any client on any node may expire at any moment, also while its client still counts on it.
