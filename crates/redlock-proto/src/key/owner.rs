@@ -19,13 +19,18 @@ impl OwnerId {
     ///
     /// All owners have the same length, so none is a prefix of another.
     pub fn to_wire(self) -> String {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut text = String::with_capacity(32);
+        self.write(&mut text);
+        text
+    }
+
+    /// Writes that form behind a text.
+    pub(crate) fn write(self, text: &mut String) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
         for byte in self.0 {
             text.push(char::from(DIGITS[usize::from(byte >> 4)]));
             text.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
-        text
     }
 }
 

@@ -39,9 +39,15 @@ impl Keyspace {
 
     /// The key that says that this owner has given up.
     pub fn tombstone(&self, owner: OwnerId) -> NodeKey {
-        let mut key = self.tombstones.clone();
-        key.push_str(&owner.to_wire());
+        let mut key = String::new();
+        self.write_tombstone(owner, &mut key);
         key.into()
+    }
+
+    /// Writes that key behind a text.
+    pub fn write_tombstone(&self, owner: OwnerId, text: &mut String) {
+        text.push_str(&self.tombstones);
+        owner.write(text);
     }
 
     /// For how long nodes that may have forgotten leases do not vote.

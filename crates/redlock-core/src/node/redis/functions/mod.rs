@@ -48,7 +48,10 @@ pub(super) fn call(requests: &[Request]) -> Cmd {
             }
         )
     };
-    let mut cmd = Cmd::new();
+    let mut cmd = Cmd::with_capacity(
+        10 + ARGUMENTS * requests.len(),
+        256 + BYTES * requests.len(),
+    );
     cmd.arg("FCALL").arg(if requests.iter().any(takes) {
         &LIBRARY.take
     } else {
@@ -75,6 +78,11 @@ pub(super) fn load() -> Cmd {
 pub(super) fn are_missing(error: &RedisError) -> bool {
     error.code() == Some("ERR") && error.detail() == Some("Function not found")
 }
+
+/// The most arguments that a request has, with its keys and its counter.
+const ARGUMENTS: usize = 8;
+/// How many bytes a request has at most, as a rule.
+const BYTES: usize = 256;
 
 static LIBRARY: LazyLock<Library> = LazyLock::new(Library::new);
 

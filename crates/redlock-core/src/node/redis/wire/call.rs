@@ -1,28 +1,27 @@
 //! Requests as the script and the functions take them.
 
-use std::borrow::Cow;
-
 use deadpool_redis::redis::Cmd;
 use redlock_proto::{JobVerb, Keyspace, NodeVerb, Verb};
 
 use super::{
     jobs,
+    keys::Keys,
     values::{digits, millis},
 };
 use crate::node::Request;
 
 /// Returns a call with these requests, behind its head, which says by what they are done.
 pub(in super::super) fn call(head: Cmd, keyspace: &Keyspace, requests: &[Request]) -> Cmd {
-    let keys: Vec<Cow<'_, str>> = requests
-        .iter()
-        .flat_map(|request| keys_of(keyspace, request))
-        .collect();
+    let mut keys = Keys::default();
+    for request in requests {
+        add_keys(keyspace, request, &mut keys);
+    }
     let counters: Vec<u16> = requests.iter().filter_map(counter_of).collect();
     let mut cmd = head;
     cmd.arg(2 + keys.len());
     cmd.arg(keyspace.mark().as_str());
-    for key in &keys {
-        cmd.arg(&**key);
+    for key in keys.iter() {
+        cmd.arg(key);
     }
     cmd.arg(keyspace.fence().as_str());
     let quarantine = keyspace.quarantine();
@@ -34,7 +33,7 @@ pub(in super::super) fn call(head: Cmd, keyspace: &Keyspace, requests: &[Request
         cmd.arg(quarantine.to_wire())
             .arg(format!("{length} {step} {trusts}"))
     };
-    cmd.arg(match (has_twins(&keys), has_twins(&counters)) {
+    cmd.arg(match (keys.have_twins(), have_twins(&counters)) {
         (true, true) => "both",
         (true, false) => "keys",
         (false, true) => "counters",
@@ -54,19 +53,21 @@ pub(in super::super) fn call(head: Cmd, keyspace: &Keyspace, requests: &[Request
     cmd
 }
 
-/// Returns the keys of a request, in the order in which the script expects them.
-fn keys_of<'a>(keyspace: &'a Keyspace, request: &'a Request) -> Vec<Cow<'a, str>> {
-    let tombstone = |owner| Cow::Owned(keyspace.tombstone(owner).as_str().to_owned());
+/// Adds the keys of a request, in the order in which the script expects them.
+fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
     match request {
-        Request::Node(NodeVerb::Open { .. }) => vec![keyspace.horizon().as_str().into()],
-        Request::Node(_) => Vec::new(),
-        Request::Job { verb, job } => jobs::keys_of(keyspace, verb, job),
-        Request::Lock { verb, key, owner } => match verb {
-            Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Tombstone { .. } => {
-                vec![key.as_str().into(), tombstone(*owner)]
+        Request::Node(NodeVerb::Open { .. }) => keys.push(keyspace.horizon()),
+        Request::Node(_) => {}
+        Request::Job { verb, job } => jobs::add_keys(keyspace, verb, job, keys),
+        Request::Lock { verb, key, owner } => {
+            keys.push(key);
+            match verb {
+                Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Tombstone { .. } => {
+                    keys.push_tombstone(keyspace, *owner);
+                }
+                Verb::Extend { .. } | Verb::Release { .. } => {}
             }
-            Verb::Extend { .. } | Verb::Release { .. } => vec![key.as_str().into()],
-        },
+        }
     }
 }
 
@@ -95,10 +96,10 @@ fn is_opening(request: &Request) -> bool {
     matches!(request, Request::Node(NodeVerb::Open { .. }))
 }
 
-/// Returns whether two of a call's few items are the same.
-fn has_twins<T: PartialEq>(items: &[T]) -> bool {
-    let mut numbered = items.iter().enumerate();
-    numbered.any(|(number, item)| items[..number].contains(item))
+/// Returns whether two of a call's few counters are the same.
+fn have_twins(counters: &[u16]) -> bool {
+    let mut numbered = counters.iter().enumerate();
+    numbered.any(|(number, counter)| counters[..number].contains(counter))
 }
 
 fn operation(cmd: &mut Cmd, request: &Request) {

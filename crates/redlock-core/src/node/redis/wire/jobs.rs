@@ -1,27 +1,29 @@
 //! Operations on jobs, on the wire; `node.lua` says what they mean.
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
 use deadpool_redis::redis::{Cmd, Value};
 use redlock_proto::{JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, Reply};
 
-use super::values::{digits, millis, refusal, text};
+use super::{
+    keys::Keys,
+    values::{digits, millis, refusal, text},
+};
 
-/// Returns the keys of an operation, in the order in which the script expects them.
-pub(super) fn keys_of<'a>(
-    keyspace: &'a Keyspace,
-    verb: &'a JobVerb,
-    job: &'a NodeKey,
-) -> Vec<Cow<'a, str>> {
-    let plain = |key: &'a NodeKey| Cow::Borrowed(key.as_str());
+/// Adds the keys of an operation, in the order in which the script expects them.
+pub(super) fn add_keys(keyspace: &Keyspace, verb: &JobVerb, job: &NodeKey, keys: &mut Keys) {
     match verb {
         JobVerb::Claim { lock, owner, .. } => {
-            let tombstone = keyspace.tombstone(*owner).as_str().to_owned();
-            let horizon = plain(keyspace.horizon());
-            vec![plain(lock), tombstone.into(), plain(job), horizon]
+            keys.push(lock);
+            keys.push_tombstone(keyspace, *owner);
+            keys.push(job);
+            keys.push(keyspace.horizon());
         }
-        JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => vec![plain(lock), plain(job)],
-        JobVerb::Record { .. } | JobVerb::Withdraw { .. } => vec![plain(job)],
+        JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => {
+            keys.push(lock);
+            keys.push(job);
+        }
+        JobVerb::Record { .. } | JobVerb::Withdraw { .. } => keys.push(job),
     }
 }
 

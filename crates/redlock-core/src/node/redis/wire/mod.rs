@@ -3,6 +3,7 @@
 mod answer;
 mod call;
 mod jobs;
+mod keys;
 #[cfg(test)]
 mod tests;
 mod values;
