@@ -150,10 +150,10 @@ fn leases_that_are_lost_are_not_counted_as_held() {
         let outcome = ours.outcome(workload);
         (outcome["done"].clone(), outcome["failed"].clone())
     };
-    let hold = json!({ "kind": "hold", "tasks": 4, "count": 20, "ttl": milliseconds(900) });
+    let hold = json!({ "kind": "hold", "tasks": 4, "count": 20, "ttl": { "secs": 2, "nanos": 0 } });
     assert_eq!(counts(&hold), (json!(20), json!(0)));
     // More than their time to live, so all of them were renewed.
-    let rest = json!({ "kind": "rest", "length": { "secs": 1, "nanos": 0 } });
+    let rest = json!({ "kind": "rest", "length": { "secs": 2, "nanos": 500_000_000 } });
     assert_eq!(counts(&rest), (json!(20), json!(0)));
     for index in 0..3 {
         servers[index].kill().unwrap();

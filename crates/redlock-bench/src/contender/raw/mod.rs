@@ -2,7 +2,7 @@
 //!
 //! One thread, non-blocking sockets and the system's poll, no runtime.
 //! It sends `SET key owner NX PX ttl` to all nodes, then a script that compares and deletes, one of each per lock.
-//! It goes on at the third of five answers, and reads the late ones when they come.
+//! It goes on at the third of five answers, and reads the late ones when they come, the last ones after the sample.
 //! Commands of several tasks that are ready at once leave in one write per node.
 
 mod connection;
@@ -56,7 +56,6 @@ impl Raw {
     }
 
     fn pairs(&mut self, tasks: usize, length: Duration) -> Result<Outcome> {
-        self.settle()?;
         let majority = self.nodes.len() / 2 + 1;
         let mut tasks: Vec<_> = (0..tasks)
             .map(|index| {
@@ -90,7 +89,10 @@ impl Raw {
                 }
             }
         }
-        Ok(sample.end(times))
+        let outcome = sample.end(times);
+        // What the nodes still do for this sample is theirs, and not the next one's.
+        self.settle()?;
+        Ok(outcome)
     }
 
     /// Sends the next round of a task to all nodes.
@@ -167,4 +169,4 @@ fn address(url: &str) -> Result<std::net::SocketAddr> {
 const GIVE_UP: Duration = Duration::from_secs(5);
 
 /// How long without an answer means that none comes.
-const QUIET: Duration = Duration::from_millis(50);
+const QUIET: Duration = Duration::from_millis(250);
