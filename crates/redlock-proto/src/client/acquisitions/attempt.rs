@@ -44,7 +44,7 @@ impl Acquisitions {
             owner,
         };
         let (asked, held_back) = match &acquisition.claim {
-            None => (lock(), held_back(shard, self.acquisitions.len(), cx)),
+            None => (lock(), held_back(shard, self.acquisitions.len(), cx, now)),
             Some(claim) => (claim.request(request, owner, shard, proposal), Vec::new()),
         };
         let limit = cx.limit_within(request.timing);

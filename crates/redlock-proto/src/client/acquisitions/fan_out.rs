@@ -83,7 +83,12 @@ impl Acquisitions {
 ///
 /// Those that it asks follow each other in an order that is the same for every client, so that contenders of a key
 /// meet at the same nodes, and keys spread over all.
-pub(super) fn held_back<E: Entropy>(shard: Shard, others: usize, cx: &Context<E>) -> Vec<usize> {
+pub(super) fn held_back<E: Entropy>(
+    shard: Shard,
+    others: usize,
+    cx: &Context<E>,
+    now: Now,
+) -> Vec<usize> {
     let asks_all = match cx.config.fan_out {
         FanOut::All => true,
         FanOut::Majority => false,
@@ -95,7 +100,7 @@ pub(super) fn held_back<E: Entropy>(shard: Shard, others: usize, cx: &Context<E>
     let nodes = cx.quorum().nodes();
     let order = (0..nodes).map(|step| (usize::from(shard.number()) + step) % nodes);
     let (mut asked, mut held_back): (Vec<_>, Vec<_>) =
-        order.partition(|node| cx.nodes.is_of_use(*node));
+        order.partition(|node| cx.nodes.is_of_use(*node, now));
     if asked.len() < cx.quorum().majority() {
         return Vec::new();
     }

@@ -148,8 +148,10 @@ impl Nodes {
     }
 
     /// Returns whether a node is worth to be asked first, as far as its last answer tells.
-    pub(super) fn is_of_use(&self, node: usize) -> bool {
-        self.voted[node]
+    pub(super) fn is_of_use(&self, node: usize, now: Now) -> bool {
+        // With the answers of others since, it may be known to be right.
+        let votes = self.voted[node] || self.members.vote(node, now.clock).is_ok();
+        votes
             && self.is_up(node)
             && !self.refuses_writes(node)
             && !self.pace[node].is_late()
