@@ -105,7 +105,9 @@ impl<E: Entropy> Context<E> {
         }
     }
 
-    /// Notes what became of a request to a node whose grants are votes, as far as `vote` says; returns how the protocol counts it, `None` if that was noted before.
+    /// Notes what became of a request; returns how the protocol counts it, `None` if that was noted before.
+    ///
+    /// `vote` says whether the node's grants are votes.
     pub(super) fn note(
         &mut self,
         node: usize,
