@@ -247,11 +247,13 @@ impl RedlockBuilder {
     /// How many of the nodes an acquire asks at once.
     ///
     /// Default: [`FanOut::Adaptive`], which asks all while the client has little to do.
-    /// An acquire that asks a majority first asks the others as soon as one of those fails, or when they take longer
-    /// than nodes do: twice the time that calls to them take at the most as a rule, and at least 2 ms.
+    /// An acquire that asks a majority first asks the others as soon as one of those fails, when all of those have
+    /// answered and too few have granted, or when they take longer than nodes do: twice the time that calls to them take
+    /// at the most as a rule, and at least 2 ms.
     /// A node that has kept an acquire waiting is not asked first again until it has answered something.
-    /// A lease that is still held after 100 ms is given to the other nodes too; before that, the loss of one of its
-    /// nodes' data can cost its renewal, never exclusion.
+    /// A lease is given to the other nodes too with its first extension: after 100 ms if it is renewed automatically.
+    /// Before that, a node of it that loses its data can cost the lease its next extension, of which the holder is told,
+    /// and never exclusion.
     pub fn fan_out(mut self, fan_out: FanOut) -> Self {
         self.fan_out = fan_out;
         self

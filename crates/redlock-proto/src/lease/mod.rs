@@ -352,7 +352,7 @@ impl LeaseState {
     }
 }
 
-/// After which time a lease that is still held is worth a round to all nodes.
+/// After which time a lease that is still held is worth a round to all nodes, if it is renewed.
 const SPREAD: Duration = Duration::from_millis(100);
 
 /// A third of the ttl before the deadline, and not before the next renewal is due.
