@@ -23,7 +23,10 @@ async fn a_key_of_another_type_is_named_and_left_alone_and_others_go_on() {
     );
     let error = bad.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::Contended, "{error}");
-    let never = NodeAnswer::Held { remaining: None };
+    let never = NodeAnswer::Held {
+        remaining: None,
+        holder: None,
+    };
     let named = error.reports().iter().filter(|r| r.answer == never).count();
     assert_eq!(named, 3, "{error}");
     assert!(

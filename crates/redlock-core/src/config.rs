@@ -43,6 +43,8 @@ pub struct Config {
     pub namespace: Option<String>,
     /// As [`RedlockBuilder::verbatim_keys`](crate::RedlockBuilder::verbatim_keys).
     pub verbatim_keys: bool,
+    /// As [`RedlockBuilder::label`](crate::RedlockBuilder::label).
+    pub label: Option<String>,
     /// As [`RedlockBuilder::ttl`](crate::RedlockBuilder::ttl).
     #[serde(with = "humantime_serde")]
     pub ttl: Option<Duration>,
@@ -75,7 +77,7 @@ impl Config {
     /// Reads the settings from the environment.
     ///
     /// `REDLOCK_NODES` is a list of URLs with commas between them (a comma in a password is written
-    /// `%2C`); `REDLOCK_NAMESPACE` is text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
+    /// `%2C`); `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
     /// `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT` and `REDLOCK_CONNECT_TIMEOUT` are durations such as `30s`.
     /// A variable that is empty counts as not set.
     /// A variable whose name is one of these but for a slip or two is refused, and so is one that names a setting which
@@ -119,6 +121,7 @@ impl Config {
             nodes: urls.map(NodeConfig::from).collect(),
             namespace: var("REDLOCK_NAMESPACE")?,
             verbatim_keys: false,
+            label: var("REDLOCK_LABEL")?,
             ttl: duration("REDLOCK_TTL")?,
             max_ttl: duration("REDLOCK_MAX_TTL")?,
             wait: duration("REDLOCK_WAIT")?,

@@ -8,6 +8,7 @@ mod config;
 mod engine;
 mod error;
 mod guard;
+mod holder;
 mod key;
 mod keyspace;
 mod lease;
@@ -39,6 +40,6 @@ pub use self::{
 // Its types are in this crate's signatures.
 pub use deadpool_redis;
 pub use redlock_proto::{
-    FanOut, Fence, FencingToken, InvalidToken, JobState, RunRecord, RunState, StaleToken, Tick,
-    Word,
+    FanOut, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, RunRecord,
+    RunState, StaleToken, Tick, Word,
 };

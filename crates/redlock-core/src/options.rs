@@ -159,7 +159,7 @@ impl AcquireOptions {
     }
 
     /// What the resource is one of, such as `order`: the name by which log lines call a lease that is in danger or
-    /// lost, because they never have its key.
+    /// lost, because they never have its key, and a part of what others are [told](crate::HolderLabel) of the holder.
     ///
     /// Default: the class of the [key](crate::ResourceKey::class), if it was made of one.
     pub fn class(mut self, class: impl Into<Arc<str>>) -> Self {

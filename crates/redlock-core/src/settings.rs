@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use redlock_proto::{Quarantine, QueueLimits, RetryPolicy, Timing};
+use redlock_proto::{HolderLabel, Quarantine, QueueLimits, RetryPolicy, Timing};
 
 use crate::{AcquireOptions, BuildError, InvalidOption, Wait};
 
@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) guess_fencing_floor: bool,
     /// How often a lease may be handed over within the process.
     pub(crate) hand_overs: u32,
+    /// What is told of the client as a holder.
+    pub(crate) label: Option<HolderLabel>,
 }
 
 impl Settings {
@@ -71,6 +73,12 @@ impl Settings {
             return Err(InvalidOption::new("max_hold", message));
         }
         self.timing(options.ttl.unwrap_or(self.ttl), options.lock_delay)
+    }
+
+    /// What is told of a holder of something of this class.
+    pub(crate) fn label_for(&self, class: Option<&str>) -> Option<HolderLabel> {
+        let process = self.label?;
+        Some(class.map_or(process, |class| process.holding_for(class)))
     }
 
     /// How long nodes that may have forgotten leases do not vote.

@@ -6,6 +6,7 @@ use crate::BuildError;
 const KNOWN: &[&str] = &[
     "REDLOCK_NODES",
     "REDLOCK_NAMESPACE",
+    "REDLOCK_LABEL",
     "REDLOCK_TTL",
     "REDLOCK_MAX_TTL",
     "REDLOCK_WAIT",

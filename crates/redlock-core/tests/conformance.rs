@@ -9,7 +9,8 @@ use redlock_core::{
     node::{Keyspace, Node, RedisNode, Reply, Request, Session},
 };
 use redlock_proto::{
-    JobEntry, JobVerb, MarkState, NoClaim, NodeVerb, OwnerId, Quarantine, Shard, Tick, Verb, Window,
+    HolderLabel, JobEntry, JobVerb, MarkState, NoClaim, NodeVerb, OwnerId, Quarantine, Shard, Tick,
+    Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 
@@ -38,6 +39,17 @@ fn acquire(key: &str, owner: u8) -> Request {
         block: 1,
     };
     request(verb, key, owner)
+}
+
+fn labelled(request: Request, label: &str) -> Request {
+    match request {
+        Request::Lock { verb, key, owner } => Request::Lock {
+            verb,
+            key,
+            owner: owner.labelled(label.parse().ok()),
+        },
+        other => other,
+    }
 }
 
 fn extend(key: &str, owner: u8, ttl: Duration) -> Request {
@@ -71,12 +83,22 @@ async fn ask(session: &mut dyn Session, request: Request) -> Reply {
     }
 }
 
+/// What is told of the holder in a refusal.
+async fn holder(session: &mut dyn Session, request: Request) -> Option<HolderLabel> {
+    let answer = session.call(&keyspace(), &[request]).await;
+    match answer.expect("the node answers").replies.remove(0) {
+        Ok(Reply::Held { holder, .. }) => holder,
+        other => panic!("it is held by another: {other:?}"),
+    }
+}
+
 const TAKEN: Reply = Reply::Taken { counter: 0 };
 
 fn held(remaining: Duration) -> Reply {
     Reply::Held {
         remaining: Some(remaining),
         counter: 0,
+        holder: None,
     }
 }
 
@@ -114,6 +136,26 @@ async fn conforms(node: Arc<dyn Node>) {
     tokio::time::sleep(SHORT + Duration::from_millis(20)).await;
     assert_eq!(ask(session, extend("a", 1, TTL)).await, Reply::Missing);
     assert_eq!(ask(session, acquire("a", 2)).await, TAKEN);
+
+    // A refusal tells the label of the holder, which is as much of its value as its secret.
+    let web = "order@web 7:4312";
+    assert_eq!(ask(session, labelled(acquire("l", 1), web)).await, TAKEN);
+    assert_eq!(holder(session, acquire("l", 2)).await, web.parse().ok());
+    assert_eq!(holder(session, release("l", 1)).await, None);
+    assert_eq!(holder(session, release("l", 2)).await, None);
+    let other = labelled(extend("l", 1, TTL), "order@web 8:4312");
+    assert_eq!(holder(session, other).await, None);
+    let own = labelled(extend("l", 1, TTL), web);
+    assert_eq!(ask(session, own).await, Reply::Done);
+    let longest = "~".repeat(HolderLabel::MAX_LEN);
+    let long = labelled(acquire("long", 1), &longest);
+    assert_eq!(ask(session, long).await, TAKEN);
+    assert_eq!(
+        holder(session, acquire("long", 2)).await,
+        longest.parse().ok()
+    );
+    let own = labelled(release("l", 1), web);
+    assert_eq!(ask(session, own).await, Reply::Done);
 
     // Operations of a call, and calls of a session, take effect in order.
     let order = [
@@ -175,6 +217,15 @@ async fn jobs_conform(session: &mut dyn Session) {
     assert!(matches!(refused(too_early), NoClaim::Early { .. }));
     let too_late = ask(session, claim(late, 1)).await;
     assert!(matches!(refused(too_late), NoClaim::Late { .. }));
+
+    let web = "close-day@web 7:4312";
+    assert_eq!(
+        ask(session, labelled(acquire("books", 3), web)).await,
+        TAKEN
+    );
+    assert_eq!(holder(session, claim(due, 1)).await, web.parse().ok());
+    let own = labelled(release("books", 3), web);
+    assert_eq!(ask(session, own).await, Reply::Done);
 
     let Reply::Claimed { counter, last } = ask(session, claim(due, 1)).await else {
         panic!("nobody has claimed it")
@@ -301,6 +352,7 @@ async fn one_bad_key_does_not_hide_what_became_of_the_others() {
     let never = Reply::Held {
         remaining: None,
         counter: 0,
+        holder: None,
     };
     assert!(matches!(answer.replies[0], Ok(Reply::Taken { .. })));
     // It has no owner who could let it go.

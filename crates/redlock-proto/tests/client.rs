@@ -104,6 +104,7 @@ impl Bench {
             tokens: 1,
             wait_until: now.clock,
             quorum_wait: None,
+            label: None,
         };
         self.client.acquire(1, request, now);
         self.gather();

@@ -9,10 +9,11 @@ use tokio::{
 
 use super::RedlockBuilder;
 use crate::{
-    BuildError, NodeAnswer, NodeConfig, NodeReport, Redlock, Wait,
+    BuildError, HolderLabel, InvalidLabel, NodeAnswer, NodeConfig, NodeReport, Redlock, Wait,
     clock::{Clock, PauseDetector},
     config::NodeSpec,
     engine::{self, EngineConfig, LinkState, Placement},
+    holder,
     keyspace::{KeySpace, Namespace},
     node::{Node, RedisNode, RedisNodeError},
     settings::Settings,
@@ -119,8 +120,18 @@ impl RedlockBuilder {
             accept_replicas: config.accept_replicas,
             guess_fencing_floor: config.guess_fencing_floor,
             hand_overs: self.max_hand_overs,
+            label: self.holder_label()?,
         };
         settings.check()
+    }
+
+    fn holder_label(&self) -> Result<Option<HolderLabel>, BuildError> {
+        match &self.config.label {
+            None => Ok(holder::this_process()),
+            Some(label) => label.parse().map(Some).map_err(|invalid: InvalidLabel| {
+                BuildError::misuse("label", format!("{label:?} {invalid}"))
+            }),
+        }
     }
 
     fn key_space(&self) -> Result<KeySpace, BuildError> {

@@ -76,6 +76,7 @@ impl RedlockBuilder {
         own.nodes.extend(config.nodes);
         own.namespace = config.namespace.or_else(|| own.namespace.take());
         own.verbatim_keys |= config.verbatim_keys;
+        own.label = config.label.or_else(|| own.label.take());
         own.ttl = config.ttl.or(own.ttl);
         own.max_ttl = config.max_ttl.or(own.max_ttl);
         own.wait = config.wait.or(own.wait);
@@ -104,6 +105,18 @@ impl RedlockBuilder {
     /// and we them.
     pub fn verbatim_keys(mut self) -> Self {
         self.config.verbatim_keys = true;
+        self
+    }
+
+    /// Sets what is told of this client as a holder: 1 to 64 printable characters of ASCII.
+    ///
+    /// Default: the host and the process, such as `web-7:4312`.
+    /// Nodes keep it behind the secret by which a lease is released, together with the
+    /// [class](crate::AcquireOptions::class) of what is held: `order@web-7:4312`.
+    /// [`AcquireError::holder`](crate::AcquireError::holder) and the errors of other clients tell it; it is public, and
+    /// decides nothing.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.config.label = Some(label.into());
         self
     }
 

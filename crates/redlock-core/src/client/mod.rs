@@ -174,7 +174,9 @@ impl Redlock {
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = options.wait.unwrap_or(client.settings.wait);
+        let class = options.class.as_deref().or_else(|| key.class());
         let acquire = Acquire {
+            label: client.settings.label_for(class),
             key: client.key_space.encode(&key)?,
             timing,
             renew: options.renewal == Renewal::Automatic,

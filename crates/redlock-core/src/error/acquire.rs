@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, time::Duration};
 
-use redlock_proto::{Failure, FailureKind, Instant};
+use redlock_proto::{Failure, FailureKind, HolderLabel, Instant};
 
 use super::{NodeAnswer, NodeReport, nodes};
 use crate::{InvalidKey, InvalidOption};
@@ -140,6 +140,20 @@ impl AcquireError {
         }
     }
 
+    /// What is told of the present holder, as most of the nodes said that refused.
+    ///
+    /// `None` if none is told: the holder has no [label](HolderLabel), or another caller of this process was in the way.
+    /// It may be gone since.
+    pub fn holder(&self) -> Option<HolderLabel> {
+        let held = |report: &NodeReport| match report.answer {
+            NodeAnswer::Held { holder, .. } => holder,
+            _ => None,
+        };
+        let told: Vec<HolderLabel> = self.reports().iter().filter_map(held).collect();
+        let count = |label: &HolderLabel| told.iter().filter(|other| *other == label).count();
+        told.iter().max_by_key(|label| count(label)).copied()
+    }
+
     /// When enough nodes vote again at the earliest, if quarantined nodes are what is missing.
     pub fn ready_in(&self) -> Option<Duration> {
         match self.detail {
@@ -171,6 +185,9 @@ impl fmt::Display for AcquireError {
             AcquireErrorKind::Closed => "the client is closed",
             AcquireErrorKind::Misuse => "bad request",
         })?;
+        if let (AcquireErrorKind::Contended, Some(holder)) = (self.kind, self.holder()) {
+            write!(f, " ({holder})")?;
+        }
         match &self.detail {
             Detail::Nodes {
                 needed, reports, ..

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::Keyspace;
-use redlock_proto::{NodeKey, OwnerId, Quarantine, Shard};
+use redlock_proto::{HolderLabel, NodeKey, OwnerId, Quarantine, Shard};
 
 pub(crate) const KEYS: usize = 4;
 pub(crate) const JOBS: usize = 2;
@@ -37,8 +37,11 @@ pub(crate) fn job(number: usize) -> NodeKey {
     format!("job {number}").into()
 }
 
+/// One has no label.
 pub(crate) fn owner(number: usize) -> OwnerId {
-    OwnerId::from_random([u8::try_from(number).expect("there are few"); 16])
+    let secret = u8::try_from(number).expect("there are few");
+    let label = HolderLabel::closest(["", "web:1", "order@web:1", "order@web-2:1"][number]);
+    OwnerId::from_random([secret; 16]).labelled(label)
 }
 
 pub(crate) fn shard(number: usize) -> Shard {

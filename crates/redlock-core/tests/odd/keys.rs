@@ -7,6 +7,7 @@ use super::fixtures::{Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, reques
 const NEVER_ENDS: Reply = Reply::Held {
     remaining: None,
     counter: 0,
+    holder: None,
 };
 
 #[tokio::test]
@@ -77,19 +78,29 @@ async fn a_key_of_another_type_is_waited_for_if_it_expires() {
 #[tokio::test]
 async fn a_string_of_somebody_elses_is_not_ours() {
     let mut fixture = Fixture::voting().await;
-    fixture.command(&["SET", KEY, "0101010101010101"]);
-    for verb in [extend(None), heal(), RELEASE, acquire()] {
-        let reply = fixture.ask(request(verb, "odd", 1)).await;
-        let held = matches!(
-            reply,
-            Ok(Reply::Held {
-                remaining: None,
-                ..
-            })
-        );
-        assert!(held, "{verb:?}: {reply:?}");
+    for value in [
+        "0101010101010101",
+        "a secret, not a label, of somebody",
+        "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1",
+        "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1 ",
+        "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1 \u{7}",
+        &format!("{:032} {}", 1, "x".repeat(65)),
+    ] {
+        fixture.command(&["SET", KEY, value]);
+        for verb in [extend(None), heal(), RELEASE, acquire()] {
+            let reply = fixture.ask(request(verb, "odd", 1)).await;
+            let held = matches!(
+                reply,
+                Ok(Reply::Held {
+                    remaining: None,
+                    holder: None,
+                    ..
+                })
+            );
+            assert!(held, "{value}, {verb:?}: {reply:?}");
+        }
+        assert_eq!(fixture.command(&["PTTL", KEY]).as_integer(), Some(-1));
     }
-    assert_eq!(fixture.command(&["PTTL", KEY]).as_integer(), Some(-1));
 }
 
 const KEY: &str = "{odd}:lock:odd";

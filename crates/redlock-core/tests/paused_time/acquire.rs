@@ -11,7 +11,10 @@ use std::{
 
 use crate::fixtures::{MS, SECOND, client, client_of, faulty, keys, settle};
 use futures_util::poll;
-use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, ReleaseErrorKind, Renewal, Wait};
+use redlock_core::{
+    AcquireErrorKind, AcquireOptions, HolderLabel, NodeAnswer, ReleaseErrorKind, Renewal,
+    ResourceKey, Wait,
+};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -180,27 +183,67 @@ async fn l04_contenders_that_split_the_votes_come_to_a_winner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_says_how_long_the_key_stays() {
+async fn a_refusal_says_by_whom_the_key_is_held_and_how_long_it_stays() {
     let nodes = faulty(1);
-    let redlock = client(&nodes).await;
-    let _held = redlock.acquire("key").await.unwrap();
+    let redlock = client_of(&nodes).label("web:1").build().await.unwrap();
+    let key = ResourceKey::new("order", 42).unwrap();
+    let _held = redlock.acquire(&key).await.unwrap();
     let other = client(&nodes).await;
-    let error = other.try_acquire("key").await.unwrap_err();
+    let error = other.try_acquire(&key).await.unwrap_err();
+    let holder: HolderLabel = "order@web:1".parse().unwrap();
+    assert_eq!(error.holder(), Some(holder));
     let [report] = error.reports() else {
         panic!("{error}")
     };
     assert_eq!(
         report.answer,
         NodeAnswer::Held {
-            remaining: Some(10 * SECOND)
+            remaining: Some(10 * SECOND),
+            holder: Some(holder),
         }
     );
+    let text = error.to_string();
     assert!(
-        error
-            .to_string()
-            .contains("held by another for 10000 ms at most"),
+        text.starts_with("another holds the resource (order@web:1): 0 of 1"),
         "{error}"
     );
+    assert!(
+        text.contains("held by order@web:1 for 10000 ms at most"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_is_told_by_its_class_and_its_process() {
+    let nodes = faulty(3);
+    let process = format!(":{}", std::process::id());
+    let redlock = client(&nodes).await;
+    let holder = async |options: AcquireOptions| {
+        let held = redlock.acquire_with("key", options).await.unwrap();
+        let other = client(&nodes).await;
+        let error = other.try_acquire("key").await.unwrap_err();
+        held.release().await.unwrap();
+        error.holder().unwrap().to_string()
+    };
+    let told = holder(AcquireOptions::new()).await;
+    assert!(told.ends_with(&process) && !told.contains('@'), "{told}");
+    let told = holder(AcquireOptions::new().class("invoice")).await;
+    assert!(
+        told.ends_with(&process) && told.starts_with("invoice@"),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_that_is_none_is_refused() {
+    for label in ["", "a\nb", "é", &"x".repeat(65)] {
+        let refused = client_of(&faulty(1))
+            .label(label)
+            .build()
+            .await
+            .unwrap_err();
+        assert!(refused.to_string().starts_with("label"), "{refused}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

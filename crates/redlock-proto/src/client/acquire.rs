@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Instant, NodeKey, RunRecord, Tick, Timing, Window, Word};
+use crate::{HolderLabel, Instant, NodeKey, RunRecord, Tick, Timing, Window, Word};
 
 /// What an acquisition asks for.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub struct Acquire {
     /// For how long to try again while too few nodes are of use, from the moment at which the client saw them fail;
     /// `None`: for the whole wait.
     pub quorum_wait: Option<Duration>,
+    /// What is told of the holder.
+    pub label: Option<HolderLabel>,
 }
 
 /// What a claim asks for, besides the lease.

@@ -1,33 +1,58 @@
 use std::fmt;
 
+use super::HolderLabel;
+
 /// The value under which one attempt holds a key: random, and used once.
 ///
 /// Whoever knows it can release the lock, so it is a capability: `Debug` does not show it, and it
 /// has no `Display`.
 /// The bits are an argument, because this crate has no randomness of its own; they must come from
 /// the operating system's generator and must never be used for a second attempt.
+///
+/// It may carry a [label](HolderLabel) behind that, which is public.
+/// Nodes compare the whole value, so nobody who knows the label alone can release anything.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
-pub struct OwnerId([u8; 16]);
+pub struct OwnerId {
+    secret: [u8; 16],
+    label: Option<HolderLabel>,
+}
 
 impl OwnerId {
     /// An owner made of these bits, such as those of a random UUID.
     pub const fn from_random(bits: [u8; 16]) -> Self {
-        Self(bits)
+        Self {
+            secret: bits,
+            label: None,
+        }
     }
 
-    /// The form in which nodes store it: 32 lower-case hexadecimal digits.
+    /// Returns the owner with this label behind its secret.
+    pub const fn labelled(self, label: Option<HolderLabel>) -> Self {
+        Self { label, ..self }
+    }
+
+    /// Returns what may be told of it.
+    pub const fn label(&self) -> Option<HolderLabel> {
+        self.label
+    }
+
+    /// Returns the form in which nodes store it: 32 lower-case hexadecimal digits; a space and the label if it has one.
     ///
-    /// All owners have the same length, so none is a prefix of another.
+    /// No two owners have the same digits, so none is a prefix of another's value.
     pub fn to_wire(self) -> String {
-        let mut text = String::with_capacity(32);
-        self.write(&mut text);
+        let mut text = String::with_capacity(32 + 1 + HolderLabel::MAX_LEN);
+        self.write_secret(&mut text);
+        if let Some(label) = self.label {
+            text.push(' ');
+            text.push_str(label.as_str());
+        }
         text
     }
 
-    /// Writes that form behind a text.
-    pub(crate) fn write(self, text: &mut String) {
+    /// Writes the digits behind a text.
+    pub(crate) fn write_secret(self, text: &mut String) {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        for byte in self.0 {
+        for byte in self.secret {
             text.push(char::from(DIGITS[usize::from(byte >> 4)]));
             text.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
@@ -42,7 +67,7 @@ impl fmt::Debug for OwnerId {
 
 #[cfg(test)]
 mod tests {
-    use super::OwnerId;
+    use super::{HolderLabel, OwnerId};
 
     #[test]
     fn s19_owners_are_compared_whole_and_have_one_length() {
@@ -50,6 +75,16 @@ mod tests {
         assert_eq!(owner.to_wire(), "0f".repeat(16));
         assert_eq!(OwnerId::from_random([0; 16]).to_wire().len(), 32);
         assert_eq!(OwnerId::from_random([0xff; 16]).to_wire().len(), 32);
+    }
+
+    #[test]
+    fn a_label_stands_behind_the_secret_and_makes_another_value_of_it() {
+        let owner = OwnerId::from_random([0x0f; 16]);
+        let labelled = owner.labelled("web:1".parse().ok());
+        assert_eq!(labelled.to_wire(), format!("{} web:1", owner.to_wire()));
+        assert_ne!(labelled, owner);
+        assert_eq!(labelled.label(), HolderLabel::of_value(&labelled.to_wire()));
+        assert!(!format!("{labelled:?}").contains("0f"));
     }
 
     #[test]

@@ -82,6 +82,7 @@ mod tests {
             tokens: 2,
             wait_until: at(0),
             quorum_wait: None,
+            label: None,
         })
     }
 

@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{NoClaim, NotAVote, Tick};
+use crate::{HolderLabel, NoClaim, NotAVote, Tick};
 
 /// What a node said, or why it said nothing.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -21,6 +21,8 @@ pub enum NodeAnswer {
     Held {
         /// For how long at most; `None` if the key never expires.
         remaining: Option<Duration>,
+        /// What is told of the holder, if it has a label.
+        holder: Option<HolderLabel>,
     },
     /// Nobody holds the key there.
     Missing,
@@ -80,14 +82,13 @@ impl fmt::Display for NodeAnswer {
             Self::Failing { reason } => write!(f, "reachable, and fails: {reason}"),
             Self::Granted => f.write_str("granted"),
             Self::Released => f.write_str("released"),
-            Self::Held {
-                remaining: Some(remaining),
-            } => {
-                let ms = remaining.as_millis();
-                write!(f, "held by another for {ms} ms at most")
-            }
-            Self::Held { remaining: None } => {
-                f.write_str("held by another under a key that never expires")
+            Self::Held { remaining, holder } => {
+                let holder = holder.as_ref().map_or("another", HolderLabel::as_str);
+                write!(f, "held by {holder} ")?;
+                match remaining.map(|remaining| remaining.as_millis()) {
+                    Some(ms) => write!(f, "for {ms} ms at most"),
+                    None => f.write_str("under a key that never expires"),
+                }
             }
             Self::Missing => f.write_str("nobody holds the key"),
             Self::NotAVote { reason } => write!(f, "does not vote: {reason}"),

@@ -47,7 +47,7 @@ impl Keyspace {
     /// Writes that key behind a text.
     pub fn write_tombstone(&self, owner: OwnerId, text: &mut String) {
         text.push_str(&self.tombstones);
-        owner.write(text);
+        owner.write_secret(text);
     }
 
     /// For how long nodes that may have forgotten leases do not vote.

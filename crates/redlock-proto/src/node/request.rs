@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use crate::{
-    JobEntry, JobVerb, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId, ServerInfo, Shard,
+    HolderLabel, JobEntry, JobVerb, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId, ServerInfo,
+    Shard,
 };
 
 /// One operation on one node.
@@ -162,6 +163,8 @@ pub enum Reply {
         remaining: Option<Duration>,
         /// The counter, if it was asked to take the key.
         counter: u64,
+        /// What is told of that owner, if the node was asked to take the key and the owner has a label.
+        holder: Option<HolderLabel>,
     },
     /// Nobody has the key, so there was nothing to extend or release; or the run or the quarantine is not what
     /// the request said.

@@ -160,6 +160,7 @@ impl World {
             tokens,
             wait_until,
             quorum_wait: quorum_wait.map(Duration::from_micros),
+            label: None,
         };
         self.observe(&Event::Waits {
             waiter,

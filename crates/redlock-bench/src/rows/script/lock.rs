@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::Request;
-use redlock_proto::{NodeKey, OwnerId, Shard, Verb};
+use redlock_proto::{HolderLabel, NodeKey, OwnerId, Shard, Verb};
 
 /// A lock with a name and an owner of its own.
 #[derive(Clone, Copy, Debug)]
@@ -27,16 +27,37 @@ impl Lock {
         OwnerId::from_random(u128::from(self.0).wrapping_mul(spread).to_be_bytes())
     }
 
+    /// Returns an acquire by an owner with a label, as owners have one by default.
+    pub(super) fn acquire_labelled(self) -> Request {
+        let owner = self.owner();
+        Request::Lock {
+            verb: self.taking(),
+            key: self.key().into(),
+            owner: owner.labelled(HolderLabel::closest("order@web-7c9f8d:4312")),
+        }
+    }
+
+    /// Returns an acquire by another owner than that of the others.
+    pub(super) fn acquire_too(self) -> Request {
+        Request::Lock {
+            verb: self.taking(),
+            key: self.key().into(),
+            owner: Self(!self.0).owner(),
+        }
+    }
+
     pub(super) fn acquire(self) -> Request {
-        let key = NodeKey::from(self.key());
-        let verb = Verb::Acquire {
+        self.request(self.taking())
+    }
+
+    fn taking(self) -> Verb {
+        Verb::Acquire {
             ttl: TTL,
-            shard: Shard::of(&key),
+            shard: Shard::of(&NodeKey::from(self.key())),
             // Greater than every counter, as the time of day is, and sixteen tokens, as by default.
             proposal: 1_795_177_631_000_000 + 100 * self.0,
             block: 16,
-        };
-        self.request(verb)
+        }
     }
 
     pub(super) fn release(self) -> Request {

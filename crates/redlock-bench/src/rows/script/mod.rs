@@ -34,12 +34,19 @@ pub(super) fn p9(bench: &mut Bench) -> Result<()> {
             "a pair, in calls of 8 acquires and 8 releases, by the script",
             5,
         ),
+        (REFUSED, 10),
+        ("a refused acquire, of a holder with a label", 10),
+        (REFUSED_BY_SCRIPT, 12),
+        (
+            "a refused acquire, of a holder with a label, by the script",
+            12,
+        ),
     ];
     each(&mut bench.report, "P9", rows, &rounds);
     Ok(())
 }
 
-async fn measure(rounds: usize) -> Result<Vec<[f64; 10]>> {
+async fn measure(rounds: usize) -> Result<Vec<[f64; 14]>> {
     let mut script = Script::start().await?;
     // Until every counter is there, as in a namespace that has been used for some time.
     for _ in 0..WARM_UP {
@@ -52,6 +59,8 @@ async fn measure(rounds: usize) -> Result<Vec<[f64; 10]>> {
         let [alone, one_of_16, pair, one_of_8_pairs] = script.form(Form::Functions).await?;
         let raw = script.raw().await?;
         let by_script = script.form(Form::Script).await?;
+        let refused = script.refused(Form::Functions).await?;
+        let refused_by_script = script.refused(Form::Script).await?;
         figures.push([
             set,
             alone,
@@ -63,6 +72,10 @@ async fn measure(rounds: usize) -> Result<Vec<[f64; 10]>> {
             one_of_8_pairs,
             by_script[2],
             by_script[3],
+            refused[0],
+            refused[1],
+            refused_by_script[0],
+            refused_by_script[1],
         ]);
     }
     Ok(figures)
@@ -151,6 +164,33 @@ impl Script {
         Ok((acquire, self.calls(form, releases.collect()).await?))
     }
 
+    /// Measures acquires that are refused: where the holder has no label, and where it has one.
+    async fn refused(&mut self, form: Form) -> Result<[f64; 2]> {
+        let mut costs = [0.0; 2];
+        for (cost, taking) in costs
+            .iter_mut()
+            .zip([Lock::acquire, Lock::acquire_labelled])
+        {
+            let locks = Lock::next(&mut self.used, ALONE);
+            let alone = |request: fn(Lock) -> Request| {
+                let locks = locks.iter().copied().map(request);
+                locks.map(|request| vec![request]).collect::<Vec<_>>()
+            };
+            self.calls(form, alone(taking)).await?;
+            let refused = |reply: &Reply| matches!(reply, Reply::Held { .. });
+            *cost = self
+                .answered(form, alone(Lock::acquire_too), refused)
+                .await?;
+            let keys: Vec<String> = locks.iter().map(|lock| lock.key()).collect();
+            let command: Vec<&str> = ["DEL"]
+                .into_iter()
+                .chain(keys.iter().map(String::as_str))
+                .collect();
+            self.site.command(&command).await?;
+        }
+        Ok(costs)
+    }
+
     /// Measures one of the acquires that share a call, and an acquire and a release that share one with others.
     async fn shared(&mut self, form: Form) -> Result<(f64, f64)> {
         let old = Lock::next(&mut self.used, CALLS * SHARED);
@@ -176,6 +216,17 @@ impl Script {
 
     /// Measures what each of these calls costs; every request of theirs must be granted.
     async fn calls(&mut self, form: Form, calls: Vec<Vec<Request>>) -> Result<f64> {
+        let granted = |reply: &Reply| matches!(reply, Reply::Taken { .. } | Reply::Done);
+        self.answered(form, calls, granted).await
+    }
+
+    /// Measures what each of these calls costs; every request of theirs must be answered like this.
+    async fn answered(
+        &mut self,
+        form: Form,
+        calls: Vec<Vec<Request>>,
+        expected: fn(&Reply) -> bool,
+    ) -> Result<f64> {
         let sent = calls.iter().map(|requests| {
             let call = self.site.call(form, requests);
             async move { call.await.map_err(|error| error.reason) }
@@ -183,9 +234,9 @@ impl Script {
         let sent = sent.collect();
         let (cost, answers) = self.site.cost(form.command(), sent).await?;
         let mut replies = answers.iter().flat_map(|answer| &answer.replies);
-        match replies.find(|reply| !matches!(reply, Ok(Reply::Taken { .. } | Reply::Done))) {
+        match replies.find(|reply| !reply.as_ref().is_ok_and(expected)) {
             None => Ok(cost),
-            Some(other) => Err(Failed(format!("it should be granted: {other:?}"))),
+            Some(other) => Err(Failed(format!("it was answered otherwise: {other:?}"))),
         }
     }
 }
@@ -193,6 +244,9 @@ impl Script {
 /// What an acquire and a pair are compared with.
 const SET_IN_A_SCRIPT: &str = "SET NX PX in a script of one line";
 const SET_AND_DELETE: &str = "SET NX PX, and a script that compares and deletes";
+
+const REFUSED: &str = "a refused acquire, of a holder without a label";
+const REFUSED_BY_SCRIPT: &str = "a refused acquire, of a holder without a label, by the script";
 
 const SET: &str = "return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])";
 

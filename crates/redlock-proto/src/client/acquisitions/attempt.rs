@@ -28,7 +28,7 @@ impl Acquisitions {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let owner = cx.owner();
+        let owner = cx.owner().labelled(acquisition.request.label);
         let request = &acquisition.request;
         let shard = Shard::of(&request.key);
         // The same for all nodes, so that they mostly agree at once.

@@ -257,8 +257,11 @@ impl Round {
                 // Nor does its clock say anything.
                 Err(reason) => NodeAnswer::NotAVote { reason },
             },
-            Reply::Held { remaining, .. } => NodeAnswer::Held {
+            Reply::Held {
+                remaining, holder, ..
+            } => NodeAnswer::Held {
                 remaining: *remaining,
+                holder: *holder,
             },
             Reply::Missing => NodeAnswer::Missing,
             Reply::Tombstoned => NodeAnswer::NotExecuted {

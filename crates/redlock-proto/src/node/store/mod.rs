@@ -209,14 +209,18 @@ impl Store {
         let held = self.keys.get(key);
         let is_owner = held.is_some_and(|held| held.owner == owner);
         let remaining = held.map(|held| Duration::from_millis((held.until - now).max(1)));
-        let asked = match verb {
-            Verb::Acquire { shard, .. } => self.counter(keyspace, shard.number()),
-            _ => 0,
+        let (asked, holder) = match verb {
+            Verb::Acquire { shard, .. } => {
+                let label = held.and_then(|held| held.owner.label());
+                (self.counter(keyspace, shard.number()), label)
+            }
+            _ => (0, None),
         };
         let refused = match remaining {
             Some(remaining) => Reply::Held {
                 remaining: Some(remaining),
                 counter: asked,
+                holder,
             },
             None => Reply::Missing,
         };

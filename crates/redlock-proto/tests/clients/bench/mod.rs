@@ -251,6 +251,7 @@ impl Bench {
             tokens: 1,
             wait_until: self.now().clock + self.wait,
             quorum_wait: None,
+            label: None,
         }
     }
 

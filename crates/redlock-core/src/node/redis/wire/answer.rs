@@ -8,7 +8,7 @@ use redlock_proto::{MarkState, NodeTime, NodeVerb, RunId, ServerInfo, Standing, 
 use super::{
     super::{error::explained, info},
     jobs,
-    values::{refusal, text},
+    values::{counted, refusal, text},
 };
 use crate::node::{Answer, Reply, Request};
 
@@ -114,11 +114,7 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
     let Value::Int(first) = first else {
         return None;
     };
-    let counter = match text(second) {
-        Ok(digits) => digits.parse().ok()?,
-        Err(Value::Int(none)) => u64::try_from(none).ok()?,
-        Err(_) => return None,
-    };
+    let (counter, holder) = counted(second)?;
     Some(match *first {
         0 => match request {
             Request::Lock {
@@ -128,7 +124,7 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
             Request::Node(NodeVerb::Survey) => Reply::Greatest(counter),
             _ => Reply::Done,
         },
-        code => refusal(code, counter)?,
+        code => refusal(code, (counter, holder))?,
     })
 }
 

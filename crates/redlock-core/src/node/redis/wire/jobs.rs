@@ -7,7 +7,7 @@ use redlock_proto::{JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, Reply};
 
 use super::{
     keys::Keys,
-    values::{digits, millis, refusal, text},
+    values::{counted, digits, millis, refusal, text},
 };
 
 /// Adds the keys of an operation, in the order in which the script expects them.
@@ -87,13 +87,7 @@ pub(super) fn reply(first: i64, second: Value, verb: &JobVerb) -> Option<Reply> 
         (_, -6) => Reply::NoClaim(NoClaim::Early { by: ms(&second)? }),
         (_, -7) => Reply::NoClaim(NoClaim::Late { by: ms(&second)? }),
         (_, -8) => Reply::NoClaim(NoClaim::Forgot),
-        (_, code) => {
-            let counter = match text(second) {
-                Ok(digits) => digits.parse().ok()?,
-                Err(none) => u64::try_from(ms(&none)?.as_millis()).ok()?,
-            };
-            refusal(code, counter)?
-        }
+        (_, code) => refusal(code, counted(second)?)?,
     })
 }
 

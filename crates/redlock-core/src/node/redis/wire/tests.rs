@@ -114,6 +114,7 @@ fn answers_are_read() {
     let held = |ms: Option<u64>| Reply::Held {
         remaining: ms.map(Duration::from_millis),
         counter: 2,
+        holder: None,
     };
     assert_eq!(read(one(1, 7, 2)).unwrap().replies, [Ok(held(Some(7)))]);
     assert_eq!(read(one(1, -1, 2)).unwrap().replies, [Ok(held(None))]);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use deadpool_redis::redis::Value;
+use redlock_proto::HolderLabel;
 
 use crate::node::Reply;
 
@@ -11,12 +12,26 @@ pub(super) fn digits(counter: u64) -> String {
     format!("{counter:016}")
 }
 
+/// Reads a counter, and the label of the key's holder if one is behind it; `None` if that is not what a node sends.
+pub(super) fn counted(value: Value) -> Option<(u64, Option<HolderLabel>)> {
+    match text(value) {
+        Ok(text) => {
+            let (digits, label) = text.split_once(' ').unwrap_or((&text, ""));
+            // What is behind the owner of another client may be no label.
+            Some((digits.parse().ok()?, label.parse().ok()))
+        }
+        Err(Value::Int(none)) => Some((u64::try_from(none).ok()?, None)),
+        Err(_) => None,
+    }
+}
+
 /// Returns what nodes say alike of locks and of jobs, unless they did what they were asked to.
-pub(super) fn refusal(code: i64, counter: u64) -> Option<Reply> {
+pub(super) fn refusal(code: i64, (counter, holder): (u64, Option<HolderLabel>)) -> Option<Reply> {
     Some(match code {
         -1 => Reply::Held {
             remaining: None,
             counter,
+            holder,
         },
         -2 => Reply::Missing,
         -3 => Reply::Tombstoned,
@@ -24,6 +39,7 @@ pub(super) fn refusal(code: i64, counter: u64) -> Option<Reply> {
         ms => Reply::Held {
             remaining: Some(Duration::from_millis(u64::try_from(ms).ok()?)),
             counter,
+            holder,
         },
     })
 }

@@ -92,6 +92,7 @@ fn a_key_is_one_owners_up_to_its_last_millisecond() {
     let held = |ms| Reply::Held {
         remaining: Some(Duration::from_millis(ms)),
         counter: 5,
+        holder: None,
     };
     assert_eq!(
         ask(&mut store, request(acquire(1), 2), at(3_000)),
@@ -146,6 +147,7 @@ fn s21_a_key_is_not_touched_for_another_owner() {
         let held = Reply::Held {
             remaining: Some(Duration::from_secs(8)),
             counter: 0,
+            holder: None,
         };
         assert_eq!(ask(&mut store, request(verb, 2), at(2_000)), held);
     }
