@@ -1,4 +1,9 @@
-use std::{pin::Pin, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -14,18 +19,18 @@ impl Alarm {
         Self(Box::pin(sleep_until(Instant::now() + wait)))
     }
 
-    /// Waits for so long, or for less: whoever is woken looks what is due.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it leaves the timer set.
-    pub(super) async fn at_most(&mut self, wait: Duration) {
+    /// Sets it for so much time from now, or for less: whoever is woken looks what is due.
+    pub(super) fn set(&mut self, wait: Duration) {
         let due = Instant::now() + wait;
         let sleep = &mut self.0;
         if sleep.is_elapsed() || due < sleep.deadline() {
             sleep.as_mut().reset(due);
         }
-        sleep.await;
+    }
+
+    /// Is ready when it is reached.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().poll(cx)
     }
 }
 
@@ -33,9 +38,16 @@ impl Alarm {
 mod tests {
     use super::*;
     use futures_util::poll;
-    use std::pin::pin;
+    use std::{future::poll_fn, pin::pin};
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    impl Alarm {
+        async fn at_most(&mut self, wait: Duration) {
+            self.set(wait);
+            poll_fn(|cx| self.poll(cx)).await;
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_deadline_that_moves_later_is_told_early_once_and_then_in_time() {

@@ -1,17 +1,15 @@
 //! The loop: events in, requests out.
 
-use std::{collections::HashMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use redlock_proto::{
-    Client, ClientConfig, Effect, LinkEvent, Now, Op, Request, RequestError, Terms,
-};
-use tokio::{
-    select,
-    sync::{
-        mpsc::{self, error::SendError},
-        oneshot,
-    },
-};
+use redlock_proto::{Client, ClientConfig, Effect, Now, Op, Terms};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{
     alarm::Alarm,
@@ -19,6 +17,7 @@ use super::{
     command::{AcquireRequest, Command, NotWon, WeakEngineHandle},
     entropy::Source,
     holding::Won,
+    link::NodeLink,
     log,
 };
 use crate::{clock::Clock, lease::LeaseShared};
@@ -45,32 +44,21 @@ pub(super) struct Driver {
     pub(super) leases: HashMap<u64, Arc<LeaseShared>>,
     pub(super) asked: HashMap<u64, Asked>,
     next_ask: u64,
-    outboxes: Vec<Outbox>,
+    links: Vec<NodeLink>,
+    commands: Commands,
     closers: Vec<oneshot::Sender<()>>,
 }
 
-/// The requests gathered for one node.
-#[derive(Debug)]
-pub(super) struct Outbox {
-    link: mpsc::UnboundedSender<Vec<Op>>,
-    gathered: Vec<Op>,
-}
-
-impl Outbox {
-    pub(super) fn new(link: mpsc::UnboundedSender<Vec<Op>>) -> Self {
-        Self {
-            link,
-            gathered: Vec::new(),
-        }
-    }
-}
+/// What callers ask for; `None` once the last of them is gone.
+type Commands = Option<mpsc::UnboundedReceiver<Command<Won>>>;
 
 impl Driver {
     pub(super) fn new(
         config: EngineConfig,
         handles: WeakEngineHandle<Won>,
         names: Vec<Arc<str>>,
-        outboxes: Vec<Outbox>,
+        links: Vec<NodeLink>,
+        commands: mpsc::UnboundedReceiver<Command<Won>>,
     ) -> Self {
         let EngineConfig {
             client,
@@ -89,47 +77,92 @@ impl Driver {
             leases: HashMap::new(),
             asked: HashMap::new(),
             next_ask: 0,
-            outboxes,
+            links,
+            commands: Some(commands),
             closers: Vec::new(),
         }
     }
 
     /// Runs until no handle is left and everything is cleaned up.
-    pub(super) async fn run(
-        mut self,
-        mut commands: mpsc::UnboundedReceiver<Command<Won>>,
-        mut events: mpsc::UnboundedReceiver<(usize, LinkEvent)>,
-    ) {
-        let mut abandoned = false;
+    pub(super) async fn run(mut self) {
         let mut alarm = Alarm::new(self.until_next_timer());
-        while !(abandoned && self.client.is_clean()) {
-            let wait = self.until_next_timer();
-            select! {
-                biased;
-                event = events.recv() => event.into_iter().for_each(|(node, event)| self.on_event(node, event)),
-                command = commands.recv(), if !abandoned => match command {
-                    Some(command) => self.on_command(command),
-                    None => {
-                        abandoned = true;
-                        self.close(None);
-                    }
-                },
-                () = alarm.at_most(wait) => {}
-            }
+        while !(self.commands.is_none() && self.client.is_clean()) {
+            alarm.set(self.until_next_timer());
+            poll_fn(|cx| {
+                if self.hear(cx) {
+                    Poll::Ready(())
+                } else {
+                    alarm.poll(cx)
+                }
+            })
+            .await;
             // Whatever else is ready joins the same calls to the nodes: one turn for the other tasks of
             // this thread, and no timer, so that a lone caller never waits.
             others_first().await;
-            while let Ok((node, event)) = events.try_recv() {
-                self.on_event(node, event);
-            }
-            while let Ok(command) = commands.try_recv() {
-                self.on_command(command);
-            }
-            self.client.on_timer(self.now());
-            self.follow();
-            self.flush();
+            poll_fn(|cx| {
+                self.hear(cx);
+                self.carry_out(cx);
+                Poll::Ready(())
+            })
+            .await;
             self.answer_closers();
         }
+    }
+
+    /// Hears what nodes have answered, and what callers ask for; returns whether that was anything.
+    fn hear(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut heard = false;
+        for node in 0..self.links.len() {
+            self.links[node].hear(cx);
+            heard |= self.tell(node);
+        }
+        while let Some(commands) = &mut self.commands
+            && let Poll::Ready(command) = commands.poll_recv(cx)
+        {
+            heard = true;
+            match command {
+                Some(command) => self.on_command(command),
+                None => {
+                    self.commands = None;
+                    self.close(None);
+                }
+            }
+        }
+        heard
+    }
+
+    /// Does what is due, and has the links do it, until nothing new comes of it.
+    fn carry_out(&mut self, cx: &mut Context<'_>) {
+        let now = self.now();
+        self.client.on_timer(now);
+        self.follow();
+        for link in &mut self.links {
+            link.on_timer(now.clock);
+        }
+        let mut is_news = true;
+        while std::mem::take(&mut is_news) {
+            // What is asked of all nodes is on its way to all of them before any answer is heard.
+            for link in &mut self.links {
+                link.carry_out(cx);
+            }
+            for node in 0..self.links.len() {
+                is_news |= self.tell(node);
+            }
+        }
+    }
+
+    /// Tells the protocol what happened on the link to a node; returns whether that was anything.
+    fn tell(&mut self, node: usize) -> bool {
+        let mut is_news = false;
+        while let Some(event) = self.links[node].poll_event() {
+            let now = self.now();
+            event.tell(&mut self.client, node, now);
+            is_news = true;
+        }
+        if is_news {
+            self.follow();
+        }
+        is_news
     }
 
     fn on_command(&mut self, command: Command<Won>) {
@@ -197,12 +230,6 @@ impl Driver {
         self.follow();
     }
 
-    fn on_event(&mut self, node: usize, event: LinkEvent) {
-        let now = self.now();
-        event.tell(&mut self.client, node, now);
-        self.follow();
-    }
-
     /// Carries out what the protocol has decided.
     fn follow(&mut self) {
         while let Some(effect) = self.client.poll_effect() {
@@ -212,7 +239,11 @@ impl Driver {
                     round,
                     request,
                     connection,
-                } => self.gather(node, round, request, connection),
+                } => {
+                    let now = self.clock.now();
+                    let op = Op::new(round, request, connection, now);
+                    self.links[node].push(op, now);
+                }
                 Effect::Acquired {
                     id,
                     deadline,
@@ -270,11 +301,6 @@ impl Driver {
         }
     }
 
-    fn gather(&mut self, node: usize, round: u64, request: Request, connection: u64) {
-        let op = Op::new(round, request, connection, self.clock.now());
-        self.outboxes[node].gathered.push(op);
-    }
-
     /// A lease has its next holder in this process.
     fn resume(&mut self, lease: u64, shared: &Arc<LeaseShared>, now: Now) {
         let Some(entry) = self.leases.get_mut(&lease) else {
@@ -318,33 +344,13 @@ impl Driver {
         }
     }
 
-    fn flush(&mut self) {
-        let mut undelivered = Vec::new();
-        for (node, outbox) in self.outboxes.iter_mut().enumerate() {
-            if outbox.gathered.is_empty() {
-                continue;
-            }
-            // A link ends before the driver only if the code of a node panicked.
-            if let Err(SendError(ops)) = outbox.link.send(std::mem::take(&mut outbox.gathered)) {
-                undelivered.extend(ops.into_iter().map(|op| (node, op.round())));
-            }
-        }
-        for (node, round) in undelivered {
-            let error = RequestError {
-                may_have_run: false,
-                reason: "the node's code panicked".into(),
-            };
-            self.on_event(node, LinkEvent::Failed { round, error });
-        }
-    }
-
     /// While anything is timed, the clock is looked at this often: timers stop while the machine is
     /// suspended, and the client's clock does not.
     fn until_next_timer(&self) -> Duration {
-        match self.client.next_timer() {
-            Some(due) => due
-                .saturating_since(self.clock.now())
-                .min(Duration::from_millis(250)),
+        let now = self.clock.now();
+        let links = self.links.iter().map(|link| link.next_timer(now));
+        match self.client.next_timer().into_iter().chain(links).min() {
+            Some(due) => due.saturating_since(now).min(Duration::from_millis(250)),
             None => Duration::from_secs(3_600),
         }
     }

@@ -1,16 +1,18 @@
-//! The task that owns the connection to one node: the protocol's link decides, and this carries it out.
+//! The link to one node: the protocol's link decides, and this carries it out in the driver's task.
+//!
+//! Nothing here waits: a node that is slow, or hangs, keeps no other waiting.
 
-use std::{sync::Arc, time::Duration};
-
-use futures_util::{FutureExt, StreamExt, future::BoxFuture, poll, stream::FuturesUnordered};
-use redlock_proto::{Answer, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
-use tokio::{
-    select,
-    sync::{mpsc, watch},
-    task::unconstrained,
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::{Context, Poll},
 };
 
-use super::{alarm::Alarm, entropy::Source, log};
+use futures_util::{FutureExt, future::BoxFuture};
+use redlock_proto::{Answer, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
+use tokio::sync::watch;
+
+use super::{entropy::Source, log};
 use crate::{
     clock::Clock,
     node::{CallError, CallResult, Node, Session},
@@ -25,31 +27,22 @@ pub(crate) enum LinkState {
     Down,
 }
 
-/// The task that owns the connection to one node.
-pub(super) struct LinkTask {
-    pub(super) index: usize,
-    pub(super) node: Arc<dyn Node>,
-    pub(super) link: redlock_proto::Link<Source>,
-    pub(super) ops: mpsc::UnboundedReceiver<Vec<Op>>,
-    /// What the driver hears: the node, and what happened.
-    pub(super) events: mpsc::UnboundedSender<(usize, LinkEvent)>,
-    pub(super) keyspace: Arc<Keyspace>,
-    pub(super) clock: Clock,
-    pub(super) state: watch::Sender<LinkState>,
-}
-
-/// The socket.
-#[derive(Default)]
-struct Wire {
+/// A node, the connection to it, and what is on its way.
+pub(super) struct NodeLink {
+    node: Arc<dyn Node>,
+    link: redlock_proto::Link<Source>,
+    keyspace: Arc<Keyspace>,
+    clock: Clock,
+    state: watch::Sender<LinkState>,
     connecting: Option<Connecting>,
     session: Option<Box<dyn Session>>,
-    calls: FuturesUnordered<BoxFuture<'static, Answered>>,
+    /// The calls without an answer, in order.
+    calls: Vec<(u64, BoxFuture<'static, CallResult>)>,
+    /// The answers of one look at the calls.
+    answered: Vec<(u64, CallResult)>,
 }
 
 type Connecting = BoxFuture<'static, Result<Connected, Arc<str>>>;
-
-/// A call's answer, by the number of the call.
-type Answered = (u64, CallResult);
 
 /// A connection, and what the node said when it was made.
 struct Connected {
@@ -58,48 +51,76 @@ struct Connected {
     sent: Instant,
 }
 
-impl LinkTask {
-    /// Keeps the node connected and passes requests to it until the driver is gone.
-    pub(super) async fn run(mut self) {
-        let mut wire = Wire::default();
-        let mut alarm = Alarm::new(Duration::ZERO);
-        loop {
-            self.carry_out(&mut wire).await;
-            let now = self.clock.now();
-            let idle_for = self.link.next_timer(now).saturating_since(now);
-            select! {
-                biased;
-                connected = finished(&mut wire.connecting) => {
-                    self.on_connected(&mut wire, connected);
-                }
-                Some((id, answer)) = wire.calls.next() => self.on_answer(id, answer),
-                ops = self.ops.recv() => match ops {
-                    Some(ops) => self.link.push(ops, self.clock.now()),
-                    None => return,
-                },
-                // Last, so that a node is not taken to be silent whose answer is there.
-                () = alarm.at_most(idle_for) => self.link.on_timer(self.clock.now()),
-            }
+impl NodeLink {
+    pub(super) fn new(
+        node: Arc<dyn Node>,
+        link: redlock_proto::Link<Source>,
+        keyspace: Arc<Keyspace>,
+        clock: Clock,
+        state: watch::Sender<LinkState>,
+    ) -> Self {
+        Self {
+            node,
+            link,
+            keyspace,
+            clock,
+            state,
+            connecting: None,
+            session: None,
+            calls: Vec::new(),
+            answered: Vec::new(),
         }
     }
 
-    /// Does what the link wants done.
-    async fn carry_out(&mut self, wire: &mut Wire) {
-        // The clock is read before the first byte of each call is sent.
-        while let Some(call) = self.link.next_call(self.clock.now()) {
-            if let Some((id, answer)) = wire.send(call, &self.keyspace).await {
-                self.on_answer(id, answer);
+    /// Takes a request that is to be sent behind those that wait.
+    pub(super) fn push(&mut self, op: Op, now: Instant) {
+        self.link.push([op], now);
+    }
+
+    /// Hears what the node has answered, or whether there is a connection; the task is woken when there is more.
+    pub(super) fn hear(&mut self, cx: &mut Context<'_>) {
+        if let Some(connecting) = &mut self.connecting {
+            let polled = guarded(|| connecting.poll_unpin(cx));
+            if let Poll::Ready(connected) = polled.unwrap_or_else(|reason| Poll::Ready(Err(reason)))
+            {
+                self.on_connected(connected);
             }
         }
-        while let Some(event) = self.link.poll_event() {
-            self.tell(event);
+        let answered = &mut self.answered;
+        self.calls.retain_mut(|(id, call)| {
+            let polled = guarded(|| call.poll_unpin(cx));
+            match polled.unwrap_or_else(|reason| Poll::Ready(Err(CallError::lost(reason)))) {
+                Poll::Ready(result) => {
+                    answered.push((*id, result));
+                    false
+                }
+                Poll::Pending => true,
+            }
+        });
+        if self.answered.is_empty() {
+            return;
+        }
+        // Read after the answers are there: what a node's clock showed in them was no later.
+        let now = self.clock.now();
+        let mut answered = std::mem::take(&mut self.answered);
+        for (id, result) in answered.drain(..) {
+            self.on_answer(id, result, now);
+        }
+        self.answered = answered;
+    }
+
+    /// Does what the link wants done: what is due goes on its way, in order.
+    pub(super) fn carry_out(&mut self, cx: &mut Context<'_>) {
+        // The clock is read before the first byte of each call is sent.
+        while let Some(call) = self.link.next_call(self.clock.now()) {
+            self.send(call, cx);
         }
         if !self.link.is_connecting() {
-            wire.connecting = None;
+            self.connecting = None;
         }
         if !self.link.is_up() {
-            wire.session = None;
-            wire.calls.clear();
+            self.session = None;
+            self.calls.clear();
         }
         if self.link.begin_connect(self.clock.now()) {
             let connecting = introduce(
@@ -107,12 +128,63 @@ impl LinkTask {
                 Arc::clone(&self.keyspace),
                 self.clock,
             );
-            wire.connecting = Some(connecting.boxed());
+            self.connecting = Some(connecting.boxed());
         }
     }
 
-    fn on_connected(&mut self, wire: &mut Wire, connected: Result<Connected, Arc<str>>) {
-        wire.connecting = None;
+    /// Returns the next thing for the client to hear; changes of the connection are told to the log, too.
+    pub(super) fn poll_event(&mut self) -> Option<LinkEvent> {
+        let event = self.link.poll_event()?;
+        if let LinkEvent::Connected { .. } = &event {
+            let before = self.state.send_replace(LinkState::Up);
+            if before == LinkState::Down {
+                log::is_back(&self.node.name());
+            }
+        }
+        if let LinkEvent::Disconnected { reason } = &event {
+            let before = self.state.send_replace(LinkState::Down);
+            if before != LinkState::Down {
+                log::is_down(&self.node.name(), reason);
+            }
+        }
+        Some(event)
+    }
+
+    /// Says when there is something to do if nothing is heard before.
+    pub(super) fn next_timer(&self, now: Instant) -> Instant {
+        self.link.next_timer(now)
+    }
+
+    /// Gives up what was silent for too long; what the node has answered must have been heard before.
+    pub(super) fn on_timer(&mut self, now: Instant) {
+        self.link.on_timer(now);
+    }
+
+    /// Sends a call.
+    ///
+    /// It is polled as it is made, so that calls are on their way in the order in which they were made.
+    fn send(&mut self, call: Call, cx: &mut Context<'_>) {
+        let Call { id, requests } = call;
+        let Some(session) = &mut self.session else {
+            // invariant: the link makes calls only while there is a session
+            let error = CallError::lost("there is no connection");
+            return self.on_answer(id, Err(error), self.clock.now());
+        };
+        let begun = guarded(|| {
+            let mut call = session.call(&self.keyspace, &requests);
+            let polled = call.poll_unpin(cx);
+            (call, polled)
+        });
+        let result = match begun {
+            Ok((call, Poll::Pending)) => return self.calls.push((id, call)),
+            Ok((_, Poll::Ready(result))) => result,
+            Err(reason) => Err(CallError::lost(reason)),
+        };
+        self.on_answer(id, result, self.clock.now());
+    }
+
+    fn on_connected(&mut self, connected: Result<Connected, Arc<str>>) {
+        self.connecting = None;
         let now = self.clock.now();
         match connected {
             Ok(connected) => {
@@ -122,14 +194,13 @@ impl LinkTask {
                     sent,
                 } = connected;
                 self.link.on_connected(answer, sent, now);
-                wire.session = Some(session);
+                self.session = Some(session);
             }
             Err(reason) => self.link.on_lost(reason, now),
         }
     }
 
-    fn on_answer(&mut self, id: u64, answer: CallResult) {
-        let now = self.clock.now();
+    fn on_answer(&mut self, id: u64, answer: CallResult, now: Instant) {
         match answer {
             Ok(answer) => self.link.on_answer(id, answer, now),
             Err(error) => {
@@ -146,56 +217,12 @@ impl LinkTask {
             }
         }
     }
-
-    /// Passes an event to the driver, and changes of the connection to the log.
-    fn tell(&mut self, event: LinkEvent) {
-        if let LinkEvent::Connected { .. } = &event {
-            let before = self.state.send_replace(LinkState::Up);
-            if before == LinkState::Down {
-                log::is_back(&self.node.name());
-            }
-        }
-        if let LinkEvent::Disconnected { reason } = &event {
-            let before = self.state.send_replace(LinkState::Down);
-            if before != LinkState::Down {
-                log::is_down(&self.node.name(), reason);
-            }
-        }
-        // The driver outlives its links.
-        let _ = self.events.send((self.index, event));
-    }
 }
 
-impl Wire {
-    /// Sends a call; returns its answer if that is there already.
-    ///
-    /// The call is polled as it is made, so that calls are on their way in the order in which they were made.
-    async fn send(&mut self, call: Call, keyspace: &Arc<Keyspace>) -> Option<Answered> {
-        let Call { id, requests } = call;
-        let Some(session) = &mut self.session else {
-            // invariant: the link makes calls only while there is a session
-            return Some((id, Err(CallError::lost("there is no connection"))));
-        };
-        let call = session.call(keyspace, &requests);
-        // Unconstrained: a runtime that is out of budget would answer "pending" before the request
-        // was passed on, and the next call would overtake this one.
-        let mut call = unconstrained(async move { (id, call.await) }).boxed();
-        match poll!(&mut call) {
-            std::task::Poll::Ready(answered) => Some(answered),
-            std::task::Poll::Pending => {
-                self.calls.push(call);
-                None
-            }
-        }
-    }
-}
-
-/// Waits until an attempt to connect is over; for ever if there is none.
-async fn finished(connecting: &mut Option<Connecting>) -> Result<Connected, Arc<str>> {
-    match connecting {
-        Some(connecting) => connecting.await,
-        None => std::future::pending().await,
-    }
+/// Runs the code of a node, which may be a user's: a mistake in it costs a connection, and not the driver.
+fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Arc<str>> {
+    // What it leaves half done is dropped with the connection.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| "the node's code panicked".into())
 }
 
 /// Connects to a node and asks it what it is.

@@ -1,23 +1,22 @@
 //! The one place where threads and tasks are started.
 //!
-//! The driver's task owns a set of link tasks; it ends them when it ends, and it ends when the last
-//! handle is gone and nothing is left to clean up.
+//! The driver's task ends when the last handle is gone and nothing is left to clean up.
 
 use std::{sync::Arc, thread};
 
 use redlock_proto::{Link, LinkConfig};
 use tokio::{
     runtime::{Builder, Handle},
-    sync::{mpsc, watch},
-    task::JoinSet,
+    sync::watch,
+    task::coop::unconstrained,
 };
 
 use super::{
     command::EngineHandle,
-    driver::{Driver, EngineConfig, Outbox},
+    driver::{Driver, EngineConfig},
     entropy::Source,
     holding::Won,
-    link::{LinkState, LinkTask},
+    link::{LinkState, NodeLink},
 };
 use crate::{BuildError, VirtualProcess, node::Node};
 
@@ -38,52 +37,29 @@ pub(crate) fn start(
     placement: Placement,
 ) -> Result<(EngineHandle<Won>, Vec<watch::Receiver<LinkState>>), BuildError> {
     let (handle, commands) = EngineHandle::new();
-    let (event, events) = mpsc::unbounded_channel();
-    let mut outboxes = Vec::new();
-    let mut tasks = Vec::new();
+    let mut ends = Vec::new();
     let mut states = Vec::new();
     let names = nodes.iter().map(|node| node.name()).collect();
     let keyspace = Arc::new(config.client.keyspace.clone());
     for (index, node) in nodes.into_iter().enumerate() {
-        let (ops, received) = mpsc::unbounded_channel();
         let (state, watched) = watch::channel(LinkState::Connecting);
-        outboxes.push(Outbox::new(ops));
         states.push(watched);
         let entropy = config
             .seed
             .map_or(Source::System, |seed| Source::Seed(!seed ^ index as u64));
-        tasks.push(LinkTask {
-            index,
+        let link = Link::new(links, entropy);
+        ends.push(NodeLink::new(
             node,
-            link: Link::new(links, entropy),
-            ops: received,
-            events: event.clone(),
-            keyspace: Arc::clone(&keyspace),
-            clock: config.clock,
+            link,
+            Arc::clone(&keyspace),
+            config.clock,
             state,
-        });
+        ));
     }
-    let handles = handle.downgrade();
-    let process = match &placement {
-        Placement::Runtime(_, process) => Some(process.clone()),
-        Placement::OwnThread => None,
-    };
-    let driver = async move {
-        let mut running = JoinSet::new();
-        for link in tasks {
-            match &process {
-                Some(process) => running.spawn(process.run(link.run())),
-                None => running.spawn(link.run()),
-            };
-        }
-        Driver::new(config, handles, names, outboxes)
-            .run(commands, events)
-            .await;
-        // Kept until here, so that the driver never sees the end of events.
-        drop(event);
-        // The outboxes are gone with the driver, so the links end once they have sent what they have.
-        running.shutdown().await;
-    };
+    let driver = Driver::new(config, handle.downgrade(), names, ends, commands);
+    // Unconstrained: a runtime that is out of budget would answer "pending" before a request was passed on, and the
+    // next call would overtake this one.
+    let driver = unconstrained(driver.run());
     match placement {
         Placement::Runtime(runtime, process) => drop(runtime.spawn(process.run(driver))),
         Placement::OwnThread => {
