@@ -113,6 +113,24 @@ impl LockGuard {
         self.lease().run(work).await
     }
 
+    /// Waits until the lease is in danger, as [`Lease::endangered`] says.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn endangered(&self) {
+        self.lease().endangered().await;
+    }
+
+    /// Returns whether the lease is in danger, as [`Lease::is_endangered`] says.
+    pub fn is_endangered(&self) -> bool {
+        self.lease().is_endangered()
+    }
+
     /// Asks a majority to keep the lease for its whole time to live from now.
     ///
     /// With automatic renewal there is no need to.

@@ -123,7 +123,7 @@ impl Redlock {
             subject: Subject {
                 key,
                 class: Some(JOB.into()),
-                ttl: timing.ttl(),
+                timing,
             },
             acquire,
             claim: Some(Box::new(claim)),

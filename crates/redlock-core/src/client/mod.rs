@@ -194,7 +194,7 @@ impl Redlock {
             subject: Subject {
                 key,
                 class: options.class,
-                ttl: timing.ttl(),
+                timing,
             },
             acquire,
             claim: None,

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::Instant;
+use redlock_proto::{Instant, Timing};
 use tokio::{select, sync::Notify};
 
 use crate::{FencingToken, LeaseLost, LossReason, ResourceKey, clock::Clock};
@@ -78,18 +78,18 @@ impl Lease {
         self.shared.loss().is_none()
     }
 
-    /// Whether no more than a third of its time to live is left, or it is lost.
+    /// Returns whether its renewal is failing and little more than a third of its time to live is left, or it is lost.
     ///
     /// See [`endangered`](Self::endangered).
     pub fn is_endangered(&self) -> bool {
         self.shared.safe_for().is_zero()
     }
 
-    /// Waits until no more than a third of its time to live is left, or it is lost.
+    /// Waits until little more than a third of its time to live is left, or it is lost.
     ///
-    /// Renewal begins when two thirds are left, so this is a third of the time to live in which no majority has
-    /// confirmed one, and a third before the lease is lost: the time to save what can be saved, or to begin nothing
-    /// new.
+    /// Renewal begins when two thirds are left, so no majority has confirmed one for almost a third of the time to live,
+    /// and there is a third before the lease is lost: the time to save what can be saved, or to begin nothing new.
+    /// A thirtieth is added to that third, so that a timer which is late does not take from it.
     /// A renewal may still succeed; [`is_endangered`](Self::is_endangered) is false again then.
     /// It also resolves where nothing renews the lease any more: under [`Renewal::Manual`](crate::Renewal::Manual), and
     /// before the end of its [`max_hold`](crate::AcquireOptions::max_hold).
@@ -226,12 +226,12 @@ impl fmt::Debug for Lease {
     }
 }
 
-/// What a lease is on, and for how long it is asked for at a time.
+/// What a lease is on, and how long it is asked for at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) key: ResourceKey,
     pub(crate) class: Option<Arc<str>>,
-    pub(crate) ttl: Duration,
+    pub(crate) timing: Timing,
 }
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
@@ -345,9 +345,10 @@ impl LeaseShared {
         self.look().over
     }
 
-    /// How much longer more than a third of the time to live is left.
+    /// How much longer the lease is not in danger.
     fn safe_for(&self) -> Duration {
-        self.remaining().saturating_sub(self.subject.ttl / 3)
+        self.remaining()
+            .saturating_sub(self.subject.timing.warning())
     }
 
     pub(crate) fn remaining(&self) -> Duration {

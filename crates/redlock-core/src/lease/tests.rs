@@ -1,5 +1,9 @@
 use super::*;
 
+fn timing() -> Timing {
+    Timing::new(Duration::from_secs(6), 0.01, Duration::from_millis(1)).unwrap()
+}
+
 fn lease(valid_for: Duration) -> (Lease, Clock) {
     let clock = Clock::Tokio {
         origin: tokio::time::Instant::now(),
@@ -9,7 +13,7 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
     let subject = Subject {
         key,
         class: None,
-        ttl: Duration::from_secs(6),
+        timing: timing(),
     };
     let shared = LeaseShared::new(0, subject, clock, clock.now() + valid_for, None, token);
     (Lease::new(Arc::new(shared)), clock)
@@ -41,7 +45,7 @@ async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
     let subject = |key: ResourceKey, class: Option<&str>| Subject {
         key,
         class: class.map(Arc::from),
-        ttl: Duration::from_secs(6),
+        timing: timing(),
     };
     let (clock, token) = (lease(Duration::ZERO).1, FencingToken::new(1).unwrap());
     let class = |subject| {
@@ -55,7 +59,7 @@ async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn danger_is_told_with_a_third_of_the_time_to_live_left() {
+async fn danger_is_told_with_a_third_of_the_time_to_live_left_and_a_thirtieth() {
     let (lease, clock) = lease(Duration::from_secs(5));
     let start = clock.now();
     let mut endangered = pin!(lease.endangered());
@@ -65,14 +69,15 @@ async fn danger_is_told_with_a_third_of_the_time_to_live_left() {
     tokio::time::advance(Duration::from_secs(2)).await;
     assert!(lease.shared.extend(start + Duration::from_secs(8)));
     endangered.await;
-    assert_eq!(clock.now().saturating_since(start), Duration::from_secs(6));
+    let told = Duration::from_millis(5_800);
+    assert_eq!(clock.now().saturating_since(start), told);
     assert!(lease.is_endangered() && lease.is_held());
     // And one that comes late.
     assert!(lease.shared.extend(start + Duration::from_secs(12)));
     assert!(!lease.is_endangered());
     lease.shared.end(LossReason::Revoked);
     lease.endangered().await;
-    assert_eq!(clock.now().saturating_since(start), Duration::from_secs(6));
+    assert_eq!(clock.now().saturating_since(start), told);
 }
 
 #[tokio::test(start_paused = true)]

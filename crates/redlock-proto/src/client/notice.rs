@@ -43,7 +43,7 @@ pub enum Notice {
         /// How many must.
         needed: usize,
     },
-    /// A renewal of a lease is failing, and a third of the lease's time to live is left.
+    /// A renewal of a lease is failing, and little more than a third of the lease's time to live is left.
     Endangered {
         /// The lease.
         lease: u64,

@@ -210,7 +210,7 @@ impl LeaseState {
             });
             // It may have waited for its holder until now, and nothing has failed yet.
             let half = self.deadline.saturating_since(now) / 2;
-            self.danger = Some((self.deadline - self.timing.ttl() / 3).max(now + half));
+            self.danger = Some((self.deadline - self.timing.warning()).max(now + half));
         }
         self.on_timer(now)
     }
@@ -355,10 +355,9 @@ impl LeaseState {
 /// After which time a lease that is still held is worth a round to all nodes, if it is renewed.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// A third of the ttl before the deadline, and not before the next renewal is due.
+/// When so little of the lease is left that it is in danger, and not before the next renewal is due.
 fn danger(timing: Timing, start: Instant, deadline: Instant) -> Instant {
-    let third = timing.ttl() / 3;
-    (deadline - third).max(start + third)
+    (deadline - timing.warning()).max(start + timing.ttl() / 3)
 }
 
 fn earlier(deadline: Instant, ends: Option<Instant>) -> Instant {

@@ -66,11 +66,12 @@ fn s06_the_loss_is_told_at_the_deadline_though_a_round_is_under_way() {
 }
 
 #[test]
-fn an_operator_is_warned_once_with_a_third_left_unless_a_renewal_succeeds() {
+fn an_operator_is_warned_once_with_a_third_left_or_more_unless_a_renewal_succeeds() {
     let mut lease = lease(1_000, true);
     assert_eq!(lease.on_timer(ms(334)), Some(LeaseAction::Extend));
     let danger = lease.next_timer().unwrap();
-    assert_eq!(danger, lease.deadline() - Duration::from_secs(1) / 3);
+    let third = Duration::from_secs(1) / 3;
+    assert_eq!(danger, lease.deadline() - third - third / 10);
     assert_eq!(lease.on_timer(danger), Some(LeaseAction::Warn));
     assert_eq!(lease.next_timer(), Some(lease.deadline()));
     assert_eq!(lease.on_timer(danger), None);
@@ -80,8 +81,8 @@ fn an_operator_is_warned_once_with_a_third_left_unless_a_renewal_succeeds() {
     assert_eq!(lease.on_extension(ms(650), extended, ms(700)), None);
     assert_eq!(lease.deadline(), deadline);
     assert_eq!(lease.on_timer(ms(1_000)), Some(LeaseAction::Extend));
-    assert_eq!(lease.on_timer(ms(1_250)), None);
-    assert_eq!(lease.on_timer(ms(1_270)), Some(LeaseAction::Warn));
+    assert_eq!(lease.on_timer(ms(1_225)), None);
+    assert_eq!(lease.on_timer(ms(1_240)), Some(LeaseAction::Warn));
 }
 
 #[test]

@@ -64,6 +64,13 @@ impl Timing {
         self.min_validity
     }
 
+    /// How long before its deadline a lease is in danger: a third of the ttl, and a thirtieth for timers that are late.
+    ///
+    /// Renewal begins earlier than that, unless more than a sixth of the ttl is kept back for each of the clocks.
+    pub fn warning(self) -> Duration {
+        self.ttl / 3 + self.ttl / 30
+    }
+
     /// The moment up to which a lease is valid whose requests were sent after `start`.
     ///
     /// `start` is read before the first byte is sent: no node can have begun to count earlier, so no
