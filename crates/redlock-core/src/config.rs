@@ -67,6 +67,8 @@ pub struct Config {
     pub clock_rate_error: Option<f64>,
     /// As [`RedlockBuilder::dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence).
     pub trust_persistence: bool,
+    /// As [`RedlockBuilder::dangerous_trust_delayed_restarts`](crate::RedlockBuilder::dangerous_trust_delayed_restarts).
+    pub delayed_restarts: bool,
     /// As [`RedlockBuilder::accept_replicas`](crate::RedlockBuilder::accept_replicas).
     pub accept_replicas: bool,
     /// As [`RedlockBuilder::dangerous_guess_fencing_floor`](crate::RedlockBuilder::dangerous_guess_fencing_floor).
@@ -130,6 +132,7 @@ impl Config {
             connect_timeout: duration("REDLOCK_CONNECT_TIMEOUT")?,
             clock_rate_error: None,
             trust_persistence: false,
+            delayed_restarts: false,
             accept_replicas: false,
             guess_fencing_floor: false,
         })

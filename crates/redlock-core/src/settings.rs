@@ -18,6 +18,7 @@ pub(crate) struct Settings {
     pub(crate) retry: RetryPolicy,
     pub(crate) queue: QueueLimits,
     pub(crate) trust_persistence: bool,
+    pub(crate) delayed_restarts: bool,
     pub(crate) accept_replicas: bool,
     pub(crate) guess_fencing_floor: bool,
     /// How often a lease may be handed over within the process.
@@ -86,6 +87,9 @@ impl Settings {
         let mut quarantine = Quarantine::new(self.max_ttl, self.clock_rate_error);
         if self.trust_persistence {
             quarantine = quarantine.trusting_persistence();
+        }
+        if self.delayed_restarts {
+            quarantine = quarantine.trusting_delayed_restarts();
         }
         if self.accept_replicas {
             quarantine = quarantine.accepting_replicas();

@@ -117,6 +117,7 @@ impl RedlockBuilder {
                 total: self.max_waiters,
             },
             trust_persistence: config.trust_persistence,
+            delayed_restarts: config.delayed_restarts,
             accept_replicas: config.accept_replicas,
             guess_fencing_floor: config.guess_fencing_floor,
             hand_overs: self.max_hand_overs,

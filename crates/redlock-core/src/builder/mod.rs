@@ -85,6 +85,7 @@ impl RedlockBuilder {
         own.connect_timeout = config.connect_timeout.or(own.connect_timeout);
         own.clock_rate_error = config.clock_rate_error.or(own.clock_rate_error);
         own.trust_persistence |= config.trust_persistence;
+        own.delayed_restarts |= config.delayed_restarts;
         own.accept_replicas |= config.accept_replicas;
         own.guess_fencing_floor |= config.guess_fencing_floor;
         self
@@ -218,6 +219,25 @@ impl RedlockBuilder {
     /// All clients of a namespace must agree on it; a node with `appendonly no` does not vote under it.
     pub fn dangerous_trust_persistence(mut self) -> Self {
         self.config.trust_persistence = true;
+        self
+    }
+
+    /// Lets a master vote at once that began a new run without data, because it has stayed away for long enough before.
+    ///
+    /// By default a node that restarted does not vote for `max_ttl` and a little more from the first look on that a client
+    /// takes at it.
+    /// Where other clients lock too, each master must wait by itself before it listens, and the two waits add up.
+    /// With this, the master's own wait is the only one.
+    ///
+    /// Use it only if *every* master stays away for `max_ttl`, 1 % of it and a second whenever it has stopped, however it
+    /// was stopped, keeps nothing on disk (`save ""` and `appendonly no`), and is never emptied while it runs.
+    /// The client checks what it can see: a master that still has a mark, that was emptied by `FLUSHALL`, that followed
+    /// another, or that this client has seen before and that was away for less, is quarantined all the same.
+    /// So is one that cannot be called by functions
+    /// ([`RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
+    /// All clients of a namespace must agree on it.
+    pub fn dangerous_trust_delayed_restarts(mut self) -> Self {
+        self.config.delayed_restarts = true;
         self
     }
 

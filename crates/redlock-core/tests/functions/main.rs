@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod choice;
+mod delayed_restarts;
 mod fixtures;
 mod leases;
 mod refusals;

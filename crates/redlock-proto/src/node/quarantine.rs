@@ -18,6 +18,7 @@ pub struct Quarantine {
     /// In parts of a million.
     clock_rate_error: u64,
     trust_persistence: bool,
+    trust_delayed_restarts: bool,
     accept_replicas: bool,
     guess_floors: bool,
 }
@@ -41,6 +42,7 @@ impl Quarantine {
                 .try_into()
                 .unwrap_or(u64::MAX),
             trust_persistence: false,
+            trust_delayed_restarts: false,
             accept_replicas: false,
             guess_floors: false,
         }
@@ -53,6 +55,17 @@ impl Quarantine {
     /// A node that has lost its data is quarantined all the same.
     pub const fn trusting_persistence(mut self) -> Self {
         self.trust_persistence = true;
+        self
+    }
+
+    /// Lets a master vote again at once that began a new run without data.
+    ///
+    /// For masters that stay away for [`absence`](Self::absence) at least before they listen again, whatever they were
+    /// stopped by.
+    /// A node that loses its data in any other way is quarantined all the same, as far as it can be told: one that was
+    /// emptied while it ran, one that took another's data, and one that still has a mark.
+    pub const fn trusting_delayed_restarts(mut self) -> Self {
+        self.trust_delayed_restarts = true;
         self
     }
 
@@ -102,6 +115,18 @@ impl Quarantine {
         self.trust_persistence
     }
 
+    /// Whether a node that began a new run without data may vote without a quarantine.
+    pub const fn trusts_delayed_restarts(&self) -> bool {
+        self.trust_delayed_restarts
+    }
+
+    /// Returns how long a master stays away after it stopped, where restarts are delayed: the longest lease, the error of
+    /// the clock that measures it, and a second.
+    pub const fn absence(&self) -> Duration {
+        let error = self.max_ttl * self.clock_rate_error / 1_000_000;
+        Duration::from_millis(self.max_ttl + error + 1_000)
+    }
+
     /// Whether a master votes that has replicas.
     pub const fn accepts_replicas(&self) -> bool {
         self.accept_replicas
@@ -110,13 +135,11 @@ impl Quarantine {
     /// Returns what nodes remember of it and compare, such as `30000ms,10000ppm,v1`: what its length rests on, and the
     /// version of what nodes store.
     pub fn to_wire(self) -> String {
-        let trusts = if self.trust_persistence {
-            ",trust_persistence"
-        } else {
-            ""
-        };
+        let word = |is_set: bool, word: &'static str| if is_set { word } else { "" };
+        let persistence = word(self.trust_persistence, ",trust_persistence");
+        let delays = word(self.trust_delayed_restarts, ",delayed_restarts");
         let (max_ttl, rate_error) = (self.max_ttl, self.clock_rate_error);
-        format!("{max_ttl}ms,{rate_error}ppm{trusts},v{VERSION}")
+        format!("{max_ttl}ms,{rate_error}ppm{persistence}{delays},v{VERSION}")
     }
 
     /// Returns the version in what a client has written; 0 if that is from before there were versions.
@@ -157,12 +180,26 @@ mod tests {
     }
 
     #[test]
+    fn a_master_stays_away_for_longer_than_the_longest_lease_lasts_by_any_clock() {
+        let quarantine = Quarantine::new(Duration::from_secs(30), 0.01);
+        assert_eq!(quarantine.absence(), Duration::from_millis(31_300));
+    }
+
+    #[test]
     fn its_version_is_told_from_what_a_client_has_written() {
         let quarantine = Quarantine::new(Duration::from_secs(30), 0.01);
         assert_eq!(quarantine.to_wire(), "30000ms,10000ppm,v1");
         let trusting = quarantine.trusting_persistence().to_wire();
         assert_eq!(trusting, "30000ms,10000ppm,trust_persistence,v1");
         assert_eq!(Quarantine::version_of(&trusting), VERSION);
+        let delayed = quarantine.trusting_delayed_restarts();
+        assert_eq!(delayed.to_wire(), "30000ms,10000ppm,delayed_restarts,v1");
+        assert_eq!(Quarantine::version_of(&delayed.to_wire()), VERSION);
+        let both = delayed.trusting_persistence().to_wire();
+        assert_eq!(
+            both,
+            "30000ms,10000ppm,trust_persistence,delayed_restarts,v1"
+        );
         assert_eq!(Quarantine::version_of("30000ms,10000ppm,v12"), 12);
         for before in ["30000ms,10000ppm", "30000ms,10000ppm,trust_persistence"] {
             assert_eq!(Quarantine::version_of(before), 0, "{before}");

@@ -25,6 +25,8 @@ impl World {
         self.trace.line(self.now, || format!("fault: {fault:?}"));
         match fault {
             Fault::Crash { node, down, data } => self.crash(node, down, data),
+            // What takes a node's place at once has not waited.
+            Fault::Replace { node, data } if self.setup.odd.delays => self.crash(node, 0, data),
             Fault::Replace { node, data } => {
                 if self.servers[node].is_up {
                     self.counters.promotions += 1;
@@ -41,8 +43,12 @@ impl World {
             Fault::Flush { node } => {
                 if self.servers[node].is_up {
                     self.counters.flushes += 1;
+                    // One that nobody has looked at since it lost all has no vote to forget.
+                    let forgets = self.servers[node].store.has_marks();
                     self.servers[node].flush();
-                    self.observe(&Event::Forgot { node });
+                    if forgets {
+                        self.observe(&Event::Forgot { node });
+                    }
                 }
             }
             Fault::Freeze { node, length } => {
@@ -174,6 +180,11 @@ impl World {
             }
             let unnoticed = self.random.between(MS / 2, 2 * MS);
             self.cut(link, Fate::Dropped, unnoticed);
+        }
+        let mut down = down;
+        if let Some(absence) = self.setup.absence().filter(|_| data != Data::Kept) {
+            self.counters.absences += 1;
+            down = down.max(absence);
         }
         self.agenda.add(self.now + down, Due::Restart { node });
     }

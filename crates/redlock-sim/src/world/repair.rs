@@ -50,7 +50,8 @@ impl World {
         }
         self.set_clocks_right();
         for node in 0..self.setup.nodes {
-            if !self.servers[node].is_up {
+            // One that is to stay away comes back in its own time.
+            if !self.servers[node].is_up && !self.setup.odd.delays {
                 self.on_restart(node);
             }
         }
@@ -115,13 +116,15 @@ impl World {
     /// How long it takes until every node votes that can.
     fn repair_takes(&self) -> Micros {
         let pauses = 2 * micros(self.setup.link.longest_pause);
-        self.setup.quarantine() + pauses + 12 * self.setup.node_timeout + SECOND
+        let absence = self.setup.absence().unwrap_or(0);
+        self.setup.quarantine() + absence + pauses + 12 * self.setup.node_timeout + SECOND
     }
 
     /// When every client is connected to every node, if everything was repaired at a moment.
     pub(super) fn reconnected_by(&self, repaired: Micros) -> Micros {
         let limits = self.setup.link;
-        repaired + micros(2 * limits.longest_pause + limits.connect_timeout)
+        let absence = self.setup.absence().unwrap_or(0);
+        repaired + absence + micros(2 * limits.longest_pause + limits.connect_timeout)
     }
 
     fn set_clocks_right(&mut self) {

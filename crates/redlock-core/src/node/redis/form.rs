@@ -10,6 +10,8 @@ use std::sync::{
 
 use deadpool_redis::redis::{Cmd, RedisError, RedisResult, aio::MultiplexedConnection};
 
+use redlock_proto::Quarantine;
+
 use super::{
     ask::ask,
     error::{is_refusal, reason},
@@ -74,8 +76,12 @@ impl Forms {
     }
 
     /// Returns the form for a call with these requests.
-    pub(super) fn pick(&self, requests: &[Request]) -> Form {
-        if self.functions.load(Ordering::Relaxed) == CALLED && functions::serve(requests) {
+    ///
+    /// Where restarts are declared to be delayed, each look at the mark must be by a function: only functions remember that
+    /// there was one.
+    pub(super) fn pick(&self, requests: &[Request], quarantine: &Quarantine) -> Form {
+        let serves = quarantine.trusts_delayed_restarts() || functions::serve(requests);
+        if self.functions.load(Ordering::Relaxed) == CALLED && serves {
             Form::Function
         } else {
             self.of_the_script()

@@ -63,7 +63,7 @@ impl Session for RedisSession {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
-        let mut form = self.forms.pick(requests);
+        let mut form = self.forms.pick(requests, keyspace.quarantine());
         let cmd = wire::call(form.head(requests), keyspace, requests);
         let requests = requests.to_vec();
         let keyspace = Arc::clone(keyspace);

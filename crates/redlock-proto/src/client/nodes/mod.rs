@@ -1,5 +1,6 @@
 //! The nodes as a client sees them: its connections to them, whether they vote, and whether they are of use.
 
+mod absence;
 mod connection;
 mod health;
 mod news;
@@ -9,6 +10,7 @@ mod pace;
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use self::{
+    absence::Absence,
     connection::{Connection, State},
     health::Health,
     news::News,
@@ -17,7 +19,8 @@ use self::{
 };
 use super::{ClientConfig, Notice, Now, outbox::Outbox};
 use crate::{
-    Instant, Membership, NodeAnswer, NodeOutcome, Quorum, ServerInfo, Standing, Vote, Votes,
+    Instant, Membership, NodeAnswer, NodeOutcome, Quarantine, Quorum, ServerInfo, Standing, Vote,
+    Votes,
 };
 
 /// All that a client knows of its nodes.
@@ -31,6 +34,7 @@ pub(super) struct Nodes {
     pace: Vec<Pace>,
     /// Whether each voted, when its last answer came.
     voted: Vec<bool>,
+    absences: Vec<Absence>,
     outage: Outage,
     news: News,
 }
@@ -54,6 +58,7 @@ impl Nodes {
             health: (0..nodes).map(|_| Health::default()).collect(),
             pace: vec![Pace::default(); nodes],
             voted: vec![false; nodes],
+            absences: vec![Absence::default(); nodes],
             outage: Outage::new(nodes),
             news: News::new(nodes),
         }
@@ -103,6 +108,7 @@ impl Nodes {
         sent: Instant,
         received: Instant,
     ) -> bool {
+        self.absences[node].on_answer(&standing.run, received);
         let before = self.members.jumped();
         self.members.on_standing(node, standing, sent, received);
         self.members.jumped() > before
@@ -116,6 +122,16 @@ impl Nodes {
     /// A node was told to vote, and does.
     pub(super) fn on_opened(&mut self, node: usize) {
         self.members.on_opened(node);
+    }
+
+    /// Returns for how long a node was away, if its restart was said to be delayed and was not.
+    pub(super) fn came_back_after(
+        &self,
+        node: usize,
+        quarantine: &Quarantine,
+        now: Instant,
+    ) -> Option<Duration> {
+        self.absences[node].too_short(quarantine, now)
     }
 
     /// A node cannot go on with its way back from quarantine.

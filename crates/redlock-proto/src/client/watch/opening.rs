@@ -1,5 +1,7 @@
 //! The last step of a node's way back: the floor of its counters is found, and it is told to vote.
 
+use std::time::Duration;
+
 use super::{
     super::{Ask, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, tokens::wall},
     Watch,
@@ -126,6 +128,12 @@ impl Watch {
             cx.nodes.on_trouble(node, reason);
             return self.survey_over(node, cx, now);
         }
+        let quarantine = cx.config.keyspace.quarantine();
+        if let Some(away) = cx.nodes.came_back_after(node, quarantine, now.clock) {
+            let reason = came_back_early(away, quarantine.absence());
+            cx.nodes.on_trouble(node, reason.into());
+            return self.survey_over(node, cx, now);
+        }
         let floor = if is_late && cx.config.keyspace.quarantine().guesses_floors() {
             survey.floor_of_those_up()
         } else {
@@ -212,6 +220,13 @@ fn stand_in<E: Entropy>(
 /// How many searches for a floor may fail, half a step apart at least, before that is told, or those that are up do if
 /// that was asked for.
 const PATIENCE: u32 = 8;
+
+/// Returns what an operator can do about a server that did not wait.
+fn came_back_early(away: Duration, absence: Duration) -> String {
+    format!(
+        "its restarts are declared to be delayed, and it was away for {away:.1?} only; have it stay away for {absence:.1?} before it listens, or do not declare it"
+    )
+}
 
 /// What an operator can do about it.
 const WAITS_FOR_COUNTERS: &str = "it has lost its fencing counters, and too few nodes that have kept theirs can be reached; bring those back, or bless the nodes";

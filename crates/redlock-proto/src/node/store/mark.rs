@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Store, check_range, millis};
+use super::{OWN, Store, check_range, millis};
 use crate::{Keyspace, MarkState, NodeTime, NodeVerb, Quarantine, Reply, RunId, ServerInfo};
 
 /// What a node remembers of its own past.
@@ -50,17 +50,27 @@ impl Store {
         let now = time.as_millis();
         let quarantine = keyspace.quarantine();
         let policy = quarantine.to_wire();
-        let begin = Aging {
+        let begins = |aged| Aging {
             since: time,
-            aged: 0,
+            aged,
             last: now,
         };
+        let looked = self.looked.as_mut();
+        let is_first = looked.is_some_and(|looked| looked.insert(keyspace.mark().clone()));
         let Some(mark) = self.marks.get_mut(keyspace.mark()) else {
+            // Nothing but a restart can have lost it, unless another server's data is here.
+            let is_new = is_first && *self.data == *OWN;
+            let waited = is_new && quarantine.trusts_delayed_restarts();
+            let aged = if waited {
+                millis(quarantine.length())
+            } else {
+                0
+            };
             let mark = Mark {
                 run: self.run.clone(),
                 data: Arc::clone(&self.data),
                 policy: policy.into(),
-                quarantine: (!self.vouched).then_some(begin),
+                quarantine: (!self.vouched).then_some(begins(aged)),
             };
             let state = mark.state(quarantine);
             self.marks.insert(keyspace.mark().clone(), mark);
@@ -77,7 +87,7 @@ impl Store {
             mark.data = Arc::clone(&self.data);
             // What was written to disk is there after a restart; what another server had is not this one's.
             if !(is_another_run && quarantine.trusts_persistence()) {
-                mark.quarantine = Some(begin);
+                mark.quarantine = Some(begins(0));
                 return mark.state(quarantine);
             }
         }

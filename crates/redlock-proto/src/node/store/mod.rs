@@ -4,7 +4,7 @@ mod mark;
 mod tests;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
@@ -31,6 +31,9 @@ pub struct Store {
     data: Arc<str>,
     /// Whether an operator vouches for marks that are missing.
     vouched: bool,
+    /// The marks that this process has looked at, though its data may not have them any more; `None` if it cannot
+    /// remember that, as servers without functions cannot.
+    looked: Option<HashSet<NodeKey>>,
     keys: HashMap<NodeKey, Key>,
     marks: HashMap<NodeKey, Mark>,
     fences: HashMap<NodeKey, Counters>,
@@ -61,6 +64,7 @@ impl Store {
             run,
             data: OWN.into(),
             vouched: false,
+            looked: Some(HashSet::new()),
             keys: HashMap::new(),
             marks: HashMap::new(),
             fences: HashMap::new(),
@@ -75,6 +79,14 @@ impl Store {
         Self {
             vouched: true,
             ..Self::new(run)
+        }
+    }
+
+    /// The same store, of a server that remembers nothing but its data.
+    pub fn without_memory(self) -> Self {
+        Self {
+            looked: None,
+            ..self
         }
     }
 
@@ -112,6 +124,11 @@ impl Store {
         }
     }
 
+    /// Returns whether it has a mark, without which it cannot have voted.
+    pub fn has_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
     /// Forgets everything, as `FLUSHALL` does.
     pub fn flush(&mut self) {
         self.keys.clear();
@@ -130,6 +147,7 @@ impl Store {
             run: self.run.clone(),
             data: data.into(),
             vouched: false,
+            looked: self.looked.as_ref().map(|_| HashSet::new()),
             ..other.clone()
         };
     }
@@ -149,6 +167,9 @@ impl Store {
     pub fn restart(&mut self, run: RunId) {
         self.run = run;
         self.vouched = false;
+        if let Some(looked) = &mut self.looked {
+            looked.clear();
+        }
     }
 
     /// The number of lock keys that are there at `time`.

@@ -37,7 +37,8 @@ pub(super) fn serve(requests: &[Request]) -> bool {
     !requests.is_empty() && requests.iter().all(is_served)
 }
 
-/// Returns the beginning of a call with requests that the library serves.
+/// Returns the beginning of a call of a function: of one of its own for requests that the library serves, and of the script
+/// within the library for others.
 pub(super) fn call(requests: &[Request]) -> Cmd {
     let takes = |request: &Request| {
         matches!(
@@ -52,7 +53,9 @@ pub(super) fn call(requests: &[Request]) -> Cmd {
         10 + ARGUMENTS * requests.len(),
         256 + BYTES * requests.len(),
     );
-    cmd.arg("FCALL").arg(if requests.iter().any(takes) {
+    cmd.arg("FCALL").arg(if !serve(requests) {
+        &LIBRARY.call
+    } else if requests.iter().any(takes) {
         &LIBRARY.take
     } else {
         &LIBRARY.keep
@@ -90,6 +93,7 @@ struct Library {
     text: String,
     take: String,
     keep: String,
+    call: String,
     ready: String,
 }
 
@@ -106,6 +110,7 @@ impl Library {
             text: format!("#!lua name={name}\nlocal NAME = '{name}'\n{body}"),
             take: format!("{name}_take"),
             keep: format!("{name}_keep"),
+            call: format!("{name}_call"),
             ready: format!("{name}_ready"),
         }
     }
@@ -169,7 +174,9 @@ mod tests {
         };
         let release = lock(Verb::Release { ttl: TTL });
         assert!(called(&[extend(None), release.clone()]).contains("_keep\r\n"));
-        assert!(called(&[release, acquire(1)]).contains("_take\r\n"));
+        assert!(called(&[release.clone(), acquire(1)]).contains("_take\r\n"));
+        let tick = Request::Node(NodeVerb::Tick);
+        assert!(called(&[release, tick]).contains("_call\r\n"));
     }
 
     #[test]

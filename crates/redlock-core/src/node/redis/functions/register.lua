@@ -5,5 +5,7 @@ end
 register('take', leases, {})
 -- Nothing is taken by it, so that leases can be kept and let go without memory.
 register('keep', leases, {'allow-oom'})
+-- Whatever the others do not serve, where it matters that the process has looked.
+register('call', look, {})
 -- Whether functions may be called, and may do what the script needs no right for.
 register('ready', function() return redis.call('TIME') end, {})

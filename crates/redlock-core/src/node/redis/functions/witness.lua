@@ -6,6 +6,9 @@
 -- again. The identity of the data is asked for in every call: a master that was a replica meanwhile, and got only what
 -- it had missed, has another one, and nothing was loaded anew.
 local witnessed, run, data = {}, nil, nil
+-- The marks that were looked at, by their keys. A mark that is not there and was never looked at was never written by this
+-- process, so it is not one that was deleted.
+local looked = {}
 
 -- Whether the node votes. If not, the script says why.
 local function votes(mark, policy)
@@ -16,7 +19,9 @@ end
 
 -- Has the script do the call, which looks at everything, and remembers what there was to see.
 local function look(KEYS, ARGV)
-  local answer, policy = script(KEYS, ARGV), ARGV[1]
+  local policy = ARGV[1]
+  if policy ~= '' then KEYS.is_new, looked[KEYS[1]] = not looked[KEYS[1]], true end
+  local answer = script(KEYS, ARGV)
   if answer[1] == 1 then
     local mark, info = redis.pcall('MGET', KEYS[1])[1], redis.pcall('INFO', 'replication')
     local id = type(info) == 'string' and string.match(info, 'master_replid:(%x+)')

@@ -30,8 +30,9 @@ pub(in super::super) fn call(head: Cmd, keyspace: &Keyspace, requests: &[Request
     } else {
         let (length, step) = (millis(quarantine.length()), millis(quarantine.step()));
         let trusts = u8::from(quarantine.trusts_persistence());
+        let delays = u8::from(quarantine.trusts_delayed_restarts());
         cmd.arg(quarantine.to_wire())
-            .arg(format!("{length} {step} {trusts}"))
+            .arg(format!("{length} {step} {trusts} {delays}"))
     };
     cmd.arg(match (keys.have_twins(), have_twins(&counters)) {
         (true, true) => "both",

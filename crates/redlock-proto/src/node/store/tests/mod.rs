@@ -1,3 +1,4 @@
+mod delayed;
 mod jobs;
 
 use super::*;
