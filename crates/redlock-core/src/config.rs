@@ -1,12 +1,16 @@
 use std::{env, fmt, sync::Arc, time::Duration};
 
-use deadpool_redis::Pool;
+use deadpool_redis::{Pool, redis::ConnectionInfo};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::{BuildError, MemoryNode, node::Node, variables};
+use crate::{
+    BuildError, MemoryNode,
+    node::{Address, Node, connection_info},
+    variables,
+};
 
 /// The settings of a client, for a configuration file or the environment.
 ///
@@ -170,6 +174,33 @@ impl NodeConfig {
         })
     }
 
+    /// Returns how to connect to the server, for tools that ask it for more than a client does.
+    ///
+    /// It has the password, which its `Debug` does not show.
+    /// `None` for a pool, for nodes that are not Redis', and if the URL is malformed, of which
+    /// [`build`](crate::RedlockBuilder::build) tells.
+    pub fn connection_info(&self) -> Option<ConnectionInfo> {
+        match &self.0 {
+            NodeSpec::Redis(config) => connection_info(config).ok(),
+            _ => None,
+        }
+    }
+
+    /// Returns what errors and reports call the node: its address, without credentials.
+    ///
+    /// `None` for a pool without a name, and if the URL is malformed.
+    pub fn name(&self) -> Option<Arc<str>> {
+        match &self.0 {
+            NodeSpec::Redis(_) => {
+                let info = self.connection_info()?;
+                Some(Address::of(&info).to_string().into())
+            }
+            NodeSpec::Pool { name, .. } => name.clone(),
+            NodeSpec::Memory(node) => Some(node.name()),
+            NodeSpec::Other(node) => Some(node.name()),
+        }
+    }
+
     /// A node of your own.
     pub fn other(node: impl Node) -> Self {
         Self(NodeSpec::Other(Arc::new(node)))
@@ -295,6 +326,18 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.contains("ttl"), "{error}");
+    }
+
+    #[test]
+    fn a_node_is_named_without_its_password_and_connected_to_with_it() {
+        let node = NodeConfig::from("redis://me:hunter2@Example.com:7000/1");
+        assert_eq!(node.name().as_deref(), Some("example.com:7000"));
+        let info = node.connection_info().unwrap();
+        assert_eq!(info.redis_settings().password(), Some("hunter2"));
+        assert!(!format!("{info:?}").contains("hunter2"));
+        let malformed = NodeConfig::from("me:hunter2@host");
+        assert!(malformed.connection_info().is_none() && malformed.name().is_none());
+        assert!(NodeConfig::from(MemoryNode::new()).name().is_some());
     }
 
     #[test]

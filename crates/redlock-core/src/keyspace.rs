@@ -65,6 +65,65 @@ impl KeySpace {
     }
 }
 
+/// How resources are called on the nodes, for tools that look at a node with commands of their own.
+///
+/// Made by [`RedlockBuilder::node_keys`](crate::RedlockBuilder::node_keys).
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::Redlock;
+///
+/// let keys = Redlock::builder().namespace("billing").node_keys()?;
+/// let key = keys.lock(&"invoice:7".parse()?)?;
+/// assert_eq!(key, "{billing}:lock:invoice:7");
+/// assert_eq!(keys.resource(&key).as_deref(), Some("invoice:7"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct NodeKeys(KeySpace);
+
+impl NodeKeys {
+    pub(crate) const fn new(key_space: KeySpace) -> Self {
+        Self(key_space)
+    }
+
+    /// Returns the key under which a node keeps the lock on a resource.
+    ///
+    /// # Errors
+    ///
+    /// Names are kept as they are, and this one is that of a key of the nodes' own.
+    pub fn lock(&self, key: &ResourceKey) -> Result<String, InvalidKey> {
+        self.0.encode(key).map(|key| key.as_str().to_owned())
+    }
+
+    /// Returns a pattern, as `SCAN` takes one, that each lock's key matches; other keys may match it too.
+    pub fn pattern(&self) -> String {
+        match &self.0 {
+            KeySpace::Namespace(_) => format!("{}:lock*", self.0.prefix()),
+            KeySpace::Verbatim => "*".to_owned(),
+        }
+    }
+
+    /// Returns the resource whose lock a node keeps under this key; `None` if it is no lock's.
+    ///
+    /// A long name is kept as its hash only: `sha256:` and 64 digits are returned for it.
+    /// With [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), any key but a node's own may be a lock's.
+    pub fn resource(&self, node_key: &str) -> Option<String> {
+        let name = match &self.0 {
+            KeySpace::Verbatim if node_key.starts_with(VERBATIM) => return None,
+            KeySpace::Verbatim => return Some(node_key.to_owned()),
+            KeySpace::Namespace(_) => node_key.strip_prefix(&*self.0.prefix())?,
+        };
+        match name.strip_prefix(":lock:") {
+            Some(name) => Some(name.to_owned()),
+            None => name
+                .strip_prefix(":lock-sha256:")
+                .map(|hash| format!("sha256:{hash}")),
+        }
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -124,6 +183,26 @@ mod tests {
             assert!(!refused(&billing, &name), "{name}");
         }
         assert!(!refused(&KeySpace::Verbatim, "redlock:verbatim:mark"));
+    }
+
+    #[test]
+    fn a_lock_is_found_by_its_key_and_nothing_else_is_one() {
+        let billing = Namespace::new("billing").unwrap();
+        let keys = NodeKeys::new(KeySpace::Namespace(billing));
+        let long: ResourceKey = "x".repeat(129).parse().unwrap();
+        for name in ["order:42", "a:lock:b", "sha256:00", "{other}:lock:a"] {
+            let key = keys.lock(&name.parse().unwrap()).unwrap();
+            assert_eq!(keys.resource(&key).as_deref(), Some(name));
+            assert!(key.starts_with(keys.pattern().trim_end_matches('*')));
+        }
+        let hashed = keys.resource(&keys.lock(&long).unwrap()).unwrap();
+        assert_eq!(hashed.len(), "sha256:".len() + 64);
+        for other in ["{billing}:mark", "{billing}:job:lock:a", "{b}:lock:a", ""] {
+            assert_eq!(keys.resource(other), None, "{other}");
+        }
+        let verbatim = NodeKeys::new(KeySpace::Verbatim);
+        assert_eq!(verbatim.resource("{redlock:verbatim}:mark"), None);
+        assert_eq!(verbatim.resource("order:42").as_deref(), Some("order:42"));
     }
 
     #[test]

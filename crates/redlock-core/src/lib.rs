@@ -32,6 +32,7 @@ pub use self::{
     },
     guard::LockGuard,
     key::{InvalidKey, ResourceKey},
+    keyspace::NodeKeys,
     lease::Lease,
     node::MemoryNode,
     options::{AcquireOptions, Renewal, Wait},

@@ -9,7 +9,8 @@ use tokio::{
 
 use super::RedlockBuilder;
 use crate::{
-    BuildError, HolderLabel, InvalidLabel, NodeAnswer, NodeConfig, NodeReport, Redlock, Wait,
+    BuildError, HolderLabel, InvalidLabel, NodeAnswer, NodeConfig, NodeKeys, NodeReport, Redlock,
+    Wait,
     clock::{Clock, PauseDetector},
     config::NodeSpec,
     engine::{self, EngineConfig, LinkState, Placement},
@@ -91,6 +92,15 @@ impl RedlockBuilder {
             }
         }
         Ok(Redlock::new(engine, clock, names, key_space, settings))
+    }
+
+    /// Returns how resources are called on the nodes, for tools that look at them with commands of their own.
+    ///
+    /// # Errors
+    ///
+    /// The namespace is not valid, or is given together with `verbatim_keys`.
+    pub fn node_keys(&self) -> Result<NodeKeys, BuildError> {
+        self.key_space().map(NodeKeys::new)
     }
 
     fn settings(&self) -> Result<Settings, BuildError> {

@@ -33,7 +33,7 @@ use std::{fmt, sync::Arc};
 use futures_util::future::BoxFuture;
 pub use redlock_proto::{Answer, Keyspace, NodeTime, Reply, Request, RunId, Standing, Store};
 
-pub(crate) use self::redis::RedisNodeError;
+pub(crate) use self::redis::{Address, RedisNodeError, connection_info};
 pub use self::{memory::MemoryNode, redis::RedisNode};
 
 /// What becomes of a call: where the node stands and a reply or an error for each request, or an error for

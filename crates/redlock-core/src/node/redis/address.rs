@@ -10,7 +10,7 @@ use deadpool_redis::redis::{ConnectionAddr, ConnectionInfo};
 pub(crate) struct Address(String);
 
 impl Address {
-    pub(super) fn of(info: &ConnectionInfo) -> Self {
+    pub(crate) fn of(info: &ConnectionInfo) -> Self {
         Self(match info.addr() {
             ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
                 let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -179,7 +179,10 @@ impl Node for RedisNode {
     }
 }
 
-fn connection_info(config: &deadpool_redis::Config) -> Result<ConnectionInfo, RedisNodeError> {
+/// Returns how to connect to the server that is configured.
+pub(crate) fn connection_info(
+    config: &deadpool_redis::Config,
+) -> Result<ConnectionInfo, RedisNodeError> {
     let info = match (&config.url, &config.connection) {
         (Some(url), None) => url.as_str().into_connection_info(),
         (None, Some(connection)) => connection.clone().into_connection_info(),
