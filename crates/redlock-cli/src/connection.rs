@@ -1,0 +1,193 @@
+//! Where the nodes are: from flags, the environment or a file, in this order.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use clap::Args;
+use redlock_core::{Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder};
+use redlock_proto::Quarantine;
+
+use crate::{exit::Failure, redact::redacted};
+
+/// The nodes and the policy of their namespace.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Nodes")]
+pub(crate) struct Connection {
+    /// A file with the library's settings, as TOML
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// URLs of the nodes, with commas between them [env: REDLOCK_NODES]
+    #[arg(long, value_name = "URLS", value_delimiter = ',')]
+    nodes: Vec<String>,
+
+    /// The prefix of all keys [env: REDLOCK_NAMESPACE] [default: redlock]
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+
+    /// The longest lease of any client of the namespace [env: REDLOCK_MAX_TTL] [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    max_ttl: Option<Duration>,
+
+    /// How long a node may take to answer [env: REDLOCK_NODE_TIMEOUT] [default: 500ms]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    node_timeout: Option<Duration>,
+
+    /// How long a connection may take to be made [env: REDLOCK_CONNECT_TIMEOUT] [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    connect_timeout: Option<Duration>,
+
+    /// Names are keys as they are, as other Redlock libraries have them
+    #[arg(long)]
+    verbatim_keys: bool,
+}
+
+impl Connection {
+    /// Reads all settings.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        let file = match &self.config {
+            Some(path) => read(path)?,
+            None => Config::default(),
+        };
+        let environment =
+            Config::from_env().map_err(|e| Failure::wrong(redacted(&e.to_string())))?;
+        let mut config = file;
+        let mut take = |mut other: Config| {
+            if !other.nodes.is_empty() {
+                config.nodes = std::mem::take(&mut other.nodes);
+            }
+            config.namespace = other.namespace.or_else(|| config.namespace.take());
+            config.label = other.label.or_else(|| config.label.take());
+            config.ttl = other.ttl.or(config.ttl);
+            config.max_ttl = other.max_ttl.or(config.max_ttl);
+            config.wait = other.wait.or(config.wait);
+            config.quorum_wait = other.quorum_wait.or(config.quorum_wait);
+            config.node_timeout = other.node_timeout.or(config.node_timeout);
+            config.connect_timeout = other.connect_timeout.or(config.connect_timeout);
+            config.verbatim_keys |= other.verbatim_keys;
+        };
+        take(environment);
+        take(self.flags());
+        if config.nodes.is_empty() {
+            let message = "no node is given: set REDLOCK_NODES, or give --nodes or --config";
+            return Err(Failure::wrong(message));
+        }
+        // Leases of a try-out can be shorter than the default.
+        let max_ttl = config.max_ttl.unwrap_or(Settings::MAX_TTL);
+        config.ttl = Some(config.ttl.unwrap_or(Settings::TTL).min(max_ttl));
+        let keys = Redlock::builder().config(config.clone()).node_keys()?;
+        Ok(Settings { config, keys })
+    }
+
+    fn flags(&self) -> Config {
+        let urls = self.nodes.iter().map(|url| url.trim());
+        let mut config = Config::default();
+        config.nodes = urls
+            .filter(|url| !url.is_empty())
+            .map(NodeConfig::from)
+            .collect();
+        config.namespace.clone_from(&self.namespace);
+        config.max_ttl = self.max_ttl;
+        config.node_timeout = self.node_timeout;
+        config.connect_timeout = self.connect_timeout;
+        config.verbatim_keys = self.verbatim_keys;
+        config
+    }
+}
+
+/// All that is known of the nodes before one of them was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+    pub(crate) keys: NodeKeys,
+}
+
+impl Settings {
+    const MAX_TTL: Duration = Duration::from_secs(30);
+    const TTL: Duration = Duration::from_secs(10);
+
+    /// Describes a client.
+    pub(crate) fn builder(&self) -> RedlockBuilder {
+        Redlock::builder().config(self.config.clone())
+    }
+
+    /// The namespace, as it is called in output.
+    pub(crate) fn namespace(&self) -> &str {
+        match &self.config.namespace {
+            Some(namespace) => namespace,
+            None if self.config.verbatim_keys => "(verbatim keys)",
+            None => "redlock",
+        }
+    }
+
+    /// The pattern of the keys that a user of the nodes must be allowed to use.
+    pub(crate) fn key_patterns(&self) -> String {
+        if self.config.verbatim_keys {
+            "~* ~{redlock:verbatim}:*".to_owned()
+        } else {
+            format!("~{{{}}}:*", self.namespace())
+        }
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.config.ttl.unwrap_or(Self::TTL)
+    }
+
+    pub(crate) fn max_ttl(&self) -> Duration {
+        self.config.max_ttl.unwrap_or(Self::MAX_TTL)
+    }
+
+    /// How long a node may take to answer, as the client has it.
+    pub(crate) fn node_timeout(&self) -> Duration {
+        let (least, most) = (Duration::from_millis(50), Duration::from_millis(500));
+        let default = (self.ttl() / 10).clamp(least, most);
+        self.config.node_timeout.unwrap_or(default)
+    }
+
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        let default = Duration::from_secs(1);
+        self.config.connect_timeout.unwrap_or(default)
+    }
+
+    pub(crate) fn clock_rate_error(&self) -> f64 {
+        self.config.clock_rate_error.unwrap_or(0.01)
+    }
+
+    /// How long a node does not vote that may have forgotten leases.
+    pub(crate) fn quarantine(&self) -> Duration {
+        Quarantine::new(self.max_ttl(), self.clock_rate_error()).length()
+    }
+
+    /// The number of nodes that must grant.
+    pub(crate) fn majority(&self) -> usize {
+        self.config.nodes.len() / 2 + 1
+    }
+}
+
+/// Reads a duration as the library does.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = humantime_serde::re::humantime::parse_duration(text);
+    parsed.map_err(|error| format!("not a duration like 30s: {error}"))
+}
+
+/// Reads a file; an error names the line and the field, and shows no password.
+fn read(path: &PathBuf) -> Result<Config, Failure> {
+    let shown = path.display();
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::wrong(format!("{shown} cannot be read: {error}")))?;
+    toml::from_str(&text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let before = text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count();
+        let field = text.lines().nth(line).and_then(field).unwrap_or_default();
+        let message = redacted(&error.message().replace('\n', "; "));
+        Failure::wrong(format!("{shown}:{}: {field}{message}", line + 1))
+    })
+}
+
+/// Returns the setting that a line of a file gives, to stand before what is wrong with it.
+fn field(line: &str) -> Option<String> {
+    let (field, _) = line.split_once('=')?;
+    let field = field.trim();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    field.chars().all(is_name).then(|| format!("{field}: "))
+}

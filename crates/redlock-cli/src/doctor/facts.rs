@@ -1,0 +1,201 @@
+//! What the command asks each node for.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::join_all;
+use redlock_core::deadpool_redis::redis::{Cmd, Value, cmd, from_redis_value};
+
+use super::rights::{self, Rights};
+use crate::{
+    clock,
+    connection::Settings,
+    probe::{Info, Place, Probe, Timings},
+};
+
+/// What a node has said of itself.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) info: Info,
+    /// How long a `PING` took.
+    pub(super) round_trip: Timings,
+    /// How long a small script took.
+    pub(super) script: Timings,
+    pub(super) clock: Option<ClockFacts>,
+    pub(super) rights: Rights,
+    /// Its `appendfsync`, if it lets that be asked.
+    pub(super) syncs: Option<String>,
+    /// The longest of its last slow commands, and how long ago it was.
+    pub(super) slowest: Option<(Duration, Duration)>,
+    /// What its user may not ask.
+    pub(super) unverified: Vec<&'static str>,
+}
+
+/// A node's clock, beside that of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockFacts {
+    /// By how many seconds it is ahead of this machine's.
+    pub(super) ahead: f64,
+    /// By how many parts of one it is faster than this machine's.
+    pub(super) rate_error: f64,
+    /// By how much that may be wrong.
+    pub(super) uncertainty: f64,
+}
+
+/// Asks all nodes at once; `None` for those that could not be asked.
+pub(super) async fn gather(places: &[Place], settings: &Settings) -> Vec<Option<Facts>> {
+    let all = places.iter().map(|place| async move {
+        let mut probe = place.probe.as_ref().ok()?.clone();
+        of(&mut probe, settings).await
+    });
+    join_all(all).await
+}
+
+async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
+    let first = read_clock(probe).await;
+    let begun = clock::now();
+    let info = probe.info().await.ok()?;
+    let round_trip = measure(probe, &cmd("PING")).await;
+    let mut script = cmd("EVAL");
+    script.arg("return 0").arg(0);
+    let script = measure(probe, &script).await;
+    let rights = rights::of(probe, settings).await;
+    let mut unverified = Vec::new();
+    let syncs = sync_policy(probe).await;
+    if syncs.is_none() {
+        unverified.push("CONFIG GET");
+    }
+    let slowest = match slow_commands(probe).await {
+        Some(entries) => entries.into_iter().max_by_key(|(took, _)| *took),
+        None => {
+            unverified.push("SLOWLOG GET");
+            None
+        }
+    };
+    // A rate shows only after a while.
+    tokio::time::sleep(LOOK_AT_CLOCKS.saturating_sub(begun.elapsed())).await;
+    let last = read_clock(probe).await;
+    Some(Facts {
+        info,
+        round_trip,
+        script,
+        clock: first.zip(last).map(|(first, last)| first.compare(&last)),
+        rights,
+        syncs,
+        slowest,
+        unverified,
+    })
+}
+
+/// What a node's clock showed, and when.
+struct Reading {
+    shown: f64,
+    at: Instant,
+    /// By how much that may be wrong.
+    give_or_take: Duration,
+    /// What this machine's clock showed then.
+    wall: Duration,
+}
+
+impl Reading {
+    fn compare(&self, last: &Self) -> ClockFacts {
+        let here = last.at.duration_since(self.at).as_secs_f64();
+        let here = here.max(f64::EPSILON);
+        ClockFacts {
+            ahead: last.shown - last.wall.as_secs_f64(),
+            rate_error: (last.shown - self.shown) / here - 1.0,
+            uncertainty: (self.give_or_take + last.give_or_take).as_secs_f64() / here,
+        }
+    }
+}
+
+/// Takes the quickest of a few answers, whose moment is known best.
+async fn read_clock(probe: &mut Probe) -> Option<Reading> {
+    // `TIME` is a right of its own; every client may ask for `INFO`.
+    let mut command = cmd("INFO");
+    command.arg("server");
+    let mut best: Option<(Duration, Reading)> = None;
+    for _ in 0..CLOCK_READINGS {
+        let asked = clock::now();
+        let answer = probe.ask(&command).await.ok()?;
+        let took = asked.elapsed();
+        let text: String = from_redis_value(answer).ok()?;
+        let micros = text
+            .lines()
+            .find_map(|line| line.strip_prefix("server_time_usec:"));
+        let micros: f64 = micros?.trim().parse().ok()?;
+        let reading = Reading {
+            shown: micros / 1e6,
+            at: asked + took / 2,
+            give_or_take: took / 2,
+            wall: clock::wall() - took / 2,
+        };
+        if best.as_ref().is_none_or(|(least, _)| took < *least) {
+            best = Some((took, reading));
+        }
+    }
+    best.map(|(_, reading)| reading)
+}
+
+async fn measure(probe: &mut Probe, command: &Cmd) -> Timings {
+    let mut times = Vec::new();
+    let begun = clock::now();
+    while times.len() < MEASUREMENTS && begun.elapsed() < LONGEST_MEASUREMENT {
+        let asked = clock::now();
+        if probe.ask(command).await.is_err() {
+            break;
+        }
+        times.push(asked.elapsed());
+    }
+    Timings::new(times)
+}
+
+async fn sync_policy(probe: &mut Probe) -> Option<String> {
+    let mut command = cmd("CONFIG");
+    command.arg("GET").arg("appendfsync");
+    let pairs: Vec<String> = from_redis_value(probe.ask(&command).await.ok()?).ok()?;
+    pairs.into_iter().nth(1)
+}
+
+/// Returns how long each of the last slow commands took, and how long ago it was.
+async fn slow_commands(probe: &mut Probe) -> Option<Vec<(Duration, Duration)>> {
+    let mut command = cmd("SLOWLOG");
+    command.arg("GET").arg(32);
+    let Value::Array(entries) = probe.ask(&command).await.ok()? else {
+        return None;
+    };
+    let now = clock::wall();
+    let numbers = entries.into_iter().filter_map(|entry| match entry {
+        // A number, when it began, and how long it took; what it was stays there.
+        Value::Array(parts) => match (parts.get(1), parts.get(2)) {
+            (Some(Value::Int(at)), Some(Value::Int(micros))) => {
+                let at = Duration::from_secs(at.unsigned_abs());
+                Some((
+                    Duration::from_micros(micros.unsigned_abs()),
+                    now.saturating_sub(at),
+                ))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    Some(numbers.collect())
+}
+
+/// Returns the nodes that were asked, with what they said.
+pub(super) fn known<'a>(
+    places: &'a [Place],
+    facts: &'a [Option<Facts>],
+) -> impl Iterator<Item = (&'a Arc<str>, &'a Place, &'a Facts)> {
+    let pairs = places.iter().zip(facts);
+    pairs.filter_map(|(place, facts)| Some((&place.name, place, facts.as_ref()?)))
+}
+
+/// So many times are enough for a 99th percentile that means something.
+const MEASUREMENTS: usize = 100;
+const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);
+const CLOCK_READINGS: usize = 5;
+/// In this time, a rate that is off by half a per cent shows as five milliseconds.
+const LOOK_AT_CLOCKS: Duration = Duration::from_secs(1);

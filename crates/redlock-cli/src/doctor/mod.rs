@@ -1,0 +1,124 @@
+//! `redlock doctor`: looks at everything that a lock rests on, and says what to do about it.
+
+mod clocks;
+mod deep;
+mod facts;
+mod finding;
+mod report;
+mod rights;
+mod scratch;
+mod server;
+mod set;
+mod standing;
+
+use std::time::Duration;
+
+use redlock_core::{BuildErrorKind, NodeAnswer, NodeReport, NotAVote, Redlock};
+
+use self::{
+    facts::known,
+    finding::{Findings, Level},
+    report::Report,
+};
+use crate::{
+    clock,
+    connection::{Connection, Settings},
+    context::Context,
+    exit::{Exit, Failure},
+    probe,
+};
+
+/// What can be asked of the doctor.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Looks at every key too, for which the user needs +scan
+    #[arg(long)]
+    deep: bool,
+
+    /// Ends with 1 if there are warnings
+    #[arg(long)]
+    strict: bool,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Examines the nodes.
+///
+/// It is a client of the namespace while it runs, so nodes that are new to it begin their first quarantine.
+/// It makes locks on keys of its own, and releases them.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let places = probe::connect(&settings).await;
+    let (client, reports) = reports(context, &settings).await?;
+    let facts = facts::gather(&places, &settings).await;
+
+    let mut findings = Findings::default();
+    let votes = standing::check(&reports, &mut findings);
+    set::check(&places, &facts, votes, &settings, &mut findings);
+    for (node, place, facts) in known(&places, &facts) {
+        server::check(node, place, facts, &settings, &mut findings);
+    }
+    let clocks: Vec<_> = known(&places, &facts)
+        .filter_map(|(node, _, facts)| Some((node, facts.clock?)))
+        .collect();
+    clocks::check(&clocks, settings.clock_rate_error(), &mut findings);
+    if args.deep {
+        deep::check(&places, &settings, &mut findings).await;
+    }
+    let mut scratch = None;
+    if let Some(client) = &client
+        && votes >= settings.majority()
+    {
+        let other = context.client(settings.builder()).await?;
+        scratch = scratch::check(client, &other, &mut findings).await;
+    }
+
+    let report = Report {
+        settings: &settings,
+        reports: &reports,
+        facts: &facts,
+        votes,
+        scratch: scratch.as_ref(),
+        findings: &findings,
+    };
+    report.print(context.output)?;
+    Ok(if votes < settings.majority() {
+        Exit::NoQuorum
+    } else if findings.count(Level::Failure) > 0 {
+        Exit::Wrong
+    } else if args.strict && findings.count(Level::Warning) > 0 {
+        Exit::No
+    } else {
+        Exit::Yes
+    })
+}
+
+/// Connects as a client does, and returns where each node stands.
+async fn reports(
+    context: &Context,
+    settings: &Settings,
+) -> Result<(Option<Redlock>, Vec<NodeReport>), Failure> {
+    let client = match context.client(settings.builder()).await {
+        Ok(client) => client,
+        Err(error) if error.kind() == BuildErrorKind::NoQuorum => {
+            return Ok((None, error.reports().to_vec()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // Nodes say what they are a moment after they were reached.
+    let begun = clock::now();
+    loop {
+        let reports = client.node_reports().await;
+        let is_open = |report: &NodeReport| {
+            let unexamined = NodeAnswer::NotAVote {
+                reason: NotAVote::Unexamined,
+            };
+            report.answer == unexamined || report.answer == NodeAnswer::Pending
+        };
+        if !reports.iter().any(is_open) || begun.elapsed() > settings.connect_timeout() {
+            return Ok((Some(client), reports));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

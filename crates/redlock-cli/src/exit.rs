@@ -1,0 +1,120 @@
+//! How the command ends: its exit codes, and what went wrong.
+
+use std::{fmt, io, process::ExitCode};
+
+use redlock_core::{AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, InvalidKey};
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Exit {
+    /// It is so, or it was done.
+    Yes,
+    /// It is not so.
+    No,
+    /// Something is wrong: with what was typed, or with what was found.
+    Wrong,
+    /// Too few nodes vote.
+    NoQuorum,
+    /// Nobody reads the output any more, as of a program that `SIGPIPE` ends.
+    ClosedPipe,
+    /// A signal of this number ended it.
+    Signal(u8),
+}
+
+/// What the exit codes mean, for the help and the manual.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0    it is so: healthy, votes, held; or it was done
+  1    it is not so: warnings with --strict, does not vote, not held
+  2    wrong: bad usage or configuration, a failure, an action that failed
+  3    no quorum: too few nodes vote
+  130  interrupted, or 128 and the number of another signal
+
+Configuration:
+  Flags win over REDLOCK_NODES, REDLOCK_NAMESPACE, REDLOCK_MAX_TTL and the
+  library's other variables, and those win over the file of --config.";
+
+impl Exit {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Yes => 0,
+            Self::No => 1,
+            Self::Wrong => 2,
+            Self::NoQuorum => 3,
+            Self::ClosedPipe => 128 + 13,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Why the command could not do what it was asked to.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something is wrong.
+    Wrong(String),
+    /// Too few nodes vote.
+    NoQuorum(String),
+    /// The output cannot be written.
+    Output(io::Error),
+}
+
+impl Failure {
+    pub(crate) fn wrong(message: impl Into<String>) -> Self {
+        Self::Wrong(message.into())
+    }
+
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Self::Wrong(_) | Self::Output(_) => Exit::Wrong,
+            Self::NoQuorum(_) => Exit::NoQuorum,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(message) | Self::NoQuorum(message) => f.write_str(message),
+            Self::Output(error) => write!(f, "the output cannot be written: {error}"),
+        }
+    }
+}
+
+// Every other error is put into words where it arises.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        match error.kind() {
+            BuildErrorKind::NoQuorum => Self::NoQuorum(error.to_string()),
+            _ => Self::Wrong(error.to_string()),
+        }
+    }
+}
+
+impl From<AcquireError> for Failure {
+    fn from(error: AcquireError) -> Self {
+        match error.kind() {
+            AcquireErrorKind::NoQuorum | AcquireErrorKind::Quarantined => {
+                Self::NoQuorum(error.to_string())
+            }
+            _ => Self::Wrong(error.to_string()),
+        }
+    }
+}
+
+impl From<InvalidKey> for Failure {
+    fn from(error: InvalidKey) -> Self {
+        Self::Wrong(error.to_string())
+    }
+}

@@ -1,0 +1,75 @@
+//! `redlock`: checks, watches and operates the nodes of a lock.
+
+mod args;
+mod clock;
+mod connection;
+mod context;
+mod doctor;
+mod exit;
+mod output;
+mod probe;
+mod redact;
+mod signals;
+
+use std::{io, process::ExitCode};
+
+use clap::{CommandFactory, FromArgMatches};
+use tokio::{runtime::Runtime, select};
+
+use crate::{
+    args::{Arguments, Verb},
+    context::Context,
+    exit::{Exit, Failure},
+    output::Output,
+};
+
+fn main() -> ExitCode {
+    let matches = match Arguments::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Nobody may be left to read it.
+            drop(error.print());
+            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            drop(error.print());
+            return Exit::Wrong.into();
+        }
+    };
+    let output = Output::new(arguments.json, arguments.color);
+    let outcome = Runtime::new()
+        .map_err(|error| Failure::wrong(format!("the runtime cannot be started: {error}")))
+        .and_then(|runtime| runtime.block_on(run(arguments.verb, output)));
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Exit::ClosedPipe.into()
+        }
+        Err(failure) => {
+            // As above.
+            drop(output.complain(&failure.to_string()));
+            failure.exit().into()
+        }
+    }
+}
+
+/// Carries a verb out, until it is done or somebody interrupts it; what is held then is let go.
+async fn run(verb: Verb, output: Output) -> Result<Exit, Failure> {
+    let context = Context::new(output);
+    let outcome = select! {
+        biased;
+        exit = signals::interrupted() => Ok(exit),
+        outcome = verb_of(verb, &context) => outcome,
+    };
+    context.close().await;
+    outcome
+}
+
+async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
+    match verb {
+        Verb::Doctor(args) => doctor::run(args, context).await,
+    }
+}

@@ -1,0 +1,104 @@
+//! A connection of the command's own to one node, for what no client asks.
+//!
+//! The client asks a node only for what a lock needs, in words that a user with the least rights may use.
+//! An operator wants to know more: memory, disks, stalls, clocks.
+//! So the command asks for that over a connection of its own, with a time limit for each step, and none of it changes
+//! what the client does.
+
+mod info;
+mod timings;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use redlock_core::{
+    NodeConfig,
+    deadpool_redis::redis::{
+        AsyncConnectionConfig, Client, Cmd, ConnectionInfo, RedisError, RedisResult, Value,
+        aio::{ConnectionLike, MultiplexedConnection},
+        cmd,
+    },
+};
+
+pub(crate) use self::{info::Info, timings::Timings};
+use crate::connection::Settings;
+
+/// A connection to one node.
+#[derive(Clone)]
+pub(crate) struct Probe {
+    connection: MultiplexedConnection,
+}
+
+/// A node, and a connection to it if there is one.
+pub(crate) struct Place {
+    /// The node's address, without credentials.
+    pub(crate) name: Arc<str>,
+    /// How the command connects to it.
+    pub(crate) info: Option<ConnectionInfo>,
+    /// The connection, or why there is none.
+    pub(crate) probe: Result<Probe, String>,
+}
+
+/// Connects to all nodes at once, in their order.
+pub(crate) async fn connect(settings: &Settings) -> Vec<Place> {
+    let limit = settings.connect_timeout();
+    let places = settings.config.nodes.iter().enumerate();
+    join_all(places.map(|(index, node)| place(index, node, limit))).await
+}
+
+async fn place(index: usize, node: &NodeConfig, limit: Duration) -> Place {
+    let name = node
+        .name()
+        .unwrap_or_else(|| format!("nodes[{index}]").into());
+    let info = node.connection_info();
+    let probe = match info.clone() {
+        Some(info) => Probe::open(info, limit).await,
+        None => Err("its address cannot be read".to_owned()),
+    };
+    Place { name, info, probe }
+}
+
+impl Probe {
+    async fn open(info: ConnectionInfo, limit: Duration) -> Result<Self, String> {
+        let settings = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(limit))
+            .set_response_timeout(Some(PATIENCE));
+        let client = Client::open(info).map_err(|error| words(&error))?;
+        let connected = client.get_multiplexed_async_connection_with_config(&settings);
+        match tokio::time::timeout(limit + PATIENCE, connected).await {
+            Ok(Ok(connection)) => Ok(Self { connection }),
+            Ok(Err(error)) => Err(words(&error)),
+            Err(_) => Err("it does not answer".to_owned()),
+        }
+    }
+
+    /// Sends a command, and returns what the node answers.
+    pub(crate) async fn ask(&mut self, command: &Cmd) -> RedisResult<Value> {
+        let answer = self.connection.req_packed_command(command).await?;
+        answer.extract_error()
+    }
+
+    /// Returns what `INFO` says.
+    pub(crate) async fn info(&mut self) -> RedisResult<Info> {
+        match self.ask(&cmd("INFO")).await? {
+            Value::BulkString(text) => Ok(Info::read(&String::from_utf8_lossy(&text))),
+            // In another version of the protocol.
+            Value::VerbatimString { text, .. } => Ok(Info::read(&text)),
+            _ => Ok(Info::default()),
+        }
+    }
+}
+
+/// Returns an error in words that repeat nothing of what the node was asked, or has said.
+pub(crate) fn words(error: &RedisError) -> String {
+    match error.code() {
+        Some(code) if code.bytes().all(|b| b.is_ascii_uppercase()) => format!("it says {code}"),
+        Some(_) => "it answers with an error".to_owned(),
+        None if error.is_timeout() => "it does not answer in time".to_owned(),
+        None if error.is_io_error() => error.to_string(),
+        None => error.category().to_owned(),
+    }
+}
+
+/// How long one answer may take.
+const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,0 +1,143 @@
+//! Where settings come from, and what is said of those that are wrong.
+
+use std::{fs, process::Stdio};
+
+use crate::kit::{Nodes, redlock, run};
+
+#[test]
+fn without_nodes_nothing_is_asked() {
+    let done = run(&mut redlock(&["doctor"]));
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("REDLOCK_NODES"), "{done:?}");
+    let done = run(&mut redlock(&["doctor", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&done.err).unwrap();
+    assert!(json["error"].as_str().unwrap().contains("REDLOCK_NODES"));
+}
+
+#[test]
+fn unknown_verbs_flags_and_values_are_refused_with_2() {
+    for arguments in [
+        &["dance"][..],
+        &["doctor", "--depe"],
+        &["doctor", "--max-ttl", "soon"],
+        &[
+            "doctor",
+            "--nodes",
+            "redis://127.0.0.1:1",
+            "--namespace",
+            "a b",
+        ],
+        &["doctor", "--nodes", "me:hunter2@127.0.0.1"],
+        &[
+            "doctor",
+            "--nodes",
+            "redis://127.0.0.1:1",
+            "--namespace",
+            "a",
+            "--verbatim-keys",
+        ],
+        &[],
+    ] {
+        let done = run(&mut redlock(arguments));
+        assert_eq!(done.code, 2, "{arguments:?}: {done:?}");
+        assert!(!done.err.contains("panicked"), "{done:?}");
+        assert!(!format!("{done:?}").contains("hunter2"), "{done:?}");
+    }
+}
+
+#[tokio::test]
+async fn flags_win_over_the_environment_and_that_wins_over_a_file() {
+    let nodes = Nodes::start(1);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redlock.toml");
+    let url = nodes[0].url();
+    fs::write(
+        &file,
+        format!("nodes = ['{url}']\nnamespace = 'file'\nmax_ttl = '1s'\nttl = '1s'\n"),
+    )
+    .unwrap();
+    let namespace = |arguments: &[&str], variable: Option<&str>| {
+        let all = [
+            &["doctor", "--json", "--config", file.to_str().unwrap()],
+            arguments,
+        ]
+        .concat();
+        let mut command = redlock(&all);
+        if let Some(name) = variable {
+            command.env("REDLOCK_NAMESPACE", name);
+        }
+        let done = run(&mut command);
+        let json: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+        json["namespace"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(namespace(&[], None), "file");
+    assert_eq!(namespace(&[], Some("variable")), "variable");
+    assert_eq!(
+        namespace(&["--namespace", "flag"], Some("variable")),
+        "flag"
+    );
+}
+
+#[test]
+fn a_malformed_file_is_told_of_by_line_and_field_without_its_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redlock.toml");
+    let path = file.to_str().unwrap();
+    for (text, words) in [
+        ("namespace = 'a'\nmax_ttl = 'soon'\n", ":2: max_ttl: "),
+        ("\n\ntll = '3s'\n", ":3: tll: unknown field"),
+        ("nodes = 'redis://me:hunter2@host'\n", ":1: nodes: "),
+        ("ttl = 'redis://me:hunter2@host'\n", ":1: ttl: "),
+        ("nodes = ['redis://me:hunter2@host\n", ":1: nodes: "),
+        (
+            "trust_persistence = 'redis://me:hunter2@h'\n",
+            ":1: trust_persistence: ",
+        ),
+    ] {
+        fs::write(&file, text).unwrap();
+        let done = run(&mut redlock(&["doctor", "--config", path]));
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.err.contains(words), "{words}: {done:?}");
+        assert!(!done.err.contains("hunter2"), "{done:?}");
+    }
+    let done = run(&mut redlock(&[
+        "doctor",
+        "--config",
+        "/nowhere/at/all.toml",
+    ]));
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("/nowhere/at/all.toml"), "{done:?}");
+    let mut command = redlock(&["doctor"]);
+    let done = run(command.env("REDLOCK_WAITT", "3s"));
+    assert!(done.err.contains("did you mean REDLOCK_WAIT?"), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_closed_pipe_ends_it_quietly() {
+    let nodes = Nodes::blessed(1).await;
+    let mut command = nodes.command(&["doctor"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(128 + 13));
+    assert_eq!(String::from_utf8_lossy(&done.stderr), "");
+}
+
+#[tokio::test]
+async fn output_fits_narrow_terminals_and_colours_are_for_terminals_only() {
+    let nodes = Nodes::start(3);
+    let mut command = nodes.command(&["doctor"]);
+    let done = run(command.env("COLUMNS", "40"));
+    let longest = done.out.lines().map(|line| line.chars().count()).max();
+    assert!(longest <= Some(40), "{}", done.out);
+    assert!(!done.out.contains('\x1b'));
+    let colours = nodes.run(&["doctor", "--color", "always"]);
+    assert!(colours.out.contains("\x1b[1;31mFAIL\x1b[0m"), "{colours:?}");
+    let mut command = nodes.command(&["doctor"]);
+    let none = run(command.env("NO_COLOR", "1"));
+    assert!(!none.out.contains('\x1b'));
+}

@@ -1,0 +1,172 @@
+use std::fs;
+
+use redlock_sandbox::{Persistence, ServerOptions};
+
+use crate::kit::{Nodes, eventually};
+
+const LOCK: &str = "{redlock}:lock:stale";
+
+#[tokio::test]
+async fn a_node_that_drops_keys_does_not_vote_and_one_that_did_is_told_of() {
+    let nodes = Nodes::blessed(3).await;
+    nodes.set(1, "maxmemory-policy", "allkeys-lru");
+    nodes.set(1, "maxmemory", "100mb");
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "eviction",
+        &[
+            "failure",
+            "maxmemory-policy allkeys-lru",
+            "set it to noeviction",
+        ],
+    );
+    assert_eq!(examined.code, 2);
+
+    nodes.ask(1, &["SET", "other", "x"]);
+    nodes.set(1, "maxmemory", "1");
+    // A write makes room; it cannot have enough.
+    drop(nodes[1].command(&["SET", "more", "x"]));
+    nodes.set(1, "maxmemory", "0");
+    nodes.set(1, "maxmemory-policy", "noeviction");
+    let examined = nodes.doctor(&[]);
+    examined.one("evicted-keys", &["warning", "has dropped", "noeviction"]);
+}
+
+#[tokio::test]
+async fn memory_that_is_almost_full_is_a_warning_and_full_memory_refuses_writes() {
+    let nodes = Nodes::blessed(3).await;
+    let info = nodes.ask(0, &["INFO", "memory"]);
+    let used = info
+        .lines()
+        .find_map(|line| line.strip_prefix("used_memory:"))
+        .unwrap();
+    let used: u64 = used.trim().parse().unwrap();
+    for node in 0..3 {
+        // Room for the doctor's own connections.
+        nodes.set(node, "maxmemory", &(used * 23 / 20).to_string());
+    }
+    nodes.set(0, "maxmemory", "1");
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "writes",
+        &["failure", &nodes[0].address().to_string(), "memory"],
+    );
+    assert!(examined.found("memory").len() >= 2, "{examined:?}");
+    assert!(examined.found("memory")[1].contains("raise maxmemory"));
+    assert_eq!(examined.code, 2);
+}
+
+#[tokio::test]
+async fn trust_in_persistence_is_checked_and_what_cannot_be_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redlock.toml");
+    fs::write(&file, "trust_persistence = true\n").unwrap();
+    let options = ServerOptions::default().persistence(Persistence::AppendOnly);
+    let nodes = Nodes::start_with(3, &options);
+    nodes.set(0, "appendonly", "no");
+    nodes.set(1, "appendfsync", "everysec");
+    let rights = format!(
+        "ACL SETUSER lock on >pw ~{{redlock}}:* -@all {}",
+        redlock_core::node::RedisNode::RIGHTS
+    );
+    nodes.ask(2, &rights.split(' ').collect::<Vec<_>>());
+    let mut urls = nodes.urls();
+    urls[2] = urls[2].replace("redis://", "redis://lock:pw@");
+    let nodes = nodes.at(urls);
+    let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
+    let found = examined.found("persistence");
+    let has = |node: usize, words: &str| {
+        let address = nodes[node].address().to_string();
+        let is_it = |line: &&String| line.contains(&address) && line.contains(words);
+        assert!(found.iter().any(|line| is_it(&line)), "{words}: {found:#?}");
+    };
+    has(0, "appendonly no");
+    has(1, "appendfsync everysec");
+    has(2, "does not let that be asked");
+    let unverified = examined.json["nodes"][2]["unverified"].to_string();
+    assert!(unverified.contains("CONFIG GET"), "{unverified}");
+}
+
+#[tokio::test]
+async fn a_disk_that_fails_is_told_of_and_so_are_the_writes_it_costs() {
+    let options = ServerOptions::default()
+        .argument("--enable-protected-configs")
+        .argument("yes");
+    let nodes = Nodes::start_with(3, &options);
+    nodes.bless().await;
+    let folder = tempfile::tempdir().unwrap();
+    nodes.set(1, "dir", folder.path().to_str().unwrap());
+    drop(folder);
+    nodes.set(1, "save", "3600 1000");
+    nodes.ask(1, &["BGSAVE"]);
+    eventually("a snapshot has failed", || {
+        let info = nodes.ask(1, &["INFO", "persistence"]);
+        info.contains("rdb_last_bgsave_status:err")
+    });
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "disk",
+        &["warning", "its last snapshot failed", "save \"\""],
+    );
+    examined.one(
+        "writes",
+        &["failure", &nodes[1].address().to_string(), "disk"],
+    );
+    assert_eq!(examined.code, 2);
+}
+
+#[tokio::test]
+async fn locks_that_never_end_and_keys_of_others_are_found_by_a_deep_look() {
+    let nodes = Nodes::blessed(3).await;
+    nodes.ask(0, &["SET", LOCK, "somebody"]);
+    nodes.ask(1, &["SET", LOCK, "somebody", "PX", "60000"]);
+    nodes.ask(2, &["SET", "session:7", "x"]);
+    assert_eq!(nodes.doctor(&["--strict"]).code, 0);
+    let examined = nodes.doctor(&["--deep"]);
+    examined.one(
+        "endless-locks",
+        &[
+            "failure",
+            &nodes[0].address().to_string(),
+            "1 locks that never end",
+        ],
+    );
+    examined.one(
+        "long-locks",
+        &[
+            "failure",
+            &nodes[1].address().to_string(),
+            "longer than max_ttl",
+        ],
+    );
+    examined.one(
+        "shared",
+        &[
+            "warning",
+            &nodes[2].address().to_string(),
+            "1 keys that are no lock's",
+        ],
+    );
+    assert_eq!(examined.code, 2);
+    assert!(
+        !examined.json.to_string().contains("stale"),
+        "no name is shown"
+    );
+}
+
+#[tokio::test]
+async fn a_server_with_other_databases_in_use_is_shared() {
+    let nodes = Nodes::blessed(3).await;
+    nodes.ask(1, &["MULTI"]);
+    let script = "redis.call('SELECT', 3) redis.call('SET', 'cache', 'x')";
+    nodes.ask(1, &["EVAL", script, "0"]);
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "shared",
+        &[
+            "warning",
+            "1 keys in other databases",
+            "a server of their own",
+        ],
+    );
+}

@@ -1,0 +1,9 @@
+//! Each check of the doctor, on servers that are in the state which it is to find.
+
+mod clocks;
+mod data;
+mod healthy;
+mod limits;
+mod quorum;
+mod rights;
+mod roles;

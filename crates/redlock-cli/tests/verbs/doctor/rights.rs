@@ -1,0 +1,80 @@
+use redlock_core::node::RedisNode;
+
+use crate::kit::Nodes;
+
+/// Gives the first node a user with these rights, and returns the nodes as reached by it.
+async fn with_user(rights: &str) -> Nodes {
+    let nodes = Nodes::blessed(3).await;
+    let command = format!("ACL SETUSER lock on >pw -@all {rights}");
+    nodes.ask(0, &command.split(' ').collect::<Vec<_>>());
+    let mut urls = nodes.urls();
+    urls[0] = urls[0].replace("redis://", "redis://lock:pw@");
+    nodes.at(urls)
+}
+
+#[tokio::test]
+async fn the_line_that_gives_a_user_its_missing_rights_does_give_them() {
+    let lacking = RedisNode::RIGHTS
+        .replace(" +pexpire", "")
+        .replace(" +hvals", "");
+    let nodes = with_user(&format!("~{{redlock}}:* {lacking}")).await;
+    let examined = nodes.doctor(&[]);
+    examined.one("rights", &["failure", "its user lock lacks rights"]);
+    assert_eq!(examined.code, 2);
+    let found = examined.found("rights");
+    let (_, line) = found[0].split_once(" -> ").unwrap();
+    assert_eq!(line, "ACL SETUSER lock ~{redlock}:* +pexpire +hvals");
+    nodes.ask(0, &line.split(' ').collect::<Vec<_>>());
+    let examined = nodes.doctor(&[]);
+    assert_eq!(
+        (examined.code, examined.found("rights").len()),
+        (0, 0),
+        "{examined:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_user_without_the_keys_of_the_namespace_is_given_them() {
+    let nodes = with_user(&format!("~{{other}}:* {}", RedisNode::RIGHTS)).await;
+    let examined = nodes.doctor(&[]);
+    let found = examined.found("rights");
+    let (_, line) = found[0].split_once(" -> ").unwrap();
+    nodes.ask(0, &line.split(' ').collect::<Vec<_>>());
+    assert_eq!(nodes.doctor(&[]).code, 0, "{line}");
+}
+
+#[tokio::test]
+async fn the_rights_of_a_client_are_enough_for_the_doctor() {
+    let nodes = with_user(&format!("~{{redlock}}:* {}", RedisNode::RIGHTS)).await;
+    let before = nodes.keys();
+    let examined = nodes.doctor(&["--strict"]);
+    assert_eq!(examined.code, 0, "{examined:?}");
+    let deep = nodes.doctor(&["--deep"]);
+    deep.one("deep", &["warning", "+scan"]);
+    let keys: Vec<_> = nodes
+        .keys()
+        .into_iter()
+        .filter(|key| !key.ends_with(":fence"))
+        .collect();
+    let before: Vec<_> = before
+        .into_iter()
+        .filter(|key| !key.ends_with(":fence"))
+        .collect();
+    assert_eq!(keys, before);
+}
+
+#[tokio::test]
+async fn writes_that_are_refused_are_told_of_with_what_to_change() {
+    let nodes = Nodes::blessed(3).await;
+    nodes.set(1, "min-replicas-to-write", "1");
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "writes",
+        &[
+            "failure",
+            "refuses to write without replicas (NOREPLICAS)",
+            "min-replicas-to-write to 0",
+        ],
+    );
+    assert_eq!(examined.code, 2);
+}

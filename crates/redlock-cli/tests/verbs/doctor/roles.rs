@@ -1,0 +1,124 @@
+use redlock_sandbox::ServerOptions;
+
+use crate::kit::{Nodes, Relay, eventually};
+
+#[tokio::test]
+async fn replicas_and_masters_with_replicas_do_not_vote_and_a_promotion_is_noticed() {
+    let nodes = Nodes::blessed(4).await;
+    let (port, urls) = (nodes[3].port().to_string(), nodes.urls());
+    nodes.ask(2, &["REPLICAOF", "127.0.0.1", &port]);
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "role",
+        &[
+            "failure",
+            &nodes[2].address().to_string(),
+            "it is a replica",
+        ],
+    );
+    let replicas = examined.found("replicas");
+    assert!(
+        replicas.iter().all(|line| line.contains("accept_replicas")),
+        "{replicas:?}"
+    );
+
+    let nodes = nodes.at(urls);
+    nodes.ask(2, &["REPLICAOF", "NO", "ONE"]);
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "promoted",
+        &["warning", &nodes[2].address().to_string(), "was promoted"],
+    );
+}
+
+#[tokio::test]
+async fn a_master_that_has_a_replica_is_told_so() {
+    let nodes = Nodes::blessed(4).await;
+    let port = nodes[0].port().to_string();
+    nodes.ask(3, &["REPLICAOF", "127.0.0.1", &port]);
+    eventually("the replica is connected", || {
+        nodes
+            .ask(0, &["INFO", "replication"])
+            .contains("state=online")
+    });
+    let three = nodes.urls().into_iter().take(3).collect();
+    let nodes = nodes.at(three);
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "replicas",
+        &["failure", "it has replicas", "accept_replicas"],
+    );
+    assert_eq!(examined.code, 2);
+}
+
+#[tokio::test]
+async fn a_part_of_a_cluster_is_no_node() {
+    let cluster = Nodes::start_with(
+        1,
+        &ServerOptions::default()
+            .argument("--cluster-enabled")
+            .argument("yes"),
+    );
+    let nodes = Nodes::blessed(3).await;
+    let mut urls = nodes.urls();
+    urls[1] = cluster[0].url();
+    let nodes = nodes.at(urls);
+    let examined = nodes.doctor(&[]);
+    let words: Vec<_> = ["cluster", "reachable"]
+        .iter()
+        .flat_map(|check| examined.found(check))
+        .collect();
+    assert!(
+        words
+            .iter()
+            .any(|line| line.contains("it is part of a cluster")),
+        "{examined:?}"
+    );
+    assert_eq!(examined.code, 2);
+}
+
+#[tokio::test]
+async fn one_server_under_two_addresses_is_an_illusion_of_two() {
+    let options = ServerOptions::default()
+        .argument("--bind")
+        .argument("127.0.0.1")
+        .argument("127.0.0.2");
+    let nodes = Nodes::start_with(3, &options);
+    nodes.bless().await;
+    let twin = nodes[0].url().replace("127.0.0.1", "127.0.0.2");
+    let mut urls = nodes.urls();
+    urls[1] = twin;
+    let nodes = nodes.at(urls);
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "distinct-server",
+        &[
+            "failure",
+            "the same server as nodes[0]",
+            "a server of its own",
+        ],
+    );
+    assert_eq!(examined.json["votes"], 2);
+}
+
+#[tokio::test]
+async fn versions_that_are_too_old_or_mixed_are_told_of() {
+    let nodes = Nodes::blessed(3).await;
+    let version = nodes.ask(0, &["INFO", "server"]);
+    let version = version
+        .lines()
+        .find(|line| line.starts_with("redis_version:"))
+        .unwrap();
+    // Of the same length, whatever the version is.
+    let from: &'static str = version.trim().to_owned().leak();
+    let to: &'static str =
+        format!("redis_version:5.0.{}", &from["redis_version:".len() + 4..]).leak();
+    let old = Relay::replacing(nodes[2].address(), from, to);
+    let mut urls = nodes.urls();
+    urls[2] = old.url();
+    let nodes = nodes.at(urls);
+    let examined = nodes.doctor(&[]);
+    examined.one("version", &["failure", "5.0 is too old"]);
+    examined.one("mixed-versions", &["warning", "redis 5.0.", "redlock roll"]);
+    assert_eq!(examined.code, 2);
+}

@@ -1,0 +1,222 @@
+//! Servers, and the command that looks at them.
+
+mod relay;
+
+use std::{
+    ops::{Deref, DerefMut},
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use redlock_core::Redlock;
+use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+use serde_json::Value;
+
+pub(crate) use self::relay::Relay;
+
+/// The longest lease in the namespace of these tests: nodes are quarantined for a little more.
+pub(crate) const MAX_TTL: Duration = Duration::from_secs(2);
+
+/// Servers that end with this value.
+pub(crate) struct Nodes {
+    servers: ServerSet,
+    /// Instead of those of the servers.
+    urls: Option<Vec<String>>,
+}
+
+/// What the command did.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Nodes {
+    pub(crate) fn start(count: usize) -> Self {
+        Self::start_with(count, &ServerOptions::default())
+    }
+
+    pub(crate) fn start_with(count: usize, options: &ServerOptions) -> Self {
+        let binary = ServerBinary::find().expect("this test needs a server");
+        let servers = ServerSet::start(&binary, count, options);
+        Self {
+            servers: servers.expect("this test needs a server"),
+            urls: None,
+        }
+    }
+
+    /// Starts servers that nobody has used yet, and vouches for them.
+    pub(crate) async fn blessed(count: usize) -> Self {
+        let nodes = Self::start(count);
+        nodes.bless().await;
+        nodes
+    }
+
+    /// Has the command reach the nodes at other addresses.
+    pub(crate) fn at(mut self, urls: Vec<String>) -> Self {
+        self.urls = Some(urls);
+        self
+    }
+
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        self.urls.clone().unwrap_or_else(|| self.urls())
+    }
+
+    pub(crate) async fn bless(&self) {
+        let client = self.client().await;
+        client.dangerous_bless().await;
+        client.close().await;
+    }
+
+    /// A client of the namespace.
+    pub(crate) async fn client(&self) -> Redlock {
+        let builder = Redlock::builder().nodes(self.servers.urls());
+        let client = builder.ttl(MAX_TTL).max_ttl(MAX_TTL).build().await;
+        client.expect("the servers have just been started")
+    }
+
+    /// A command's answer from one node, as text.
+    pub(crate) fn ask(&self, node: usize, command: &[&str]) -> String {
+        let reply = self.servers[node].command(command);
+        let reply = reply.unwrap_or_else(|error| panic!("node {node}, {}: {error}", command[0]));
+        match (reply.as_integer(), reply.as_text()) {
+            (Some(number), _) => number.to_string(),
+            (_, Some(text)) => text.to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    pub(crate) fn set(&self, node: usize, name: &str, value: &str) {
+        self.ask(node, &["CONFIG", "SET", name, value]);
+    }
+
+    /// The keys of all nodes.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        let keys = |node: usize| {
+            let reply = self.servers[node].command(&["KEYS", "*"]).unwrap();
+            let keys = reply.as_array().unwrap_or_default().to_vec();
+            let name = move |key: redlock_sandbox::Value| {
+                format!("{node}: {}", key.as_text().unwrap_or_default())
+            };
+            keys.into_iter().map(name).collect::<Vec<_>>()
+        };
+        let mut keys: Vec<_> = (0..self.len()).flat_map(keys).collect();
+        keys.sort();
+        keys
+    }
+
+    /// The command, ready to be run on these nodes.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = redlock(arguments);
+        command
+            .env("REDLOCK_NODES", self.addresses().join(","))
+            .env("REDLOCK_MAX_TTL", format!("{}ms", MAX_TTL.as_millis()));
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+        run(&mut self.command(arguments))
+    }
+
+    /// What the doctor says, as JSON.
+    pub(crate) fn doctor(&self, arguments: &[&str]) -> Examined {
+        Examined::of(&self.run(&[&["doctor", "--json"], arguments].concat()))
+    }
+}
+
+/// What the doctor said.
+#[derive(Debug)]
+pub(crate) struct Examined {
+    pub(crate) code: i32,
+    pub(crate) json: Value,
+}
+
+impl Examined {
+    pub(crate) fn of(done: &Done) -> Self {
+        let json = serde_json::from_str(&done.out);
+        Self {
+            code: done.code,
+            json: json.unwrap_or_else(|error| panic!("{error}: {done:?}")),
+        }
+    }
+
+    /// The findings of a check: `LEVEL NODE: what was found -> what to do`.
+    pub(crate) fn found(&self, check: &str) -> Vec<String> {
+        let findings = self.json["findings"].as_array().unwrap().iter();
+        let text = |value: &Value| value.as_str().unwrap_or("all").to_owned();
+        let of_check = findings.filter(|finding| finding["check"] == check);
+        of_check
+            .map(|finding| {
+                let [level, node] = ["level", "node"].map(|name| text(&finding[name]));
+                let [found, advice] = ["found", "advice"].map(|name| text(&finding[name]));
+                assert!(!advice.is_empty() && !advice.contains('\n'), "{finding}");
+                format!("{level} {node}: {found} -> {advice}")
+            })
+            .collect()
+    }
+
+    /// The one finding of a check, which must have all these words.
+    pub(crate) fn one(&self, check: &str, words: &[&str]) {
+        let found = self.found(check);
+        let [line] = &*found else {
+            panic!("{check}: {found:?} in {:#}", self.json);
+        };
+        for word in words {
+            assert!(line.contains(word), "{word:?} is not in {line:?}");
+        }
+    }
+}
+
+impl Deref for Nodes {
+    type Target = ServerSet;
+
+    fn deref(&self) -> &ServerSet {
+        &self.servers
+    }
+}
+
+impl DerefMut for Nodes {
+    fn deref_mut(&mut self) -> &mut ServerSet {
+        &mut self.servers
+    }
+}
+
+/// Waits until something is so.
+#[expect(clippy::disallowed_methods, reason = "the patience of a test")]
+pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "not so: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The command, in an environment that says nothing to it.
+pub(crate) fn redlock(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_redlock"));
+    for (name, _) in std::env::vars() {
+        if name.starts_with("REDLOCK_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .args(arguments)
+        .env("COLUMNS", "80")
+        .stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn run(command: &mut Command) -> Done {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("the command can be started");
+    Done {
+        code: status.code().unwrap_or(-1),
+        out: String::from_utf8(stdout).unwrap(),
+        err: String::from_utf8(stderr).unwrap(),
+    }
+}

@@ -1,0 +1,99 @@
+//! Stands between the command and a server: adds a delay, or changes what the server says.
+
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// An address at which a server answers in another way.
+pub(crate) struct Relay {
+    address: SocketAddr,
+}
+
+/// What is done with all that a server says.
+#[derive(Clone, Copy)]
+struct Change {
+    delay: Duration,
+    /// Of equal length, so that lengths stay right.
+    replaced: Option<(&'static str, &'static str)>,
+}
+
+impl Relay {
+    /// Delays each answer by so much.
+    pub(crate) fn delaying(server: SocketAddr, delay: Duration) -> Self {
+        Self::start(
+            server,
+            Change {
+                delay,
+                replaced: None,
+            },
+        )
+    }
+
+    /// Replaces words by others of the same length in all that the server says.
+    pub(crate) fn replacing(server: SocketAddr, from: &'static str, to: &'static str) -> Self {
+        assert_eq!(from.len(), to.len());
+        let change = Change {
+            delay: Duration::ZERO,
+            replaced: Some((from, to)),
+        };
+        Self::start(server, change)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
+    fn start(server: SocketAddr, change: Change) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        // It ends with the process of the test.
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect(server) else {
+                    continue;
+                };
+                let (from_client, to_server) = (client.try_clone(), server.try_clone());
+                let unchanged = Change {
+                    delay: Duration::ZERO,
+                    replaced: None,
+                };
+                thread::spawn(move || pass_on(from_client.ok()?, to_server.ok()?, unchanged));
+                thread::spawn(move || pass_on(server, client, change));
+            }
+        });
+        Self { address }
+    }
+}
+
+/// Passes on what is said, each part after the delay; parts that follow each other closely do not wait for each other.
+#[expect(clippy::disallowed_methods, reason = "a delay of a test")]
+fn pass_on(mut from: TcpStream, mut to: TcpStream, change: Change) -> Option<()> {
+    let (said, to_say) = mpsc::channel::<(Instant, Vec<u8>)>();
+    thread::spawn(move || {
+        for (at, part) in to_say {
+            thread::sleep(at.saturating_duration_since(Instant::now()));
+            to.write_all(&part).ok()?;
+        }
+        to.shutdown(Shutdown::Both).ok()
+    });
+    let mut buffer = vec![0; 64 * 1_024];
+    loop {
+        let length = from.read(&mut buffer).unwrap_or(0);
+        if length == 0 {
+            return None;
+        }
+        let part = &mut buffer[..length];
+        if let Some((old, new)) = change.replaced {
+            let found = part.windows(old.len()).position(|at| at == old.as_bytes());
+            if let Some(at) = found {
+                part[at..at + new.len()].copy_from_slice(new.as_bytes());
+            }
+        }
+        said.send((Instant::now() + change.delay, part.to_vec()))
+            .ok()?;
+    }
+}

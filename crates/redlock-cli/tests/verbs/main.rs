@@ -1,0 +1,6 @@
+//! The compiled command, on real servers in the states that it is to tell apart.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod configuration;
+mod doctor;
+mod kit;
