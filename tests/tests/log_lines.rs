@@ -156,5 +156,11 @@ async fn each_change_has_a_line_with_its_cause() {
     line(&logs, seen, &lost).await;
     assert_eq!(count(&logs, "in danger"), 1, "{}", logs.text());
     assert_eq!(count(&logs, SECRET), 0, "{}", logs.text());
+    let origin = format!("client={} namespace=\"redlock\"", redlock.id());
+    let text = logs.text();
+    let told = text.lines().filter(|line| line.contains("redlock::"));
+    for line in told.filter(|line| !line.contains(" DEBUG ")) {
+        assert!(line.contains(&origin), "{line}");
+    }
     nodes.thaw(0..3);
 }

@@ -26,6 +26,14 @@ impl Namespace {
 }
 
 impl KeySpace {
+    /// What the log calls the namespace.
+    pub(crate) fn name(&self) -> Arc<str> {
+        match self {
+            Self::Namespace(Namespace(namespace)) => Arc::clone(namespace),
+            Self::Verbatim => "verbatim".into(),
+        }
+    }
+
     /// With what the nodes' own keys begin: the mark, the counters, the tombstones.
     pub(crate) fn prefix(&self) -> String {
         match self {

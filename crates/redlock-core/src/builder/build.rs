@@ -70,6 +70,7 @@ impl RedlockBuilder {
                 fan_out: self.fan_out,
             },
             clock,
+            namespace: key_space.name(),
             seed: self.seed,
         };
         let links = LinkConfig::new(settings.connect_timeout, settings.node_timeout);

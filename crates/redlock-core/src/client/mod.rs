@@ -300,6 +300,11 @@ impl Redlock {
         self.client.engine.client()
     }
 
+    /// Returns the namespace of all keys; `verbatim` where names are keys just as they are.
+    pub fn namespace(&self) -> Arc<str> {
+        self.client.key_space.name()
+    }
+
     /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.client.names.len()

@@ -18,7 +18,7 @@ use super::{
     entropy::Source,
     holding::Won,
     link::NodeLink,
-    log,
+    log::Origin,
 };
 use crate::{clock::Clock, lease::LeaseShared};
 
@@ -27,6 +27,8 @@ use crate::{clock::Clock, lease::LeaseShared};
 pub(crate) struct EngineConfig {
     pub(crate) client: ClientConfig,
     pub(crate) clock: Clock,
+    /// What the log calls the namespace.
+    pub(crate) namespace: Arc<str>,
     /// Where randomness comes from, if not from the operating system.
     pub(crate) seed: Option<u64>,
 }
@@ -34,6 +36,7 @@ pub(crate) struct EngineConfig {
 /// The task that carries out what the protocol decides, and tells it what happens.
 pub(super) struct Driver {
     pub(super) client: Client<Source>,
+    origin: Origin,
     pub(super) names: Vec<Arc<str>>,
     pub(super) majority: usize,
     pub(super) closing: bool,
@@ -55,6 +58,7 @@ type Commands = Option<mpsc::UnboundedReceiver<Command<Won>>>;
 impl Driver {
     pub(super) fn new(
         config: EngineConfig,
+        origin: Origin,
         handles: WeakEngineHandle<Won>,
         names: Vec<Arc<str>>,
         links: Vec<NodeLink>,
@@ -64,11 +68,13 @@ impl Driver {
             client,
             clock,
             seed,
+            ..
         } = config;
         let entropy = seed.map_or(Source::System, Source::Seed);
         Self {
             majority: client.quorum.majority(),
             client: Client::new(client, entropy),
+            origin,
             names,
             closing: false,
             clock,
@@ -283,7 +289,7 @@ impl Driver {
                 Effect::Lost { lease, loss } => {
                     if let Some(shared) = self.leases.get(&lease) {
                         shared.end(loss.into());
-                        log::lost(shared, loss);
+                        self.origin.lost(shared, loss);
                     }
                 }
                 Effect::ExtensionOver { ask, result } => self.extension_over(ask, result),
@@ -295,7 +301,7 @@ impl Driver {
                 }
                 Effect::Notice(notice) => {
                     let lease = |id| self.leases.get(&id).map(|lease| &**lease);
-                    log::notice(&notice, &self.names, lease);
+                    self.origin.notice(&notice, &self.names, lease);
                 }
             }
         }

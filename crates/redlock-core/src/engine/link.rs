@@ -12,7 +12,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redlock_proto::{Answer, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
 use tokio::sync::watch;
 
-use super::{entropy::Source, log};
+use super::{entropy::Source, log::Origin};
 use crate::{
     clock::Clock,
     node::{CallError, CallResult, Node, Session},
@@ -31,6 +31,7 @@ pub(crate) enum LinkState {
 pub(super) struct NodeLink {
     node: Arc<dyn Node>,
     link: redlock_proto::Link<Source>,
+    origin: Origin,
     keyspace: Arc<Keyspace>,
     clock: Clock,
     state: watch::Sender<LinkState>,
@@ -55,6 +56,7 @@ impl NodeLink {
     pub(super) fn new(
         node: Arc<dyn Node>,
         link: redlock_proto::Link<Source>,
+        origin: Origin,
         keyspace: Arc<Keyspace>,
         clock: Clock,
         state: watch::Sender<LinkState>,
@@ -62,6 +64,7 @@ impl NodeLink {
         Self {
             node,
             link,
+            origin,
             keyspace,
             clock,
             state,
@@ -138,13 +141,13 @@ impl NodeLink {
         if let LinkEvent::Connected { .. } = &event {
             let before = self.state.send_replace(LinkState::Up);
             if before == LinkState::Down {
-                log::is_back(&self.node.name());
+                self.origin.is_back(&self.node.name());
             }
         }
         if let LinkEvent::Disconnected { reason } = &event {
             let before = self.state.send_replace(LinkState::Down);
             if before != LinkState::Down {
-                log::is_down(&self.node.name(), reason);
+                self.origin.is_down(&self.node.name(), reason);
             }
         }
         Some(event)

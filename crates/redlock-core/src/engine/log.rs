@@ -10,101 +10,156 @@ const NODE: &str = "redlock::node";
 const QUORUM: &str = "redlock::quorum";
 const LEASE: &str = "redlock::lease";
 
-pub(super) fn is_down(node: &str, reason: &str) {
-    tracing::warn!(target: NODE, node, reason, "node is down");
+/// Which client of the process says it, and in which namespace it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) client: u64,
+    pub(crate) namespace: Arc<str>,
 }
 
-pub(super) fn is_back(node: &str) {
-    tracing::info!(target: NODE, node, "node is back");
+/// An event with its origin.
+macro_rules! event {
+    ($level:ident, $target:expr, $origin:expr, $($field:tt)*) => {
+        tracing::$level!(
+            target: $target,
+            client = $origin.client,
+            namespace = &*$origin.namespace,
+            $($field)*
+        )
+    };
 }
 
-pub(super) fn lost(lease: &LeaseShared, loss: Loss) {
-    let (class, token, cause) = (lease.class(), lease.token().get(), LossReason::from(loss));
-    tracing::warn!(target: LEASE, class, token, %cause, "a lease was lost before its release");
-}
+impl Origin {
+    pub(super) fn is_down(&self, node: &str, reason: &str) {
+        event!(warn, NODE, self, node, reason, "node is down");
+    }
 
-/// Tells what an operator should know; a lease is looked up by its number.
-pub(super) fn notice<'a>(
-    notice: &Notice,
-    names: &[Arc<str>],
-    lease: impl FnOnce(u64) -> Option<&'a LeaseShared>,
-) {
-    match notice {
-        Notice::Votes { node } => {
-            tracing::info!(target: NODE, node = &*names[*node], "node votes");
+    pub(super) fn is_back(&self, node: &str) {
+        event!(info, NODE, self, node, "node is back");
+    }
+
+    pub(super) fn lost(&self, lease: &LeaseShared, loss: Loss) {
+        let (class, token, cause) = (lease.class(), lease.token().get(), LossReason::from(loss));
+        event!(
+            warn, LEASE, self, class, token, %cause,
+            "a lease was lost before its release: another may hold what it was on"
+        );
+    }
+
+    /// Tells what an operator should know; a lease is looked up by its number.
+    pub(super) fn notice<'a>(
+        &self,
+        notice: &Notice,
+        names: &[Arc<str>],
+        lease: impl FnOnce(u64) -> Option<&'a LeaseShared>,
+    ) {
+        match notice {
+            Notice::Votes { node } => {
+                event!(info, NODE, self, node = &*names[*node], "node votes");
+            }
+            Notice::DoesNotVote {
+                node,
+                reason,
+                forgot,
+            } => {
+                let (node, cause) = (&*names[*node], forgot.map(tracing::field::display));
+                event!(warn, NODE, self, node, %reason, cause, "node does not vote");
+            }
+            Notice::RefusesWrites { node, reason } => {
+                let node = &*names[*node];
+                event!(warn, NODE, self, node, %reason, "node refuses to write");
+            }
+            Notice::Writes { node } => {
+                event!(info, NODE, self, node = &*names[*node], "node writes again");
+            }
+            Notice::Majority { is, votes, needed } => {
+                self.majority(*is, *votes, *needed, names.len());
+            }
+            Notice::FencingDegraded {
+                node,
+                is_first_use: true,
+            } => event!(
+                info,
+                QUORUM,
+                self,
+                node = &*names[*node],
+                "no node has counted fencing tokens yet: they begin at the wall clock"
+            ),
+            Notice::FencingDegraded { node, .. } => event!(
+                warn,
+                QUORUM,
+                self,
+                node = &*names[*node],
+                "too few nodes have kept their fencing counters: the wall clock stands in, so that a token may be \
+                 smaller than one before"
+            ),
+            Notice::Endangered { lease: id } => {
+                if let Some(lease) = lease(*id) {
+                    let (class, token) = (lease.class(), lease.token().get());
+                    let left = lease.remaining();
+                    event!(
+                        warn,
+                        LEASE,
+                        self,
+                        class,
+                        token,
+                        ?left,
+                        "a lease is in danger: no majority has confirmed its renewal; look at the nodes"
+                    );
+                }
+            }
+            Notice::ExtensionFailed => event!(
+                debug,
+                LEASE,
+                self,
+                "no majority confirmed an extension; the lease keeps its deadline"
+            ),
+            _ => {}
         }
-        Notice::DoesNotVote {
-            node,
-            reason,
-            forgot,
-        } => {
-            let (node, cause) = (&*names[*node], forgot.map(tracing::field::display));
-            tracing::warn!(target: NODE, node, %reason, cause, "node does not vote");
-        }
-        Notice::RefusesWrites { node, reason } => {
-            let node = &*names[*node];
-            tracing::warn!(target: NODE, node, %reason, "node refuses to write");
-        }
-        Notice::Writes { node } => {
-            tracing::info!(target: NODE, node = &*names[*node], "node writes again");
-        }
-        Notice::Majority { is, votes, needed } => majority(*is, *votes, *needed, names.len()),
-        Notice::FencingDegraded {
-            node,
-            is_first_use: true,
-        } => tracing::info!(
-            target: QUORUM,
-            node = &*names[*node],
-            "no node has counted fencing tokens yet: they begin at the wall clock"
-        ),
-        Notice::FencingDegraded { node, .. } => tracing::warn!(
-            target: QUORUM,
-            node = &*names[*node],
-            "too few nodes have kept their fencing counters: the wall clock stands in, so that a token may be \
-             smaller than one before"
-        ),
-        Notice::Endangered { lease: id } => {
-            if let Some(lease) = lease(*id) {
-                let (class, token) = (lease.class(), lease.token().get());
-                let left = lease.remaining();
-                tracing::warn!(
-                    target: LEASE,
-                    class,
-                    token,
-                    ?left,
-                    "a lease is in danger: no majority has confirmed its renewal"
+    }
+
+    fn majority(&self, is: Majority, votes: usize, needed: usize, nodes: usize) {
+        match is {
+            Majority::Lost => event!(
+                warn,
+                QUORUM,
+                self,
+                votes,
+                needed,
+                nodes,
+                "majority lost: nothing is acquired or renewed until more nodes vote; see why the others do not"
+            ),
+            Majority::Regained => {
+                event!(
+                    info,
+                    QUORUM,
+                    self,
+                    votes,
+                    needed,
+                    nodes,
+                    "majority regained"
                 );
             }
-        }
-        Notice::ExtensionFailed => tracing::debug!(
-            target: LEASE,
-            "no majority confirmed an extension; the lease keeps its deadline"
-        ),
-        _ => {}
-    }
-}
-
-fn majority(is: Majority, votes: usize, needed: usize, nodes: usize) {
-    match is {
-        Majority::Lost => tracing::warn!(
-            target: QUORUM,
-            votes,
-            needed,
-            nodes,
-            "majority lost: nothing is acquired or renewed until more nodes vote"
-        ),
-        Majority::Regained => {
-            tracing::info!(target: QUORUM, votes, needed, nodes, "majority regained");
-        }
-        Majority::AtRisk => tracing::warn!(
-            target: QUORUM,
-            votes,
-            needed,
-            nodes,
-            "majority at risk: it is lost with one more node"
-        ),
-        Majority::Safe => {
-            tracing::info!(target: QUORUM, votes, needed, nodes, "majority safe again");
+            Majority::AtRisk => event!(
+                warn,
+                QUORUM,
+                self,
+                votes,
+                needed,
+                nodes,
+                "majority at risk: it is lost with one more node; restart none of those that vote"
+            ),
+            Majority::Safe => {
+                event!(
+                    info,
+                    QUORUM,
+                    self,
+                    votes,
+                    needed,
+                    nodes,
+                    "majority safe again"
+                );
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use super::{
     entropy::Source,
     holding::Won,
     link::{LinkState, NodeLink},
+    log::Origin,
 };
 use crate::{BuildError, VirtualProcess, node::Node};
 
@@ -40,6 +41,10 @@ pub(crate) fn start(
     let mut ends = Vec::new();
     let mut states = Vec::new();
     let names = nodes.iter().map(|node| node.name()).collect();
+    let origin = Origin {
+        client: handle.client(),
+        namespace: Arc::clone(&config.namespace),
+    };
     let keyspace = Arc::new(config.client.keyspace.clone());
     for (index, node) in nodes.into_iter().enumerate() {
         let (state, watched) = watch::channel(LinkState::Connecting);
@@ -51,12 +56,13 @@ pub(crate) fn start(
         ends.push(NodeLink::new(
             node,
             link,
+            origin.clone(),
             Arc::clone(&keyspace),
             config.clock,
             state,
         ));
     }
-    let driver = Driver::new(config, handle.downgrade(), names, ends, commands);
+    let driver = Driver::new(config, origin, handle.downgrade(), names, ends, commands);
     // Unconstrained: a runtime that is out of budget would answer "pending" before a request was passed on, and the
     // next call would overtake this one.
     let driver = unconstrained(driver.run());
