@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{doctor, exit::EXIT_CODES};
+use crate::{
+    bless, doctor, exit::EXIT_CODES, ls, ready, release, roll, sandbox, shell, status, watch,
+};
 
 /// Checks, watches and operates the nodes of a lock
 #[derive(Debug, Parser)]
@@ -42,4 +44,24 @@ pub(crate) enum Color {
 pub(crate) enum Verb {
     /// Checks the nodes, and says what to do about what it finds
     Doctor(doctor::Args),
+    /// Tells whether one node votes: the question of a health check
+    Ready(ready::Args),
+    /// Tells by whom a key is held, node by node
+    Status(status::Args),
+    /// Lists the keys that are held
+    Ls(ls::Args),
+    /// Takes a key away from its holder
+    Release(release::Args),
+    /// Lets quarantined nodes vote, because you vouch that they forgot nothing
+    Bless(bless::Args),
+    /// Looks at the nodes each second, so that quarantines age, and tells what changes
+    Watch(watch::Args),
+    /// Restarts node after node, each when the one before votes again
+    Roll(roll::Args),
+    /// Starts local servers for a try-out, and a command that finds them
+    Sandbox(sandbox::Args),
+    /// Prints completions for a shell
+    Completions(shell::CompletionsArgs),
+    /// Prints a manual page
+    Man(shell::ManArgs),
 }

@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     NoQuorum,
     /// Nobody reads the output any more, as of a program that `SIGPIPE` ends.
     ClosedPipe,
+    /// A command that was run ended with this code.
+    Child(u8),
     /// A signal of this number ended it.
     Signal(u8),
 }
@@ -28,7 +30,9 @@ Exit codes:
   1    it is not so: warnings with --strict, does not vote, not held
   2    wrong: bad usage or configuration, a failure, an action that failed
   3    no quorum: too few nodes vote
+  126  the command to be run cannot be started; 127 it cannot be found
   130  interrupted, or 128 and the number of another signal
+  Commands that are run pass their own codes on.
 
 Configuration:
   Flags win over REDLOCK_NODES, REDLOCK_NAMESPACE, REDLOCK_MAX_TTL and the
@@ -42,7 +46,8 @@ impl Exit {
             Self::Wrong => 2,
             Self::NoQuorum => 3,
             Self::ClosedPipe => 128 + 13,
-            Self::Signal(signal) => 128 + signal,
+            Self::Child(code) => code,
+            Self::Signal(signal) => 128_u8.saturating_add(signal),
         }
     }
 }

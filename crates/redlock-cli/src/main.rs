@@ -1,15 +1,27 @@
 //! `redlock`: checks, watches and operates the nodes of a lock.
 
 mod args;
+mod bless;
+mod child;
 mod clock;
 mod connection;
 mod context;
 mod doctor;
 mod exit;
+mod lookup;
+mod ls;
 mod output;
 mod probe;
+mod ready;
 mod redact;
+mod release;
+mod roll;
+mod sandbox;
+mod shell;
 mod signals;
+mod standing;
+mod status;
+mod watch;
 
 use std::{io, process::ExitCode};
 
@@ -71,5 +83,15 @@ async fn run(verb: Verb, output: Output) -> Result<Exit, Failure> {
 async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
     match verb {
         Verb::Doctor(args) => doctor::run(args, context).await,
+        Verb::Ready(args) => ready::run(args, context).await,
+        Verb::Status(args) => status::run(args, context).await,
+        Verb::Ls(args) => ls::run(args, context).await,
+        Verb::Release(args) => release::run(args, context).await,
+        Verb::Bless(args) => bless::run(args, context).await,
+        Verb::Watch(args) => watch::run(args, context).await,
+        Verb::Roll(args) => roll::run(args, context).await,
+        Verb::Sandbox(args) => sandbox::run(args, context).await,
+        Verb::Completions(args) => shell::completions(&args, context),
+        Verb::Man(args) => shell::man(&args, context),
     }
 }

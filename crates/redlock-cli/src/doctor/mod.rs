@@ -11,21 +11,17 @@ mod server;
 mod set;
 mod standing;
 
-use std::time::Duration;
-
-use redlock_core::{BuildErrorKind, NodeAnswer, NodeReport, NotAVote, Redlock};
-
 use self::{
     facts::known,
     finding::{Findings, Level},
     report::Report,
 };
 use crate::{
-    clock,
-    connection::{Connection, Settings},
+    connection::Connection,
     context::Context,
     exit::{Exit, Failure},
     probe,
+    standing::stand,
 };
 
 /// What can be asked of the doctor.
@@ -50,7 +46,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
     let places = probe::connect(&settings).await;
-    let (client, reports) = reports(context, &settings).await?;
+    let (client, reports) = stand(context, &settings).await?;
     let facts = facts::gather(&places, &settings).await;
 
     let mut findings = Findings::default();
@@ -92,33 +88,4 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     } else {
         Exit::Yes
     })
-}
-
-/// Connects as a client does, and returns where each node stands.
-async fn reports(
-    context: &Context,
-    settings: &Settings,
-) -> Result<(Option<Redlock>, Vec<NodeReport>), Failure> {
-    let client = match context.client(settings.builder()).await {
-        Ok(client) => client,
-        Err(error) if error.kind() == BuildErrorKind::NoQuorum => {
-            return Ok((None, error.reports().to_vec()));
-        }
-        Err(error) => return Err(error.into()),
-    };
-    // Nodes say what they are a moment after they were reached.
-    let begun = clock::now();
-    loop {
-        let reports = client.node_reports().await;
-        let is_open = |report: &NodeReport| {
-            let unexamined = NodeAnswer::NotAVote {
-                reason: NotAVote::Unexamined,
-            };
-            report.answer == unexamined || report.answer == NodeAnswer::Pending
-        };
-        if !reports.iter().any(is_open) || begun.elapsed() > settings.connect_timeout() {
-            return Ok((Some(client), reports));
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     connection::Settings,
-    output::{Mark, Output, rounded},
+    output::{Mark, Output, millis, rounded},
 };
 
 /// All that was seen.
@@ -64,8 +64,8 @@ struct Percentiles {
 impl Percentiles {
     fn of(timings: &crate::probe::Timings) -> Self {
         Self {
-            p50: ms(timings.percentile(50)),
-            p99: ms(timings.percentile(99)),
+            p50: millis(timings.percentile(50)),
+            p99: millis(timings.percentile(99)),
         }
     }
 }
@@ -163,8 +163,8 @@ impl Report<'_> {
             majority: self.settings.majority(),
             end_to_end: self.scratch.map(|scratch| EndToEnd {
                 acquire_ms: Percentiles::of(&scratch.acquire),
-                least_validity_ms: ms(scratch.least_validity),
-                ttl_ms: ms(self.settings.ttl()),
+                least_validity_ms: millis(scratch.least_validity),
+                ttl_ms: millis(self.settings.ttl()),
             }),
             findings: &self.findings.0,
         }
@@ -201,10 +201,4 @@ fn healthy(node: &str, facts: Option<&Facts>) -> String {
         rounded(facts.round_trip.percentile(50)),
         rounded(facts.round_trip.percentile(99)),
     )
-}
-
-/// Returns a time in milliseconds, to the microsecond.
-#[expect(clippy::cast_precision_loss, reason = "no time here is that long")]
-fn ms(time: Duration) -> f64 {
-    time.as_micros() as f64 / 1_000.0
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde::Serialize;
 
-pub(crate) use self::time::rounded;
+pub(crate) use self::time::{millis, rounded};
 use self::wrap::wrap;
 use crate::args::Color;
 
@@ -105,6 +105,14 @@ impl Output {
             return writeln!(out);
         }
         writeln!(out, "redlock: {message}")
+    }
+
+    /// Tells what goes on, beside the output; nothing where JSON is wanted.
+    pub(crate) fn progress(self, message: &str) {
+        if !self.is_json {
+            // Nobody may be left to read it, and that is no reason to stop.
+            drop(writeln!(io::stderr().lock(), "redlock: {message}"));
+        }
     }
 }
 

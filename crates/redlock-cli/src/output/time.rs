@@ -7,6 +7,7 @@ pub(crate) fn rounded(time: Duration) -> String {
     let seconds = time.as_secs();
     let ms = time.as_secs_f64() * 1_000.0;
     match (seconds, seconds / 60, seconds / 3_600) {
+        _ if time.is_zero() => "0 s".to_owned(),
         (0, ..) if ms < 10.0 => format!("{ms:.1} ms"),
         (0, ..) => format!("{ms:.0} ms"),
         (1..60, ..) if time.subsec_millis() >= 50 && seconds < 10 => {
@@ -17,6 +18,12 @@ pub(crate) fn rounded(time: Duration) -> String {
         (_, minutes, hours @ 1..48) => two(hours, "h", minutes % 60, "min"),
         (.., hours) => two(hours / 24, "d", hours % 24, "h"),
     }
+}
+
+/// Returns a time in milliseconds, to the microsecond.
+#[expect(clippy::cast_precision_loss, reason = "no time here is that long")]
+pub(crate) fn millis(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1_000.0
 }
 
 fn two(many: u64, large: &str, few: u64, small: &str) -> String {

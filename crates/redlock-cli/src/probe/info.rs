@@ -32,6 +32,12 @@ impl Info {
         }
     }
 
+    /// Returns the number of keys in a database.
+    pub(crate) fn keys_in(&self, database: i64) -> u64 {
+        let value = self.0.get(&format!("db{database}"));
+        value.and_then(|value| keys(value)).unwrap_or(0)
+    }
+
     /// Returns the number of keys in all databases but this one.
     pub(crate) fn keys_elsewhere(&self, database: i64) -> u64 {
         let own = format!("db{database}");
@@ -39,12 +45,13 @@ impl Info {
             let number = name.strip_prefix("db").map(str::parse::<u32>);
             matches!(number, Some(Ok(_))) && **name != own
         });
-        let keys = databases.filter_map(|(_, value)| {
-            let keys = value.strip_prefix("keys=")?.split(',').next()?;
-            keys.parse::<u64>().ok()
-        });
-        keys.sum()
+        databases.filter_map(|(_, value)| keys(value)).sum()
     }
+}
+
+fn keys(value: &str) -> Option<u64> {
+    let keys = value.strip_prefix("keys=")?.split(',').next()?;
+    keys.parse().ok()
 }
 
 #[cfg(test)]

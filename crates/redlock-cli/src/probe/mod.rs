@@ -46,6 +46,12 @@ pub(crate) async fn connect(settings: &Settings) -> Vec<Place> {
     join_all(places.map(|(index, node)| place(index, node, limit))).await
 }
 
+/// Connects to one node; `None` if there is no such node.
+pub(crate) async fn connect_to(settings: &Settings, node: usize) -> Option<Place> {
+    let config = settings.config.nodes.get(node)?;
+    Some(place(node, config, settings.connect_timeout()).await)
+}
+
 async fn place(index: usize, node: &NodeConfig, limit: Duration) -> Place {
     let name = node
         .name()

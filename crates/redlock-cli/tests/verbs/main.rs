@@ -3,4 +3,6 @@
 
 mod configuration;
 mod doctor;
+mod keys;
 mod kit;
+mod operate;

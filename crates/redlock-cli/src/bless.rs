@@ -1,0 +1,184 @@
+//! `redlock bless`: an operator vouches that nodes have forgotten nothing.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use redlock_core::{NodeReport, Redlock};
+use serde::Serialize;
+
+use crate::{
+    connection::{Connection, Settings},
+    context::Context,
+    exit::{Exit, Failure},
+    output::{Mark, Output, rounded},
+    probe::{self, Info, Place},
+    ready::ready_in,
+    standing::{stand, votes},
+};
+
+/// What can be asked of `bless`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Does it without asking
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Shows what speaks for and against it, node by node, asks, and lets quarantined nodes vote.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let output = context.output;
+    // Before the client leaves its mark there.
+    let places = probe::connect(&settings).await;
+    let infos = infos(&places).await;
+    let (client, reports) = stand(context, &settings).await?;
+    let evidence = evidence(&reports, &places, &infos);
+    if !output.is_json() {
+        show(&evidence, &settings, output)?;
+    }
+    let waiting = reports
+        .iter()
+        .filter(|report| ready_in(&report.answer).is_some());
+    if waiting.count() == 0 {
+        if output.is_json() {
+            output.json(&Json::new(&evidence, None))?;
+        } else {
+            output.line("no node is in quarantine: there is nothing to bless")?;
+        }
+        let count = reports.iter().filter(|report| votes(report)).count();
+        return Ok(if count < settings.majority() {
+            Exit::NoQuorum
+        } else {
+            Exit::Yes
+        });
+    }
+    if !args.yes && !is_confirmed(output)? {
+        return Err(Failure::wrong(
+            "nothing was done; --yes does it without asking",
+        ));
+    }
+    let client: Redlock = match client {
+        Some(client) => client,
+        None => context.client(settings.builder().connect_lazily()).await?,
+    };
+    let after = client.dangerous_bless().await;
+    if output.is_json() {
+        output.json(&Json::new(&evidence, Some(&after)))?;
+    } else {
+        for report in &after {
+            let mark = if votes(report) { Mark::Good } else { Mark::Bad };
+            output.marked(mark, &report.to_string())?;
+        }
+    }
+    let count = after.iter().filter(|report| votes(report)).count();
+    Ok(if count < settings.majority() {
+        Exit::NoQuorum
+    } else {
+        Exit::Yes
+    })
+}
+
+/// What is known of a node that may have forgotten leases.
+#[derive(Serialize)]
+struct Evidence {
+    node: String,
+    standing: String,
+    votes: bool,
+    uptime_seconds: Option<u64>,
+    keys: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    evidence: &'a [Evidence],
+    /// Which nodes vote since then; `None` if nothing was done.
+    voting: Option<Vec<&'a str>>,
+}
+
+impl<'a> Json<'a> {
+    fn new(evidence: &'a [Evidence], after: Option<&'a Vec<NodeReport>>) -> Self {
+        let voting = after.map(|after| {
+            let voting = after.iter().filter(|report| votes(report));
+            voting.map(|report| &*report.node).collect()
+        });
+        Self { evidence, voting }
+    }
+}
+
+async fn infos(places: &[Place]) -> Vec<Option<Info>> {
+    let mut infos = Vec::new();
+    for place in places {
+        infos.push(match &place.probe {
+            Ok(probe) => probe.clone().info().await.ok(),
+            Err(_) => None,
+        });
+    }
+    infos
+}
+
+fn evidence(reports: &[NodeReport], places: &[Place], infos: &[Option<Info>]) -> Vec<Evidence> {
+    let nodes = reports.iter().zip(places).zip(infos);
+    let of_node = |((report, place), info): ((&NodeReport, &Place), &Option<Info>)| {
+        let info = info.as_ref();
+        let database = place
+            .info
+            .as_ref()
+            .map_or(0, |info| info.redis_settings().db());
+        Evidence {
+            node: report.node.to_string(),
+            standing: report.answer.to_string(),
+            votes: votes(report),
+            uptime_seconds: info.and_then(|info| info.number("uptime_in_seconds")),
+            keys: info.map(|info| info.keys_in(database)),
+        }
+    };
+    nodes.map(of_node).collect()
+}
+
+fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Result<()> {
+    for node in evidence {
+        let up = node.uptime_seconds.map(std::time::Duration::from_secs);
+        let up = up.map_or_else(|| "unknown".to_owned(), rounded);
+        let keys = node.keys.map_or_else(
+            || "an unknown number of".to_owned(),
+            |keys| keys.to_string(),
+        );
+        let mark = if node.votes {
+            Mark::Good
+        } else {
+            Mark::Warning
+        };
+        let (name, standing) = (&node.node, &node.standing);
+        output.marked(
+            mark,
+            &format!("{name} up for {up}, {keys} keys: {standing}"),
+        )?;
+    }
+    let voting = evidence.iter().filter(|node| node.votes).count();
+    if voting > 0 {
+        let line = format!(
+            "{voting} nodes vote already: clients may hold leases that the others have forgotten"
+        );
+        output.marked(Mark::Bad, &line)?;
+    }
+    output.line(&format!(
+        "To bless is to vouch that none of the nodes in quarantine has forgotten a lease that may still be valid, or \
+         a tick of a job that may still be claimed: that they are new to the namespace {}, or that no client of it \
+         has run for {}. If that is not so, two clients can hold one lock.",
+        settings.namespace(),
+        rounded(settings.max_ttl())
+    ))
+}
+
+/// Asks on the terminal; where there is none, the answer is no.
+fn is_confirmed(output: Output) -> io::Result<bool> {
+    if output.is_json() || !io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    output.line("Type yes to vouch for it:")?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim() == "yes")
+}

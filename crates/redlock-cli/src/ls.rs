@@ -1,0 +1,181 @@
+//! `redlock ls`: which keys are held.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures_util::future::join_all;
+use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
+use serde::Serialize;
+
+use crate::{
+    connection::{Connection, Settings},
+    context::Context,
+    exit::{Exit, Failure},
+    lookup::{self, KeyState, Owner},
+    output::{Mark, millis, rounded},
+    probe::{self, Place, Probe, words},
+    status::holder,
+};
+
+/// What can be asked of `ls`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// With what the resources begin
+    #[arg(default_value = "")]
+    prefix: String,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Lists the keys that nodes have; it scans, for which a user needs `+scan` beside what a client needs.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let places = probe::connect(&settings).await;
+    let all = places
+        .iter()
+        .map(|place| on_node(place, &settings, &args.prefix));
+    let found = join_all(all).await;
+    let output = context.output;
+
+    let mut locks: BTreeMap<String, Vec<(Owner, Option<Duration>)>> = BTreeMap::new();
+    let mut answered = 0;
+    let mut silent = Vec::new();
+    for (place, found) in places.iter().zip(found) {
+        match found {
+            Ok(keys) => {
+                answered += 1;
+                for (name, owner, left) in keys {
+                    locks.entry(name).or_default().push((owner, left));
+                }
+            }
+            Err(why) => silent.push((&place.name, why)),
+        }
+    }
+    let majority = settings.majority();
+    let lines = locks
+        .into_iter()
+        .map(|(key, said)| Line::of(key, &said, majority));
+    let lines: Vec<Line> = lines.collect();
+    if output.is_json() {
+        output.json(&lines)?;
+    } else {
+        for line in &lines {
+            let left = line.left.map_or_else(
+                || "for ever".to_owned(),
+                |left| format!("for {}", rounded(left)),
+            );
+            let few = if line.votes < majority {
+                ", no majority"
+            } else {
+                ""
+            };
+            let text = format!(
+                "{}  {} of {} nodes{few}, {left}, {}",
+                line.key,
+                line.votes,
+                places.len(),
+                line.shown
+            );
+            output.line(&text)?;
+        }
+    }
+    for (node, why) in silent {
+        if output.is_json() {
+            output.complain(&format!("{node}: {why}"))?;
+        } else {
+            output.marked(Mark::Bad, &format!("{node} {why}"))?;
+        }
+    }
+    Ok(if answered < majority {
+        Exit::NoQuorum
+    } else {
+        Exit::Yes
+    })
+}
+
+#[derive(Serialize)]
+struct Line {
+    key: String,
+    holder: Option<String>,
+    votes: usize,
+    held: bool,
+    remaining_ms: Option<f64>,
+    #[serde(skip)]
+    shown: String,
+    #[serde(skip)]
+    left: Option<Duration>,
+}
+
+impl Line {
+    fn of(key: String, said: &[(Owner, Option<Duration>)], majority: usize) -> Self {
+        let count = |owner: &Owner| said.iter().filter(|(its, _)| its == owner).count();
+        let first = said
+            .iter()
+            .map(|(owner, _)| owner)
+            .max_by_key(|owner| count(owner));
+        let votes = first.map_or(0, count);
+        let times = said.iter().filter(|(its, _)| Some(its) == first);
+        let times: Option<Vec<Duration>> = times.map(|(_, left)| *left).collect();
+        let left = times.and_then(|times| times.into_iter().max());
+        Self {
+            key,
+            holder: first.and_then(Owner::label).map(|label| label.to_string()),
+            votes,
+            held: votes >= majority,
+            remaining_ms: left.map(millis),
+            shown: holder(first),
+            left,
+        }
+    }
+}
+
+type Found = Vec<(String, Owner, Option<Duration>)>;
+
+async fn on_node(place: &Place, settings: &Settings, prefix: &str) -> Result<Found, String> {
+    let mut probe = place.probe.clone()?;
+    let mut found = Vec::new();
+    for key in scan(&mut probe, settings).await? {
+        let Some(name) = settings.keys.resource(&key) else {
+            continue;
+        };
+        if !name.starts_with(prefix) {
+            continue;
+        }
+        if let KeyState::Held(owner, left) = lookup::state(&mut probe, &key).await {
+            found.push((name, owner, left));
+        }
+    }
+    Ok(found)
+}
+
+async fn scan(probe: &mut Probe, settings: &Settings) -> Result<Vec<String>, String> {
+    let mut keys = Vec::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let mut scan = cmd("SCAN");
+        scan.arg(&cursor)
+            .arg("MATCH")
+            .arg(settings.keys.pattern())
+            .arg("COUNT")
+            .arg(1_000);
+        let answer = probe.ask(&scan).await.map_err(|error| match error.code() {
+            Some("NOPERM") => {
+                "its user may not scan; ls takes +scan beside what a client needs".to_owned()
+            }
+            _ => words(&error),
+        })?;
+        let (next, some): (String, Vec<Value>) =
+            from_redis_value(answer).map_err(|_| "its answer makes no sense".to_owned())?;
+        keys.extend(
+            some.into_iter()
+                .filter_map(|key| from_redis_value::<String>(key).ok()),
+        );
+        if next == "0" {
+            // A scan may tell of a key twice.
+            keys.sort();
+            keys.dedup();
+            return Ok(keys);
+        }
+        cursor = next;
+    }
+}

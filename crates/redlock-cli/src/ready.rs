@@ -1,0 +1,135 @@
+//! `redlock ready`: whether one node votes, as a probe of containers asks.
+
+use std::{sync::Arc, time::Duration};
+
+use redlock_core::{NodeAnswer, NodeReport, NotAVote, Redlock};
+use serde::Serialize;
+
+use crate::{
+    clock,
+    connection::{Connection, Settings, duration},
+    context::Context,
+    exit::{Exit, Failure},
+    output::millis,
+    standing::{is_open, votes},
+};
+
+/// What can be asked of `ready`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The node: its address, such as 10.0.0.1:6379, its host, or its place among the nodes from 1
+    node: String,
+
+    /// Waits for so long until it votes
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    wait: Option<Duration>,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Ends with 0 if a node votes in this namespace, and else says why not, and for how long.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let node = find(&settings, &args.node)?;
+    let client = context.client(settings.builder().connect_lazily()).await?;
+    let report = wait(&client, node, &settings, args.wait).await;
+    let is_ready = votes(&report);
+    let output = context.output;
+    if output.is_json() {
+        output.json(&Json {
+            node: &report.node,
+            votes: is_ready,
+            why: (!is_ready).then(|| report.answer.to_string()),
+            ready_in_ms: ready_in(&report.answer).map(millis),
+        })?;
+    } else if is_ready {
+        output.line(&format!("{} votes", report.node))?;
+    } else {
+        output.line(&report.to_string())?;
+    }
+    Ok(if is_ready { Exit::Yes } else { Exit::No })
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    node: &'a str,
+    votes: bool,
+    why: Option<String>,
+    ready_in_ms: Option<f64>,
+}
+
+/// Returns a node's place among the nodes.
+pub(crate) fn find(settings: &Settings, wanted: &str) -> Result<usize, Failure> {
+    let nodes = &settings.config.nodes;
+    let names: Vec<Arc<str>> = nodes.iter().filter_map(|node| node.name()).collect();
+    if let Ok(place @ 1..) = wanted.parse::<usize>()
+        && place <= nodes.len()
+    {
+        return Ok(place - 1);
+    }
+    let wanted = wanted
+        .strip_prefix("localhost")
+        .map_or_else(|| wanted.to_owned(), |port| format!("127.0.0.1{port}"));
+    let is_host = |name: &Arc<str>| {
+        name.rsplit_once(':')
+            .is_some_and(|(host, _)| host == wanted)
+    };
+    let mut found = (0..names.len()).filter(|at| *names[*at] == *wanted || is_host(&names[*at]));
+    match (found.next(), found.next()) {
+        (Some(node), None) => Ok(node),
+        (None, _) => Err(Failure::wrong(format!(
+            "none of the nodes is that: they are {}",
+            names.join(", ")
+        ))),
+        (Some(_), Some(_)) => Err(Failure::wrong(
+            "several nodes are on that host: give the port too",
+        )),
+    }
+}
+
+/// Looks at a node until it votes, or until the wait is over.
+async fn wait(
+    client: &Redlock,
+    node: usize,
+    settings: &Settings,
+    longest: Option<Duration>,
+) -> NodeReport {
+    let begun = clock::now();
+    let connecting = settings.connect_timeout() + settings.node_timeout();
+    loop {
+        let report = client.node_reports().await.swap_remove(node);
+        let waited = begun.elapsed();
+        let is_over = match longest {
+            Some(longest) => waited >= longest,
+            None => waited >= connecting || !may_change_soon(&report),
+        };
+        if votes(&report) || is_over {
+            return report;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Whether a node has said too little yet, as in the first moments of a connection.
+fn may_change_soon(report: &NodeReport) -> bool {
+    let alone = NodeAnswer::NotAVote {
+        reason: NotAVote::Alone,
+    };
+    is_open(report)
+        || report.answer == alone
+        || matches!(
+            report.answer,
+            NodeAnswer::Unknown { .. } | NodeAnswer::NotExecuted { .. }
+        )
+}
+
+/// After how long a node votes, if it is only quarantined.
+pub(crate) fn ready_in(answer: &NodeAnswer) -> Option<Duration> {
+    match answer {
+        NodeAnswer::NotAVote { reason } => reason.ready_in(),
+        _ => None,
+    }
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -1,0 +1,191 @@
+//! `redlock roll`: restarts node after node, and never so many that a quorum is at risk.
+
+use std::{ffi::OsString, time::Duration};
+
+use redlock_core::Redlock;
+use serde::Serialize;
+use tokio::process::Command;
+
+use crate::{
+    child, clock,
+    connection::{Connection, Settings, duration},
+    context::Context,
+    exit::{Exit, Failure},
+    output::{Mark, millis, rounded},
+    probe,
+    standing::votes,
+};
+
+/// What can be asked of `roll`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// How long a node may take from its restart until it votes [default: two quarantines and a minute]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    #[command(flatten)]
+    connection: Connection,
+
+    /// What restarts one node; {node} stands for its address, {host} and {port} for the parts
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Serialize)]
+struct Done<'a> {
+    node: &'a str,
+    away_ms: f64,
+}
+
+/// For each node: makes sure that the others are a quorum, restarts it, and waits until it votes.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let client = context.client(settings.builder()).await?;
+    let output = context.output;
+    let limit = args
+        .timeout
+        .unwrap_or_else(|| settings.quarantine() * 2 + Duration::from_secs(60));
+    let nodes = client.node_reports().await;
+    for (at, report) in nodes.iter().enumerate() {
+        let node = &*report.node;
+        others_vote(&client, at, &settings, node).await?;
+        let before = run_id(&settings, at).await;
+        let begun = clock::now();
+        output.progress(&format!("restarting {node}"));
+        let words = args.command.iter().map(|word| filled_in(word, node));
+        let mut words = words.collect::<Vec<_>>().into_iter();
+        let program = words.next().unwrap_or_default();
+        let mut command = Command::new(&program);
+        command.args(words).env("REDLOCK_NODE", node);
+        match child::run(command, &program).await? {
+            Exit::Child(0) => {}
+            exit @ Exit::Child(126 | 127) => return Ok(exit),
+            _ => {
+                let message = format!("the command failed for {node}: nothing more is restarted");
+                return Err(Failure::wrong(message));
+            }
+        }
+        await_return(&client, at, &settings, before.as_deref(), limit).await?;
+        let away = begun.elapsed();
+        if output.is_json() {
+            output.json(&Done {
+                node,
+                away_ms: millis(away),
+            })?;
+        } else {
+            let line = format!(
+                "{node} votes again, {} after its restart began",
+                rounded(away)
+            );
+            output.marked(Mark::Good, &line)?;
+        }
+    }
+    Ok(Exit::Yes)
+}
+
+/// Waits for a moment until the other nodes are a quorum without this one.
+async fn others_vote(
+    client: &Redlock,
+    node: usize,
+    settings: &Settings,
+    name: &str,
+) -> Result<(), Failure> {
+    let begun = clock::now();
+    loop {
+        let reports = client.node_reports().await;
+        let others = reports
+            .iter()
+            .enumerate()
+            .filter(|(at, report)| *at != node && votes(report));
+        let count = others.count();
+        if count >= settings.majority() {
+            return Ok(());
+        }
+        if begun.elapsed() > SETTLE {
+            let mut message = format!(
+                "{name} is not restarted: without it {count} of {} nodes vote, and {} are needed",
+                reports.len(),
+                settings.majority()
+            );
+            for (_, report) in reports
+                .iter()
+                .enumerate()
+                .filter(|(at, report)| *at != node && !votes(report))
+            {
+                message += &format!("\n  {report}");
+            }
+            return Err(Failure::NoQuorum(message));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Waits until a node is another run of the server, and votes.
+async fn await_return(
+    client: &Redlock,
+    node: usize,
+    settings: &Settings,
+    before: Option<&str>,
+    limit: Duration,
+) -> Result<(), Failure> {
+    let begun = clock::now();
+    let mut is_new = false;
+    loop {
+        if !is_new {
+            let now = run_id(settings, node).await;
+            is_new = now.is_some() && now.as_deref() != before;
+        }
+        let report = client.node_reports().await.swap_remove(node);
+        // A client that has not noticed the restart yet says that the node votes.
+        if is_new && votes(&report) && was_seen_in_this_run(settings, node).await {
+            return Ok(());
+        }
+        if begun.elapsed() > limit {
+            let why = if is_new {
+                format!(
+                    "it does not vote {} after its restart: {}",
+                    rounded(limit),
+                    report.answer
+                )
+            } else {
+                format!("the command did not restart it within {}", rounded(limit))
+            };
+            let name = &report.node;
+            return Err(Failure::NoQuorum(format!(
+                "{name}: {why}; nothing more is restarted"
+            )));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn run_id(settings: &Settings, node: usize) -> Option<String> {
+    let place = probe::connect_to(settings, node).await?;
+    let info = place.probe.ok()?.info().await.ok()?;
+    Some(info.text("run_id").to_owned()).filter(|id| !id.is_empty())
+}
+
+/// Whether a fresh client says that a node votes: what it says is of the present run.
+async fn was_seen_in_this_run(settings: &Settings, node: usize) -> bool {
+    let Ok(client) = settings.builder().build().await else {
+        return false;
+    };
+    let report = client.node_reports().await.swap_remove(node);
+    client.close().await;
+    votes(&report)
+}
+
+fn filled_in(word: &OsString, node: &str) -> OsString {
+    let Some(text) = word.to_str() else {
+        return word.clone();
+    };
+    let (host, port) = node.rsplit_once(':').unwrap_or((node, ""));
+    text.replace("{node}", node)
+        .replace("{host}", host)
+        .replace("{port}", port)
+        .into()
+}
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Nodes say where they stand a moment after they were reached.
+const SETTLE: Duration = Duration::from_secs(3);

@@ -1,0 +1,86 @@
+//! `redlock sandbox`: local servers for a try-out.
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::value_parser;
+use redlock_core::Redlock;
+use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+use serde::Serialize;
+use tokio::process::Command;
+
+use crate::{
+    child,
+    connection::duration,
+    context::Context,
+    exit::{Exit, Failure},
+};
+
+/// What can be asked of `sandbox`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// How many servers
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u8).range(1..=15))]
+    nodes: u8,
+
+    /// The namespace that is blessed
+    #[arg(long, default_value = "redlock")]
+    namespace: String,
+
+    /// The longest lease
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    max_ttl: Duration,
+
+    /// What to run; without it, the servers run until Ctrl-C
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    nodes: &'a [String],
+    namespace: &'a str,
+    max_ttl: &'a str,
+}
+
+/// Starts servers, vouches for them, and runs a command that finds them in its environment.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let wrong = |error: &dyn std::error::Error| Failure::wrong(error.to_string());
+    let binary = ServerBinary::find().map_err(|error| wrong(&error))?;
+    let servers = ServerSet::start(&binary, usize::from(args.nodes), &ServerOptions::default())
+        .map_err(|error| wrong(&error))?;
+    let urls = servers.urls();
+    let builder = Redlock::builder()
+        .nodes(&urls)
+        .namespace(&args.namespace)
+        .ttl(args.max_ttl.min(Duration::from_secs(10)))
+        .max_ttl(args.max_ttl);
+    let client = context.client(builder).await?;
+    client.dangerous_bless().await;
+
+    let nodes = urls.join(",");
+    let max_ttl = format!("{}ms", args.max_ttl.as_millis());
+    let output = context.output;
+    let Some((program, arguments)) = args.command.split_first() else {
+        if output.is_json() {
+            output.json(&Json {
+                nodes: &urls,
+                namespace: &args.namespace,
+                max_ttl: &max_ttl,
+            })?;
+        } else {
+            output.plain(&format!(
+                "export REDLOCK_NODES={nodes}\nexport REDLOCK_NAMESPACE={}\nexport REDLOCK_MAX_TTL={max_ttl}",
+                args.namespace
+            ))?;
+        }
+        output.progress("the servers run until Ctrl-C");
+        return std::future::pending().await;
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env("REDLOCK_NODES", nodes)
+        .env("REDLOCK_NAMESPACE", &args.namespace)
+        .env("REDLOCK_MAX_TTL", max_ttl);
+    child::run(command, program).await
+}

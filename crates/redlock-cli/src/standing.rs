@@ -1,0 +1,43 @@
+//! Where the nodes stand, as a client sees them.
+
+use std::time::Duration;
+
+use redlock_core::{BuildErrorKind, NodeAnswer, NodeReport, NotAVote, Redlock};
+
+use crate::{clock, connection::Settings, context::Context, exit::Failure};
+
+/// Connects as a client does, and returns where each node stands.
+pub(crate) async fn stand(
+    context: &Context,
+    settings: &Settings,
+) -> Result<(Option<Redlock>, Vec<NodeReport>), Failure> {
+    let client = match context.client(settings.builder()).await {
+        Ok(client) => client,
+        Err(error) if error.kind() == BuildErrorKind::NoQuorum => {
+            return Ok((None, error.reports().to_vec()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // Nodes say what they are a moment after they were reached.
+    let begun = clock::now();
+    loop {
+        let reports = client.node_reports().await;
+        if !reports.iter().any(is_open) || begun.elapsed() > settings.connect_timeout() {
+            return Ok((Some(client), reports));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Whether a node has not said yet where it stands.
+pub(crate) fn is_open(report: &NodeReport) -> bool {
+    let unexamined = NodeAnswer::NotAVote {
+        reason: NotAVote::Unexamined,
+    };
+    report.answer == unexamined || report.answer == NodeAnswer::Pending
+}
+
+/// Whether a node votes.
+pub(crate) fn votes(report: &NodeReport) -> bool {
+    report.answer == NodeAnswer::Reachable
+}

@@ -1,0 +1,221 @@
+//! `redlock status`: by whom a key is held, node by node.
+
+use std::time::Duration;
+
+use redlock_core::{NodeReport, ResourceKey};
+use serde::Serialize;
+
+use crate::{
+    connection::Connection,
+    context::Context,
+    exit::{Exit, Failure},
+    lookup::{self, KeyState, Owner, Said},
+    output::{Mark, Output, millis, rounded},
+    probe,
+    standing::{stand, votes},
+};
+
+/// What can be asked of `status`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// The resource, as the application calls it
+    key: String,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Tells whether a majority of the nodes has a key under one owner.
+///
+/// Ends with 0 if it is held, with 1 if it is free, and with 3 if that cannot be said.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let key: ResourceKey = args.key.parse().map_err(Failure::from)?;
+    let key = settings.keys.lock(&key)?;
+    let (_client, reports) = stand(context, &settings).await?;
+    let places = probe::connect(&settings).await;
+    let said = lookup::ask(&places, &key).await;
+    let held = Held::of(&said, &reports, settings.majority());
+    held.print(&said, &reports, context.output)?;
+    Ok(match held.state {
+        State::Held => Exit::Yes,
+        State::Free => Exit::No,
+        State::Unknown => Exit::NoQuorum,
+    })
+}
+
+/// What all nodes together say of a key.
+#[derive(Debug)]
+struct Held {
+    state: State,
+    /// Who has most nodes.
+    owner: Option<Owner>,
+    /// How many that is.
+    votes: usize,
+    /// After how long a majority is free again, unless the lease is renewed.
+    remaining: Option<Duration>,
+    majority: usize,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Held,
+    Free,
+    Unknown,
+}
+
+impl Held {
+    fn of(said: &[Said], reports: &[NodeReport], majority: usize) -> Self {
+        let times = |owner: &Owner| {
+            let of_owner = said.iter().filter_map(|said| match &said.state {
+                KeyState::Held(its, left) if its == owner => Some(left.unwrap_or(Duration::MAX)),
+                _ => None,
+            });
+            let mut times: Vec<Duration> = of_owner.collect();
+            // The lease lasts for as long as a majority keeps the key.
+            times.sort_by_key(|left| std::cmp::Reverse(*left));
+            times
+        };
+        let owners = said.iter().filter_map(|said| match &said.state {
+            KeyState::Held(owner, _) => Some(owner),
+            _ => None,
+        });
+        let first = owners.max_by_key(|owner| times(owner).len()).cloned();
+        let kept = first.as_ref().map(times).unwrap_or_default();
+        // What a node may have forgotten, it cannot call free.
+        let free = said
+            .iter()
+            .zip(reports)
+            .filter(|(said, report)| matches!(said.state, KeyState::Free) && votes(report));
+        let others = said.len() - free.count();
+        Self {
+            state: if kept.len() >= majority {
+                State::Held
+            } else if others < majority {
+                State::Free
+            } else {
+                State::Unknown
+            },
+            votes: kept.len(),
+            remaining: kept.get(majority - 1).copied(),
+            owner: first,
+            majority,
+        }
+    }
+
+    fn print(&self, said: &[Said], reports: &[NodeReport], output: Output) -> std::io::Result<()> {
+        if output.is_json() {
+            return output.json(&self.as_json(said, reports));
+        }
+        let left = self.remaining.map_or_else(String::new, |left| {
+            if left == Duration::MAX {
+                ", for ever".to_owned()
+            } else {
+                format!(", for {} unless renewed", rounded(left))
+            }
+        });
+        let nodes = said.len();
+        match self.state {
+            State::Held => {
+                let holder = holder(self.owner.as_ref());
+                output.line(&format!("held by {holder}, {} of {nodes} nodes{left}", self.votes))?;
+            }
+            State::Free => output.line("free: no majority of the nodes has it")?,
+            State::Unknown => output.line(&format!(
+                "unknown: {} of {nodes} nodes have it for one holder, {} would be a majority, and the others do not say enough",
+                self.votes, self.majority
+            ))?,
+        }
+        for (said, report) in said.iter().zip(reports) {
+            let node = &said.node;
+            let voteless = if votes(report) {
+                String::new()
+            } else {
+                format!(" ({})", report.answer)
+            };
+            match &said.state {
+                KeyState::Free if votes(report) => {
+                    output.marked(Mark::Good, &format!("{node} free"))?;
+                }
+                KeyState::Free => output.marked(
+                    Mark::Warning,
+                    &format!("{node} unknown: it does not have the key, and has no vote{voteless}"),
+                )?,
+                KeyState::Held(owner, left) => {
+                    let left = left.map_or_else(
+                        || "for ever".to_owned(),
+                        |left| format!("for {}", rounded(left)),
+                    );
+                    let holder = holder(Some(owner));
+                    let line = format!("{node} held by {holder} {left}{voteless}");
+                    output.marked(Mark::Note, &line)?;
+                }
+                KeyState::Unknown(why) => {
+                    output.marked(Mark::Bad, &format!("{node} unknown: {why}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn as_json<'a>(&self, said: &'a [Said], reports: &[NodeReport]) -> Json<'a> {
+        let nodes = said.iter().zip(reports).map(|(said, report)| {
+            let (state, owner, left, why) = match &said.state {
+                KeyState::Free if votes(report) => (State::Free, None, None, None),
+                KeyState::Free => (State::Unknown, None, None, Some(report.answer.to_string())),
+                KeyState::Held(owner, left) => (State::Held, Some(owner), *left, None),
+                KeyState::Unknown(why) => (State::Unknown, None, None, Some(why.clone())),
+            };
+            NodeJson {
+                node: &said.node,
+                state,
+                holder: owner.and_then(Owner::label).map(|label| label.to_string()),
+                remaining_ms: left.map(millis),
+                votes: votes(report),
+                why,
+            }
+        });
+        let label = self.owner.as_ref().and_then(Owner::label);
+        Json {
+            state: self.state,
+            holder: label.map(|label| label.to_string()),
+            votes: self.votes,
+            majority: self.majority,
+            remaining_ms: self
+                .remaining
+                .filter(|left| *left != Duration::MAX)
+                .map(millis),
+            nodes: nodes.collect(),
+        }
+    }
+}
+
+/// By whom a key is held, for people.
+pub(crate) fn holder(owner: Option<&Owner>) -> String {
+    let label = owner.and_then(Owner::label);
+    label.map_or_else(
+        || "a holder without a label".to_owned(),
+        |label| label.to_string(),
+    )
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    state: State,
+    holder: Option<String>,
+    votes: usize,
+    majority: usize,
+    remaining_ms: Option<f64>,
+    nodes: Vec<NodeJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct NodeJson<'a> {
+    node: &'a str,
+    state: State,
+    holder: Option<String>,
+    remaining_ms: Option<f64>,
+    votes: bool,
+    why: Option<String>,
+}

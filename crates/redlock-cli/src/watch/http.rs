@@ -1,0 +1,96 @@
+//! What `watch` answers over HTTP.
+
+use std::io;
+
+use axum::{
+    Router,
+    extract::{Path, State},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use redlock_core::NodeReport;
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use super::Seen;
+use crate::{
+    connection::Settings,
+    output::millis,
+    ready::{find, ready_in},
+    standing::votes,
+};
+
+#[derive(Clone)]
+struct Shared {
+    seen: Seen,
+    settings: Settings,
+}
+
+/// Answers until there is an error.
+pub(super) async fn serve(listener: TcpListener, seen: Seen, settings: Settings) -> io::Result<()> {
+    let routes = Router::new()
+        .route("/", get(all))
+        .route("/ready/{node}", get(ready))
+        .with_state(Shared { seen, settings });
+    axum::serve(listener, routes).await
+}
+
+#[derive(Serialize)]
+struct Node {
+    node: String,
+    votes: bool,
+    why: Option<String>,
+    ready_in_ms: Option<f64>,
+}
+
+impl Node {
+    fn of(report: &NodeReport) -> Self {
+        let votes = votes(report);
+        Self {
+            node: report.node.to_string(),
+            votes,
+            why: (!votes).then(|| report.answer.to_string()),
+            ready_in_ms: ready_in(&report.answer).map(millis),
+        }
+    }
+}
+
+/// 200 if a node votes, 503 if it does not, 404 if there is no such node.
+async fn ready(State(shared): State<Shared>, Path(node): Path<String>) -> Response {
+    let Ok(place) = find(&shared.settings, &node) else {
+        return (StatusCode::NOT_FOUND, "no such node\n").into_response();
+    };
+    match shared.seen.get().get(place) {
+        Some(report) => json(is(votes(report)), &Node::of(report)),
+        None => (StatusCode::SERVICE_UNAVAILABLE, "not seen yet\n").into_response(),
+    }
+}
+
+/// 200 if a majority votes, else 503.
+async fn all(State(shared): State<Shared>) -> Response {
+    let reports = shared.seen.get();
+    let count = reports.iter().filter(|report| votes(report)).count();
+    let nodes: Vec<Node> = reports.iter().map(Node::of).collect();
+    json(is(count >= shared.settings.majority()), &nodes)
+}
+
+fn is(ready: bool) -> StatusCode {
+    if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    }
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_string(value) {
+        Ok(text) => (
+            status,
+            [(header::CONTENT_TYPE, "application/json")],
+            text + "\n",
+        )
+            .into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

@@ -1,0 +1,182 @@
+//! `redlock watch`: looks at the nodes each second, so that quarantines age, and tells what changes.
+
+mod http;
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use redlock_core::{NodeReport, Redlock};
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use crate::{
+    clock,
+    connection::{Connection, Settings},
+    context::Context,
+    exit::{Exit, Failure},
+    output::{Mark, Output},
+    standing::{is_open, votes},
+};
+
+/// What can be asked of `watch`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Answers HTTP at this address: /ready/NODE, and all nodes at /
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// What was seen last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen(Arc<Mutex<Vec<NodeReport>>>);
+
+impl Seen {
+    pub(crate) fn get(&self) -> Vec<NodeReport> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn set(&self, reports: Vec<NodeReport>) -> Vec<NodeReport> {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *seen, reports)
+    }
+}
+
+/// Watches until it is interrupted.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let client = context.client(settings.builder().connect_lazily()).await?;
+    let seen = Seen::default();
+    let looks = watch(&client, &seen, &settings, context.output);
+    let Some(address) = args.listen else {
+        return looks.await;
+    };
+    let listener = TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::wrong(format!("cannot listen at {address}: {error}")))?;
+    if let Ok(address) = listener.local_addr() {
+        context
+            .output
+            .progress(&format!("listening at http://{address}"));
+    }
+    tokio::select! {
+        watched = looks => watched,
+        served = http::serve(listener, seen.clone(), settings.clone()) => {
+            let error = served.err().map(|error| error.to_string()).unwrap_or_default();
+            Err(Failure::wrong(format!("HTTP ended: {error}")))
+        }
+    }
+}
+
+async fn watch(
+    client: &Redlock,
+    seen: &Seen,
+    settings: &Settings,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let mut had_majority = None;
+    loop {
+        let reports = client.node_reports().await;
+        let before = seen.set(reports.clone());
+        for (at, report) in reports.iter().enumerate() {
+            let same = before.get(at).is_some_and(|before| is_same(before, report));
+            if !same && !is_open(report) {
+                tell(report, output)?;
+            }
+        }
+        let is_known = !reports.iter().any(is_open);
+        let count = reports.iter().filter(|report| votes(report)).count();
+        let has_majority = count >= settings.majority();
+        if is_known && had_majority != Some(has_majority) {
+            had_majority = Some(has_majority);
+            majority(has_majority, count, reports.len(), output)?;
+        }
+        let pause = if is_known {
+            LOOK_EVERY
+        } else {
+            LOOK_EVERY / 20
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Whether nothing has changed but a time.
+fn is_same(before: &NodeReport, now: &NodeReport) -> bool {
+    use crate::ready::ready_in;
+    let are_waiting = ready_in(&before.answer).is_some() && ready_in(&now.answer).is_some();
+    let (before, now) = (&before.answer, &now.answer);
+    // How long a node has been silent is in its words.
+    let silent = |answer: &redlock_core::NodeAnswer| {
+        matches!(answer, redlock_core::NodeAnswer::Unknown { .. })
+    };
+    are_waiting || before == now || silent(before) && silent(now)
+}
+
+#[derive(Serialize)]
+struct Change<'a> {
+    at_ms: u64,
+    node: Option<&'a str>,
+    votes: bool,
+    why: Option<String>,
+}
+
+fn tell(report: &NodeReport, output: Output) -> Result<(), Failure> {
+    let votes = votes(report);
+    if output.is_json() {
+        output.json(&Change {
+            at_ms: now(),
+            node: Some(&report.node),
+            votes,
+            why: (!votes).then(|| report.answer.to_string()),
+        })?;
+    } else if votes {
+        output.marked(Mark::Good, &format!("{} {} votes", time(), report.node))?;
+    } else {
+        output.marked(Mark::Warning, &format!("{} {report}", time()))?;
+    }
+    Ok(())
+}
+
+fn majority(has: bool, votes: usize, nodes: usize, output: Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return Ok(output.json(&Change {
+            at_ms: now(),
+            node: None,
+            votes: has,
+            why: (!has).then(|| format!("{votes} of {nodes} nodes vote")),
+        })?);
+    }
+    let time = time();
+    Ok(if has {
+        output.marked(
+            Mark::Good,
+            &format!("{time} a majority votes: {votes} of {nodes} nodes"),
+        )
+    } else {
+        let line =
+            format!("{time} no quorum: {votes} of {nodes} nodes vote, nothing can be locked");
+        output.marked(Mark::Bad, &line)
+    }?)
+}
+
+fn now() -> u64 {
+    u64::try_from(clock::wall().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The time of day, in UTC.
+fn time() -> String {
+    let seconds = clock::wall().as_secs() % (24 * 60 * 60);
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}Z", seconds % 60)
+}
+
+/// A quarantine ages by a second at most from one look to the next; the client itself looks more often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);

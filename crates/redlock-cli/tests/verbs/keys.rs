@@ -1,0 +1,201 @@
+//! `status`, `ls` and `release`, on keys that are held by others.
+
+use serde_json::Value;
+
+use crate::kit::{Nodes, run};
+
+const KEY: &str = "{redlock}:lock:order:7";
+
+fn json(nodes: &Nodes, arguments: &[&str]) -> (i32, Value) {
+    let done = nodes.run(&[arguments, &["--json"]].concat());
+    let json = serde_json::from_str(&done.out);
+    (
+        done.code,
+        json.unwrap_or_else(|error| panic!("{error}: {done:?}")),
+    )
+}
+
+#[tokio::test]
+async fn a_key_is_held_or_free_or_nobody_can_say() {
+    let mut nodes = Nodes::blessed(3).await;
+    let (code, status) = json(&nodes, &["status", "order:7"]);
+    assert_eq!((code, status["state"].as_str()), (1, Some("free")));
+
+    let client = nodes.client().await;
+    let guard = client.acquire("order:7").await.unwrap();
+    guard.extend().await.unwrap();
+    let (code, status) = json(&nodes, &["status", "order:7"]);
+    assert_eq!(
+        (code, status["state"].as_str()),
+        (0, Some("held")),
+        "{status:#}"
+    );
+    assert!(status["votes"].as_u64() >= Some(2));
+    assert!(status["remaining_ms"].as_f64().unwrap() > 0.0);
+    let holder = format!(":{}", std::process::id());
+    assert!(
+        status["holder"].as_str().unwrap().ends_with(&holder),
+        "{status:#}"
+    );
+    let secret = nodes.ask(0, &["GET", KEY]);
+    let secret = secret.split(' ').next().unwrap();
+    let text = nodes.run(&["status", "order:7"]).out;
+    assert!(
+        text.starts_with("held by ") && text.contains(&holder),
+        "{text}"
+    );
+    assert!(secret.len() == 32 && !text.contains(secret) && !status.to_string().contains(secret));
+    guard.release().await.unwrap();
+    client.close().await;
+
+    // One node is down, and one may have forgotten: of the third alone nothing follows.
+    nodes[0].kill().unwrap();
+    nodes[1].restart().unwrap();
+    let (code, status) = json(&nodes, &["status", "order:7"]);
+    assert_eq!(
+        (code, status["state"].as_str()),
+        (3, Some("unknown")),
+        "{status:#}"
+    );
+    let states: Vec<_> = (0..3)
+        .map(|node| status["nodes"][node]["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(states[..2], ["unknown", "unknown"]);
+    assert!(
+        status["nodes"][1]["why"]
+            .as_str()
+            .unwrap()
+            .contains("forgotten")
+    );
+}
+
+#[tokio::test]
+async fn votes_that_are_split_are_no_majority() {
+    let nodes = Nodes::blessed(3).await;
+    for node in 0..3 {
+        let owner = format!("{node}").repeat(32);
+        nodes.ask(node, &["SET", KEY, &owner, "PX", "60000"]);
+    }
+    let (code, status) = json(&nodes, &["status", "order:7"]);
+    assert_eq!((code, status["votes"].as_u64()), (3, Some(1)), "{status:#}");
+}
+
+#[tokio::test]
+async fn a_key_of_the_nodes_own_is_refused() {
+    let nodes = Nodes::blessed(1).await;
+    for verb in ["status", "release"] {
+        let done = nodes.run(&[verb, "{redlock:verbatim}:mark", "--verbatim-keys"]);
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.err.contains("nodes' own keys"), "{done:?}");
+    }
+    assert_eq!(nodes.run(&["status", ""]).code, 2);
+}
+
+#[tokio::test]
+async fn keys_are_listed_by_their_beginning_with_their_holders() {
+    let mut nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let mut guards = Vec::new();
+    for key in ["order:1", "order:2", "report"] {
+        let guard = client.acquire(key).await.unwrap();
+        guard.extend().await.unwrap();
+        guards.push(guard);
+    }
+    let long = client.acquire("x".repeat(200)).await.unwrap();
+    let (code, all) = json(&nodes, &["ls"]);
+    let keys: Vec<_> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["key"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (code, &keys[..3]),
+        (0, &["order:1", "order:2", "report"][..])
+    );
+    assert!(keys[3].starts_with("sha256:"), "{keys:?}");
+    long.release().await.unwrap();
+    nodes[2].kill().unwrap();
+    let done = nodes.run(&["ls", "order:"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(
+        done.out.contains("order:1") && !done.out.contains("report"),
+        "{done:?}"
+    );
+    assert!(
+        done.out.contains("FAIL") && done.out.contains("refused"),
+        "{done:?}"
+    );
+    nodes[1].kill().unwrap();
+    assert_eq!(nodes.run(&["ls"]).code, 3);
+}
+
+#[tokio::test]
+async fn a_scan_needs_a_right_of_its_own_and_says_so() {
+    let nodes = Nodes::blessed(1).await;
+    let rights = format!(
+        "ACL SETUSER lock on >pw ~{{redlock}}:* -@all {}",
+        redlock_core::node::RedisNode::RIGHTS
+    );
+    nodes.ask(0, &rights.split(' ').collect::<Vec<_>>());
+    let url = nodes[0].url().replace("redis://", "redis://lock:pw@");
+    let nodes = nodes.at(vec![url]);
+    let done = nodes.run(&["ls"]);
+    assert_eq!(done.code, 3);
+    assert!(done.out.contains("ls takes +scan"), "{done:?}");
+    assert_eq!(
+        nodes.run(&["status", "a"]).code,
+        1,
+        "what a client may do is enough"
+    );
+}
+
+#[tokio::test]
+async fn a_release_says_what_it_breaks_and_deletes_only_what_it_has_read() {
+    let nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    assert_eq!(nodes.run(&["release", "order:7", "--force"]).code, 1);
+    let guard = client.acquire("order:7").await.unwrap();
+    guard.extend().await.unwrap();
+
+    let done = nodes.run(&["release", "order:7"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(
+        done.err.contains("on 3 of 3 nodes") && done.err.contains("is not told"),
+        "{done:?}"
+    );
+    assert!(guard.lease().is_held() && nodes.keys().iter().any(|key| key.contains(KEY)));
+
+    let done = nodes.run(&["release", "order:7", "--force"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.out.matches("released").count(), 3, "{done:?}");
+    assert!(!nodes.keys().iter().any(|key| key.contains(KEY)));
+    assert!(
+        guard.extend().await.is_err(),
+        "the holder learns of it with its next renewal"
+    );
+    let other = nodes.client().await;
+    drop(other.try_acquire("order:7").await.unwrap());
+
+    // What holds all locks up for ever is a value that is no owner's.
+    nodes.ask(1, &["LPUSH", "{redlock}:lock:list", "x"]);
+    let done = nodes.run(&["release", "list", "--force"]);
+    assert!(done.out.contains("released"), "{done:?}");
+    assert!(!nodes.keys().iter().any(|key| key.contains("list")));
+}
+
+#[tokio::test]
+async fn a_listing_into_a_closed_pipe_is_no_panic() {
+    let nodes = Nodes::blessed(1).await;
+    for number in 0..500 {
+        let key = format!("{{redlock}}:lock:{number}");
+        nodes.ask(0, &["SET", &key, "x", "PX", "60000"]);
+    }
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .arg("-c")
+        .arg("\"$0\" ls | head -n 1")
+        .arg(env!("CARGO_BIN_EXE_redlock"));
+    let done = run(shell.env("REDLOCK_NODES", nodes[0].url()));
+    assert_eq!((done.out.lines().count(), done.err.as_str()), (1, ""));
+}
