@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::{
-    bless, doctor, exit::EXIT_CODES, ls, ready, release, roll, sandbox, shell, status, watch,
+    bless, doctor, exit::EXIT_CODES, guide, ls, ready, release, roll, sandbox, shell, status, watch,
 };
 
 /// Checks, watches and operates the nodes of a lock
@@ -58,6 +58,8 @@ pub(crate) enum Verb {
     Watch(watch::Args),
     /// Restarts node after node, each when the one before votes again
     Roll(roll::Args),
+    /// Prints files to deploy nodes with
+    Guide(guide::Args),
     /// Starts local servers for a try-out, and a command that finds them
     Sandbox(sandbox::Args),
     /// Prints completions for a shell

@@ -154,7 +154,12 @@ impl Settings {
 
     /// How long a node does not vote that may have forgotten leases.
     pub(crate) fn quarantine(&self) -> Duration {
-        Quarantine::new(self.max_ttl(), self.clock_rate_error()).length()
+        self.policy().length()
+    }
+
+    /// What the length of a quarantine rests on.
+    pub(crate) fn policy(&self) -> Quarantine {
+        Quarantine::new(self.max_ttl(), self.clock_rate_error())
     }
 
     /// The number of nodes that must grant.

@@ -8,6 +8,7 @@ mod connection;
 mod context;
 mod doctor;
 mod exit;
+mod guide;
 mod lookup;
 mod ls;
 mod output;
@@ -90,6 +91,7 @@ async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Bless(args) => bless::run(args, context).await,
         Verb::Watch(args) => watch::run(args, context).await,
         Verb::Roll(args) => roll::run(args, context).await,
+        Verb::Guide(args) => guide::run(&args, context),
         Verb::Sandbox(args) => sandbox::run(args, context).await,
         Verb::Completions(args) => shell::completions(&args, context),
         Verb::Man(args) => shell::man(&args, context),

@@ -31,7 +31,13 @@ pub(super) async fn of(probe: &mut Probe, settings: &Settings) -> Rights {
         return rights;
     };
     // What is taken away again first, so that nothing is put there that cannot be.
+    // A node that cannot be called by functions is quarantined though its restarts are delayed.
+    let functions = settings
+        .config
+        .delayed_restarts
+        .then_some(RedisNode::RIGHTS_FOR_FUNCTIONS);
     let wanted = RedisNode::RIGHTS.split_whitespace();
+    let wanted = wanted.chain(functions.unwrap_or_default().split_whitespace());
     let (first, others): (Vec<&str>, Vec<&str>) = wanted.partition(|right| *right == "+del");
     for right in first.into_iter().chain(others) {
         let can_delete = !rights.lacks_keys && !rights.missing.iter().any(|r| r == "+del");
@@ -66,9 +72,16 @@ impl Rights {
 /// Returns a command that needs a right and changes nothing but the scratch key; `None` if there is none.
 fn trial(right: &str, key: &str, can_delete: bool) -> Option<Cmd> {
     let name = right.trim_start_matches('+').to_ascii_uppercase();
-    let mut command = cmd(&name);
+    let mut words = name.split('|');
+    let mut command = cmd(words.next().unwrap_or_default());
+    for word in words {
+        command.arg(word);
+    }
     match name.as_str() {
-        "PING" | "INFO" => {}
+        "PING" | "INFO" | "TIME" => {}
+        "FCALL" => drop(command.arg("redlock_doctor").arg(0)),
+        // No library is loaded from this.
+        "FUNCTION|LOAD" => drop(command.arg("")),
         "EVAL" => drop(command.arg("return 0").arg(0)),
         "EVALSHA" => drop(command.arg("0".repeat(40)).arg(0)),
         "DEL" | "PTTL" | "MGET" | "HVALS" => drop(command.arg(key)),

@@ -20,6 +20,7 @@ pub(super) fn check(
     memory(node, facts, findings);
     disk(node, facts, findings);
     persistence(node, facts, settings, findings);
+    delays(node, facts, settings, findings);
     history(node, facts, findings);
     rights(node, place, facts, settings, findings);
     limits(node, place, facts, findings);
@@ -100,6 +101,19 @@ fn persistence(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &m
             "persistence",
             "trust_persistence rests on appendfsync always, and it does not let that be asked",
             "allow +config|get, or make sure of appendfsync always yourself",
+        );
+    }
+}
+
+/// What was declared of restarts must be so.
+fn delays(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
+    if settings.config.delayed_restarts && facts.info.text("aof_enabled") == "1" {
+        findings.at(
+            node,
+            Level::Warning,
+            "restart-guard",
+            "delayed_restarts is declared, and it keeps its data on disk (appendonly yes)",
+            "set appendonly no and save \"\": a node that comes back with its mark is quarantined all the same",
         );
     }
 }

@@ -153,7 +153,16 @@ fn restarts(
 }
 
 fn guards(settings: &Settings, findings: &mut Findings) {
-    if settings.config.verbatim_keys {
+    let config = &settings.config;
+    if config.delayed_restarts {
+        let absence = rounded(settings.policy().trusting_delayed_restarts().absence());
+        findings.over_all(
+            Level::Note,
+            "restart-guard",
+            format!("delayed_restarts is declared: each node must stay away for {absence} whenever it stops, and no doctor can see that"),
+            "have the same unit on every node: redlock guide systemd --delayed",
+        );
+    } else if config.verbatim_keys {
         findings.over_all(
             Level::Note,
             "restart-guard",

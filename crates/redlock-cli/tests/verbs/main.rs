@@ -3,6 +3,7 @@
 
 mod configuration;
 mod doctor;
+mod guide;
 mod keys;
 mod kit;
 mod operate;

@@ -170,3 +170,39 @@ async fn a_server_with_other_databases_in_use_is_shared() {
         ],
     );
 }
+
+#[tokio::test]
+async fn declared_delays_are_checked_as_far_as_a_node_shows_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redlock.toml");
+    fs::write(&file, "delayed_restarts = true\n").unwrap();
+    let nodes = Nodes::start(3);
+    nodes.set(1, "appendonly", "yes");
+    let rights = format!(
+        "ACL SETUSER lock on >pw ~{{redlock}}:* -@all {}",
+        redlock_core::node::RedisNode::RIGHTS
+    );
+    nodes.ask(2, &rights.split(' ').collect::<Vec<_>>());
+    let mut urls = nodes.urls();
+    urls[2] = urls[2].replace("redis://", "redis://lock:pw@");
+    let nodes = nodes.at(urls);
+    let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
+    let found = examined.found("restart-guard");
+    let address = nodes[1].address().to_string();
+    assert!(
+        found
+            .iter()
+            .any(|line| line.contains(&address) && line.contains("appendonly no")),
+        "{found:?}"
+    );
+    assert!(
+        found
+            .iter()
+            .any(|line| line.contains("must stay away for 3 s")),
+        "{found:?}"
+    );
+    examined.one(
+        "rights",
+        &["ACL SETUSER lock ~{redlock}:* +fcall +function|load +time"],
+    );
+}

@@ -1,0 +1,198 @@
+//! `redlock guide`: files to deploy nodes with, as they are in `docker/`.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use redlock_proto::Quarantine;
+use serde::Serialize;
+
+use crate::{
+    connection::duration,
+    context::Context,
+    exit::{Exit, Failure},
+};
+
+/// What can be asked of `guide`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// What the nodes run under
+    platform: Platform,
+
+    /// The longest lease of any client: all waits follow from it
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
+    max_ttl: Duration,
+
+    /// The namespace whose votes health checks ask for
+    #[arg(long, value_name = "NAME", default_value = "demo")]
+    namespace: String,
+
+    /// Adds the delay before a start, for nodes on which other clients lock too
+    #[arg(long)]
+    delayed: bool,
+}
+
+/// What nodes run under.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Platform {
+    /// Units of systemd
+    Systemd,
+    /// A composition of containers
+    Compose,
+    /// Manifests of Kubernetes
+    Kubernetes,
+}
+
+/// A file, and where it is in the repository.
+#[derive(Debug, Serialize)]
+struct File {
+    path: &'static str,
+    text: String,
+}
+
+/// Prints the files, each after a line with its name.
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let (least, most) = (
+        Duration::from_millis(100),
+        Duration::from_secs(24 * 60 * 60),
+    );
+    if !(least..=most).contains(&args.max_ttl) {
+        return Err(Failure::wrong("--max-ttl must be from 100ms to 24h"));
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !(1..=32).contains(&args.namespace.len()) || !args.namespace.chars().all(is_name) {
+        let message = "--namespace must be 1 to 32 letters, digits, `.`, `_` or `-`";
+        return Err(Failure::wrong(message));
+    }
+    let mut files = match args.platform {
+        Platform::Systemd => vec![
+            file("docker/redis.conf", REDIS),
+            file("docker/systemd/redlock-node.service", NODE),
+            file("docker/systemd/redlock-watch.service", WATCH),
+        ],
+        Platform::Compose => vec![
+            file("docker/compose.yaml", COMPOSE),
+            file("docker/redis.conf", REDIS),
+            file("docker/votes.sh", VOTES),
+        ],
+        Platform::Kubernetes => vec![File {
+            path: "docker/kubernetes/redlock.yaml",
+            text: KUBERNETES
+                .replace("{{redis.conf}}", &indented(REDIS))
+                .replace("{{votes.sh}}", &indented(VOTES)),
+        }],
+    };
+    match (args.delayed, args.platform) {
+        (false, _) => {}
+        (true, Platform::Systemd) => files.push(file("docker/systemd/delayed.conf", DELAYED)),
+        (true, Platform::Compose) => files.extend([
+            file("docker/compose.delayed.yaml", DELAYED_COMPOSE),
+            file("docker/delayed-restart.sh", DELAYED_RESTART),
+        ]),
+        (true, Platform::Kubernetes) => {
+            let message = "on Kubernetes the delay belongs into the entrypoint of an image of your own: \
+                redlock guide compose --delayed has it";
+            return Err(Failure::wrong(message));
+        }
+    }
+    for file in &mut files {
+        file.text = adapted(file, args);
+    }
+    if context.output.is_json() {
+        context.output.json(&files)?;
+        return Ok(Exit::Yes);
+    }
+    for File { path, text } in &files {
+        context
+            .output
+            .plain(&format!("# ==> {path}\n{}", text.trim_end()))?;
+    }
+    Ok(Exit::Yes)
+}
+
+fn file(path: &'static str, text: &str) -> File {
+    let text = text.to_owned();
+    File { path, text }
+}
+
+/// Puts what follows from the longest lease, and the namespace, in the place of what follows from the defaults.
+fn adapted(file: &File, args: &Args) -> String {
+    let (usual, wanted) = (Waits::of(Duration::from_secs(30)), Waits::of(args.max_ttl));
+    let mut text = file.text.clone();
+    let mut replace =
+        |form: &dyn Fn(&Waits) -> String| text = text.replace(&form(&usual), &form(&wanted));
+    replace(&|waits| format!("REDLOCK_MAX_TTL: \"{}\"", waits.max_ttl));
+    replace(&|waits| format!("leases of {} ", waits.words));
+    replace(&|waits| format!("lease of any client, {}, ", waits.words));
+    replace(&|waits| format!("/bin/sleep {}", waits.absence));
+    replace(&|waits| format!("TimeoutStartSec={}", waits.absence + 60));
+    let is_delayed = file.path.ends_with("delayed.yaml");
+    replace(&|waits| {
+        let delay = if is_delayed { waits.absence + 3 } else { 0 };
+        format!("start_period: {}s", waits.quarantine + delay + 12)
+    });
+    replace(&|waits| format!("minReadySeconds: {}", waits.quarantine + 2));
+    let namespace = &args.namespace;
+    text.replace(
+        "REDLOCK_NAMESPACE: \"demo\"",
+        &format!("REDLOCK_NAMESPACE: \"{namespace}\""),
+    )
+    .replace(
+        "votes.sh\", \"demo\"]",
+        &format!("votes.sh\", \"{namespace}\"]"),
+    )
+}
+
+/// What follows from the longest lease, in whole seconds.
+struct Waits {
+    max_ttl: String,
+    words: String,
+    /// How long a node does not vote.
+    quarantine: u64,
+    /// How long a delayed node stays away.
+    absence: u64,
+}
+
+impl Waits {
+    fn of(max_ttl: Duration) -> Self {
+        let policy = Quarantine::new(max_ttl, 0.01);
+        let seconds = |time: Duration| time.as_millis().div_ceil(1_000);
+        let seconds = |time| u64::try_from(seconds(time)).unwrap_or(u64::MAX);
+        let whole = max_ttl.subsec_millis() == 0;
+        let number = if whole {
+            max_ttl.as_secs().into()
+        } else {
+            max_ttl.as_millis()
+        };
+        let unit = if whole { "s" } else { "ms" };
+        Self {
+            max_ttl: format!("{number}{unit}"),
+            words: format!("{number} {unit}"),
+            quarantine: seconds(policy.length()),
+            absence: seconds(
+                policy.trusting_delayed_restarts().absence() + Duration::from_millis(2),
+            ),
+        }
+    }
+}
+
+fn indented(text: &str) -> String {
+    let line = |line: &str| {
+        if line.is_empty() {
+            String::new()
+        } else {
+            format!("    {line}")
+        }
+    };
+    let lines: Vec<String> = text.lines().map(line).collect();
+    lines.join("\n")
+}
+
+const COMPOSE: &str = include_str!("../../../../docker/compose.yaml");
+const DELAYED_COMPOSE: &str = include_str!("../../../../docker/compose.delayed.yaml");
+const DELAYED_RESTART: &str = include_str!("../../../../docker/delayed-restart.sh");
+const REDIS: &str = include_str!("../../../../docker/redis.conf");
+const VOTES: &str = include_str!("../../../../docker/votes.sh");
+const NODE: &str = include_str!("../../../../docker/systemd/redlock-node.service");
+const WATCH: &str = include_str!("../../../../docker/systemd/redlock-watch.service");
+const DELAYED: &str = include_str!("../../../../docker/systemd/delayed.conf");
+const KUBERNETES: &str = include_str!("kubernetes.yaml");

@@ -1,0 +1,100 @@
+//! `guide` prints what is in `docker/`, and all waits in it follow from the longest lease.
+
+use std::{collections::BTreeMap, fs};
+
+use crate::kit::{redlock, run};
+
+/// The files that `guide` prints, by their paths.
+fn guide(arguments: &[&str]) -> BTreeMap<String, String> {
+    let done = run(&mut redlock(&[&["guide"], arguments].concat()));
+    assert_eq!(done.code, 0, "{done:?}");
+    let files = done.out.split("# ==> ").skip(1);
+    let pair = |file: &str| {
+        file.split_once('\n')
+            .map(|(path, text)| (path.to_owned(), text.to_owned()))
+    };
+    files.filter_map(pair).collect()
+}
+
+#[test]
+fn what_is_printed_is_what_is_in_the_repository() {
+    let mut seen = 0;
+    for arguments in [
+        &["systemd", "--delayed"][..],
+        &["compose", "--delayed"],
+        &["kubernetes"],
+    ] {
+        for (path, text) in guide(arguments) {
+            let file = fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR")));
+            assert_eq!(file.unwrap(), text, "{path}: redlock guide prints it");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 10);
+}
+
+/// The number behind the first of these words.
+fn number(text: &str, words: &str) -> u64 {
+    let (_, rest) = text
+        .split_once(words)
+        .unwrap_or_else(|| panic!("{words}: {text}"));
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+#[test]
+fn all_waits_follow_from_the_longest_lease() {
+    // With 13 and 65 s, one wait is what another one is by default.
+    for ttl in [1, 13, 30, 65, 3_600] {
+        let lease = format!("{ttl}s");
+        // 2 % and two steps of at most a second, or 1 %, 2 ms and a second.
+        let (quarantine, absence) = (ttl * 51 / 50, ttl * 101 / 100 + 1);
+        let arguments = ["--max-ttl", &lease, "--namespace", "billing"];
+        let files = guide(&[&["compose", "--delayed"], &arguments[..]].concat());
+        let (compose, delayed) = (
+            &files["docker/compose.yaml"],
+            &files["docker/compose.delayed.yaml"],
+        );
+        for text in [compose, delayed] {
+            assert_eq!(number(text, "REDLOCK_MAX_TTL: \""), ttl);
+        }
+        assert!(
+            (quarantine + 2..quarantine + 20).contains(&number(compose, "start_period: ")),
+            "{ttl}"
+        );
+        let both = quarantine + absence;
+        assert!(
+            (both + 2..both + 30).contains(&number(delayed, "start_period: ")),
+            "{ttl}"
+        );
+        assert!(compose.contains("\"/usr/local/bin/votes.sh\", \"billing\"]"));
+
+        let files = guide(&[&["systemd", "--delayed"], &arguments[..]].concat());
+        let unit = &files["docker/systemd/delayed.conf"];
+        let sleep = number(unit, "/bin/sleep ");
+        assert!((absence..=absence + 1).contains(&sleep), "{ttl}: {sleep}");
+        assert!(number(unit, "TimeoutStartSec=") > sleep);
+
+        let files = guide(&[&["kubernetes"], &arguments[..]].concat());
+        let manifests = &files["docker/kubernetes/redlock.yaml"];
+        assert!(
+            number(manifests, "minReadySeconds: ") >= quarantine + 2,
+            "{ttl}"
+        );
+        assert!(manifests.contains("votes.sh\", \"billing\"]") && !manifests.contains("\"demo\""));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for arguments in [
+        &["guide"][..],
+        &["guide", "nomad"],
+        &["guide", "systemd", "--max-ttl", "30"],
+        &["guide", "systemd", "--max-ttl", "1ms"],
+        &["guide", "compose", "--namespace", "a\"b"],
+        &["guide", "kubernetes", "--delayed"],
+    ] {
+        assert_eq!(run(&mut redlock(arguments)).code, 2, "{arguments:?}");
+    }
+}
