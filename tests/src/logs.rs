@@ -4,7 +4,7 @@ use std::{
 };
 
 use tracing::{Level, subscriber};
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::{MakeWriter, format::FmtSpan};
 
 /// Everything that is logged in this process from now on, at every level.
 #[derive(Clone, Debug, Default)]
@@ -17,9 +17,23 @@ impl Logs {
     ///
     /// If somebody else in this process has them.
     pub fn capture() -> Self {
+        Self::with(FmtSpan::NONE)
+    }
+
+    /// Takes the logs as [`capture`](Self::capture) does, with a line for each span that ends.
+    ///
+    /// # Panics
+    ///
+    /// If somebody else in this process has them.
+    pub fn capture_with_spans() -> Self {
+        Self::with(FmtSpan::CLOSE)
+    }
+
+    fn with(spans: FmtSpan) -> Self {
         let logs = Self::default();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(Level::TRACE)
+            .with_span_events(spans)
             .with_ansi(false)
             .with_writer(logs.clone())
             .finish();

@@ -5,6 +5,7 @@ use std::{
 };
 
 use redlock_proto::Word;
+use tracing::Span;
 
 use crate::{
     ExtendError, FencingToken, Lease, LeaseLost, ReleaseError, ResourceKey,
@@ -38,6 +39,8 @@ pub struct LockGuard {
     // invariant: it is there until the guard is dropped or consumed
     holding: Option<Holding>,
     turn: Arc<HolderTurn>,
+    /// Its span, which ends with it.
+    span: Span,
 }
 
 /// The holder's turn in the local queue, until the guard takes it or the lease is lost.
@@ -52,7 +55,13 @@ impl LockGuard {
         Self {
             holding: Some(holding),
             turn,
+            span: Span::none(),
         }
+    }
+
+    /// Goes on in this span.
+    pub(crate) fn watch(&mut self, span: Span) {
+        self.span = span;
     }
 
     fn holding(&self) -> &Holding {
@@ -216,6 +225,11 @@ impl Drop for LockGuard {
         let Some(holding) = self.holding.take() else {
             return;
         };
+        if !self.span.is_disabled()
+            && let Some(reason) = holding.loss()
+        {
+            self.span.record("lost", tracing::field::display(reason));
+        }
         match self.turn.take() {
             // If nobody in this process waits for it, the lease is released before the turn passes on.
             Some(turn) => drop(pass_on(&turn, holding)),

@@ -5,6 +5,7 @@ mod claim;
 mod client;
 mod clock;
 mod config;
+mod course;
 mod engine;
 mod error;
 mod guard;
@@ -12,6 +13,16 @@ mod holder;
 mod key;
 mod keyspace;
 mod lease;
+mod meter;
+#[cfg(feature = "metrics")]
+pub mod metrics {
+    //! What a client measures, by name; with the feature `metrics`.
+    //!
+    //! A recorder must be installed before [`build`](crate::RedlockBuilder::build): a client asks for its metrics then.
+
+    pub use crate::meter::{ALL, Kind, Metric, describe};
+    pub use metrics::Unit;
+}
 pub mod node;
 mod options;
 mod process;

@@ -22,6 +22,15 @@ pub use self::{
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},
 };
 
+#[cfg(feature = "metrics")]
+pub mod metrics {
+    //! What a scheduler measures, by name; with the feature `metrics`.
+    //!
+    //! It is told to the recorder that is installed at the time.
+
+    pub use crate::record::METRICS as ALL;
+}
+
 /// The target of this crate's events and spans, which stays as it is.
 const TARGET: &str = "redlock::job";
 

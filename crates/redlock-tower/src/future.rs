@@ -16,6 +16,7 @@ use crate::{
     answers::Answers,
     exclusive::{Completion, Exclusive},
     locks::Locks,
+    meter::{self, Told},
     placement::Placement,
     protocol::Protocol,
 };
@@ -95,6 +96,11 @@ where
                     }
                     _ => {}
                 }
+                meter::count(if locks.is_some() {
+                    Told::Served
+                } else {
+                    Told::Unlocked
+                });
                 let locks = locks.filter(|_| *this.hold == Hold::Body);
                 let locks = locks.and_then(Locks::beyond_the_head);
                 Ok(response.map(|body| ResponseBody::new(body, locks, protocol)))

@@ -5,7 +5,8 @@ use redlock_core::{AcquireOptions, Redlock};
 use tower_layer::Layer;
 
 use crate::{
-    Hold, OnLost, RedlockService, answers::Answers, service::Parts, shared::Shared, terms::Terms,
+    Hold, OnLost, RedlockService, answers::Answers, meter, service::Parts, shared::Shared,
+    terms::Terms,
 };
 
 /// Lets one request per resource at a time through to the inner service, across every replica.
@@ -58,6 +59,7 @@ impl<K> RedlockLayer<K> {
         answers: Answers,
         only: Option<Arc<[Method]>>,
     ) -> Self {
+        meter::describe();
         Self {
             parts: Arc::new(Parts {
                 shared: Arc::new(shared),

@@ -16,6 +16,9 @@ mod key;
 mod layer;
 mod lease;
 mod locks;
+mod meter;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod on_lost;
 mod owned;
 mod placement;

@@ -16,6 +16,7 @@ use crate::{
     engine::{self, EngineConfig, LinkState, Placement},
     holder,
     keyspace::{KeySpace, Namespace},
+    meter::Meter,
     node::{Node, RedisNode, RedisNodeError},
     settings::Settings,
 };
@@ -60,6 +61,8 @@ impl RedlockBuilder {
             ),
             None => (Clock::Boot, Placement::OwnThread),
         };
+        let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();
+        let meter = Meter::new(&key_space.name(), quorum.majority(), &names);
         let keyspace = Keyspace::new(&key_space.prefix(), settings.quarantine());
         let config = EngineConfig {
             client: ClientConfig {
@@ -70,11 +73,11 @@ impl RedlockBuilder {
                 fan_out: self.fan_out,
             },
             clock,
+            meter: meter.clone(),
             namespace: key_space.name(),
             seed: self.seed,
         };
         let links = LinkConfig::new(settings.connect_timeout, settings.node_timeout);
-        let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();
         let detector = PauseDetector::start();
         let (engine, mut states) = engine::start(config, links, nodes, placement)?;
         if !self.connect_lazily {
@@ -92,7 +95,9 @@ impl RedlockBuilder {
                 return Err(BuildError::no_quorum(quorum.majority(), reports));
             }
         }
-        Ok(Redlock::new(engine, clock, names, key_space, settings))
+        Ok(Redlock::new(
+            engine, clock, names, key_space, settings, meter,
+        ))
     }
 
     /// Returns how resources are called on the nodes, for tools that look at them with commands of their own.

@@ -124,6 +124,7 @@ impl Redlock {
                 key,
                 class: Some(JOB.into()),
                 timing,
+                meter: client.meter.lock(Some(JOB)),
             },
             acquire,
             claim: Some(Box::new(claim)),

@@ -9,14 +9,17 @@ use std::{
 use redlock_proto::{Acquire, QueueFull, QueueLimits, RunRecord, Terms};
 use tokio::select;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     AcquireError, AcquireOptions, InvalidKey, InvalidOption, LockGuard, NodeReport, Renewal,
     ResourceKey, Wait,
     clock::Clock,
+    course::{self, Course},
     engine::{AcquireRequest, EngineHandle, NotWon, Parked, Won},
     keyspace::KeySpace,
     lease::Subject,
+    meter::Meter,
     queue::{Queue, Turn},
     settings::Settings,
     within,
@@ -59,6 +62,8 @@ struct Shared {
     names: Vec<Arc<str>>,
     key_space: KeySpace,
     settings: Settings,
+    namespace: Arc<str>,
+    meter: Meter,
 }
 
 impl Redlock {
@@ -71,6 +76,7 @@ impl Redlock {
         names: Vec<Arc<str>>,
         key_space: KeySpace,
         settings: Settings,
+        meter: Meter,
     ) -> Self {
         let queue = Queue::new(clock);
         let closing = CancellationToken::new();
@@ -80,8 +86,10 @@ impl Redlock {
             closing,
             clock,
             names,
+            namespace: key_space.name(),
             key_space,
             settings,
+            meter,
         };
         Self {
             client: Arc::new(client),
@@ -175,6 +183,7 @@ impl Redlock {
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = options.wait.unwrap_or(client.settings.wait);
         let class = options.class.as_deref().or_else(|| key.class());
+        let meter = client.meter.lock(class);
         let acquire = Acquire {
             label: client.settings.label_for(class),
             key: client.key_space.encode(&key)?,
@@ -195,6 +204,7 @@ impl Redlock {
                 key,
                 class: options.class,
                 timing,
+                meter,
             },
             acquire,
             claim: None,
@@ -302,7 +312,7 @@ impl Redlock {
 
     /// Returns the namespace of all keys; `verbatim` where names are keys just as they are.
     pub fn namespace(&self) -> Arc<str> {
-        self.client.key_space.name()
+        Arc::clone(&self.client.namespace)
     }
 
     /// The number of nodes.
@@ -327,18 +337,44 @@ impl Redlock {
 }
 
 impl Shared {
-    /// Waits for the turn of its key in this process and wins the lease, from the holder before or from the nodes.
-    ///
-    /// The lease may be over already: the answer may have waited for this caller, whose thread was blocked or paused
-    /// meanwhile.
+    /// Wins the lease as [`contend`](Self::contend) does, and has those see it who look on.
     async fn win(
         &self,
         request: AcquireRequest,
         wait: Wait,
         limits: QueueLimits,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
+        let Subject {
+            key, class, meter, ..
+        } = &request.subject;
+        let client = self.engine.client();
+        let span = course::acquire(client, &self.namespace, key, class.as_deref());
+        let course = Course::begin(meter.clone(), span.clone());
+        let contend = self.contend(request, wait, limits, &course);
+        let won = contend.instrument(span).await;
+        match &won {
+            Ok((guard, _)) => course.won(guard.token(), guard.lease().is_held()),
+            Err(why) => course.failed(why),
+        }
+        let (mut guard, last) = won?;
+        guard.watch(course::hold(client, guard.lease().class(), guard.token()));
+        Ok((guard, last))
+    }
+
+    /// Waits for the turn of its key in this process and wins the lease, from the holder before or from the nodes.
+    ///
+    /// The lease may be over already: the answer may have waited for this caller, whose thread was blocked or paused
+    /// meanwhile.
+    async fn contend(
+        &self,
+        request: AcquireRequest,
+        wait: Wait,
+        limits: QueueLimits,
+        course: &Course,
+    ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         let turn = self.turn(&request.subject.key, wait, limits).await;
         let turn = turn.map_err(NotWon::Failed)?;
+        course.has_its_turn();
         // A claim takes nothing over: what a holder before has left was acquired without the tick.
         let parked = turn.inherit().filter(|_| request.claim.is_none());
         let terms = Terms::of(&request.acquire);

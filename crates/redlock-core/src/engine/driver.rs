@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Client, ClientConfig, Effect, Now, Op, Terms};
+use redlock_proto::{Client, ClientConfig, Effect, Notice, Now, Op, Terms};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -20,13 +20,14 @@ use super::{
     link::NodeLink,
     log::Origin,
 };
-use crate::{clock::Clock, lease::LeaseShared};
+use crate::{clock::Clock, lease::LeaseShared, meter::Meter};
 
 /// What the driver needs to know of its client.
 #[derive(Debug)]
 pub(crate) struct EngineConfig {
     pub(crate) client: ClientConfig,
     pub(crate) clock: Clock,
+    pub(crate) meter: Meter,
     /// What the log calls the namespace.
     pub(crate) namespace: Arc<str>,
     /// Where randomness comes from, if not from the operating system.
@@ -37,6 +38,7 @@ pub(crate) struct EngineConfig {
 pub(super) struct Driver {
     pub(super) client: Client<Source>,
     origin: Origin,
+    meter: Meter,
     pub(super) names: Vec<Arc<str>>,
     pub(super) majority: usize,
     pub(super) closing: bool,
@@ -68,6 +70,7 @@ impl Driver {
             client,
             clock,
             seed,
+            meter,
             ..
         } = config;
         let entropy = seed.map_or(Source::System, Source::Seed);
@@ -75,6 +78,7 @@ impl Driver {
             majority: client.quorum.majority(),
             client: Client::new(client, entropy),
             origin,
+            meter,
             names,
             closing: false,
             clock,
@@ -112,6 +116,7 @@ impl Driver {
             })
             .await;
             self.answer_closers();
+            self.measure();
         }
     }
 
@@ -282,6 +287,9 @@ impl Driver {
                 }
                 Effect::Extended { lease, deadline } => {
                     let shared = self.leases.get(&lease);
+                    if let Some(shared) = shared {
+                        shared.meter().extended(true);
+                    }
                     if shared.is_some_and(|shared| !shared.extend(deadline)) {
                         self.client.expire(lease, self.now());
                     }
@@ -301,6 +309,19 @@ impl Driver {
                 }
                 Effect::Notice(notice) => {
                     let lease = |id| self.leases.get(&id).map(|lease| &**lease);
+                    match &notice {
+                        Notice::Endangered { lease: id } => {
+                            lease(*id)
+                                .into_iter()
+                                .for_each(|lease| lease.meter().endangered());
+                        }
+                        Notice::ExtensionFailed { lease: id } => {
+                            lease(*id)
+                                .into_iter()
+                                .for_each(|lease| lease.meter().extended(false));
+                        }
+                        _ => {}
+                    }
                     self.origin.notice(&notice, &self.names, lease);
                 }
             }
@@ -317,6 +338,19 @@ impl Driver {
             Some(deadline) if shared.extend(deadline) => {}
             Some(_) => self.client.expire(lease, now),
             None => shared.end(crate::LossReason::Expired),
+        }
+    }
+
+    /// Says how nodes stand, if somebody measures it.
+    fn measure(&mut self) {
+        if self.meter.is_due() {
+            let now = self.now();
+            let theirs = self.client.node_time(now);
+            let offset = theirs.map(|theirs| {
+                let (ours, theirs) = (now.wall as f64, theirs.as_micros() as f64);
+                (ours - theirs) / 1e6
+            });
+            self.meter.look(&self.client.standing(now), offset);
         }
     }
 

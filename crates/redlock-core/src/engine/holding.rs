@@ -53,6 +53,10 @@ impl Holding {
         &self.lease
     }
 
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        self.shared.loss()
+    }
+
     pub(crate) fn token(&self) -> FencingToken {
         self.tokens.first()
     }

@@ -12,9 +12,10 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redlock_proto::{Answer, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
 use tokio::sync::watch;
 
-use super::{entropy::Source, log::Origin};
+use super::{entropy::Source, log::Origin, watched::watched};
 use crate::{
     clock::Clock,
+    meter::NodeMeter,
     node::{CallError, CallResult, Node, Session},
 };
 
@@ -32,6 +33,7 @@ pub(super) struct NodeLink {
     node: Arc<dyn Node>,
     link: redlock_proto::Link<Source>,
     origin: Origin,
+    meter: NodeMeter,
     keyspace: Arc<Keyspace>,
     clock: Clock,
     state: watch::Sender<LinkState>,
@@ -57,6 +59,7 @@ impl NodeLink {
         node: Arc<dyn Node>,
         link: redlock_proto::Link<Source>,
         origin: Origin,
+        meter: NodeMeter,
         keyspace: Arc<Keyspace>,
         clock: Clock,
         state: watch::Sender<LinkState>,
@@ -65,6 +68,7 @@ impl NodeLink {
             node,
             link,
             origin,
+            meter,
             keyspace,
             clock,
             state,
@@ -139,12 +143,14 @@ impl NodeLink {
     pub(super) fn poll_event(&mut self) -> Option<LinkEvent> {
         let event = self.link.poll_event()?;
         if let LinkEvent::Connected { .. } = &event {
+            self.meter.is_up(true);
             let before = self.state.send_replace(LinkState::Up);
             if before == LinkState::Down {
                 self.origin.is_back(&self.node.name());
             }
         }
         if let LinkEvent::Disconnected { reason } = &event {
+            self.meter.is_up(false);
             let before = self.state.send_replace(LinkState::Down);
             if before != LinkState::Down {
                 self.origin.is_down(&self.node.name(), reason);
@@ -174,7 +180,8 @@ impl NodeLink {
             return self.on_answer(id, Err(error), self.clock.now());
         };
         let begun = guarded(|| {
-            let mut call = session.call(&self.keyspace, &requests);
+            let call = session.call(&self.keyspace, &requests);
+            let mut call = watched(call, &*self.node, &requests, &self.origin, &self.meter);
             let polled = call.poll_unpin(cx);
             (call, polled)
         });

@@ -108,7 +108,7 @@ impl Origin {
                     );
                 }
             }
-            Notice::ExtensionFailed => event!(
+            Notice::ExtensionFailed { .. } => event!(
                 debug,
                 LEASE,
                 self,

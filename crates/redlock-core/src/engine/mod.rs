@@ -16,6 +16,7 @@ mod holding;
 mod link;
 mod log;
 mod tasks;
+mod watched;
 
 pub(crate) use self::{
     command::{AcquireRequest, NotWon},

@@ -57,6 +57,7 @@ pub(crate) fn start(
             node,
             link,
             origin.clone(),
+            config.meter.node(index),
             Arc::clone(&keyspace),
             config.clock,
             state,

@@ -13,7 +13,11 @@ use std::{
 use redlock_proto::{Instant, Timing};
 use tokio::{select, sync::Notify};
 
-use crate::{FencingToken, LeaseLost, LossReason, ResourceKey, clock::Clock};
+use crate::{
+    FencingToken, LeaseLost, LossReason, ResourceKey,
+    clock::Clock,
+    meter::{LockMeter, Stopwatch},
+};
 
 /// A view of a held lease: what it is on, how long it is valid, and whether it is lost.
 ///
@@ -232,6 +236,7 @@ pub(crate) struct Subject {
     pub(crate) key: ResourceKey,
     pub(crate) class: Option<Arc<str>>,
     pub(crate) timing: Timing,
+    pub(crate) meter: LockMeter,
 }
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
@@ -254,6 +259,7 @@ pub(crate) struct LeaseShared {
     token: FencingToken,
     clock: Clock,
     validity: Mutex<Validity>,
+    began: Stopwatch,
     /// Notified when the lease is over for another reason than the clock.
     over: Notify,
 }
@@ -264,6 +270,8 @@ struct Validity {
     /// When it ends however often it is extended, if it does.
     ends: Option<Instant>,
     over: Option<LossReason>,
+    /// Whether it was counted that it is over.
+    is_counted: bool,
     /// What the holder must not keep beyond a loss, even if it is never polled.
     kept: Option<Arc<dyn Kept>>,
 }
@@ -281,9 +289,12 @@ impl LeaseShared {
             deadline,
             ends,
             over: None,
+            is_counted: false,
             kept: None,
         });
+        subject.meter.is_held();
         Self {
+            began: Stopwatch::start(),
             client,
             subject,
             token,
@@ -301,6 +312,10 @@ impl LeaseShared {
 
     pub(crate) fn token(&self) -> FencingToken {
         self.token
+    }
+
+    pub(crate) fn meter(&self) -> &LockMeter {
+        &self.subject.meter
     }
 
     /// Moves the deadline, later only, unless somebody has seen the lease end; then `false`.
@@ -321,7 +336,10 @@ impl LeaseShared {
     /// Ends the lease; the first reason stays.
     pub(crate) fn end(&self, reason: LossReason) {
         let mut validity = self.look();
-        validity.over.get_or_insert(reason);
+        let reason = *validity.over.get_or_insert(reason);
+        if !std::mem::replace(&mut validity.is_counted, true) {
+            self.subject.meter.ended(reason, &self.began);
+        }
         // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
         // queue's lock first and this one then, but has taken its turn by itself before that.
         let_go(validity.kept.take());

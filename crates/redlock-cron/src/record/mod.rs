@@ -1,6 +1,8 @@
 //! What is told and remembered of ticks and runs: the report of each tick, and the status of a job.
 
 mod journal;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod observer;
 mod outcome;
 mod report;
@@ -8,6 +10,8 @@ mod shutdown;
 mod status;
 mod status_text;
 
+#[cfg(feature = "metrics")]
+pub use self::metrics::ALL as METRICS;
 pub(crate) use self::{
     journal::Journal,
     observer::{Observer, OutcomeHook},

@@ -15,11 +15,15 @@ pub(crate) struct Observer {
 
 impl Observer {
     pub(crate) fn new(hook: Option<OutcomeHook>) -> Self {
+        #[cfg(feature = "metrics")]
+        super::metrics::describe();
         Self { hook }
     }
 
     pub(crate) fn tell(&self, report: &TickReport) {
         log(report);
+        #[cfg(feature = "metrics")]
+        super::metrics::tell(report);
         if let Some(hook) = &self.hook {
             // A hook that panics must not take with it the task that has a lease to release.
             // No state of ours is behind the hook, so none can be left half-done.

@@ -47,7 +47,7 @@ impl JobRunner {
     pub(crate) async fn run(&self, start: &Start, lag: Duration) -> Ended {
         let (name, tick) = (Arc::clone(self.id.name()), start.tick);
         let told = Told::default();
-        let span = info_span!(target: crate::TARGET, "run", job = &*name, %tick);
+        let span = info_span!(target: crate::TARGET, "redlock.run", job = &*name, %tick);
         let run = Run {
             name,
             tick,

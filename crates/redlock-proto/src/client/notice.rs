@@ -57,7 +57,10 @@ pub enum Notice {
         is_first_use: bool,
     },
     /// An extension was not confirmed by a majority; the lease keeps its deadline.
-    ExtensionFailed,
+    ExtensionFailed {
+        /// The lease.
+        lease: u64,
+    },
 }
 
 /// What has become of the majority of nodes that vote.

@@ -228,7 +228,7 @@ impl World {
                 reason: NotAVote::Clock,
                 ..
             } => self.counters.disagreed += 1,
-            Notice::ExtensionFailed => self.counters.extensions_failed += 1,
+            Notice::ExtensionFailed { .. } => self.counters.extensions_failed += 1,
             _ => {}
         }
     }

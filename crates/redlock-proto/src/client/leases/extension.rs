@@ -108,7 +108,7 @@ impl Leases {
             cx.outbox.push(Effect::ExtensionOver { ask, result });
         }
         if verdict == ExtensionVerdict::Failed {
-            cx.notice(Notice::ExtensionFailed);
+            cx.notice(Notice::ExtensionFailed { lease: id });
         }
         for (node, vote) in votes.iter().enumerate() {
             if let Vote::Cast(outcome) = vote {

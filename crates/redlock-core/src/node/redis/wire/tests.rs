@@ -53,7 +53,7 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
         "b",
         "{t}:fence",
         "30000ms,10000ppm,v1",
-        "32480 937 0",
+        "32480 937 0 0",
         "",
         "2",
         "floor",
@@ -81,7 +81,7 @@ fn what_occurs_twice_is_said() {
     let said = |requests: &[Request]| {
         let packed = call(script::call(true), &keyspace(), requests).get_packed_command();
         let packed = String::from_utf8(packed).unwrap();
-        let (_, behind) = packed.split_once("\r\n32480 937 0\r\n$").unwrap();
+        let (_, behind) = packed.split_once("\r\n32480 937 0 0\r\n$").unwrap();
         behind.split("\r\n").nth(1).unwrap().to_owned()
     };
     assert_eq!(said(&[extend("a", "x"), extend("b", "y")]), "");

@@ -1,0 +1,103 @@
+//! The course of one acquire, for those who look on: its span and its metrics.
+
+use std::sync::Arc;
+
+use tracing::{Span, field::Empty};
+
+use crate::{
+    AcquireErrorKind, FencingToken, ResourceKey,
+    engine::NotWon,
+    meter::{LockMeter, Stopwatch},
+};
+
+/// An acquire that is under way; one that is dropped was abandoned.
+#[derive(Debug)]
+pub(crate) struct Course {
+    meter: LockMeter,
+    began: Stopwatch,
+    span: Span,
+    is_over: bool,
+}
+
+impl Course {
+    pub(crate) fn begin(meter: LockMeter, span: Span) -> Self {
+        meter.begins_to_wait();
+        Self {
+            meter,
+            began: Stopwatch::start(),
+            span,
+            is_over: false,
+        }
+    }
+
+    /// The caller has its turn in this process.
+    pub(crate) fn has_its_turn(&self) {
+        self.meter.has_its_turn(&self.began);
+    }
+
+    /// It has won a lease, which may be over already.
+    pub(crate) fn won(mut self, token: FencingToken, is_held: bool) {
+        self.span.record("token", token.get());
+        self.end(if is_held { "acquired" } else { "expired" });
+    }
+
+    pub(crate) fn failed(mut self, why: &NotWon) {
+        if let NotWon::Failed(error) = why
+            && let Some(holder) = error.holder()
+        {
+            self.span.record("holder", tracing::field::display(holder));
+        }
+        self.end(match why {
+            NotWon::Refused(..) => "refused",
+            NotWon::Failed(error) => match error.kind() {
+                AcquireErrorKind::Contended => "contended",
+                AcquireErrorKind::NoQuorum => "no_quorum",
+                AcquireErrorKind::Quarantined => "quarantined",
+                AcquireErrorKind::Expired => "expired",
+                AcquireErrorKind::Overloaded => "overloaded",
+                _ => "closed",
+            },
+        });
+    }
+
+    fn end(&mut self, result: &'static str) {
+        self.is_over = true;
+        self.span.record("result", result);
+        self.meter.is_over(result, &self.began);
+    }
+}
+
+impl Drop for Course {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.end("abandoned");
+        }
+    }
+}
+
+/// The span of an acquire.
+pub(crate) fn acquire(
+    client: u64,
+    namespace: &Arc<str>,
+    key: &ResourceKey,
+    class: Option<&str>,
+) -> Span {
+    let class = class.or_else(|| key.class());
+    tracing::info_span!(
+        target: LEASE,
+        "redlock.acquire",
+        client,
+        namespace = &**namespace,
+        class,
+        result = Empty,
+        token = Empty,
+        holder = Empty,
+    )
+}
+
+/// The span of a lease, from its acquire to the end of its guard.
+pub(crate) fn hold(client: u64, class: Option<&str>, token: FencingToken) -> Span {
+    tracing::info_span!(target: LEASE, "redlock.hold", client, class, token = token.get(), lost = Empty)
+}
+
+const LEASE: &str = "redlock::lease";

@@ -1,0 +1,17 @@
+//! What is counted and timed, with the feature `metrics`; nothing without it.
+//!
+//! Both forms have the same types, of which those without the feature are empty.
+
+#[cfg(not(feature = "metrics"))]
+mod off;
+#[cfg(feature = "metrics")]
+mod on;
+#[cfg(feature = "metrics")]
+mod table;
+
+#[cfg(not(feature = "metrics"))]
+pub(crate) use self::off::{LockMeter, Meter, NodeMeter, Stopwatch};
+#[cfg(feature = "metrics")]
+pub(crate) use self::on::{LockMeter, Meter, NodeMeter, Stopwatch};
+#[cfg(feature = "metrics")]
+pub use self::table::{ALL, Kind, Metric, describe};

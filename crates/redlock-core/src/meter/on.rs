@@ -1,0 +1,322 @@
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use redlock_proto::NodeAnswer;
+
+use super::table::{ALL, describe};
+use crate::LossReason;
+
+/// The metrics of one client; its handles are made once, so that nothing is allocated or looked up by name later.
+#[derive(Clone)]
+pub(crate) struct Meter {
+    shared: Arc<Shared>,
+    looked_at: Option<Stopwatch>,
+}
+
+struct Shared {
+    namespace: Arc<str>,
+    locks: Mutex<HashMap<Arc<str>, LockMeter>>,
+    nodes: Vec<NodeMeter>,
+    majority: usize,
+    margin: Gauge,
+    clock_offset: Gauge,
+}
+
+impl Meter {
+    pub(crate) fn new(namespace: &Arc<str>, majority: usize, nodes: &[Arc<str>]) -> Self {
+        describe(ALL);
+        let of_client = |name| gauge!(name, "namespace" => Arc::clone(namespace));
+        of_client("redlock_nodes").set(nodes.len() as f64);
+        of_client("redlock_quorum").set(majority as f64);
+        let margin = of_client("redlock_quorum_margin");
+        margin.set(-(majority as f64));
+        let node = |node| NodeMeter::new(namespace, node);
+        Self {
+            shared: Arc::new(Shared {
+                namespace: Arc::clone(namespace),
+                locks: Mutex::default(),
+                nodes: nodes.iter().map(node).collect(),
+                majority,
+                margin,
+                clock_offset: of_client("redlock_clock_offset_seconds"),
+            }),
+            looked_at: None,
+        }
+    }
+
+    /// The metrics of the locks of a class.
+    pub(crate) fn lock(&self, class: Option<&str>) -> LockMeter {
+        let class = class.unwrap_or(UNNAMED);
+        let locks = self.shared.locks.lock();
+        // An entry is whole or not there.
+        let mut locks = locks.unwrap_or_else(PoisonError::into_inner);
+        if let Some(lock) = locks.get(class) {
+            return lock.clone();
+        }
+        let class = if locks.len() < MOST_CLASSES {
+            class
+        } else {
+            OTHER
+        };
+        let lock = LockMeter::new(&self.shared.namespace, class);
+        locks.entry(class.into()).or_insert(lock).clone()
+    }
+
+    pub(crate) fn node(&self, node: usize) -> NodeMeter {
+        self.shared.nodes[node].clone()
+    }
+
+    /// Returns whether it is time to look at how nodes stand.
+    pub(crate) fn is_due(&mut self) -> bool {
+        let is_due = self.looked_at.is_none_or(|at| at.0.elapsed() >= LOOK_EVERY);
+        if is_due {
+            self.looked_at = Some(Stopwatch::start());
+        }
+        is_due
+    }
+
+    /// Notes how nodes stand, and how many seconds this machine's clock is ahead of theirs.
+    pub(crate) fn look(&self, answers: &[NodeAnswer], offset: Option<f64>) {
+        let mut votes = 0;
+        for (node, answer) in self.shared.nodes.iter().zip(answers) {
+            let is_voting = matches!(answer, NodeAnswer::Reachable);
+            votes += u32::from(is_voting);
+            node.votes.set(f64::from(u8::from(is_voting)));
+            let ready_in = match answer {
+                NodeAnswer::NotAVote { reason } => reason.ready_in(),
+                _ => None,
+            };
+            let ready_in = ready_in.unwrap_or_default();
+            node.quarantine.set(ready_in.as_secs_f64());
+        }
+        let needed = self.shared.majority as f64;
+        self.shared.margin.set(f64::from(votes) - needed);
+        if let Some(offset) = offset {
+            self.shared.clock_offset.set(offset);
+        }
+    }
+}
+
+impl fmt::Debug for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meter(..)")
+    }
+}
+
+/// The metrics of the locks of one class.
+#[derive(Clone)]
+pub(crate) struct LockMeter(Arc<OfLock>);
+
+struct OfLock {
+    acquires: Vec<(&'static str, Counter)>,
+    acquire_seconds: Histogram,
+    wait_seconds: Histogram,
+    hold_seconds: Histogram,
+    held: Gauge,
+    waiters: Gauge,
+    extended: Counter,
+    not_extended: Counter,
+    endangered: Counter,
+    losses: Vec<(LossReason, Counter)>,
+    released: Counter,
+}
+
+impl LockMeter {
+    fn new(namespace: &Arc<str>, class: &str) -> Self {
+        let class: Arc<str> = class.into();
+        let labels = || {
+            [
+                ("namespace", Arc::clone(namespace)),
+                ("lock", Arc::clone(&class)),
+            ]
+        };
+        let with = |key: &'static str, value: &'static str| {
+            let [namespace, lock] = labels();
+            [namespace, lock, (key, value.into())]
+        };
+        let acquire = |result| {
+            let count = counter!("redlock_acquire_total", &with("result", result));
+            (result, count)
+        };
+        let loss = |(reason, name)| {
+            let count = counter!("redlock_lost_total", &with("reason", name));
+            (reason, count)
+        };
+        let extend = |result| counter!("redlock_extend_total", &with("result", result));
+        Self(Arc::new(OfLock {
+            acquires: RESULTS.iter().copied().map(acquire).collect(),
+            acquire_seconds: histogram!("redlock_acquire_duration_seconds", &labels()),
+            wait_seconds: histogram!("redlock_wait_duration_seconds", &labels()),
+            hold_seconds: histogram!("redlock_hold_duration_seconds", &labels()),
+            held: gauge!("redlock_held", &labels()),
+            waiters: gauge!("redlock_waiters", &labels()),
+            extended: extend("confirmed"),
+            not_extended: extend("unconfirmed"),
+            endangered: counter!("redlock_endangered_total", &labels()),
+            losses: REASONS.into_iter().map(loss).collect(),
+            released: counter!("redlock_release_total", &labels()),
+        }))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self::new(&"none".into(), UNNAMED)
+    }
+
+    pub(crate) fn begins_to_wait(&self) {
+        self.0.waiters.increment(1.0);
+    }
+
+    pub(crate) fn has_its_turn(&self, waited: &Stopwatch) {
+        self.0.wait_seconds.record(waited.0.elapsed());
+    }
+
+    /// An acquire is over, that began to wait.
+    pub(crate) fn is_over(&self, result: &'static str, took: &Stopwatch) {
+        self.0.waiters.decrement(1.0);
+        self.0.acquire_seconds.record(took.0.elapsed());
+        let mut acquires = self.0.acquires.iter();
+        if let Some((_, count)) = acquires.find(|(of, _)| *of == result) {
+            count.increment(1);
+        }
+    }
+
+    pub(crate) fn is_held(&self) {
+        self.0.held.increment(1.0);
+    }
+
+    /// A lease is not held any more.
+    pub(crate) fn ended(&self, why: LossReason, held: &Stopwatch) {
+        self.0.held.decrement(1.0);
+        self.0.hold_seconds.record(held.0.elapsed());
+        let mut losses = self.0.losses.iter();
+        match losses.find(|(reason, _)| *reason == why) {
+            Some((_, count)) => count.increment(1),
+            None => self.0.released.increment(1),
+        }
+    }
+
+    pub(crate) fn extended(&self, is_confirmed: bool) {
+        let count = if is_confirmed {
+            &self.0.extended
+        } else {
+            &self.0.not_extended
+        };
+        count.increment(1);
+    }
+
+    pub(crate) fn endangered(&self) {
+        self.0.endangered.increment(1);
+    }
+}
+
+impl fmt::Debug for LockMeter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LockMeter(..)")
+    }
+}
+
+/// The metrics of one node.
+#[derive(Clone)]
+pub(crate) struct NodeMeter {
+    answers: Counter,
+    failures: Counter,
+    seconds: Histogram,
+    up: Gauge,
+    votes: Gauge,
+    quarantine: Gauge,
+}
+
+impl NodeMeter {
+    pub(crate) const IS_ON: bool = true;
+
+    fn new(namespace: &Arc<str>, node: &Arc<str>) -> Self {
+        let labels = [
+            ("namespace", Arc::clone(namespace)),
+            ("node", Arc::clone(node)),
+        ];
+        let requests = |result: &'static str| {
+            let [namespace, node] = labels.clone();
+            let labels = [namespace, node, ("result", result.into())];
+            counter!("redlock_node_requests_total", &labels)
+        };
+        let of_node = |name| {
+            let gauge = gauge!(name, &labels);
+            gauge.set(0.0);
+            gauge
+        };
+        Self {
+            answers: requests("ok"),
+            failures: requests("error"),
+            seconds: histogram!("redlock_node_request_duration_seconds", &labels),
+            up: of_node("redlock_node_up"),
+            votes: of_node("redlock_node_votes"),
+            quarantine: of_node("redlock_node_quarantine_remaining_seconds"),
+        }
+    }
+
+    pub(crate) fn answered(&self, is_answer: bool, took: &Stopwatch) {
+        let count = if is_answer {
+            &self.answers
+        } else {
+            &self.failures
+        };
+        count.increment(1);
+        self.seconds.record(took.0.elapsed());
+    }
+
+    pub(crate) fn is_up(&self, is_up: bool) {
+        self.up.set(f64::from(u8::from(is_up)));
+    }
+}
+
+impl fmt::Debug for NodeMeter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NodeMeter(..)")
+    }
+}
+
+/// Real time, for what people look at; nothing is decided by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "no deadline rests on it")]
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+}
+
+/// What an acquire can come to.
+const RESULTS: &[&str] = &[
+    "acquired",
+    "contended",
+    "no_quorum",
+    "quarantined",
+    "expired",
+    "overloaded",
+    "closed",
+    "refused",
+    "abandoned",
+];
+
+const REASONS: [(LossReason, &str); 4] = [
+    (LossReason::Expired, "expired"),
+    (LossReason::Revoked, "revoked"),
+    (LossReason::ClockJump, "clock_jump"),
+    (LossReason::MaxHold, "max_hold"),
+];
+
+/// The class of locks that have none.
+const UNNAMED: &str = "unnamed";
+/// The class of all locks beyond so many classes, so that a class that is made of a key costs no more than that.
+const OTHER: &str = "other";
+const MOST_CLASSES: usize = 256;
+
+/// How often metrics say how nodes stand, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -1,0 +1,209 @@
+//! The names of all metrics, with what they mean.
+
+use metrics::{KeyName, SharedString, Unit, with_recorder};
+
+/// What a client of this crate measures, with the feature `metrics`.
+///
+/// `lock` is the class of what is locked ([`Lease::class`](crate::Lease::class)), `unnamed` without one, and `other`
+/// beyond 256 classes; `node` is an address without credentials.
+/// No key and no secret is in any of them.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Metric {
+    /// Its name, with its unit, as Prometheus has it; a histogram's series end with `_bucket`, `_sum` or `_count`.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// What it is measured in.
+    pub unit: Unit,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it says.
+    pub help: &'static str,
+}
+
+/// The kind of a metric.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts observations by their size.
+    Histogram,
+}
+
+impl Metric {
+    /// A metric with this name.
+    pub const fn new(
+        name: &'static str,
+        kind: Kind,
+        unit: Unit,
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            unit,
+            labels,
+            help,
+        }
+    }
+}
+
+/// Tells the recorder what these metrics mean.
+///
+/// [`build`](crate::RedlockBuilder::build) does it for those of this crate.
+pub fn describe(metrics: &'static [Metric]) {
+    with_recorder(|recorder| {
+        for metric in metrics {
+            let name = KeyName::from_const_str(metric.name);
+            let (unit, help) = (Some(metric.unit), SharedString::const_str(metric.help));
+            match metric.kind {
+                Kind::Counter => recorder.describe_counter(name, unit, help),
+                Kind::Gauge => recorder.describe_gauge(name, unit, help),
+                Kind::Histogram => recorder.describe_histogram(name, unit, help),
+            }
+        }
+    });
+}
+
+/// All metrics of this crate.
+pub const ALL: &[Metric] = &[
+    counter(
+        "redlock_acquire_total",
+        BY_RESULT,
+        "Acquires that are over, by their result.",
+    ),
+    seconds(
+        "redlock_acquire_duration_seconds",
+        BY_LOCK,
+        "How long acquires took, with the wait.",
+    ),
+    seconds(
+        "redlock_wait_duration_seconds",
+        BY_LOCK,
+        "How long callers waited for their turn in this process.",
+    ),
+    seconds(
+        "redlock_hold_duration_seconds",
+        BY_LOCK,
+        "How long leases were held.",
+    ),
+    gauge(
+        "redlock_held",
+        Unit::Count,
+        BY_LOCK,
+        "Leases that are held.",
+    ),
+    gauge(
+        "redlock_waiters",
+        Unit::Count,
+        BY_LOCK,
+        "Callers that wait for a lease.",
+    ),
+    counter(
+        "redlock_extend_total",
+        BY_RESULT,
+        "Rounds of extension, by their result.",
+    ),
+    counter(
+        "redlock_endangered_total",
+        BY_LOCK,
+        "Leases whose renewal failed until a third of their time to live was left.",
+    ),
+    counter(
+        "redlock_lost_total",
+        &["namespace", "lock", "reason"],
+        "Leases that were lost before their release, by the reason.",
+    ),
+    counter(
+        "redlock_release_total",
+        BY_LOCK,
+        "Leases that ended with their release or hand-over.",
+    ),
+    counter(
+        "redlock_node_requests_total",
+        &["namespace", "node", "result"],
+        "Calls to a node, by their result.",
+    ),
+    seconds(
+        "redlock_node_request_duration_seconds",
+        BY_NODE,
+        "How long calls to a node took.",
+    ),
+    gauge(
+        "redlock_node_up",
+        Unit::Count,
+        BY_NODE,
+        "1 if there is a connection to the node, or 0.",
+    ),
+    gauge(
+        "redlock_node_votes",
+        Unit::Count,
+        BY_NODE,
+        "1 if the node votes, or 0.",
+    ),
+    gauge(
+        "redlock_node_quarantine_remaining_seconds",
+        Unit::Seconds,
+        BY_NODE,
+        "In how long the node votes again at the earliest; 0 if it is not in quarantine.",
+    ),
+    gauge(
+        "redlock_clock_offset_seconds",
+        Unit::Seconds,
+        BY_NAMESPACE,
+        "How far this machine's wall clock is ahead of that of a majority of the nodes.",
+    ),
+    gauge(
+        "redlock_nodes",
+        Unit::Count,
+        BY_NAMESPACE,
+        "How many nodes there are.",
+    ),
+    gauge(
+        "redlock_quorum",
+        Unit::Count,
+        BY_NAMESPACE,
+        "How many nodes must vote.",
+    ),
+    gauge(
+        "redlock_quorum_margin",
+        Unit::Count,
+        BY_NAMESPACE,
+        "How many nodes may stop to vote before the majority is lost; below 0 there is none.",
+    ),
+];
+
+const BY_NAMESPACE: &[&str] = &["namespace"];
+const BY_LOCK: &[&str] = &["namespace", "lock"];
+const BY_RESULT: &[&str] = &["namespace", "lock", "result"];
+const BY_NODE: &[&str] = &["namespace", "node"];
+
+const fn counter(
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> Metric {
+    Metric::new(name, Kind::Counter, Unit::Count, labels, help)
+}
+
+const fn gauge(
+    name: &'static str,
+    unit: Unit,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> Metric {
+    Metric::new(name, Kind::Gauge, unit, labels, help)
+}
+
+const fn seconds(
+    name: &'static str,
+    labels: &'static [&'static str],
+    help: &'static str,
+) -> Metric {
+    Metric::new(name, Kind::Histogram, Unit::Seconds, labels, help)
+}

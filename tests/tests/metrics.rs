@@ -1,0 +1,247 @@
+//! What a real run tells Prometheus, and what a dashboard and alerts may ask for.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::{convert::Infallible, io, time::Duration};
+
+use axum::{Router, body::Body, routing::post};
+use http::{HeaderName, Request, StatusCode};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
+use redlock_cron::{SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler};
+use redlock_tests::{Nodes, builder, eventually, voting, within};
+use redlock_tower::{HeaderKey, RedlockLayer};
+use tower_service::Service;
+
+const TTL: Duration = Duration::from_millis(1_500);
+const SOON: Duration = Duration::from_secs(15);
+const SECRET: &str = "s3cret-4711";
+
+/// The value of the first series with this name and all of these labels, if there is one.
+fn found(text: &str, name: &str, labels: &[&str]) -> Option<f64> {
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let line = lines.find(|line| {
+        let rest = line.strip_prefix(name);
+        let rest = rest.filter(|rest| rest.starts_with(['{', ' ']));
+        rest.is_some_and(|rest| labels.iter().all(|label| rest.contains(label)))
+    });
+    line?.rsplit(' ').next()?.parse().ok()
+}
+
+fn value(text: &str, name: &str, labels: &[&str]) -> f64 {
+    found(text, name, labels).unwrap_or_else(|| panic!("{name} {labels:?} in\n{text}"))
+}
+
+async fn reaches(prometheus: &PrometheusHandle, name: &str, labels: &[&str], least: f64) {
+    let what = format!("{name} {labels:?} of {least}");
+    let now = || found(&prometheus.render(), name, labels);
+    let has_come = |value: &Option<f64>| value.is_some_and(|value| value >= least);
+    eventually(&what, SOON, now, has_come).await;
+}
+
+/// The locks: one that is held, one caller that waits, and one that gives up.
+async fn leases(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandle) {
+    let key = || ResourceKey::new("order", SECRET).unwrap();
+    let guard = redlock.acquire(key()).await.unwrap();
+    let order = ["namespace=\"redlock\"", "lock=\"order\""];
+    let of = |result: &'static str| [order[0], order[1], result];
+    let text = prometheus.render();
+    assert_eq!(value(&text, "redlock_held", &order), 1.0);
+    assert_eq!(value(&text, "redlock_waiters", &order), 0.0);
+    assert_eq!(
+        value(&text, "redlock_acquire_total", &of("result=\"acquired\"")),
+        1.0
+    );
+    assert_eq!(
+        value(&text, "redlock_lost_total", &of("reason=\"expired\"")),
+        0.0
+    );
+
+    let refused = other.try_acquire(key()).await.unwrap_err();
+    assert!(refused.holder().is_some(), "{refused}");
+    let text = prometheus.render();
+    assert_eq!(
+        value(&text, "redlock_acquire_total", &of("result=\"contended\"")),
+        1.0
+    );
+
+    let waits = AcquireOptions::new().wait(Wait::UpTo(SOON));
+    let mut waiter = Box::pin(other.acquire_with(key(), waits));
+    assert!(tokio::time::timeout(TTL / 10, &mut waiter).await.is_err());
+    assert_eq!(value(&prometheus.render(), "redlock_waiters", &order), 1.0);
+    drop(waiter);
+    let text = prometheus.render();
+    assert_eq!(value(&text, "redlock_waiters", &order), 0.0);
+    assert_eq!(
+        value(&text, "redlock_acquire_total", &of("result=\"abandoned\"")),
+        1.0
+    );
+
+    reaches(
+        prometheus,
+        "redlock_extend_total",
+        &of("result=\"confirmed\""),
+        1.0,
+    )
+    .await;
+    guard.release().await.unwrap();
+    let text = prometheus.render();
+    assert_eq!(value(&text, "redlock_held", &order), 0.0);
+    assert_eq!(value(&text, "redlock_release_total", &order), 1.0);
+    assert_eq!(
+        value(&text, "redlock_hold_duration_seconds_count", &order),
+        1.0
+    );
+    assert!(value(&text, "redlock_hold_duration_seconds_sum", &order) > 0.4);
+    assert_eq!(
+        value(&text, "redlock_acquire_duration_seconds_count", &order),
+        3.0
+    );
+    assert!(value(&text, "redlock_wait_duration_seconds_count", &order) >= 2.0);
+}
+
+/// The layer: a request that is served, one without a key, and one that meets another.
+async fn requests(redlock: &Redlock, prometheus: &PrometheusHandle) {
+    let key = HeaderKey::new("account", HeaderName::from_static("x-account"));
+    let layer = RedlockLayer::new(redlock.clone(), key);
+    let mut app: Router = Router::new().route("/", post(async || "paid").route_layer(layer));
+    let mut ask = async |account: Option<&str>| {
+        let request = Request::post("/");
+        let request = match account {
+            Some(account) => request.header("x-account", account),
+            None => request,
+        };
+        let request = request.body(Body::empty()).unwrap();
+        let answer: Result<_, Infallible> = app.call(request).await;
+        answer.unwrap().status()
+    };
+    assert_eq!(ask(Some(SECRET)).await, StatusCode::OK);
+    assert_eq!(ask(None).await, StatusCode::BAD_REQUEST);
+    let text = prometheus.render();
+    let name = "redlock_http_requests_total";
+    assert_eq!(value(&text, name, &["outcome=\"served\""]), 1.0);
+    assert_eq!(value(&text, name, &["outcome=\"key\""]), 1.0);
+    let account = ["lock=\"account\"", "result=\"acquired\""];
+    assert_eq!(value(&text, "redlock_acquire_total", &account), 1.0);
+}
+
+/// A job that runs each second.
+async fn jobs(redlock: &Redlock, prometheus: &PrometheusHandle) {
+    let scheduler =
+        SingletonScheduler::builder(redlock.clone(), JobScheduler::new().await.unwrap())
+            .namespace("books")
+            .replica("pod-7");
+    let scheduler = scheduler.build().unwrap();
+    let second = Duration::from_secs(1);
+    let job = SingletonJob::every("close-day", second, async |_run| Ok::<_, io::Error>(()));
+    scheduler.add(job).await.unwrap();
+    scheduler.start().await.unwrap();
+    let job = ["job=\"close-day\"", "outcome=\"ok\""];
+    reaches(prometheus, "redlock_job_runs_total", &job, 1.0).await;
+    let text = prometheus.render();
+    assert!(value(&text, "redlock_job_run_duration_seconds_count", &job[..1]) >= 1.0);
+    assert!(value(&text, "redlock_job_lag_seconds_count", &job[..1]) >= 1.0);
+    let last = value(
+        &text,
+        "redlock_job_last_success_timestamp_seconds",
+        &job[..1],
+    );
+    assert!(last > 1.7e9, "{last}");
+    let report = scheduler.shutdown(SOON).await;
+    assert!(report.unfinished().is_empty(), "{report:?}");
+}
+
+/// The nodes: all well, one that forgot, and none.
+async fn outage(redlock: &Redlock, nodes: &mut Nodes, prometheus: &PrometheusHandle) {
+    let addresses: Vec<String> = nodes
+        .iter()
+        .map(|node| node.address().to_string())
+        .collect();
+    let node = |node: usize| format!("node=\"{}\"", addresses[node]);
+    let (first, second) = (node(0), node(1));
+    reaches(prometheus, "redlock_quorum_margin", &[], 1.0).await;
+    let text = prometheus.render();
+    assert_eq!(value(&text, "redlock_nodes", &[]), 3.0);
+    assert_eq!(value(&text, "redlock_quorum", &[]), 2.0);
+    assert_eq!(value(&text, "redlock_node_up", &[&first]), 1.0);
+    assert_eq!(value(&text, "redlock_node_votes", &[&first]), 1.0);
+    assert!(value(&text, "redlock_clock_offset_seconds", &[]).abs() < 0.5);
+    let answered = [&*first, "result=\"ok\""];
+    assert!(value(&text, "redlock_node_requests_total", &answered) >= 1.0);
+    let seconds = "redlock_node_request_duration_seconds";
+    assert!(value(&text, &format!("{seconds}_count"), &[&first]) >= 1.0);
+
+    nodes.ask(0, &["FLUSHALL"]);
+    let remaining = "redlock_node_quarantine_remaining_seconds";
+    reaches(prometheus, remaining, &[&first], 0.1).await;
+    let text = prometheus.render();
+    assert_eq!(value(&text, "redlock_node_votes", &[&first]), 0.0);
+    assert_eq!(value(&text, "redlock_node_votes", &[&second]), 1.0);
+    assert_eq!(value(&text, "redlock_quorum_margin", &[]), 0.0);
+    voting(redlock, 3, SOON).await;
+
+    let guard = redlock
+        .acquire(ResourceKey::new("order", SECRET).unwrap())
+        .await
+        .unwrap();
+    nodes.freeze(0..3);
+    within("the loss", SOON, guard.lease().lost()).await;
+    let lost = ["lock=\"order\"", "reason=\"expired\""];
+    reaches(prometheus, "redlock_lost_total", &lost, 1.0).await;
+    let text = prometheus.render();
+    assert_eq!(
+        value(&text, "redlock_endangered_total", &["lock=\"order\""]),
+        1.0
+    );
+    assert_eq!(value(&text, "redlock_held", &["lock=\"order\""]), 0.0);
+    drop(guard);
+    nodes.thaw(0..3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_run_is_told_to_prometheus() {
+    let prometheus = PrometheusBuilder::new()
+        .set_buckets(&[0.001, 0.01, 0.1, 1.0, 10.0])
+        .unwrap()
+        .install_recorder()
+        .unwrap();
+    let mut nodes = Nodes::start(3);
+    let client = async || {
+        let client = builder(nodes.urls(), TTL)
+            .max_ttl(TTL)
+            .build()
+            .await
+            .unwrap();
+        voting(&client, 3, SOON).await;
+        client
+    };
+    let redlock = client().await;
+    leases(&redlock, &client().await, &prometheus).await;
+    requests(&redlock, &prometheus).await;
+    jobs(&redlock, &prometheus).await;
+    outage(&redlock, &mut nodes, &prometheus).await;
+
+    let text = prometheus.render();
+    assert!(!text.contains(SECRET), "{text}");
+    let all = [
+        redlock_core::metrics::ALL,
+        redlock_cron::metrics::ALL,
+        redlock_tower::metrics::ALL,
+    ];
+    for metric in all.concat() {
+        let help = format!("# HELP {} {}", metric.name, metric.help);
+        assert!(text.contains(&help), "{help}\n{text}");
+    }
+    // What is told has a name in the tables, and its labels.
+    for line in text.lines().filter(|line| line.starts_with("redlock_")) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let ends = ["_bucket", "_sum", "_count"];
+        let base = ends.iter().find_map(|end| name.strip_suffix(end));
+        let base = base.unwrap_or(name);
+        let all = all.concat();
+        let metric = all.iter().find(|metric| metric.name == base);
+        let metric = metric.unwrap_or_else(|| panic!("{line}"));
+        for label in metric.labels {
+            assert!(line.contains(&format!("{label}=\"")), "{line}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The spans of an acquire, of a lease and of calls to nodes.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::Duration;
+
+use redlock_core::ResourceKey;
+use redlock_tests::{Logs, Nodes, builder, eventually, voting, within};
+use tracing::Instrument;
+
+const TTL: Duration = Duration::from_millis(1_500);
+const SOON: Duration = Duration::from_secs(10);
+const SECRET: &str = "s3cret-4711";
+
+/// Waits for a line about the end of a span with all of these words.
+async fn ends(logs: &Logs, words: &[&str]) -> String {
+    let find = || {
+        let text = logs.text();
+        let mut lines = text.lines().filter(|line| line.contains(": close "));
+        let line = lines.find(|line| words.iter().all(|word| line.contains(word)));
+        line.map(str::to_owned).ok_or(text)
+    };
+    eventually(&format!("{words:?}"), SOON, find, Result::is_ok)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acquire_a_lease_and_a_call_have_a_span_each() {
+    let logs = Logs::capture_with_spans();
+    let nodes = Nodes::start(3);
+    let client = async |label: &str| {
+        let client = builder(nodes.urls(), TTL).max_ttl(TTL).label(label);
+        let client = client.build().await.unwrap();
+        voting(&client, 3, SOON).await;
+        client
+    };
+    let (redlock, other) = (client("web:1").await, client("web:2").await);
+    let key = || ResourceKey::new("order", SECRET).unwrap();
+
+    let request = tracing::info_span!(target: "test", "request");
+    let held = async {
+        let guard = redlock.acquire(key()).await.unwrap();
+        let refused = other.try_acquire(key()).await.unwrap_err();
+        assert!(refused.holder().is_some());
+        guard
+    };
+    let guard = held.instrument(request.clone()).await;
+    let token = format!("token={}", guard.token());
+    let won = [
+        "request:redlock.acquire{",
+        "namespace=\"redlock\"",
+        "class=\"order\"",
+        "result=\"acquired\"",
+        &token,
+        "INFO",
+    ];
+    ends(&logs, &won).await;
+    let refused = [
+        "redlock.acquire{",
+        "result=\"contended\"",
+        "holder=order@web:1",
+    ];
+    ends(&logs, &refused).await;
+    let address = format!("server.address=\"{}\"", nodes[0].address());
+    let call = [
+        "redlock.node{",
+        "DEBUG",
+        "otel.kind=\"client\"",
+        "db.system.name=\"redis\"",
+        "db.operation.name=\"acquire\"",
+        "db.operation.batch.size=1",
+        &address,
+    ];
+    let call = ends(&logs, &call).await;
+    assert!(
+        !call.contains("request:"),
+        "it is none of the caller's: {call}"
+    );
+
+    guard.release().await.unwrap();
+    let hold = ends(&logs, &["request:redlock.hold{", "class=\"order\"", &token]).await;
+    assert!(!hold.contains("lost="), "{hold}");
+
+    let guard = redlock.acquire(key()).await.unwrap();
+    nodes.freeze(0..3);
+    within("the loss", SOON, guard.lease().lost()).await;
+    drop(guard);
+    ends(&logs, &["redlock.hold{", "lost=its deadline passed"]).await;
+    nodes.thaw(0..3);
+    assert!(!logs.text().contains(SECRET));
+}
