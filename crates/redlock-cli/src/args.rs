@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::{
-    bless, doctor, exit::EXIT_CODES, guide, ls, ready, release, roll, sandbox, shell, status, watch,
+    bench, bless, doctor, exit::EXIT_CODES, guide, ls, ready, release, roll, sandbox, shell,
+    status, watch,
 };
 
 /// Checks, watches and operates the nodes of a lock
@@ -58,6 +59,8 @@ pub(crate) enum Verb {
     Watch(watch::Args),
     /// Restarts node after node, each when the one before votes again
     Roll(roll::Args),
+    /// Measures round trips, acquires and contention, and the shortest ttl that they bear
+    Bench(bench::Args),
     /// Prints files to deploy nodes with
     Guide(guide::Args),
     /// Starts local servers for a try-out, and a command that finds them

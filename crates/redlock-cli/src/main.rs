@@ -1,6 +1,7 @@
 //! `redlock`: checks, watches and operates the nodes of a lock.
 
 mod args;
+mod bench;
 mod bless;
 mod child;
 mod clock;
@@ -91,6 +92,7 @@ async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Bless(args) => bless::run(args, context).await,
         Verb::Watch(args) => watch::run(args, context).await,
         Verb::Roll(args) => roll::run(args, context).await,
+        Verb::Bench(args) => bench::run(args, context).await,
         Verb::Guide(args) => guide::run(&args, context),
         Verb::Sandbox(args) => sandbox::run(args, context).await,
         Verb::Completions(args) => shell::completions(&args, context),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use redlock_core::deadpool_redis::redis::{Cmd, Value, cmd, from_redis_value};
+use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
 
 use super::rights::{self, Rights};
 use crate::{
@@ -57,10 +57,10 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
     let first = read_clock(probe).await;
     let begun = clock::now();
     let info = probe.info().await.ok()?;
-    let round_trip = measure(probe, &cmd("PING")).await;
+    let round_trip = probe.measure(&cmd("PING")).await;
     let mut script = cmd("EVAL");
     script.arg("return 0").arg(0);
-    let script = measure(probe, &script).await;
+    let script = probe.measure(&script).await;
     let rights = rights::of(probe, settings).await;
     let mut unverified = Vec::new();
     let syncs = sync_policy(probe).await;
@@ -139,19 +139,6 @@ async fn read_clock(probe: &mut Probe) -> Option<Reading> {
     best.map(|(_, reading)| reading)
 }
 
-async fn measure(probe: &mut Probe, command: &Cmd) -> Timings {
-    let mut times = Vec::new();
-    let begun = clock::now();
-    while times.len() < MEASUREMENTS && begun.elapsed() < LONGEST_MEASUREMENT {
-        let asked = clock::now();
-        if probe.ask(command).await.is_err() {
-            break;
-        }
-        times.push(asked.elapsed());
-    }
-    Timings::new(times)
-}
-
 async fn sync_policy(probe: &mut Probe) -> Option<String> {
     let mut command = cmd("CONFIG");
     command.arg("GET").arg("appendfsync");
@@ -193,9 +180,6 @@ pub(super) fn known<'a>(
     pairs.filter_map(|(place, facts)| Some((&place.name, place, facts.as_ref()?)))
 }
 
-/// So many times are enough for a 99th percentile that means something.
-const MEASUREMENTS: usize = 100;
-const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);
 const CLOCK_READINGS: usize = 5;
 /// In this time, a rate that is off by half a per cent shows as five milliseconds.
 const LOOK_AT_CLOCKS: Duration = Duration::from_secs(1);

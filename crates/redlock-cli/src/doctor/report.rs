@@ -13,6 +13,7 @@ use super::{
 use crate::{
     connection::Settings,
     output::{Mark, Output, millis, rounded},
+    probe::Percentiles,
 };
 
 /// All that was seen.
@@ -53,21 +54,6 @@ struct EndToEnd {
     acquire_ms: Percentiles,
     least_validity_ms: f64,
     ttl_ms: f64,
-}
-
-#[derive(Serialize)]
-struct Percentiles {
-    p50: f64,
-    p99: f64,
-}
-
-impl Percentiles {
-    fn of(timings: &crate::probe::Timings) -> Self {
-        Self {
-            p50: millis(timings.percentile(50)),
-            p99: millis(timings.percentile(99)),
-        }
-    }
 }
 
 impl Report<'_> {

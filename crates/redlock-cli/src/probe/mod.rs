@@ -20,8 +20,11 @@ use redlock_core::{
     },
 };
 
-pub(crate) use self::{info::Info, timings::Timings};
-use crate::connection::Settings;
+pub(crate) use self::{
+    info::Info,
+    timings::{Percentiles, Timings},
+};
+use crate::{clock, connection::Settings};
 
 /// A connection to one node.
 #[derive(Clone)]
@@ -84,6 +87,20 @@ impl Probe {
         answer.extract_error()
     }
 
+    /// Sends a command again and again, and returns how long each answer took.
+    pub(crate) async fn measure(&mut self, command: &Cmd) -> Timings {
+        let mut times = Vec::new();
+        let begun = clock::now();
+        while times.len() < MEASUREMENTS && begun.elapsed() < LONGEST_MEASUREMENT {
+            let asked = clock::now();
+            if self.ask(command).await.is_err() {
+                break;
+            }
+            times.push(asked.elapsed());
+        }
+        Timings::new(times)
+    }
+
     /// Returns what `INFO` says.
     pub(crate) async fn info(&mut self) -> RedisResult<Info> {
         match self.ask(&cmd("INFO")).await? {
@@ -105,6 +122,10 @@ pub(crate) fn words(error: &RedisError) -> String {
         None => error.category().to_owned(),
     }
 }
+
+/// So many times are enough for a 99th percentile that means something.
+const MEASUREMENTS: usize = 100;
+const LONGEST_MEASUREMENT: Duration = Duration::from_secs(2);
 
 /// How long one answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,5 +1,9 @@
 use std::time::Duration;
 
+use serde::Serialize;
+
+use crate::output::millis;
+
 /// How long something took, several times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timings(
@@ -18,6 +22,34 @@ impl Timings {
         let last = self.0.len().saturating_sub(1);
         let at = (self.0.len() * percent).div_ceil(100).saturating_sub(1);
         self.0.get(at.min(last)).copied().unwrap_or_default()
+    }
+
+    /// Returns these and others together.
+    pub(crate) fn and(self, others: Self) -> Self {
+        Self::new([self.0, others.0].concat())
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Some of them, in milliseconds.
+#[derive(Debug, Serialize)]
+pub(crate) struct Percentiles {
+    p50: f64,
+    p99: f64,
+    max: f64,
+}
+
+impl Percentiles {
+    pub(crate) fn of(timings: &Timings) -> Self {
+        Self {
+            p50: millis(timings.percentile(50)),
+            p99: millis(timings.percentile(99)),
+            max: millis(timings.percentile(100)),
+        }
     }
 }
 

@@ -1,0 +1,153 @@
+//! `redlock bench`: what this deployment takes, and the shortest ttl that it bears.
+
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use redlock_core::{AcquireOptions, Redlock, Wait, deadpool_redis::redis::cmd};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{
+    clock,
+    connection::{Connection, duration},
+    context::Context,
+    exit::{Exit, Failure},
+    output::{Mark, Output, millis, rounded},
+    probe::{self, Percentiles, Timings},
+};
+
+/// What can be asked of `bench`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// How long each measurement takes
+    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
+    length: Duration,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Measures over scratch keys, which are released.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let client = context.client(settings.builder()).await?;
+    // A client of its own contends as another process would.
+    let other = context.client(settings.builder()).await?;
+    let places = probe::connect(&settings).await;
+    let trips = places.iter().map(|place| async move {
+        match &place.probe {
+            Ok(probe) => Ok(probe.clone().measure(&cmd("PING")).await),
+            Err(why) => Err(why.clone()),
+        }
+    });
+    let trips = join_all(trips).await;
+    let acquire = acquires(&client, args.length).await?;
+    let name = format!("redlock-bench:{}", Uuid::new_v4().simple());
+    let (one, two) = join(
+        contend(&client, &name, args.length),
+        contend(&other, &name, args.length),
+    )
+    .await;
+    let contended = one?.and(two?);
+    let bearable = bearable(&acquire);
+    let output = context.output;
+    if output.is_json() {
+        let trips = places.iter().zip(&trips).map(|(place, trip)| Node {
+            node: &place.name,
+            round_trip_ms: trip.as_ref().ok().map(Percentiles::of),
+        });
+        output.json(&Json {
+            nodes: trips.collect(),
+            acquire_ms: Percentiles::of(&acquire),
+            contended_wait_ms: Percentiles::of(&contended),
+            contended_turns: contended.count(),
+            shortest_ttl_ms: millis(bearable),
+        })?;
+        return Ok(Exit::Yes);
+    }
+    for (place, trip) in places.iter().zip(&trips) {
+        match trip {
+            Ok(trip) => line(output, &format!("{} round trip", place.name), trip)?,
+            Err(why) => output.marked(Mark::Bad, &format!("{} {why}", place.name))?,
+        }
+    }
+    line(output, "acquire", &acquire)?;
+    line(output, "acquire while two processes take turns", &contended)?;
+    let turns = contended.count();
+    output.line(&format!("{turns} turns in {}", rounded(args.length)))?;
+    let ttl = settings.ttl();
+    let (mark, verdict) = if ttl < bearable {
+        (Mark::Warning, "too short for these times")
+    } else {
+        (Mark::Good, "long enough")
+    };
+    let text = format!(
+        "a ttl from {} on bears these times; the configured one, {}, is {verdict}",
+        rounded(bearable),
+        rounded(ttl)
+    );
+    output.marked(mark, &text)?;
+    Ok(Exit::Yes)
+}
+
+fn line(output: Output, what: &str, times: &Timings) -> std::io::Result<()> {
+    let [p50, p99, max] = [50, 99, 100].map(|percent| rounded(times.percentile(percent)));
+    output.line(&format!("{what}: {p50}, 99 %: {p99}, longest: {max}"))
+}
+
+/// Acquires and releases locks that nobody else wants.
+async fn acquires(client: &Redlock, length: Duration) -> Result<Timings, Failure> {
+    let name = format!("redlock-bench:{}", Uuid::new_v4().simple());
+    let begun = clock::now();
+    let mut times = Vec::new();
+    while begun.elapsed() < length {
+        // A key of its own: a lease that is handed over asks no node.
+        let key = format!("{name}:{}", times.len());
+        let asked = clock::now();
+        let guard = client.acquire_with(key, patient()).await?;
+        times.push(asked.elapsed());
+        // It may end by itself where nodes are slow.
+        drop(guard.release().await);
+    }
+    Ok(Timings::new(times))
+}
+
+/// Takes turns with others at one lock, and returns how long each turn was waited for.
+async fn contend(client: &Redlock, key: &str, length: Duration) -> Result<Timings, Failure> {
+    let begun = clock::now();
+    let mut times = Vec::new();
+    while begun.elapsed() < length {
+        let asked = clock::now();
+        let guard = client.acquire_with(key, patient()).await?;
+        times.push(asked.elapsed());
+        drop(guard.release().await);
+    }
+    Ok(Timings::new(times))
+}
+
+fn patient() -> AcquireOptions {
+    AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(10)))
+}
+
+/// Renewals begin at a third of the ttl, and several must fit in what is left then.
+fn bearable(acquire: &Timings) -> Duration {
+    (acquire.percentile(99) * SAFE).max(Redlock::MIN_TTL)
+}
+
+/// In a third of a ttl that is so many times as long as a slow acquire, three renewals fit, and some time is left.
+const SAFE: u32 = 10;
+
+#[derive(Serialize)]
+struct Json<'a> {
+    nodes: Vec<Node<'a>>,
+    acquire_ms: Percentiles,
+    contended_wait_ms: Percentiles,
+    contended_turns: usize,
+    shortest_ttl_ms: f64,
+}
+
+#[derive(Serialize)]
+struct Node<'a> {
+    node: &'a str,
+    round_trip_ms: Option<Percentiles>,
+}
