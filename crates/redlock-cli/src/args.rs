@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::{
-    bench, bless, doctor, exit::EXIT_CODES, guide, ls, ready, release, roll, sandbox, shell,
+    bench, bless, doctor, exit::EXIT_CODES, guide, jobs, ls, ready, release, roll, sandbox, shell,
     status, watch,
 };
 
@@ -59,6 +59,8 @@ pub(crate) enum Verb {
     Watch(watch::Args),
     /// Restarts node after node, each when the one before votes again
     Roll(roll::Args),
+    /// Tells what the nodes remember of a job
+    Jobs(jobs::Args),
     /// Measures round trips, acquires and contention, and the shortest ttl that they bear
     Bench(bench::Args),
     /// Prints files to deploy nodes with

@@ -10,6 +10,7 @@ mod context;
 mod doctor;
 mod exit;
 mod guide;
+mod jobs;
 mod lookup;
 mod ls;
 mod output;
@@ -92,6 +93,7 @@ async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Bless(args) => bless::run(args, context).await,
         Verb::Watch(args) => watch::run(args, context).await,
         Verb::Roll(args) => roll::run(args, context).await,
+        Verb::Jobs(args) => jobs::run(args, context).await,
         Verb::Bench(args) => bench::run(args, context).await,
         Verb::Guide(args) => guide::run(&args, context),
         Verb::Sandbox(args) => sandbox::run(args, context).await,

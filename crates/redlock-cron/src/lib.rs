@@ -14,10 +14,10 @@ mod tests;
 mod tick;
 
 pub use self::{
-    control::{ControlError, ControlErrorKind},
+    control::{ControlError, ControlErrorKind, inspect},
     error::{SetupError, SetupErrorKind},
     job::{BoxError, Delivery, Missed, OnLost, Overlap, Run, SingletonJob, Trigger},
-    record::{JobStatus, Outcome, PastRun, ShutdownReport, TickReport, UnfinishedRun},
+    record::{JobMemory, JobStatus, Outcome, PastRun, ShutdownReport, TickReport, UnfinishedRun},
     schedule::Zone,
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},
 };

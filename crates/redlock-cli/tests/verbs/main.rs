@@ -4,6 +4,7 @@
 mod configuration;
 mod doctor;
 mod guide;
+mod jobs;
 mod keys;
 mod kit;
 mod operate;

@@ -357,7 +357,7 @@ async fn a_bench_tells_the_ttl_that_a_deployment_bears_and_leaves_nothing_behind
         .collect();
     let nodes = nodes.at(slow);
     let mut command = nodes.command(&["bench", "--for", "500ms", "--node-timeout", "200ms"]);
-    let done = run(command.env("REDLOCK_TTL", "500ms"));
+    let done = run(command.env("REDLOCK_TTL", "500ms").env("COLUMNS", "120"));
     assert!(
         done.out.contains("500 ms, is too short for these times"),
         "{done:?}"

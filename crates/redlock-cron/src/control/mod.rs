@@ -2,6 +2,10 @@
 
 mod actions;
 mod error;
+mod inspect;
 mod status;
 
-pub use self::error::{ControlError, ControlErrorKind};
+pub use self::{
+    error::{ControlError, ControlErrorKind},
+    inspect::inspect,
+};

@@ -1,8 +1,7 @@
 //! What can be said of a job: what a majority of the nodes remembers, and what this replica has seen.
 
-use redlock_core::RunRecord;
-
-use crate::{JobStatus, PastRun, clock::to_instant, tick::JobRunner};
+use super::inspect::{add, further_runs, newest_first};
+use crate::{JobStatus, clock::to_instant, tick::JobRunner};
 
 impl JobRunner {
     pub(crate) async fn status(&self) -> JobStatus {
@@ -11,32 +10,18 @@ impl JobRunner {
         let first = claims.redlock.job_status(self.id.job_key()).await.ok();
         let nodes = first.as_ref().map(|status| status.reports().to_vec());
         let first = first.and_then(|status| status.state().cloned());
-        let mut runs = Vec::new();
-        let mut add = |records: Vec<RunRecord>, attempt, is_manual| {
-            runs.extend(records.into_iter().map(|record| PastRun {
-                record,
-                attempt,
-                is_manual,
-            }));
-        };
-        for attempt in 2..=self.terms.max_attempts {
-            if let Some(state) = claims.read(self.id.attempt_key(attempt)).await {
-                add(state.runs, attempt, false);
-            }
-        }
-        if let Some(state) = claims.read(self.id.manual_key()).await {
-            add(state.runs, 1, true);
-        }
+        let attempts = self.terms.max_attempts;
+        let mut runs = further_runs(&claims.redlock, &self.id, attempts).await;
         let is_known = first.is_some();
         let (watermark, free_in) = match first {
             Some(state) => {
-                add(state.runs, 1, false);
+                add(&mut runs, state.runs, 1, false);
                 (state.watermark, state.free_in)
             }
             None => (None, None),
         };
         let shared_lock = self.terms.overlap != crate::Overlap::Allow;
-        runs.sort_by_key(|run| std::cmp::Reverse((run.record.claimed_at, run.record.token)));
+        newest_first(&mut runs);
         JobStatus {
             is_known,
             watermark: watermark.map(to_instant),

@@ -12,7 +12,7 @@ mod work;
 pub(crate) use self::{
     fingerprint::{Fingerprint, is_made_up},
     identity::{JobId, Namespace},
-    terms::Terms,
+    terms::{MOST_ATTEMPTS, Terms},
     work::Work,
 };
 pub use self::{

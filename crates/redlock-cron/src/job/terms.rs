@@ -178,7 +178,7 @@ fn check(
 const MOST_MISSED: usize = 100_000;
 
 /// For each there is a key on the nodes.
-const MOST_ATTEMPTS: u32 = 10;
+pub(crate) const MOST_ATTEMPTS: u32 = 10;
 
 /// A second until it is known that a run goes on, until that learns of it, until it is dropped, and for the claim.
 const SHORTEST_CANCELLATION: Duration = Duration::from_secs(4);

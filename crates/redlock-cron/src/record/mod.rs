@@ -1,6 +1,7 @@
 //! What is told and remembered of ticks and runs: the report of each tick, and the status of a job.
 
 mod journal;
+mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod observer;
@@ -18,6 +19,7 @@ pub(crate) use self::{
     report::Measured,
 };
 pub use self::{
+    memory::JobMemory,
     outcome::Outcome,
     report::TickReport,
     shutdown::{ShutdownReport, UnfinishedRun},

@@ -13,4 +13,9 @@ mod runner;
 mod start;
 mod turns;
 
-pub(crate) use self::{course::SHORT_WAIT, execution::Start, pause::Switch, runner::JobRunner};
+pub(crate) use self::{
+    course::SHORT_WAIT,
+    execution::Start,
+    pause::{Switch, is_paused_by},
+    runner::JobRunner,
+};

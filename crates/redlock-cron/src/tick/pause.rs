@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use redlock_core::{RunRecord, RunState};
+use redlock_core::{JobState, RunRecord, RunState};
 use tokio::time::sleep;
 
 use super::{course::SHORT_WAIT, runner::JobRunner};
@@ -56,8 +56,7 @@ impl JobRunner {
     /// Returns whether the job is paused; `None` if too few nodes answered.
     pub(crate) async fn is_paused(&self) -> Option<bool> {
         let state = self.replica.claims.read(self.id.pause_key()).await?;
-        let last = state.runs.iter().find(|run| !is_unstarted(run));
-        Some(last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused))
+        Some(is_paused_by(&state))
     }
 
     /// Keeps a claim that a pause forbids to start.
@@ -90,6 +89,12 @@ impl JobRunner {
             ..Refusal::new(Outcome::NoQuorum, why)
         })
     }
+}
+
+/// Returns whether what is remembered of a job's pauses says that it is paused.
+pub(crate) fn is_paused_by(state: &JobState) -> bool {
+    let last = state.runs.iter().find(|run| !is_unstarted(run));
+    last.is_some_and(|last| Switch::of(last.fingerprint) == Switch::Paused)
 }
 
 /// Returns whether it was claimed, and nothing came of it.

@@ -1,0 +1,54 @@
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use redlock_core::NodeReport;
+
+use crate::PastRun;
+
+/// What the nodes remember of a job, as [`inspect`](crate::inspect) reads it.
+///
+/// It is what a majority says; it is missing if too few answered, and then [`nodes`](Self::nodes) tells why.
+#[derive(Clone, Debug)]
+pub struct JobMemory {
+    pub(crate) is_known: bool,
+    pub(crate) watermark: Option<DateTime<Utc>>,
+    pub(crate) free_in: Option<Duration>,
+    pub(crate) paused: Option<bool>,
+    pub(crate) runs: Vec<PastRun>,
+    pub(crate) nodes: Vec<NodeReport>,
+}
+
+impl JobMemory {
+    /// Returns whether enough nodes answered to say anything.
+    pub fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Returns the newest tick that was claimed; `None` also for a job that never ran.
+    pub fn watermark(&self) -> Option<DateTime<Utc>> {
+        self.watermark
+    }
+
+    /// Returns after how long at most a majority lets the job's lock go if it is not renewed; zero if nobody has it,
+    /// and `None` if that is not known.
+    ///
+    /// Runs that may [overlap](crate::Overlap::Allow) do not hold it.
+    pub fn free_in(&self) -> Option<Duration> {
+        self.free_in
+    }
+
+    /// Returns whether the job is paused.
+    pub fn is_paused(&self) -> Option<bool> {
+        self.paused
+    }
+
+    /// Returns the last runs, the newest first, as [`JobStatus::runs`](crate::JobStatus::runs).
+    pub fn runs(&self) -> &[PastRun] {
+        &self.runs
+    }
+
+    /// Returns what each node had to do with the answer.
+    pub fn nodes(&self) -> &[NodeReport] {
+        &self.nodes
+    }
+}
