@@ -1,10 +1,10 @@
 //! What can be typed.
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 use crate::{
-    bench, bless, doctor, exit::EXIT_CODES, guide, jobs, ls, ready, release, roll, sandbox, shell,
-    status, watch,
+    bench, bless, doctor, exit::EXIT_CODES, guide, jobs, ls, output::Color, ready, release, roll,
+    sandbox, shell, status, watch,
 };
 
 /// Checks, watches and operates the nodes of a lock
@@ -27,17 +27,6 @@ pub(crate) struct Arguments {
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
-}
-
-/// When output has colours.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum Color {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
 }
 
 /// What the command can do.

@@ -97,7 +97,7 @@ async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Bench(args) => bench::run(args, context).await,
         Verb::Guide(args) => guide::run(&args, context),
         Verb::Sandbox(args) => sandbox::run(args, context).await,
-        Verb::Completions(args) => shell::completions(&args, context),
-        Verb::Man(args) => shell::man(&args, context),
+        Verb::Completions(args) => shell::completions(&args, Arguments::command(), context),
+        Verb::Man(args) => shell::man(&args, Arguments::command(), context),
     }
 }

@@ -2,12 +2,11 @@
 
 use std::{io, path::PathBuf};
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::{
-    args::Arguments,
     context::Context,
     exit::{Exit, Failure},
 };
@@ -30,23 +29,30 @@ pub(crate) struct ManArgs {
     dir: Option<PathBuf>,
 }
 
-/// Prints completions for a shell.
-pub(crate) fn completions(args: &CompletionsArgs, context: &Context) -> Result<Exit, Failure> {
+/// Prints completions of a command for a shell.
+pub(crate) fn completions(
+    args: &CompletionsArgs,
+    mut command: Command,
+    context: &Context,
+) -> Result<Exit, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Arguments::command(), "redlock", &mut text);
+    clap_complete::generate(args.shell, &mut command, "redlock", &mut text);
     print(&text, context)
 }
 
 /// Prints a manual page, or writes all of them.
-pub(crate) fn man(args: &ManArgs, context: &Context) -> Result<Exit, Failure> {
-    let mut command = Arguments::command();
-    command.build();
+pub(crate) fn man(
+    args: &ManArgs,
+    mut command: Command,
+    context: &Context,
+) -> Result<Exit, Failure> {
     if let Some(folder) = &args.dir {
-        let written = clap_mangen::generate_to(Arguments::command(), folder);
+        let written = clap_mangen::generate_to(command, folder);
         let cannot = |error: io::Error| Failure::wrong(format!("{}: {error}", folder.display()));
         written.map_err(cannot)?;
         return Ok(Exit::Yes);
     }
+    command.build();
     let mut text = Vec::new();
     let page = match &args.verb {
         None => Man::new(command),

@@ -8,11 +8,11 @@ use std::{
     io::{self, IsTerminal, Write},
 };
 
+use clap::ValueEnum;
 use serde::Serialize;
 
 pub(crate) use self::time::{millis, rounded};
 use self::wrap::wrap;
-use crate::args::Color;
 
 /// Where output goes, and how it is to look.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,17 @@ pub(crate) struct Output {
     is_json: bool,
     has_colors: bool,
     width: usize,
+}
+
+/// When output has colours.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
 }
 
 /// What a line is marked as.
