@@ -135,7 +135,7 @@ async fn jobs(redlock: &Redlock, prometheus: &PrometheusHandle) {
     let job = SingletonJob::every("close-day", second, async |_run| Ok::<_, io::Error>(()));
     scheduler.add(job).await.unwrap();
     scheduler.start().await.unwrap();
-    let job = ["job=\"close-day\"", "outcome=\"ok\""];
+    let job = ["job_name=\"close-day\"", "outcome=\"ok\""];
     reaches(prometheus, "redlock_job_runs_total", &job, 1.0).await;
     let text = prometheus.render();
     assert!(value(&text, "redlock_job_run_duration_seconds_count", &job[..1]) >= 1.0);

@@ -22,6 +22,7 @@ pub(crate) fn run() -> Result<(), Failed> {
         .alone(&format!("RUSTDOCFLAGS='-D warnings' cargo {DOCUMENTATION}"))
         .run()?;
     dependencies()?;
+    alerts()?;
     test::run(&[])
 }
 
@@ -57,6 +58,18 @@ fn dependencies() -> Result<(), Failed> {
         eprintln!(
             "== dependencies: NOT CHECKED, cargo-deny is missing; type: cargo install --locked cargo-deny"
         );
+        Ok(())
+    }
+}
+
+/// Has Prometheus itself read the alerts, and try each.
+fn alerts() -> Result<(), Failed> {
+    let version = Command::new("promtool").arg("--version").output();
+    if version.is_ok_and(|output| output.status.success()) {
+        let rules = "test rules docker/prometheus/alerts_test.yml";
+        Step::program("alerts", "promtool", rules).run()
+    } else {
+        eprintln!("== alerts: NOT CHECKED, promtool is missing; it comes with Prometheus");
         Ok(())
     }
 }

@@ -36,6 +36,20 @@ impl Step {
         }
     }
 
+    /// Calls another program with `arguments`, separated by blanks.
+    pub(crate) fn program(name: &'static str, program: &str, arguments: &str) -> Self {
+        let mut command = Command::new(program);
+        command
+            .args(arguments.split(' '))
+            .current_dir(root())
+            .stdin(Stdio::null());
+        Self {
+            name,
+            command,
+            alone: format!("{program} {arguments}"),
+        }
+    }
+
     /// What to type to run this step alone, where the command itself is not it.
     pub(crate) fn alone(mut self, alone: &str) -> Self {
         alone.clone_into(&mut self.alone);

@@ -11,28 +11,28 @@ pub const ALL: &[Metric] = &[
         "redlock_job_runs_total",
         Kind::Counter,
         Unit::Count,
-        &["job", "outcome"],
+        &["job_name", "outcome"],
         "Ticks that this replica dealt with, by what became of them.",
     ),
     Metric::new(
         "redlock_job_run_duration_seconds",
         Kind::Histogram,
         Unit::Seconds,
-        &["job"],
+        &["job_name"],
         "How long runs took.",
     ),
     Metric::new(
         "redlock_job_lag_seconds",
         Kind::Histogram,
         Unit::Seconds,
-        &["job"],
+        &["job_name"],
         "How long after their tick runs were started.",
     ),
     Metric::new(
         "redlock_job_last_success_timestamp_seconds",
         Kind::Gauge,
         Unit::Seconds,
-        &["job"],
+        &["job_name"],
         "When a run on this replica last ended well, in seconds since the Unix epoch.",
     ),
 ];
@@ -45,15 +45,15 @@ pub(crate) fn describe() {
 pub(crate) fn tell(report: &TickReport) {
     let job = || report.job().to_owned();
     let outcome = report.outcome();
-    counter!("redlock_job_runs_total", "job" => job(), "outcome" => outcome.as_str())
+    counter!("redlock_job_runs_total", "job_name" => job(), "outcome" => outcome.as_str())
         .increment(report.ticks());
     if let Some(took) = report.took() {
-        histogram!("redlock_job_run_duration_seconds", "job" => job()).record(took);
-        histogram!("redlock_job_lag_seconds", "job" => job()).record(report.lag());
+        histogram!("redlock_job_run_duration_seconds", "job_name" => job()).record(took);
+        histogram!("redlock_job_lag_seconds", "job_name" => job()).record(report.lag());
     }
     if outcome == Outcome::Ok {
         let since = report.lag() + report.took().unwrap_or_default();
         let ended = report.tick().timestamp_millis() as f64 / 1e3 + since.as_secs_f64();
-        gauge!("redlock_job_last_success_timestamp_seconds", "job" => job()).set(ended);
+        gauge!("redlock_job_last_success_timestamp_seconds", "job_name" => job()).set(ended);
     }
 }
