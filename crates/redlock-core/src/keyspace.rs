@@ -36,10 +36,21 @@ impl KeySpace {
 
     /// With what the nodes' own keys begin: the mark, the counters, the tombstones.
     pub(crate) fn prefix(&self) -> String {
+        let mut text = String::new();
+        self.write_prefix(&mut text);
+        text
+    }
+
+    /// Writes that behind a text.
+    fn write_prefix(&self, text: &mut String) {
         match self {
-            Self::Namespace(Namespace(namespace)) => format!("{{{namespace}}}"),
+            Self::Namespace(Namespace(namespace)) => {
+                text.push('{');
+                text.push_str(namespace);
+                text.push('}');
+            }
             // No namespace has a colon.
-            Self::Verbatim => VERBATIM.to_owned(),
+            Self::Verbatim => text.push_str(VERBATIM),
         }
     }
 
@@ -65,11 +76,19 @@ impl KeySpace {
     }
 
     fn own(&self, class: &str, key: &ResourceKey) -> NodeKey {
-        let prefix = self.prefix();
-        match key.as_str() {
-            name if name.len() <= LONGEST_PLAIN_NAME => format!("{prefix}:{class}:{name}").into(),
-            name => format!("{prefix}:{class}-sha256:{}", hex(&Sha256::digest(name))).into(),
+        let name = key.as_str();
+        let mut text = String::with_capacity(64 + name.len().max(64));
+        self.write_prefix(&mut text);
+        text.push(':');
+        text.push_str(class);
+        if name.len() <= LONGEST_PLAIN_NAME {
+            text.push(':');
+            text.push_str(name);
+        } else {
+            text.push_str("-sha256:");
+            text.push_str(&hex(&Sha256::digest(name)));
         }
+        text.into()
     }
 }
 

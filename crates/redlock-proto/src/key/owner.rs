@@ -41,12 +41,17 @@ impl OwnerId {
     /// No two owners have the same digits, so none is a prefix of another's value.
     pub fn to_wire(self) -> String {
         let mut text = String::with_capacity(32 + 1 + HolderLabel::MAX_LEN);
-        self.write_secret(&mut text);
+        self.write(&mut text);
+        text
+    }
+
+    /// Writes that form behind a text.
+    pub fn write(self, text: &mut String) {
+        self.write_secret(text);
         if let Some(label) = self.label {
             text.push(' ');
             text.push_str(label.as_str());
         }
-        text
     }
 
     /// Writes the digits behind a text.

@@ -125,9 +125,11 @@ impl Clocks {
     /// If so many are ahead at once, the client's own stood still, as it does while a hypervisor pauses the machine;
     /// or else all of theirs were set.
     pub fn jumped(&self) -> i64 {
-        let mut jumped: Vec<i64> = self.nodes.iter().map(|known| known.jumped).collect();
-        jumped.sort_unstable_by(|one, other| other.cmp(one));
-        jumped[self.quorum.majority() - 1]
+        let all = || self.nodes.iter().map(|known| known.jumped);
+        let is_certain =
+            |jumped: &i64| all().filter(|other| other >= jumped).count() >= self.quorum.majority();
+        // The least of all is certain.
+        all().filter(is_certain).max().unwrap_or(0)
     }
 
     /// What a node's clock showed in its last answer.

@@ -6,17 +6,18 @@ use redlock_proto::{JobVerb, Keyspace, NodeVerb, Verb};
 use super::{
     jobs,
     keys::Keys,
-    values::{digits, millis},
+    values::{digits, millis, written},
 };
 use crate::node::Request;
 
 /// Returns a call with these requests, behind its head, which says by what they are done.
 pub(in super::super) fn call(head: Cmd, keyspace: &Keyspace, requests: &[Request]) -> Cmd {
-    let mut keys = Keys::default();
+    let mut keys = Keys::with_room(requests.len());
     for request in requests {
         add_keys(keyspace, request, &mut keys);
     }
-    let counters: Vec<u16> = requests.iter().filter_map(counter_of).collect();
+    let mut counters = Vec::with_capacity(requests.len());
+    counters.extend(requests.iter().filter_map(counter_of));
     let mut cmd = head;
     cmd.arg(2 + keys.len());
     cmd.arg(keyspace.mark().as_str());
@@ -48,8 +49,9 @@ pub(in super::super) fn call(head: Cmd, keyspace: &Keyspace, requests: &[Request
     for counter in counters {
         cmd.arg(counter);
     }
+    let mut text = String::with_capacity(64);
     for request in requests {
-        operation(&mut cmd, request);
+        operation(&mut cmd, request, &mut text);
     }
     cmd
 }
@@ -103,7 +105,8 @@ fn have_twins(counters: &[u16]) -> bool {
     numbered.any(|(number, counter)| counters[..number].contains(counter))
 }
 
-fn operation(cmd: &mut Cmd, request: &Request) {
+/// Adds the arguments of a request; `text` is room for one of them.
+fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
     match request {
         Request::Lock { verb, owner, .. } => {
             let (name, ttl) = match verb {
@@ -117,7 +120,9 @@ fn operation(cmd: &mut Cmd, request: &Request) {
                 Verb::Release { .. } => ("release", None),
                 Verb::Tombstone { ttl } => ("tombstone", Some(ttl)),
             };
-            cmd.arg(name).arg(owner.to_wire());
+            text.clear();
+            owner.write(text);
+            cmd.arg(name).arg(&*text);
             if let Some(ttl) = ttl {
                 // Servers have no use for less than a millisecond.
                 cmd.arg(millis(*ttl).max(1));
@@ -127,14 +132,16 @@ fn operation(cmd: &mut Cmd, request: &Request) {
                     proposal, block, ..
                 } => {
                     let last = proposal.saturating_add(u64::from(block.max(1)) - 1);
-                    cmd.arg(digits(proposal)).arg(digits(last));
+                    for counter in [proposal, last] {
+                        cmd.arg(written(counter, text));
+                    }
                 }
                 Verb::Extend {
                     write_back: Some((_, counter)),
                     ..
                 }
                 | Verb::Heal { counter, .. } => {
-                    cmd.arg(digits(counter));
+                    cmd.arg(written(counter, text));
                 }
                 _ => {}
             }

@@ -15,6 +15,14 @@ pub(super) struct Keys {
 }
 
 impl Keys {
+    /// Returns none, with room for those of so many requests.
+    pub(super) fn with_room(requests: usize) -> Self {
+        Self {
+            text: String::with_capacity(ROOM * requests),
+            ends: Vec::with_capacity(2 * requests),
+        }
+    }
+
     pub(super) fn push(&mut self, key: &NodeKey) {
         self.text.push_str(key.as_str());
         self.ends.push(self.text.len());
@@ -39,11 +47,15 @@ impl Keys {
     /// Returns whether two of them are the same; by chance also if they are not, which costs the node a little time.
     pub(super) fn have_twins(&self) -> bool {
         let hasher = BuildHasherDefault::<DefaultHasher>::default();
-        let mut hashes: Vec<u64> = self.iter().map(|key| hasher.hash_one(key)).collect();
+        let mut hashes = Vec::with_capacity(self.len());
+        hashes.extend(self.iter().map(|key| hasher.hash_one(key)));
         hashes.sort_unstable();
         hashes.windows(2).any(|two| two[0] == two[1])
     }
 }
+
+/// How many bytes the keys of a request have, as a rule.
+const ROOM: usize = 128;
 
 #[cfg(test)]
 mod tests {

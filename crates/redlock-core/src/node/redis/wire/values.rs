@@ -1,6 +1,6 @@
 //! Values on the wire that locks and jobs have in common.
 
-use std::time::Duration;
+use std::{fmt::Write, time::Duration};
 
 use deadpool_redis::redis::Value;
 use redlock_proto::HolderLabel;
@@ -10,6 +10,14 @@ use crate::node::Reply;
 /// Returns a counter or a tick as nodes store it: of one length, so that they need not read it to compare it.
 pub(super) fn digits(counter: u64) -> String {
     format!("{counter:016}")
+}
+
+/// Returns the same, written into a text in place of what was there.
+pub(super) fn written(counter: u64, text: &mut String) -> &str {
+    text.clear();
+    // A text takes all that is written into it.
+    let _ = write!(text, "{counter:016}");
+    text
 }
 
 /// Reads a counter, and the label of the key's holder if one is behind it; `None` if that is not what a node sends.
@@ -46,7 +54,8 @@ pub(super) fn refusal(code: i64, (counter, holder): (u64, Option<HolderLabel>)) 
 
 pub(super) fn text(value: Value) -> Result<String, Value> {
     match value {
-        Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Value::BulkString(bytes) => Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())),
         Value::SimpleString(text) => Ok(text),
         other => Err(other),
     }
