@@ -109,12 +109,8 @@ impl Driver {
             // Whatever else is ready joins the same calls to the nodes: one turn for the other tasks of
             // this thread, and no timer, so that a lone caller never waits.
             others_first().await;
-            poll_fn(|cx| {
-                self.hear(cx);
-                self.carry_out(cx);
-                Poll::Ready(())
-            })
-            .await;
+            poll_fn(|cx| Poll::Ready(self.hear(cx))).await;
+            self.carry_out();
             self.answer_closers();
             self.measure();
         }
@@ -143,7 +139,7 @@ impl Driver {
     }
 
     /// Does what is due, and has the links do it, until nothing new comes of it.
-    fn carry_out(&mut self, cx: &mut Context<'_>) {
+    fn carry_out(&mut self) {
         let now = self.now();
         self.client.on_timer(now);
         self.follow();
@@ -154,7 +150,7 @@ impl Driver {
         while std::mem::take(&mut is_news) {
             // What is asked of all nodes is on its way to all of them before any answer is heard.
             for link in &mut self.links {
-                link.carry_out(cx);
+                link.carry_out();
             }
             for node in 0..self.links.len() {
                 is_news |= self.tell(node);

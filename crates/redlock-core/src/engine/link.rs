@@ -4,11 +4,14 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
 };
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{FutureExt, future::BoxFuture, task::AtomicWaker};
 use redlock_proto::{Answer, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
 use tokio::sync::watch;
 
@@ -43,6 +46,26 @@ pub(super) struct NodeLink {
     calls: Vec<(u64, BoxFuture<'static, CallResult>)>,
     /// The answers of one look at the calls.
     answered: Vec<(u64, CallResult)>,
+    /// What the node's code wakes.
+    bell: Arc<Bell>,
+}
+
+/// Tells the driver that a node has something to say, so that it need not ask all of them.
+#[derive(Default)]
+struct Bell {
+    has_rung: AtomicBool,
+    driver: AtomicWaker,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.has_rung.store(true, Ordering::Release);
+        self.driver.wake();
+    }
 }
 
 type Connecting = BoxFuture<'static, Result<Connected, Arc<str>>>;
@@ -76,6 +99,7 @@ impl NodeLink {
             session: None,
             calls: Vec::new(),
             answered: Vec::new(),
+            bell: Arc::default(),
         }
     }
 
@@ -86,6 +110,13 @@ impl NodeLink {
 
     /// Hears what the node has answered, or whether there is a connection; the task is woken when there is more.
     pub(super) fn hear(&mut self, cx: &mut Context<'_>) {
+        // Before the look, so that no ring is missed.
+        self.bell.driver.register(cx.waker());
+        if !self.bell.has_rung.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let waker = Waker::from(Arc::clone(&self.bell));
+        let cx = &mut Context::from_waker(&waker);
         if let Some(connecting) = &mut self.connecting {
             let polled = guarded(|| connecting.poll_unpin(cx));
             if let Poll::Ready(connected) = polled.unwrap_or_else(|reason| Poll::Ready(Err(reason)))
@@ -117,10 +148,10 @@ impl NodeLink {
     }
 
     /// Does what the link wants done: what is due goes on its way, in order.
-    pub(super) fn carry_out(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn carry_out(&mut self) {
         // The clock is read before the first byte of each call is sent.
         while let Some(call) = self.link.next_call(self.clock.now()) {
-            self.send(call, cx);
+            self.send(call);
         }
         if !self.link.is_connecting() {
             self.connecting = None;
@@ -136,6 +167,8 @@ impl NodeLink {
                 self.clock,
             );
             self.connecting = Some(connecting.boxed());
+            // It begins when it is first looked at.
+            self.bell.wake_by_ref();
         }
     }
 
@@ -172,13 +205,15 @@ impl NodeLink {
     /// Sends a call.
     ///
     /// It is polled as it is made, so that calls are on their way in the order in which they were made.
-    fn send(&mut self, call: Call, cx: &mut Context<'_>) {
+    fn send(&mut self, call: Call) {
         let Call { id, requests } = call;
         let Some(session) = &mut self.session else {
             // invariant: the link makes calls only while there is a session
             let error = CallError::lost("there is no connection");
             return self.on_answer(id, Err(error), self.clock.now());
         };
+        let waker = Waker::from(Arc::clone(&self.bell));
+        let cx = &mut Context::from_waker(&waker);
         let begun = guarded(|| {
             let call = session.call(&self.keyspace, &requests);
             let mut call = watched(call, &*self.node, &requests, &self.origin, &self.meter);

@@ -8,14 +8,14 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-use deadpool_redis::redis::{Cmd, RedisError, RedisResult, aio::MultiplexedConnection};
+use deadpool_redis::redis::{Cmd, RedisError, RedisResult};
 
 use redlock_proto::Quarantine;
 
 use super::{
-    ask::ask,
     error::{is_refusal, reason},
     functions, script,
+    transport::Transport,
 };
 use crate::node::Request;
 
@@ -121,7 +121,7 @@ impl Forms {
     }
 
     /// Finds out whether functions can be called, unless they are or never will be, and loads them if they are missing.
-    pub(super) async fn try_functions(&self, mut connection: MultiplexedConnection) {
+    pub(super) async fn try_functions(&self, mut connection: Transport) {
         if let CALLED | GIVEN_UP = self.functions.load(Ordering::Relaxed) {
             return;
         }
@@ -152,13 +152,13 @@ fn is_final(error: &RedisError) -> bool {
 }
 
 /// Waits until functions can be called.
-async fn ready(connection: &mut MultiplexedConnection) -> RedisResult<()> {
-    match ask(connection, &functions::ready()).await {
+async fn ready(connection: &mut Transport) -> RedisResult<()> {
+    match connection.ask(&functions::ready()).await {
         Err(error) if functions::are_missing(&error) => {}
         answered => return answered.map(drop),
     }
-    let loaded = ask(connection, &functions::load()).await;
-    match (ask(connection, &functions::ready()).await, loaded) {
+    let loaded = connection.ask(&functions::load()).await;
+    match (connection.ask(&functions::ready()).await, loaded) {
         // Another client may have loaded them meanwhile, which is as good.
         (Ok(_), _) => Ok(()),
         (Err(missing), Err(error)) if functions::are_missing(&missing) => Err(error),

@@ -1,7 +1,6 @@
 //! Nodes that are Redis or Valkey masters.
 
 mod address;
-mod ask;
 mod error;
 mod form;
 mod functions;
@@ -9,6 +8,7 @@ mod info;
 mod probe;
 mod script;
 mod session;
+mod transport;
 mod wire;
 mod words;
 
@@ -30,18 +30,21 @@ use self::{
     form::Forms,
     probe::Probe,
     session::RedisSession,
+    transport::Direct,
 };
 use super::{Node, Session};
 use crate::BuildError;
 
-/// A Redis or Valkey master, reached over one connection that is taken from a pool.
+/// A Redis or Valkey master, reached over one connection.
 ///
 /// The builder makes one of a URL; it is public for those who wrap it.
-// The pool is only a factory of connections: a checkout per command would cost a round trip each,
-// because deadpool pings what it hands out.
+// A pool is only a factory of connections, for TLS, for RESP3 and if it is the user's: a checkout per command would
+// cost a round trip each, because deadpool pings what it hands out.
 pub struct RedisNode {
     name: Arc<str>,
     pool: Pool,
+    /// How to connect without the pool, where that is possible.
+    direct: Option<Direct>,
     /// How to find out why there is no connection, if the address is known.
     probe: Option<Probe>,
     /// After how long without a connection the probe is used.
@@ -95,6 +98,7 @@ impl RedisNode {
         let info = connection_info(config)?;
         let address = Address::of(&info);
         let probe = Probe::of(&info);
+        let direct = Direct::new(&info, connect_timeout);
         // Requests are small and each is waited for, so Nagle's algorithm would only delay them.
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         let settings = AsyncConnectionConfig::new()
@@ -108,6 +112,7 @@ impl RedisNode {
             .build()
             .map_err(|error| RedisNodeError(error.to_string()))?;
         let node = Self {
+            direct,
             probe,
             probe_after: connect_timeout / 2,
             ..Self::from_pool(address.to_string().into(), pool)
@@ -120,6 +125,7 @@ impl RedisNode {
         Self {
             name,
             pool,
+            direct: None,
             probe: None,
             probe_after: Duration::MAX,
             functions: true,
@@ -151,10 +157,11 @@ impl Node for RedisNode {
     }
 
     fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
-        let (pool, probe, probe_after) = (self.pool.clone(), self.probe.clone(), self.probe_after);
+        let (pool, direct) = (self.pool.clone(), self.direct.clone());
+        let (probe, probe_after) = (self.probe.clone(), self.probe_after);
         let forms = Forms::new(self.name(), self.functions);
         async move {
-            let mut opening = pin!(RedisSession::open(&pool, forms));
+            let mut opening = pin!(RedisSession::open(direct.as_ref(), &pool, forms));
             let finding = async || match &probe {
                 Some(probe) => probe.finding().await,
                 None => None,

@@ -9,7 +9,7 @@ use std::{
 
 use deadpool_redis::{
     Connection, Pool,
-    redis::{RedisError, Value, aio::MultiplexedConnection, cmd, from_redis_value},
+    redis::{RedisError, Value, cmd, from_redis_value},
 };
 use futures_util::{
     FutureExt,
@@ -18,35 +18,50 @@ use futures_util::{
 use redlock_proto::NodeVerb;
 
 use super::{
-    ask::ask,
     error::{NotOpened, call_error, not_opened, pool_error},
     form::{Form, Forms},
-    script, wire,
+    script,
+    transport::{Direct, Transport},
+    wire,
 };
 use crate::node::{Answer, CallError, CallResult, Keyspace, Reply, Request, Session};
 
-/// One multiplexed connection: calls are pipelined and answered in order.
+/// One connection: calls are pipelined and answered in order.
 pub(super) struct RedisSession {
-    connection: MultiplexedConnection,
+    connection: Transport,
     forms: Arc<Forms>,
     /// How many calls were begun.
     calls: Arc<AtomicU64>,
 }
 
 impl RedisSession {
-    /// Takes a connection out of the pool for good.
-    pub(super) async fn open(pool: &Pool, forms: Forms) -> Result<Self, NotOpened> {
-        let connection = pool.get().await.map_err(|error| pool_error(&error))?;
-        let mut connection = Connection::take(connection);
-        // A pool of the user's may have a limit of its own; the driver's is the one that counts.
-        connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
+    /// Connects directly, if that is possible; else takes a connection out of the pool for good.
+    pub(super) async fn open(
+        direct: Option<&Direct>,
+        pool: &Pool,
+        forms: Forms,
+    ) -> Result<Self, NotOpened> {
+        let mut connection = match direct {
+            Some(direct) => {
+                let pipe = direct.connect().await;
+                Transport::Own(pipe.map_err(|error| not_opened(&error))?)
+            }
+            None => {
+                let connection = pool.get().await.map_err(|error| pool_error(&error))?;
+                let mut connection = Connection::take(connection);
+                // A pool of the user's may have a limit of its own; the driver's is the one that counts.
+                connection.set_response_timeout(LONGER_THAN_ANY_LIMIT);
+                Transport::Pooled(connection)
+            }
+        };
         // A server that wants a password first says so to a short command only.
-        ask(&mut connection, &cmd("PING"))
+        connection
+            .ask(&cmd("PING"))
             .await
             .map_err(|error| not_opened(&error))?;
         // What `EVAL` brings, a server of 7.4 or later may drop again to make room. If this is not allowed, the first
         // call brings it all the same.
-        let loaded = ask(&mut connection, &script::load()).await.is_ok();
+        let loaded = connection.ask(&script::load()).await.is_ok();
         forms.set_cached(loaded);
         forms.try_functions(connection.clone()).await;
         Ok(Self {
@@ -63,73 +78,107 @@ impl Session for RedisSession {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
-        let mut form = self.forms.pick(requests, keyspace.quarantine());
+        let form = self.forms.pick(requests, keyspace.quarantine());
         let cmd = wire::call(form.head(requests), keyspace, requests);
-        let requests = requests.to_vec();
-        let keyspace = Arc::clone(keyspace);
-        let mut connection = self.connection.clone();
-        let (forms, calls) = (Arc::clone(&self.forms), Arc::clone(&self.calls));
-        let number = calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut attempt = Attempt {
+            connection: self.connection.clone(),
+            forms: Arc::clone(&self.forms),
+            calls: Arc::clone(&self.calls),
+            number: self.calls.fetch_add(1, Ordering::Relaxed) + 1,
+            keyspace: Arc::clone(keyspace),
+            requests: requests.to_vec(),
+            form,
+        };
+        let inspection = attempt.inspection();
+        // What is rare is in boxes of its own, because every call has to carry the room that its future takes.
         async move {
-            let inspection = inspect(&keyspace, &requests, &forms, connection.clone());
-            let (mut answered, policy) = join(ask(&mut connection, &cmd), inspection).await;
-            while let Err(error) = &answered
-                && let Some(other) = forms.instead_of(form, error)
-                // It did not run. It is made again unless others are on their way, which it must not be overtaken by.
-                && calls.load(Ordering::Relaxed) == number
-            {
-                form = other;
-                let again = wire::call(form.head(&requests), &keyspace, &requests);
-                answered = ask(&mut connection, &again).await;
+            let (answered, policy) = match inspection {
+                None => (attempt.connection.ask(&cmd).await, None),
+                Some(inspection) => join(attempt.connection.ask(&cmd), inspection).await,
+            };
+            let value = match answered {
+                Ok(value) => value,
+                Err(error) => attempt.again(error).boxed().await?,
+            };
+            if attempt.form != Form::Function {
+                attempt.forms.set_cached(true);
             }
-            match answered {
-                Ok(value) => {
-                    if form != Form::Function {
-                        forms.set_cached(true);
-                    }
-                    let answer = wire::answer(value, &requests)
-                        .ok_or_else(|| CallError::lost("the server's answer makes no sense"))?;
-                    Ok(with_policy(answer, policy.as_ref()))
-                }
-                Err(error) => {
-                    if is_unknown_command(&error) && is_sentinel(&mut connection).await {
-                        return Err(CallError::lost(SENTINEL));
-                    }
-                    Err(call_error(&error))
-                }
-            }
+            let answer = wire::answer(value, &attempt.requests)
+                .ok_or_else(|| CallError::lost("the server's answer makes no sense"))?;
+            Ok(with_policy(answer, policy.as_ref()))
         }
         .boxed()
+    }
+}
+
+/// A call on its way.
+struct Attempt {
+    connection: Transport,
+    forms: Arc<Forms>,
+    calls: Arc<AtomicU64>,
+    /// How many calls had been begun with it.
+    number: u64,
+    keyspace: Arc<Keyspace>,
+    requests: Vec<Request>,
+    form: Form,
+}
+
+impl Attempt {
+    /// Makes a call again that was answered with an error, in another form, if one may do better.
+    async fn again(&mut self, mut error: RedisError) -> Result<Value, CallError> {
+        while let Some(other) = self.forms.instead_of(self.form, &error)
+            // It did not run. It is made again unless others are on their way, which it must not be overtaken by.
+            && self.calls.load(Ordering::Relaxed) == self.number
+        {
+            self.form = other;
+            let head = other.head(&self.requests);
+            let again = wire::call(head, &self.keyspace, &self.requests);
+            match self.connection.ask(&again).await {
+                Ok(value) => return Ok(value),
+                Err(next) => error = next,
+            }
+        }
+        if is_unknown_command(&error) && is_sentinel(&mut self.connection).await {
+            return Err(CallError::lost(SENTINEL));
+        }
+        Err(call_error(&error))
+    }
+
+    /// Returns what goes with an inspection, if it is one.
+    fn inspection(&self) -> Option<BoxFuture<'static, Option<Arc<str>>>> {
+        let is_inspection = |request: &Request| matches!(request, Request::Node(NodeVerb::Inspect));
+        let is_one = self.requests.iter().any(is_inspection);
+        let (keyspace, forms) = (&self.keyspace, &self.forms);
+        is_one.then(|| {
+            inspect(
+                Arc::clone(keyspace),
+                Arc::clone(forms),
+                self.connection.clone(),
+            )
+            .boxed()
+        })
     }
 }
 
 /// Does what goes with an inspection: tries the functions again, and asks when the server makes sure that what it wrote
 /// is on disk, where that matters and it lets itself be asked.
 async fn inspect(
-    keyspace: &Keyspace,
-    requests: &[Request],
-    forms: &Forms,
-    connection: MultiplexedConnection,
+    keyspace: Arc<Keyspace>,
+    forms: Arc<Forms>,
+    connection: Transport,
 ) -> Option<Arc<str>> {
-    let is_inspection = |request: &Request| matches!(request, Request::Node(NodeVerb::Inspect));
-    if !requests.iter().any(is_inspection) {
-        return None;
-    }
     let functions = forms.try_functions(connection.clone());
-    join(functions, sync_policy(keyspace, connection)).await.1
+    join(functions, sync_policy(&keyspace, connection)).await.1
 }
 
 /// Returns a server's `appendfsync`.
-async fn sync_policy(
-    keyspace: &Keyspace,
-    mut connection: MultiplexedConnection,
-) -> Option<Arc<str>> {
+async fn sync_policy(keyspace: &Keyspace, mut connection: Transport) -> Option<Arc<str>> {
     if !keyspace.quarantine().trusts_persistence() {
         return None;
     }
     let mut config = cmd("CONFIG");
     config.arg("GET").arg("appendfsync");
-    let answer = ask(&mut connection, &config).await.ok()?;
+    let answer = connection.ask(&config).await.ok()?;
     let pairs: HashMap<String, String> = from_redis_value(answer).ok()?;
     pairs
         .get("appendfsync")
@@ -151,8 +200,8 @@ fn is_unknown_command(error: &RedisError) -> bool {
 }
 
 /// Sentinels speak the protocol, and have neither keys nor scripts.
-async fn is_sentinel(connection: &mut MultiplexedConnection) -> bool {
-    match ask(connection, cmd("INFO").arg("server")).await {
+async fn is_sentinel(connection: &mut Transport) -> bool {
+    match connection.ask(cmd("INFO").arg("server")).await {
         Ok(Value::BulkString(info)) => {
             String::from_utf8_lossy(&info).contains("redis_mode:sentinel")
         }

@@ -1,0 +1,46 @@
+//! What commands travel over: a connection of ours, or one of redis-rs.
+//!
+//! | file | has |
+//! |---|---|
+//! | `direct` | connections that are made here, over TCP and Unix sockets; redis-rs greets the server on them |
+//! | `pipe` | commands and answers over such a connection, without a task of its own |
+//! | `resp` | answers as they are on the wire |
+//!
+//! A connection of redis-rs has a task and two channels, each of which costs a lone call a turn of its thread.
+//! It stays where there is no other way to the stream: TLS, RESP3, and pools of the user's.
+
+mod direct;
+mod pipe;
+mod resp;
+#[cfg(test)]
+mod tests;
+
+use deadpool_redis::redis::{
+    Cmd, RedisResult, Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
+
+pub(super) use self::direct::Direct;
+use self::pipe::Pipe;
+
+/// One connection; cloning it gives another handle to it.
+#[derive(Clone)]
+pub(super) enum Transport {
+    /// Made here.
+    Own(Pipe),
+    /// Taken out of a pool.
+    Pooled(MultiplexedConnection),
+}
+
+impl Transport {
+    /// Sends a command, and returns the server's answer; an error that it sent is an error here too.
+    ///
+    /// Commands take effect in the order in which their futures were first polled.
+    pub(super) async fn ask(&mut self, cmd: &Cmd) -> RedisResult<Value> {
+        let answer = match self {
+            Self::Own(pipe) => pipe.ask(cmd).await,
+            Self::Pooled(connection) => connection.req_packed_command(cmd).await,
+        };
+        answer?.extract_error()
+    }
+}

@@ -1,0 +1,333 @@
+use std::{
+    collections::VecDeque,
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use deadpool_redis::redis::{Cmd, RedisError, RedisResult, Value};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::resp;
+
+/// Commands and answers over one connection, in order; cloning it gives another handle to it.
+///
+/// It has no task of its own: whoever waits for an answer writes what is to be written and reads what is there, also
+/// for the others that wait.
+#[derive(Clone)]
+pub(in super::super) struct Pipe(Arc<Mutex<State>>);
+
+/// A connection to a server.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Send> Stream for S {}
+
+struct State {
+    stream: Pin<Box<dyn Stream>>,
+    /// What is to be sent, and how much of it was.
+    output: Vec<u8>,
+    sent: usize,
+    /// What was received, in the beginning of the buffer.
+    input: Vec<u8>,
+    received: usize,
+    /// The commands without an answer, and the answers that nobody has taken yet, in order.
+    places: VecDeque<Place>,
+    /// The number of the first of them.
+    first: u64,
+    /// Why the connection is of no more use.
+    broken: Option<RedisError>,
+    waiting: Arc<Waiting>,
+}
+
+/// What there is of one command.
+enum Place {
+    Open,
+    Answered(RedisResult<Value>),
+    /// Nobody waits for the answer any more, which comes all the same.
+    Left,
+    /// The answer was taken.
+    Over,
+}
+
+impl Pipe {
+    pub(super) fn new(stream: Pin<Box<dyn Stream>>) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            stream,
+            output: Vec::new(),
+            sent: 0,
+            input: vec![0; ROOM],
+            received: 0,
+            places: VecDeque::new(),
+            first: 0,
+            broken: None,
+            waiting: Arc::default(),
+        })))
+    }
+
+    /// Sends a command, whose place in the order it takes when it is first polled, and waits for the answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it after it was polled loses the answer only; what follows has its own.
+    pub(super) const fn ask<'a>(&'a self, cmd: &'a Cmd) -> Asking<'a> {
+        Asking {
+            pipe: self,
+            cmd,
+            place: None,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic under it would leave a connection half read; none is known.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A command that was sent, or will be.
+pub(super) struct Asking<'a> {
+    pipe: &'a Pipe,
+    cmd: &'a Cmd,
+    place: Option<u64>,
+}
+
+impl Future for Asking<'_> {
+    type Output = RedisResult<Value>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let pipe = self.pipe;
+        let mut state = pipe.state();
+        let Some(place) = self.place else {
+            if let Some(error) = &state.broken {
+                return Poll::Ready(Err(error.clone()));
+            }
+            self.place = Some(state.add(self.cmd));
+            drop(state);
+            // It is written when this is polled next, with all that others add until then.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        };
+        if !state.is_answered(place) {
+            // Before anything is read: when the stream is ready again, all that wait are woken, whoever has read.
+            state.waiting.add(cx.waker());
+            state.move_on();
+        }
+        let answer = state.take(place);
+        drop(state);
+        match answer {
+            Some(answer) => {
+                self.place = None;
+                Poll::Ready(answer)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let mut state = self.pipe.state();
+        state.leave(place);
+        // It may have been the only one to write what was added.
+        state.move_on();
+    }
+}
+
+impl State {
+    /// Adds a command to what is to be sent; returns its number.
+    fn add(&mut self, cmd: &Cmd) -> u64 {
+        cmd.write_packed_command(&mut self.output);
+        self.places.push_back(Place::Open);
+        self.first + self.places.len() as u64 - 1
+    }
+
+    /// Writes and reads as far as that goes without waiting.
+    fn move_on(&mut self) {
+        if self.broken.is_some() {
+            return;
+        }
+        // Nothing has become ready since it was last tried, and nothing was added.
+        if !self.waiting.is_due.swap(false, Ordering::Acquire) && self.output.is_empty() {
+            return;
+        }
+        let waker = Waker::from(Arc::clone(&self.waiting));
+        let mut cx = Context::from_waker(&waker);
+        let written = self.write(&mut cx);
+        // A server that hangs up may have answered before.
+        let read = self.read(&mut cx);
+        if let Err(error) = read.and(written) {
+            self.break_off(&error);
+        }
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>) -> RedisResult<()> {
+        while self.sent < self.output.len() {
+            let rest = &self.output[self.sent..];
+            match self.stream.as_mut().poll_write(cx, rest) {
+                Poll::Ready(Ok(0)) => return Err(hung_up()),
+                Poll::Ready(written) => self.sent += written?,
+                Poll::Pending => return Ok(()),
+            }
+        }
+        self.output.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>) -> RedisResult<()> {
+        loop {
+            if self.received == self.input.len() {
+                self.input.resize(2 * self.received, 0);
+            }
+            let mut buffer = ReadBuf::new(&mut self.input[self.received..]);
+            match self.stream.as_mut().poll_read(cx, &mut buffer) {
+                Poll::Ready(read) => read?,
+                Poll::Pending => return Ok(()),
+            }
+            let length = buffer.filled().len();
+            if length == 0 {
+                return Err(hung_up());
+            }
+            self.received += length;
+            self.understand()?;
+        }
+    }
+
+    /// Reads all answers that are there as a whole.
+    fn understand(&mut self) -> RedisResult<()> {
+        let mut at = 0;
+        while let Some((answer, length)) = resp::answer(&self.input[at..self.received])? {
+            at += length;
+            let is_waited_for = |place: &&mut Place| matches!(place, Place::Open | Place::Left);
+            let place = self.places.iter_mut().find(is_waited_for);
+            // A server that says what nobody asked for is about to hang up.
+            let place = place.ok_or_else(hung_up)?;
+            *place = match place {
+                Place::Left => Place::Over,
+                _ => Place::Answered(Ok(answer)),
+            };
+        }
+        self.input.copy_within(at..self.received, 0);
+        self.received -= at;
+        self.sweep();
+        Ok(())
+    }
+
+    /// Nothing is sent or received any more, and all that wait learn it.
+    fn break_off(&mut self, error: &RedisError) {
+        for place in &mut self.places {
+            match place {
+                Place::Open => *place = Place::Answered(Err(error.clone())),
+                Place::Left => *place = Place::Over,
+                Place::Answered(_) | Place::Over => {}
+            }
+        }
+        self.sweep();
+        self.broken = Some(error.clone());
+        self.waiting.wake_all();
+    }
+
+    fn place(&mut self, number: u64) -> Option<&mut Place> {
+        let index = number.checked_sub(self.first)?;
+        self.places.get_mut(usize::try_from(index).ok()?)
+    }
+
+    fn is_answered(&mut self, number: u64) -> bool {
+        matches!(self.place(number), Some(Place::Answered(_)))
+    }
+
+    fn take(&mut self, number: u64) -> Option<RedisResult<Value>> {
+        let place = self.place(number)?;
+        let Place::Answered(_) = place else {
+            return None;
+        };
+        let taken = std::mem::replace(place, Place::Over);
+        self.sweep();
+        match taken {
+            Place::Answered(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    fn leave(&mut self, number: u64) {
+        if let Some(place) = self.place(number) {
+            *place = match place {
+                Place::Open => Place::Left,
+                _ => Place::Over,
+            };
+        }
+        self.sweep();
+    }
+
+    /// Forgets the first places that are over.
+    fn sweep(&mut self) {
+        while let Some(Place::Over) = self.places.front() {
+            self.places.pop_front();
+            self.first += 1;
+        }
+    }
+}
+
+/// Those who wait for answers, woken together: any of them can read for all.
+#[derive(Default)]
+struct Waiting {
+    wakers: Mutex<Wakers>,
+    /// Whether the stream has something to read, or room again, since it was last tried.
+    is_due: AtomicBool,
+}
+
+/// Mostly one: a client waits for all of its calls in one task.
+#[derive(Default)]
+struct Wakers {
+    first: Option<Waker>,
+    others: Vec<Waker>,
+}
+
+impl Waiting {
+    fn add(&self, waker: &Waker) {
+        let mut wakers = self.wakers();
+        let mut known = wakers.first.iter().chain(&wakers.others);
+        if known.any(|known| known.will_wake(waker)) {
+            return;
+        }
+        if wakers.first.is_none() {
+            wakers.first = Some(waker.clone());
+        } else {
+            wakers.others.push(waker.clone());
+        }
+    }
+
+    fn wake_all(&self) {
+        // The lock is not held while they are woken.
+        let Wakers { first, others } = std::mem::take(&mut *self.wakers());
+        first.into_iter().chain(others).for_each(Waker::wake);
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Wakers> {
+        // Nothing panics while the lock is held.
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the stream wakes.
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_due.store(true, Ordering::Release);
+        self.wake_all();
+    }
+}
+
+fn hung_up() -> RedisError {
+    io::Error::from(io::ErrorKind::BrokenPipe).into()
+}
+
+/// How much is read at once, until an answer is longer.
+const ROOM: usize = 16 * 1024;

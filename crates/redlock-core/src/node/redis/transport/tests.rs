@@ -1,0 +1,201 @@
+//! Commands over a connection of ours, with a server that is the other end of a pipe in memory.
+
+use std::{pin::pin, time::Duration};
+
+use deadpool_redis::redis::{Cmd, IntoConnectionInfo, RedisResult, Value, cmd};
+use futures_util::{FutureExt, future::join, poll};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    task::JoinSet,
+    time::timeout,
+};
+
+use super::{Direct, Pipe};
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn connected() -> (Pipe, DuplexStream) {
+    let (ours, theirs) = duplex(64);
+    (Pipe::new(Box::pin(ours)), theirs)
+}
+
+fn echo(text: &str) -> Cmd {
+    let mut cmd = cmd("ECHO");
+    cmd.arg(text);
+    cmd
+}
+
+fn said(text: &str) -> RedisResult<Value> {
+    Ok(Value::BulkString(text.as_bytes().to_vec()))
+}
+
+/// Reads an `ECHO`, and returns what is to be said.
+async fn read_echo(server: &mut DuplexStream) -> String {
+    let mut text = String::new();
+    for _ in 0..5 {
+        text = read_line(server).await;
+    }
+    text
+}
+
+async fn read_line(server: &mut DuplexStream) -> String {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        line.push(server.read_u8().await.expect("the client is there"));
+    }
+    String::from_utf8_lossy(&line).trim_end().to_owned()
+}
+
+async fn say(server: &mut DuplexStream, text: &str) {
+    let answer = format!("${}\r\n{text}\r\n", text.len());
+    server
+        .write_all(answer.as_bytes())
+        .await
+        .expect("the client is there");
+}
+
+async fn soon<F: Future>(work: F) -> F::Output {
+    timeout(SOON, work).await.expect("it does not hang")
+}
+
+#[tokio::test]
+async fn commands_of_one_task_are_answered_each_with_its_own() {
+    let (pipe, mut server) = connected();
+    let (one, other) = (echo("one"), echo("other"));
+    // More than the pipe takes at once.
+    let long = "long".repeat(100);
+    let third = echo(&long);
+    let serve = async {
+        for _ in 0..3 {
+            let text = read_echo(&mut server).await;
+            say(&mut server, &text).await;
+        }
+    };
+    let asked = join(join(pipe.ask(&one), pipe.ask(&other)), pipe.ask(&third));
+    let (((first, second), third), ()) = soon(join(asked, serve)).await;
+    assert_eq!(
+        (first, second, third),
+        (said("one"), said("other"), said(&long))
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_another_task_has_read_wakes_the_one_that_waits_for_it() {
+    let (pipe, mut server) = connected();
+    let mut tasks = JoinSet::new();
+    for text in ["one", "other"] {
+        let pipe = pipe.clone();
+        tasks.spawn(async move { assert_eq!(pipe.ask(&echo(text)).await, said(text)) });
+    }
+    let first = soon(read_echo(&mut server)).await;
+    let second = soon(read_echo(&mut server)).await;
+    // In one piece, so that whoever is woken first reads both.
+    let both = format!(
+        "${}\r\n{first}\r\n${}\r\n{second}\r\n",
+        first.len(),
+        second.len()
+    );
+    server.write_all(both.as_bytes()).await.unwrap();
+    while let Some(task) = soon(tasks.join_next()).await {
+        task.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_is_given_up_is_sent_and_its_answer_goes_to_nobody_else() {
+    let (pipe, mut server) = connected();
+    let (given_up, next) = (echo("given up"), echo("next"));
+    {
+        let mut asking = pin!(pipe.ask(&given_up));
+        assert!(poll!(&mut asking).is_pending());
+    }
+    assert_eq!(soon(read_echo(&mut server)).await, "given up");
+    let mut asking = pin!(pipe.ask(&next));
+    assert!(poll!(&mut asking).is_pending());
+    assert!(poll!(&mut asking).is_pending());
+    assert_eq!(soon(read_echo(&mut server)).await, "next");
+    say(&mut server, "given up").await;
+    assert!(poll!(&mut asking).is_pending(), "that was not for it");
+    say(&mut server, "next").await;
+    assert_eq!(soon(asking).await, said("next"));
+}
+
+#[tokio::test]
+async fn a_command_that_was_never_polled_is_not_sent() {
+    let (pipe, mut server) = connected();
+    drop(pipe.ask(&echo("never")));
+    drop(pipe);
+    assert_eq!(server.read(&mut [0; 8]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn answers_that_come_in_pieces_are_put_together() {
+    let (pipe, mut server) = connected();
+    let command = echo("a text");
+    let serve = async {
+        read_echo(&mut server).await;
+        for byte in b"$6\r\na text\r\n" {
+            server.write_all(&[*byte]).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    let (answer, ()) = soon(join(pipe.ask(&command), serve)).await;
+    assert_eq!(answer, said("a text"));
+}
+
+#[tokio::test]
+async fn an_answer_longer_than_the_buffer_is_read() {
+    let (pipe, mut server) = connected();
+    let command = echo("x");
+    let long = "y".repeat(100_000);
+    let serve = async {
+        read_echo(&mut server).await;
+        say(&mut server, &long).await;
+    };
+    let (answer, ()) = soon(join(pipe.ask(&command), serve)).await;
+    assert_eq!(answer, said(&long));
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_has_answered_what_it_answered() {
+    let (pipe, mut server) = connected();
+    let (answered, unanswered) = (echo("answered"), echo("unanswered"));
+    let serve = async {
+        let text = read_echo(&mut server).await;
+        read_echo(&mut server).await;
+        say(&mut server, &text).await;
+        drop(server);
+    };
+    let asked = join(pipe.ask(&answered), pipe.ask(&unanswered));
+    let ((first, second), ()) = soon(join(asked, serve)).await;
+    assert_eq!(first, said("answered"));
+    assert!(second.unwrap_err().is_connection_dropped());
+    let late = pipe.ask(&answered).now_or_never();
+    assert!(late.expect("there is nothing to wait for").is_err());
+}
+
+#[tokio::test]
+async fn what_nobody_asked_for_ends_the_connection() {
+    let (pipe, mut server) = connected();
+    let command = echo("a");
+    let serve = async {
+        read_echo(&mut server).await;
+        server.write_all(b"+one\r\n+too many\r\n").await.unwrap();
+    };
+    let (first, ()) = soon(join(pipe.ask(&command), serve)).await;
+    assert_eq!(first, Ok(Value::SimpleString("one".to_owned())));
+    assert!(soon(pipe.ask(&command)).await.is_err());
+}
+
+#[test]
+fn only_plain_connections_are_made_here() {
+    let is_ours = |url: &str| {
+        let info = url.into_connection_info().unwrap();
+        Direct::new(&info, SOON).is_some()
+    };
+    assert!(is_ours("redis://user:secret@host:6380/3"));
+    assert!(is_ours("redis+unix:///tmp/redis.sock") == cfg!(unix));
+    assert!(!is_ours("redis://host?protocol=resp3"));
+    #[cfg(feature = "tls-rustls")]
+    assert!(!is_ours("rediss://host"));
+}
