@@ -1,8 +1,12 @@
-use std::{net::TcpStream, time::Duration};
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
 
 use redlock_sandbox::ServerOptions;
 
-use crate::kit::{Examined, Nodes, Relay, eventually, run};
+use crate::kit::{Examined, Nodes, Relay, run};
 
 #[tokio::test]
 async fn connections_that_run_out_are_told_of() {
@@ -12,11 +16,23 @@ async fn connections_that_run_out_are_told_of() {
     let nodes = Nodes::start_with(3, &options);
     nodes.bless().await;
     let address = nodes[0].address();
+    // A connection from before, over which the server can be asked while it takes no more.
+    let mut before = TcpStream::connect(address).unwrap();
     let too_many: Vec<_> = (0..40)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
-    drop(too_many);
-    eventually("connections were turned away", || nodes.rejects(0));
+    loop {
+        before.write_all(b"INFO stats\r\n").unwrap();
+        let mut answer = vec![0; 64 * 1_024];
+        let length = before.read(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer[..length]);
+        if answer.contains("rejected_connections:") && !answer.contains("rejected_connections:0\r")
+        {
+            break;
+        }
+        assert!(length > 0);
+    }
+    drop((too_many, before));
     // The client and the doctor have one connection each.
     let some: Vec<_> = (0..16)
         .map(|_| TcpStream::connect(address).unwrap())
@@ -29,17 +45,6 @@ async fn connections_that_run_out_are_told_of() {
     examined.one("rejected-clients", &["warning", "connections away"]);
     assert_eq!(examined.code, 0, "{examined:?}");
     drop(some);
-}
-
-impl Nodes {
-    fn rejects(&self, node: usize) -> bool {
-        // It may have no connection left for the question yet.
-        let reply = self[node].command(&["INFO", "stats"]);
-        let info = reply
-            .ok()
-            .and_then(|reply| reply.as_text().map(str::to_owned));
-        info.is_some_and(|info| !info.contains("rejected_connections:0\r"))
-    }
 }
 
 #[tokio::test]
@@ -78,4 +83,24 @@ async fn a_command_that_kept_a_node_busy_is_told_of() {
         !examined.json.to_string().contains("while"),
         "what it was stays there"
     );
+}
+
+#[tokio::test]
+async fn a_node_that_stands_still_to_fork_and_one_that_loads_are_told_of() {
+    let nodes = Nodes::blessed(3).await;
+    nodes.ask(0, &["BGSAVE"]);
+    let info = nodes.ask(0, &["INFO", "stats"]);
+    let fork = info
+        .lines()
+        .find(|line| line.starts_with("latest_fork_usec:"));
+    let fork = fork.unwrap().trim();
+    let longer = fork.replace(|c: char| c.is_ascii_digit(), "9");
+    let forks = Relay::replacing(nodes[0].address(), fork, &longer);
+    let loads = Relay::replacing(nodes[1].address(), "\nloading:0", "\nloading:1");
+    let urls = vec![forks.url(), loads.url(), nodes[2].url()];
+    let nodes = nodes.at(urls);
+    // A fork took some hundred microseconds at the least.
+    let examined = nodes.doctor(&["--node-timeout", "1ms"]);
+    examined.one("fork", &["warning", "when it forked last", "save \"\""]);
+    examined.one("loading", &["failure", "is loading its data"]);
 }

@@ -14,11 +14,11 @@ pub(crate) struct Relay {
 }
 
 /// What is done with all that a server says.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Change {
     delay: Duration,
     /// Of equal length, so that lengths stay right.
-    replaced: Option<(&'static str, &'static str)>,
+    replaced: Option<(String, String)>,
 }
 
 impl Relay {
@@ -34,11 +34,11 @@ impl Relay {
     }
 
     /// Replaces words by others of the same length in all that the server says.
-    pub(crate) fn replacing(server: SocketAddr, from: &'static str, to: &'static str) -> Self {
+    pub(crate) fn replacing(server: SocketAddr, from: &str, to: &str) -> Self {
         assert_eq!(from.len(), to.len());
         let change = Change {
             delay: Duration::ZERO,
-            replaced: Some((from, to)),
+            replaced: Some((from.to_owned(), to.to_owned())),
         };
         Self::start(server, change)
     }
@@ -61,8 +61,9 @@ impl Relay {
                     delay: Duration::ZERO,
                     replaced: None,
                 };
-                thread::spawn(move || pass_on(from_client.ok()?, to_server.ok()?, unchanged));
-                thread::spawn(move || pass_on(server, client, change));
+                thread::spawn(move || pass_on(from_client.ok()?, to_server.ok()?, &unchanged));
+                let change = change.clone();
+                thread::spawn(move || pass_on(server, client, &change));
             }
         });
         Self { address }
@@ -71,7 +72,7 @@ impl Relay {
 
 /// Passes on what is said, each part after the delay; parts that follow each other closely do not wait for each other.
 #[expect(clippy::disallowed_methods, reason = "a delay of a test")]
-fn pass_on(mut from: TcpStream, mut to: TcpStream, change: Change) -> Option<()> {
+fn pass_on(mut from: TcpStream, mut to: TcpStream, change: &Change) -> Option<()> {
     let (said, to_say) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         for (at, part) in to_say {
@@ -87,7 +88,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, change: Change) -> Option<()>
             return None;
         }
         let part = &mut buffer[..length];
-        if let Some((old, new)) = change.replaced {
+        if let Some((old, new)) = &change.replaced {
             let found = part.windows(old.len()).position(|at| at == old.as_bytes());
             if let Some(at) = found {
                 part[at..at + new.len()].copy_from_slice(new.as_bytes());
