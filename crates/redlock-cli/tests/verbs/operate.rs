@@ -180,8 +180,18 @@ fn restart_script() -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn nodes_are_restarted_one_by_one_while_everybody_goes_on() {
-    let mut nodes = Nodes::blessed(3).await;
+async fn three_nodes_are_restarted_one_by_one_while_everybody_goes_on() {
+    everybody_goes_on(3).await;
+}
+
+#[tokio::test]
+async fn five_nodes_are_restarted_one_by_one_while_everybody_goes_on() {
+    everybody_goes_on(5).await;
+}
+
+/// Restarts all nodes while one lease is held throughout, and another is acquired again and again: none fails.
+async fn everybody_goes_on(count: usize) {
+    let mut nodes = Nodes::blessed(count).await;
     let folder = restart_script();
     let script = folder.path().join("restart");
     let script = script.to_str().unwrap();
@@ -190,7 +200,7 @@ async fn nodes_are_restarted_one_by_one_while_everybody_goes_on() {
     let mut command = nodes.command(&["roll", "--", script, "{host}", "{port}"]);
     let mut roll = Running::start(&mut command);
     let mut acquired = 0;
-    for node in 0..3 {
+    for node in 0..count {
         let flag = format!("{script}.{}", nodes[node].port());
         while !std::path::Path::new(&flag).exists() {
             client
@@ -217,7 +227,7 @@ async fn nodes_are_restarted_one_by_one_while_everybody_goes_on() {
     }
     assert_eq!(roll.child.wait().unwrap().code(), Some(0));
     assert!(acquired > 100 && held.lease().is_held(), "{acquired}");
-    for node in 0..3 {
+    for node in 0..count {
         roll.await_line(&format!("{} votes again", nodes[node].address()));
     }
     assert_eq!(nodes.doctor(&["--strict"]).code, 0);
