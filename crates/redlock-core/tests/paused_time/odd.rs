@@ -89,3 +89,18 @@ async fn a_node_whose_code_panicked_costs_one_vote_and_no_time() {
     settle().await;
     assert_eq!(keys(&nodes)[1..], [0; 2]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_code_panicked_is_connected_again() {
+    let nodes = odd(3, MS);
+    let redlock = client(&nodes).await;
+    nodes[0].panic.set(true);
+    let guard = redlock.acquire("key").await.unwrap();
+    guard.release().await.unwrap();
+    nodes[0].panic.set(false);
+    tokio::time::sleep(3 * SECOND).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    settle().await;
+    assert_eq!(keys(&nodes), [1; 3]);
+    guard.release().await.unwrap();
+}
