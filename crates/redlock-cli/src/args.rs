@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     bench, bless, doctor, exit::EXIT_CODES, guide, jobs, ls, output::Color, ready, release, roll,
-    sandbox, shell, status, watch,
+    run, sandbox, shell, status, watch,
 };
 
 /// Checks, watches and operates the nodes of a lock
@@ -60,4 +60,6 @@ pub(crate) enum Verb {
     Completions(shell::CompletionsArgs),
     /// Prints a manual page
     Man(shell::ManArgs),
+    /// Runs a command while it holds a lock, and stops it before anybody else can hold it
+    Run(run::Args),
 }

@@ -17,10 +17,14 @@ pub(crate) enum Exit {
     NoQuorum,
     /// Nobody reads the output any more, as of a program that `SIGPIPE` ends.
     ClosedPipe,
-    /// A command that was run ended with this code.
+    /// A command that was run ended with this code, or the user has given it for what has happened.
     Child(u8),
     /// A signal of this number ended it.
     Signal(u8),
+    /// The lock cannot be had, because too few nodes vote.
+    Unavailable,
+    /// The lease was lost while a command ran under it.
+    Lost,
 }
 
 /// What the exit codes mean, for the help and the manual.
@@ -48,6 +52,8 @@ impl Exit {
             Self::ClosedPipe => 128 + 13,
             Self::Child(code) => code,
             Self::Signal(signal) => 128_u8.saturating_add(signal),
+            Self::Unavailable => 69,
+            Self::Lost => 76,
         }
     }
 }

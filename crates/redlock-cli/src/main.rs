@@ -19,6 +19,7 @@ mod ready;
 mod redact;
 mod release;
 mod roll;
+mod run;
 mod sandbox;
 mod shell;
 mod signals;
@@ -39,6 +40,10 @@ use crate::{
 };
 
 fn main() -> ExitCode {
+    let mut typed = std::env::args_os().skip(1);
+    if typed.next().is_some_and(|first| first == run::WARDEN) {
+        return run::warden(typed);
+    }
     let matches = match Arguments::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
@@ -74,10 +79,14 @@ fn main() -> ExitCode {
 /// Carries a verb out, until it is done or somebody interrupts it; what is held then is let go.
 async fn run(verb: Verb, output: Output) -> Result<Exit, Failure> {
     let context = Context::new(output);
-    let outcome = select! {
-        biased;
-        exit = signals::interrupted() => Ok(exit),
-        outcome = verb_of(verb, &context) => outcome,
+    let outcome = match verb {
+        // Signals are the command's that it runs.
+        Verb::Run(args) => run::run(args, &context).await,
+        verb => select! {
+            biased;
+            exit = signals::interrupted() => Ok(exit),
+            outcome = verb_of(verb, &context) => outcome,
+        },
     };
     context.close().await;
     outcome
@@ -99,5 +108,6 @@ async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Sandbox(args) => sandbox::run(args, context).await,
         Verb::Completions(args) => shell::completions(&args, Arguments::command(), context),
         Verb::Man(args) => shell::man(&args, Arguments::command(), context),
+        Verb::Run(args) => run::run(args, context).await,
     }
 }

@@ -8,3 +8,4 @@ mod jobs;
 mod keys;
 mod kit;
 mod operate;
+mod run;

@@ -3,7 +3,11 @@
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
-    sync::mpsc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -11,6 +15,7 @@ use std::{
 /// An address at which a server answers in another way.
 pub(crate) struct Relay {
     address: SocketAddr,
+    is_cut: Arc<AtomicBool>,
 }
 
 /// What is done with all that a server says.
@@ -43,6 +48,16 @@ impl Relay {
         Self::start(server, change)
     }
 
+    /// Passes everything on, until it is cut.
+    pub(crate) fn to(server: SocketAddr) -> Self {
+        Self::delaying(server, Duration::ZERO)
+    }
+
+    /// Swallows all that is said from now on, in both directions.
+    pub(crate) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
@@ -50,6 +65,8 @@ impl Relay {
     fn start(server: SocketAddr, change: Change) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
+        let is_cut = Arc::new(AtomicBool::new(false));
+        let cut = Arc::clone(&is_cut);
         // It ends with the process of the test.
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -61,18 +78,26 @@ impl Relay {
                     delay: Duration::ZERO,
                     replaced: None,
                 };
-                thread::spawn(move || pass_on(from_client.ok()?, to_server.ok()?, &unchanged));
+                let (out, back) = (Arc::clone(&cut), Arc::clone(&cut));
+                thread::spawn(move || {
+                    pass_on(from_client.ok()?, to_server.ok()?, &unchanged, &out)
+                });
                 let change = change.clone();
-                thread::spawn(move || pass_on(server, client, &change));
+                thread::spawn(move || pass_on(server, client, &change, &back));
             }
         });
-        Self { address }
+        Self { address, is_cut }
     }
 }
 
 /// Passes on what is said, each part after the delay; parts that follow each other closely do not wait for each other.
 #[expect(clippy::disallowed_methods, reason = "a delay of a test")]
-fn pass_on(mut from: TcpStream, mut to: TcpStream, change: &Change) -> Option<()> {
+fn pass_on(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    change: &Change,
+    is_cut: &AtomicBool,
+) -> Option<()> {
     let (said, to_say) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         for (at, part) in to_say {
@@ -86,6 +111,9 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, change: &Change) -> Option<()
         let length = from.read(&mut buffer).unwrap_or(0);
         if length == 0 {
             return None;
+        }
+        if is_cut.load(Ordering::Relaxed) {
+            continue;
         }
         let part = &mut buffer[..length];
         if let Some((old, new)) = &change.replaced {

@@ -1,0 +1,51 @@
+//! The signals that are passed on to the command.
+
+use std::io;
+
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// The signals that this process gets and is not ended by.
+#[derive(Debug)]
+pub(super) struct Signals {
+    kinds: Vec<(Signal, tokio::signal::unix::Signal)>,
+}
+
+impl Signals {
+    /// Catches them from now on; a program that is started later has the system's own answers again.
+    pub(super) fn new() -> io::Result<Self> {
+        let kinds = [
+            Signal::INT,
+            Signal::TERM,
+            Signal::HUP,
+            Signal::QUIT,
+            Signal::USR1,
+            Signal::USR2,
+            Signal::WINCH,
+        ];
+        let caught = kinds.map(|kind| {
+            let number = SignalKind::from_raw(kind.as_raw());
+            Ok((kind, signal(number)?))
+        });
+        Ok(Self {
+            kinds: caught.into_iter().collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// Waits for the next of them.
+    ///
+    /// # Cancel safety
+    ///
+    /// None is lost.
+    pub(super) async fn next(&mut self) -> Signal {
+        std::future::poll_fn(|cx| {
+            for (kind, signal) in &mut self.kinds {
+                if signal.poll_recv(cx).is_ready() {
+                    return std::task::Poll::Ready(*kind);
+                }
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+}

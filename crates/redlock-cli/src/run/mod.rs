@@ -1,0 +1,216 @@
+//! `redlock run`: a command under a lock.
+//!
+//! Three processes take part.
+//! This one holds the lock.
+//! It starts a *warden*, which leads a process group of its own and starts the command in it.
+//! Over a socket the warden is told until when the command may run, again each time the lease is renewed; it stops the group
+//! in time when it is told nothing more, be this process killed, stopped or cut off from the nodes.
+
+mod acquire;
+mod forward;
+mod leash;
+mod line;
+mod terminal;
+mod warden;
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::Args as ClapArgs;
+use redlock_core::{AcquireOptions, BuildErrorKind, LockGuard, ResourceKey, Wait};
+
+pub(crate) use self::warden::{WARDEN, warden};
+use self::{
+    acquire::acquire,
+    forward::Signals,
+    leash::{End, Leash},
+};
+use crate::{
+    clock::now,
+    connection::{Connection, duration},
+    context::Context,
+    exit::{Exit, Failure},
+    signals,
+};
+
+/// Runs a command while it holds a lock, and stops it before anybody else can hold it
+#[derive(ClapArgs, Debug)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    /// The resource to lock
+    key: String,
+
+    /// How long the lease outlasts this process, from 100ms to --max-ttl; it is renewed while the command runs
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    ttl: Option<Duration>,
+
+    /// How long to wait for the lock, a quarantine of the nodes included [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "no_wait")]
+    wait: Option<Duration>,
+
+    /// Gives up at once if somebody else has the lock
+    #[arg(short = 'n', long)]
+    no_wait: bool,
+
+    /// The exit code if somebody else has the lock
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
+    conflict_exit_code: u8,
+
+    /// How long the command has between SIGTERM and SIGKILL when the lease cannot be renewed, a third of the ttl at
+    /// most [default: 5s, or that third]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    grace: Option<Duration>,
+
+    /// Keeps the lock for this long at least, for commands that are over before other machines have begun
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
+    at_least: Duration,
+
+    #[command(flatten)]
+    connection: Connection,
+
+    /// The command and its arguments; no shell reads them
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  the command's own, or 128 and the number of the signal that ended it
+  69   no quorum: too few nodes vote
+  75   somebody else has the lock (-E)
+  76   the lease was lost, and the command was stopped
+  126  the command cannot be run
+  127  there is no such command
+  2    wrong: bad usage or configuration
+
+The command finds the resource in REDLOCK_KEY and its fencing token in REDLOCK_FENCE.
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its process group.";
+
+/// Runs the command under the lock.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let ttl = args.ttl.unwrap_or_else(|| settings.ttl());
+    let grace = grace(args.grace, ttl)?;
+    let key = args.key.parse::<ResourceKey>()?;
+    let wait = match (args.no_wait, args.wait) {
+        (true, _) => Wait::Never,
+        (false, wait) => Wait::UpTo(wait.unwrap_or(WAIT)),
+    };
+    let options = AcquireOptions::new().ttl(ttl).wait(wait).class("run");
+    let builder = match wait {
+        Wait::Never => settings.builder(),
+        // Nodes that are down now may be back within the wait.
+        _ => settings.builder().connect_lazily(),
+    };
+    let client = match context.client(builder).await {
+        Err(error) if error.kind() == BuildErrorKind::NoQuorum => {
+            context.output.complain(&error.to_string())?;
+            return Ok(Exit::Unavailable);
+        }
+        client => client?,
+    };
+    client
+        .check(&options)
+        .map_err(|error| Failure::wrong(error.to_string()))?;
+    let acquired = tokio::select! {
+        biased;
+        exit = signals::interrupted() => return Ok(exit),
+        acquired = acquire(&client, key, options, context) => acquired,
+    };
+    let guard = match acquired {
+        Ok(guard) => guard,
+        Err(error) => {
+            context.output.complain(&error.to_string())?;
+            return Ok(acquire::exit(&error, args.conflict_exit_code));
+        }
+    };
+    let held_since = now();
+    let exit = supervise(&args.command, &guard, grace, context).await?;
+    if guard.lease().is_held() {
+        let rest = args.at_least.saturating_sub(held_since.elapsed());
+        tokio::select! {
+            () = tokio::time::sleep(rest) => {}
+            _ = signals::interrupted() => {}
+        }
+        let released = guard.release().await;
+        // Nodes that do not renew a lease do not confirm its end either, and it was said already.
+        if let Err(error) = released
+            && exit != Exit::Lost
+        {
+            context.output.complain(&error.to_string())?;
+        }
+    }
+    Ok(exit)
+}
+
+/// Runs the command until it ends or must not go on.
+async fn supervise(
+    command: &[OsString],
+    guard: &LockGuard,
+    grace: Duration,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::wrong(format!("the command cannot be supervised: {error}"))
+    };
+    let mut signals = Signals::new().map_err(failed)?;
+    let mut leash = Leash::start(command, guard, grace).await.map_err(failed)?;
+    let end = leash.hold(guard, &mut signals, context).await;
+    Ok(match end.map_err(failed)? {
+        End::Exited(code) => Exit::Child(code),
+        End::NotStarted { code, reason } => {
+            let command = command.first().map(|name| name.to_string_lossy());
+            let command = command.unwrap_or_default();
+            context.output.complain(&format!("{command}: {reason}"))?;
+            Exit::Child(code)
+        }
+        End::Stopped => {
+            let reason = match guard.lease().is_held() {
+                true => "the lease could not be renewed".to_owned(),
+                false => format!("the lease was lost: {}", guard.lease().lost().await),
+            };
+            let message = format!("{reason}; the command was stopped");
+            context.output.complain(&message)?;
+            Exit::Lost
+        }
+    })
+}
+
+/// Returns how long the command has between the two signals that stop it.
+///
+/// Both must come before the lease is over, and a healthy lease may have a third of its time left when it is renewed.
+fn grace(asked: Option<Duration>, ttl: Duration) -> Result<Duration, Failure> {
+    if ttl < SHORTEST {
+        return Err(Failure::wrong(format!(
+            "a ttl of {ttl:?} leaves no time to stop a command: give {SHORTEST:?} at least"
+        )));
+    }
+    let most = ttl / 3;
+    match asked {
+        Some(grace) if grace > most => Err(Failure::wrong(format!(
+            "--grace of {grace:?} is more than a third of the ttl of {ttl:?}; the command must be stopped before the lease is over: give at most {most:?}, or a longer --ttl"
+        ))),
+        Some(grace) => Ok(grace),
+        None => Ok(GRACE.min(most)),
+    }
+}
+
+/// The shortest lease under which a command can be stopped in time.
+const SHORTEST: Duration = Duration::from_secs(1);
+const WAIT: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grace_leaves_a_healthy_lease_alone() {
+        let second = Duration::from_secs(1);
+        assert_eq!(grace(None, 30 * second).unwrap(), 5 * second);
+        assert_eq!(grace(None, 3 * second).unwrap(), second);
+        assert_eq!(grace(Some(2 * second), 6 * second).unwrap(), 2 * second);
+        let refused = grace(Some(2 * second), 5 * second).unwrap_err();
+        assert!(refused.to_string().contains("longer --ttl"), "{refused}");
+        assert!(grace(None, second / 2).is_err());
+    }
+}

@@ -1,0 +1,158 @@
+//! The process that starts the command, leads its group, and outlives whoever holds the lock.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::unix::process::ExitStatusExt,
+    process::{ExitCode, ExitStatus},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process_group};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    process::{Child, Command},
+    runtime,
+    time::interval,
+};
+
+use super::{
+    forward::Signals,
+    line::{News, Until, since_start},
+    terminal,
+};
+
+/// The first argument of a warden, which no user types.
+pub(crate) const WARDEN: &str = "__warden";
+
+/// Runs the warden: the socket, the group that has the terminal else, and the command are its arguments.
+pub(crate) fn warden(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let watched = runtime.and_then(|runtime| runtime.block_on(watch(arguments.collect())));
+    // Who started it hears of a failure by the silence.
+    watched.unwrap_or(ExitCode::FAILURE)
+}
+
+async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
+    let [socket, home, command, rest @ ..] = &*arguments else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    if getpgrp() != getpid() {
+        // It must never kill a group that it does not lead.
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let home = home.to_str().and_then(|id| Pid::from_raw(id.parse().ok()?));
+    // Signals to the group are the command's.
+    let mut signals = Signals::new()?;
+    let (orders, mut news) = UnixStream::connect(socket).await?.into_split();
+    let mut orders = BufReader::new(orders).lines();
+    let Some(until) = order(&mut orders).await else {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    };
+    let child = match Command::new(command).args(rest).spawn() {
+        Ok(child) => child,
+        Err(error) => return not_started(&error, home, &mut news).await,
+    };
+    let (status, was_stopped) = attend(child, until, &mut orders, &mut news, &mut signals).await?;
+    give_back(home);
+    let code = code_of(status);
+    news.write_all(News::Exited(code).to_string().as_bytes())
+        .await?;
+    if was_stopped {
+        // What the command has left must not go on either.
+        kill_all();
+    }
+    Ok(code.into())
+}
+
+/// Waits for the end of the command, and brings it about when its time is over.
+async fn attend(
+    mut child: Child,
+    mut until: Until,
+    orders: &mut Lines<BufReader<OwnedReadHalf>>,
+    news: &mut OwnedWriteHalf,
+    signals: &mut Signals,
+) -> io::Result<(ExitStatus, bool)> {
+    let mut look = interval(LOOK);
+    let mut was_stopped = false;
+    loop {
+        tokio::select! {
+            biased;
+            status = child.wait() => return Ok((status?, was_stopped)),
+            told = order(orders) => match told {
+                Some(later) => until = later,
+                // Nobody renews the lease any more.
+                None => kill_all(),
+            },
+            _ = look.tick() => {
+                let now = since_start();
+                if now >= until.kill {
+                    kill_all();
+                }
+                if now >= until.term && !was_stopped {
+                    was_stopped = true;
+                    // Nobody may be there to read it.
+                    drop(news.write_all(News::Stopping.to_string().as_bytes()).await);
+                    // The command may be stopped at the terminal, where it would not see the first of them.
+                    to_all(Signal::TERM);
+                    to_all(Signal::CONT);
+                }
+            }
+            _ = signals.next() => {}
+        }
+    }
+}
+
+/// Waits for the next order; `None` if there will be none, or none that can be read.
+async fn order(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<Until> {
+    orders.next_line().await.ok()??.parse().ok()
+}
+
+async fn not_started(
+    error: &io::Error,
+    home: Option<Pid>,
+    news: &mut OwnedWriteHalf,
+) -> io::Result<ExitCode> {
+    let code = match error.kind() {
+        io::ErrorKind::NotFound => 127,
+        _ => 126,
+    };
+    give_back(home);
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => "there is no such command".to_owned(),
+        _ => format!("it cannot be run: {error}"),
+    };
+    let line = News::NotStarted { code, reason };
+    news.write_all(line.to_string().as_bytes()).await?;
+    Ok(code.into())
+}
+
+fn give_back(home: Option<Pid>) {
+    if let Some(home) = home {
+        terminal::give_back(home);
+    }
+}
+
+/// Returns the exit code as shells give it.
+fn code_of(status: ExitStatus) -> u8 {
+    let signal = status.signal().map(|signal| 128 + signal);
+    let code = status.code().or(signal).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+/// Kills the whole group, and this process with it.
+fn kill_all() {
+    to_all(Signal::KILL);
+}
+
+fn to_all(signal: Signal) {
+    // The group is this process's own, so there is one.
+    let _: Result<_, _> = kill_process_group(getpgrp(), signal);
+}
+
+/// How often the clock is looked at: timers stand still while the machine is suspended.
+const LOOK: Duration = Duration::from_millis(50);

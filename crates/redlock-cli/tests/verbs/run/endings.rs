@@ -1,0 +1,109 @@
+//! How a command ends, and what its caller sees of that.
+
+use std::{io::Write, process::Stdio, time::Duration};
+
+use super::under;
+use crate::kit::{Nodes, run};
+
+#[tokio::test]
+async fn a_command_has_its_streams_its_key_its_token_and_its_exit_code() {
+    let nodes = Nodes::blessed(3).await;
+    let script = r#"cat; echo "$REDLOCK_KEY $REDLOCK_FENCE"; echo ouch >&2; exit 7"#;
+    let mut command = under(&nodes, &[], &["sh", "-c", script]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hello\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    let out = String::from_utf8(output.stdout).unwrap();
+    let token = out.strip_prefix("hello\njob ").unwrap().trim();
+    let token: u64 = token.parse().unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "ouch\n");
+    let second = run(&mut under(
+        &nodes,
+        &[],
+        &["sh", "-c", "echo $REDLOCK_FENCE"],
+    ));
+    assert!(second.out.trim().parse::<u64>().unwrap() > token);
+    let locks = nodes
+        .keys()
+        .into_iter()
+        .filter(|key| key.contains(":lock:"));
+    assert_eq!(locks.count(), 0);
+}
+
+#[tokio::test]
+async fn a_command_that_a_signal_ended_is_told_as_shells_do() {
+    let nodes = Nodes::blessed(3).await;
+    let killed = run(&mut under(&nodes, &[], &["sh", "-c", "kill -9 $$"]));
+    assert_eq!(killed.code, 128 + 9, "{killed:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_started_is_told_as_shells_do() {
+    let nodes = Nodes::blessed(3).await;
+    let missing = run(&mut under(&nodes, &[], &["no-such-command-here"]));
+    assert_eq!(missing.code, 127);
+    assert!(
+        missing
+            .err
+            .contains("no-such-command-here: there is no such command"),
+        "{missing:?}"
+    );
+    let folder = run(&mut under(&nodes, &[], &["/"]));
+    assert_eq!(folder.code, 126);
+    assert!(folder.err.contains("cannot be run"), "{folder:?}");
+    // Nothing is held that was never used.
+    let next = run(&mut under(&nodes, &["--no-wait"], &["true"]));
+    assert_eq!(next.code, 0, "{next:?}");
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the patience of a test")]
+async fn a_lock_is_kept_for_as_long_as_was_asked_for() {
+    let nodes = Nodes::blessed(3).await;
+    let begun = std::time::Instant::now();
+    let mut first = under(&nodes, &["--at-least", "1500ms"], &["true"])
+        .spawn()
+        .unwrap();
+    let other = nodes.client().await;
+    crate::kit::eventually("it is held", || {
+        nodes.keys().iter().any(|key| key.contains(":lock:job"))
+    });
+    assert!(other.try_acquire("job").await.is_err());
+    assert!(first.wait().unwrap().success());
+    assert!(begun.elapsed() >= Duration::from_millis(1_500));
+    assert!(other.try_acquire("job").await.is_ok());
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
+    let nodes = Nodes::blessed(3).await;
+    for (arguments, words) in [
+        (&["--grace", "1s"][..], "longer --ttl"),
+        (&["--ttl", "500ms"], "leaves no time"),
+        (&["--ttl", "1h"], "max_ttl"),
+        (&["--wait", "soon"], "not a duration"),
+        (&["--wait", "1s", "--no-wait"], "cannot be used with"),
+    ] {
+        let refused = run(&mut under(&nodes, arguments, &["true"]));
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains(words), "{refused:?}");
+    }
+    let empty = nodes.run(&["run", "", "--", "true"]);
+    assert_eq!(empty.code, 2, "{empty:?}");
+    let nothing = nodes.run(&["run", "job"]);
+    assert_eq!(nothing.code, 2, "{nothing:?}");
+    let own = [
+        "run",
+        "--verbatim-keys",
+        "{redlock:verbatim}:mark",
+        "--",
+        "true",
+    ];
+    let reserved = nodes.run(&own);
+    assert_eq!(reserved.code, 2, "{reserved:?}");
+}

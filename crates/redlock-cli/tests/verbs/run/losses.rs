@@ -1,0 +1,81 @@
+//! What happens to a command that must not go on, however stubborn it is: nobody else holds the lock while it runs.
+
+use rustix::process::Signal;
+
+use super::{Run, next};
+use crate::kit::{Nodes, Relay, eventually};
+
+const RUN: [&str; 4] = ["run", "job", "--grace", "300ms"];
+
+/// Nodes that are reached over relays, so that the command can be cut off while others are not.
+async fn cut_off() -> (Nodes, Vec<Relay>) {
+    let nodes = Nodes::blessed(3).await;
+    let relays: Vec<Relay> = nodes.iter().map(|node| Relay::to(node.address())).collect();
+    let urls = relays.iter().map(Relay::url).collect();
+    (nodes.at(urls), relays)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_is_cut_off_is_over_before_the_next_holder() {
+    let (nodes, relays) = cut_off().await;
+    let mut run = Run::stubborn(&nodes, &RUN);
+    let other = nodes.client().await;
+    relays.iter().for_each(Relay::cut);
+    let guard = next(&other).await;
+    run.is_over();
+    assert_eq!(run.code(), 76);
+    assert!(guard.lease().is_held());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_keys_are_gone_is_killed_at_once() {
+    let nodes = Nodes::blessed(3).await;
+    let mut run = Run::stubborn(&nodes, &RUN);
+    for node in 0..3 {
+        nodes.ask(node, &["FLUSHALL"]);
+    }
+    assert_eq!(run.code(), 76);
+    run.is_over();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_holder_is_killed_is_over_before_the_next_holder() {
+    let nodes = Nodes::blessed(3).await;
+    let run = Run::stubborn(&nodes, &RUN);
+    let other = nodes.client().await;
+    run.signal(Signal::KILL);
+    drop(next(&other).await);
+    run.is_over();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_holder_stands_still_is_over_before_the_next_holder() {
+    let nodes = Nodes::blessed(3).await;
+    let mut run = Run::stubborn(&nodes, &RUN);
+    let other = nodes.client().await;
+    run.signal(Signal::STOP);
+    drop(next(&other).await);
+    run.is_over();
+    run.signal(Signal::CONT);
+    assert_eq!(run.code(), 76);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_ends_when_it_is_asked_to_is_told_as_lost() {
+    let (nodes, relays) = cut_off().await;
+    let mut command = nodes.command(&RUN);
+    let mut child = command
+        .args([
+            "--",
+            "sh",
+            "-c",
+            "trap 'exit 0' TERM; while :; do sleep 0.02; done",
+        ])
+        .spawn()
+        .unwrap();
+    eventually("it is held", || {
+        nodes.keys().iter().any(|key| key.contains(":lock:job"))
+    });
+    relays.iter().for_each(Relay::cut);
+    assert_eq!(child.wait().unwrap().code(), Some(76));
+}

@@ -1,0 +1,62 @@
+//! How long a command waits for its lock, and what it says.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{send, under};
+use crate::kit::{Nodes, run};
+
+#[tokio::test]
+async fn a_lock_that_somebody_has_is_told_by_an_exit_code_and_the_holder() {
+    let nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let guard = client.acquire("job").await.unwrap();
+    let refused = run(&mut under(&nodes, &["--no-wait"], &["true"]));
+    assert_eq!(refused.code, 75, "{refused:?}");
+    let me = std::process::id().to_string();
+    assert!(refused.err.contains(&me), "{refused:?}");
+    let own = run(&mut under(&nodes, &["-n", "-E", "3"], &["true"]));
+    assert_eq!(own.code, 3, "{own:?}");
+    let waits = under(&nodes, &["--wait", "10s"], &["true"])
+        .spawn()
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    guard.release().await.unwrap();
+    assert!(waits.wait_with_output().unwrap().status.success());
+}
+
+#[tokio::test]
+async fn a_quarantine_is_told_and_waited_through() {
+    let nodes = Nodes::start(3);
+    let hasty = run(&mut under(&nodes, &["--wait", "300ms"], &["true"]));
+    assert_eq!(hasty.code, 69, "{hasty:?}");
+    let done = run(&mut under(&nodes, &["--wait", "20s"], &["true"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.err.contains("may have forgotten leases"), "{done:?}");
+}
+
+#[tokio::test]
+async fn without_a_majority_there_is_no_lock() {
+    let mut nodes = Nodes::blessed(3).await;
+    for node in 0..2 {
+        nodes[node].kill().unwrap();
+    }
+    let refused = run(&mut under(&nodes, &["--wait", "2s"], &["true"]));
+    assert_eq!(refused.code, 69, "{refused:?}");
+}
+
+#[tokio::test]
+async fn who_is_interrupted_while_it_waits_leaves_nothing() {
+    let nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let guard = client.acquire("job").await.unwrap();
+    let mut waits = under(&nodes, &["--wait", "20s"], &["true"])
+        .spawn()
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    send(&waits, Signal::TERM);
+    assert_eq!(waits.wait().unwrap().code(), Some(128 + 15));
+    guard.release().await.unwrap();
+    assert!(client.try_acquire("job").await.is_ok());
+}
