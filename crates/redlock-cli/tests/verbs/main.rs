@@ -3,6 +3,7 @@
 
 mod configuration;
 mod doctor;
+mod evening;
 mod guide;
 mod jobs;
 mod keys;

@@ -1,0 +1,137 @@
+//! An operator's evening: five nodes, an application under a lock, and a node that dies and forgets; and the same done wrongly.
+
+use std::{
+    fs,
+    process::{Child, Command},
+    time::{Duration, Instant},
+};
+
+use redlock_core::Redlock;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::kit::{Done, Examined, Nodes, Relay, eventually, run};
+
+/// Long enough for a tenth of it to be more than what starting programs takes.
+const MAX_TTL: Duration = Duration::from_secs(10);
+
+/// The command on these nodes.
+fn command(nodes: &Nodes, arguments: &[&str]) -> Command {
+    let mut command = nodes.command(arguments);
+    command.env("REDLOCK_MAX_TTL", "10s");
+    command
+}
+
+fn said(nodes: &Nodes, arguments: &[&str]) -> Done {
+    run(&mut command(nodes, arguments))
+}
+
+fn json(nodes: &Nodes, arguments: &[&str]) -> Value {
+    let done = said(nodes, &[arguments, &["--json"]].concat());
+    serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"))
+}
+
+/// Five nodes for which an operator vouches.
+fn sandbox() -> Nodes {
+    let nodes = Nodes::start(5);
+    let blessed = said(&nodes, &["bless", "--yes"]);
+    assert_eq!(blessed.code, 0, "{blessed:?}");
+    nodes
+}
+
+fn is_clean(nodes: &Nodes) {
+    let doctor = said(nodes, &["doctor", "--strict"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+    assert!(doctor.out.contains("5 of 5 nodes vote"), "{doctor:?}");
+}
+
+/// An application that holds a lock until it is asked to end.
+fn application(nodes: &Nodes) -> (Child, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let up = folder.path().join("up");
+    let script = "echo up >\"$UP\"; trap 'exit 0' TERM; while :; do sleep 0.05; done";
+    let mut app = command(nodes, &["run", "report", "--", "sh", "-c", script]);
+    let app = app.env("UP", &up).spawn().unwrap();
+    eventually("it runs", || fs::exists(&up).unwrap_or(false));
+    (app, folder)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what is measured is shown to be short"
+)]
+async fn an_evening_with_a_node_that_dies_and_forgets() {
+    let mut nodes = sandbox();
+    is_clean(&nodes);
+    let (mut app, _folder) = application(&nodes);
+
+    let stopped = Instant::now();
+    nodes[0].restart().unwrap();
+    let dead = nodes[0].address().to_string();
+    // The application has looked at it too, so its quarantine ages.
+    let examined = Examined::of(&said(&nodes, &["doctor", "--json"]));
+    assert_eq!(examined.code, 0);
+    let found = examined.found("quarantine");
+    assert!(found.len() == 1 && found[0].contains(&dead), "{found:?}");
+    let waits: Vec<&str> = found[0].split(' ').collect();
+    let seconds = waits.windows(2).find(|pair| pair[1].starts_with('s'));
+    let seconds: f64 = seconds.and_then(|pair| pair[0].parse().ok()).unwrap();
+    assert!(seconds > 5.0 && seconds < 11.0, "{found:?}");
+    let not_yet = said(&nodes, &["ready", &dead]);
+    assert_eq!(not_yet.code, 1, "{not_yet:?}");
+
+    let status = json(&nodes, &["status", "report"]);
+    assert_eq!(status["state"], "held", "{status:#}");
+    assert_eq!(status["votes"], 4, "{status:#}");
+    let holder = status["holder"].as_str().unwrap();
+    assert!(holder.contains(&format!(":{}", app.id())), "{status:#}");
+
+    let ready = said(&nodes, &["ready", &dead, "--wait", "30s"]);
+    let took = stopped.elapsed();
+    assert_eq!(ready.code, 0, "{ready:?}");
+    assert!(
+        took <= MAX_TTL + MAX_TTL / 10,
+        "from stop to vote: {took:?}"
+    );
+    is_clean(&nodes);
+
+    assert!(app.try_wait().unwrap().is_none(), "it held on all the time");
+    kill_process(Pid::from_child(&app), Signal::TERM).unwrap();
+    assert_eq!(app.wait().unwrap().code(), Some(0));
+    let held = json(&nodes, &["status", "report"]);
+    assert_eq!(held["state"], "free", "{held:#}");
+}
+
+/// Masters that are declared to wait and do not, restarted three at a time.
+///
+/// Whoever saw them before would notice; a client that comes later cannot.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_the_guard_off_and_three_nodes_restarted_at_once_a_lock_has_two_holders() {
+    for wrongly in [true, false] {
+        let mut nodes = Nodes::start(5);
+        let client = async |urls: Vec<String>| {
+            let builder = Redlock::builder().nodes(urls).ttl(MAX_TTL).max_ttl(MAX_TTL);
+            let builder = if wrongly {
+                builder.dangerous_trust_delayed_restarts()
+            } else {
+                builder
+            };
+            builder.build().await.unwrap()
+        };
+        let relays: Vec<Relay> = nodes.iter().map(|node| Relay::to(node.address())).collect();
+        let first = client(relays.iter().map(Relay::url).collect()).await;
+        first.dangerous_bless().await;
+        let guard = first.acquire("report").await.unwrap();
+        // Its holder is cut off just then, and has its lease for some seconds more.
+        relays.iter().for_each(Relay::cut);
+        for node in 0..3 {
+            nodes[node].restart().unwrap();
+        }
+        let second = client(nodes.addresses()).await;
+        let acquired = tokio::time::timeout(MAX_TTL / 4, second.acquire("report")).await;
+        let is_second = matches!(&acquired, Ok(Ok(other)) if other.lease().is_held());
+        assert!(guard.lease().is_held());
+        assert_eq!(is_second, wrongly, "{acquired:?}");
+    }
+}
