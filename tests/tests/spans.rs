@@ -1,9 +1,10 @@
 //! The spans of an acquire, of a lease and of calls to nodes.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
-use redlock_core::ResourceKey;
+use redlock_core::{Redlock, ResourceKey};
+use redlock_cron::{SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler};
 use redlock_tests::{Logs, Nodes, builder, eventually, voting, within};
 use tracing::Instrument;
 
@@ -22,6 +23,30 @@ async fn ends(logs: &Logs, words: &[&str]) -> String {
     eventually(&format!("{words:?}"), SOON, find, Result::is_ok)
         .await
         .unwrap()
+}
+
+/// A job's run has a span, and what became of its tick an event.
+async fn runs(redlock: &Redlock, logs: &Logs) {
+    let scheduler = JobScheduler::new().await.unwrap();
+    let scheduler = SingletonScheduler::builder(redlock.clone(), scheduler).namespace("books");
+    let scheduler = scheduler.replica("pod-7").build().unwrap();
+    let second = Duration::from_secs(1);
+    let job = SingletonJob::every("close-day", second, async |_run| Ok::<_, io::Error>(()));
+    scheduler.add(job).await.unwrap();
+    scheduler.start().await.unwrap();
+    ends(
+        logs,
+        &["redlock.run{", "job=\"close-day\"", "redlock::job: close"],
+    )
+    .await;
+    let client = format!(
+        "client={} namespace=\"redlock\" job=\"close-day\"",
+        redlock.id()
+    );
+    let tick = || logs.text().lines().any(|line| line.contains(&client));
+    eventually("the tick is told", SOON, tick, |told| *told).await;
+    let report = scheduler.shutdown(SOON).await;
+    assert!(report.is_clean(), "{report:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,6 +105,8 @@ async fn an_acquire_a_lease_and_a_call_have_a_span_each() {
     guard.release().await.unwrap();
     let hold = ends(&logs, &["request:redlock.hold{", "class=\"order\"", &token]).await;
     assert!(!hold.contains("lost="), "{hold}");
+
+    runs(&redlock, &logs).await;
 
     let guard = redlock.acquire(key()).await.unwrap();
     nodes.freeze(0..3);

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use redlock_core::Redlock;
 
 use crate::{Rejection, ResponseBody, protocol::Protocol};
 
@@ -12,6 +13,8 @@ use crate::{Rejection, ResponseBody, protocol::Protocol};
 pub(crate) struct Answers {
     pub(crate) contended: StatusCode,
     pub(crate) reject_with: Option<Arc<RejectWith>>,
+    /// The client of the nodes.
+    pub(crate) redlock: Option<Redlock>,
 }
 
 pub(crate) type RejectWith = dyn Fn(&Rejection) -> Response<Bytes> + Send + Sync;
@@ -22,7 +25,7 @@ impl Answers {
         rejection: Rejection,
         protocol: Protocol,
     ) -> Response<ResponseBody<B>> {
-        rejection.log();
+        rejection.log_of(self.redlock.as_ref());
         self.tell(rejection, protocol)
     }
 
@@ -49,6 +52,7 @@ impl Default for Answers {
         Self {
             contended: StatusCode::CONFLICT,
             reject_with: None,
+            redlock: None,
         }
     }
 }

@@ -60,6 +60,10 @@ impl<K> RedlockLayer<K> {
         only: Option<Arc<[Method]>>,
     ) -> Self {
         meter::describe();
+        let answers = Answers {
+            redlock: Some(shared.terms.redlock.clone()),
+            ..answers
+        };
         Self {
             parts: Arc::new(Parts {
                 shared: Arc::new(shared),

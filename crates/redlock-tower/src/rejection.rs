@@ -2,7 +2,7 @@ use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use redlock_core::{AcquireError, AcquireErrorKind, LeaseLost, LossReason};
+use redlock_core::{AcquireError, AcquireErrorKind, LeaseLost, LossReason, Redlock};
 
 use crate::{
     KeyError,
@@ -151,6 +151,14 @@ impl Rejection {
     /// Who looks for the cause of an outage finds that of the nodes in the client's own warnings, so only what
     /// nobody else tells is more than a detail.
     pub(crate) fn log(&self) {
+        self.log_of(None);
+    }
+
+    /// Tells the log as [`log`](Self::log) does, with the client of the nodes.
+    pub(crate) fn log_of(&self, redlock: Option<&Redlock>) {
+        let client = redlock.map(Redlock::id);
+        let namespace = redlock.map(Redlock::namespace);
+        let namespace = namespace.as_deref();
         let kind = self.kind();
         meter::count(match kind {
             RejectionKind::Contended => Told::Contended,
@@ -165,9 +173,11 @@ impl Rejection {
         let cause = || self.source().map(ToString::to_string).unwrap_or_default();
         match kind {
             RejectionKind::Misuse => {
-                tracing::error!(target: TARGET, ?kind, cause = cause(), "refused: {self}");
+                tracing::error!(target: TARGET, client, namespace, ?kind, cause = cause(), "refused: {self}");
             }
-            _ => tracing::debug!(target: TARGET, ?kind, cause = cause(), "refused: {self}"),
+            _ => {
+                tracing::debug!(target: TARGET, client, namespace, ?kind, cause = cause(), "refused: {self}");
+            }
         }
     }
 

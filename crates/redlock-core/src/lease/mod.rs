@@ -337,14 +337,16 @@ impl LeaseShared {
     pub(crate) fn end(&self, reason: LossReason) {
         let mut validity = self.look();
         let reason = *validity.over.get_or_insert(reason);
-        if !std::mem::replace(&mut validity.is_counted, true) {
-            self.subject.meter.ended(reason, &self.began);
-        }
+        let was_counted = std::mem::replace(&mut validity.is_counted, true);
         // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
         // queue's lock first and this one then, but has taken its turn by itself before that.
         let_go(validity.kept.take());
         drop(validity);
         self.over.notify_waiters();
+        // Whoever measures is an application's code, and must not keep a lease from ending.
+        if !was_counted {
+            self.subject.meter.ended(reason, &self.began);
+        }
     }
 
     /// Has something let go when the lease ends, or now if it has ended.

@@ -1,7 +1,11 @@
 //! Where reports go: to `tracing`, and to the hook of whoever built the scheduler.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
+use redlock_core::Redlock;
 use tracing::{debug, error, info, warn};
 
 use crate::{Outcome, TickReport};
@@ -11,17 +15,33 @@ pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
 #[derive(Default)]
 pub(crate) struct Observer {
     hook: Option<OutcomeHook>,
+    /// The number and the namespace of the client of the nodes.
+    client: Option<u64>,
+    namespace: Option<Arc<str>>,
 }
 
 impl Observer {
     pub(crate) fn new(hook: Option<OutcomeHook>) -> Self {
         #[cfg(feature = "metrics")]
         super::metrics::describe();
-        Self { hook }
+        Self {
+            hook,
+            client: None,
+            namespace: None,
+        }
+    }
+
+    /// Says which client each event is of.
+    pub(crate) fn of(self, redlock: &Redlock) -> Self {
+        Self {
+            client: Some(redlock.id()),
+            namespace: Some(redlock.namespace()),
+            ..self
+        }
     }
 
     pub(crate) fn tell(&self, report: &TickReport) {
-        log(report);
+        self.log(report);
         #[cfg(feature = "metrics")]
         super::metrics::tell(report);
         if let Some(hook) = &self.hook {
@@ -32,13 +52,15 @@ impl Observer {
             }
         }
     }
-}
 
-fn log(report: &TickReport) {
-    macro_rules! event {
+    fn log(&self, report: &TickReport) {
+        let namespace = self.namespace.as_deref();
+        macro_rules! event {
         ($level:ident) => {
             $level!(
                 target: crate::TARGET,
+                client = self.client,
+                namespace,
                 job = report.job(),
                 tick = %report.tick,
                 last_tick = report.more.map(|(last, _)| tracing::field::display(last)),
@@ -55,22 +77,25 @@ fn log(report: &TickReport) {
             )
         };
     }
-    match report.outcome {
-        Outcome::Ok => event!(info),
-        // What losing replicas and shutdowns are expected to say.
-        Outcome::NotWinner | Outcome::Overlapping | Outcome::Paused | Outcome::Draining => {
-            event!(debug);
+        match report.outcome {
+            Outcome::Ok => event!(info),
+            // What losing replicas and shutdowns are expected to say.
+            Outcome::NotWinner | Outcome::Overlapping | Outcome::Paused | Outcome::Draining => {
+                event!(debug);
+            }
+            Outcome::TooEarly
+            | Outcome::TooLate
+            | Outcome::Missed
+            | Outcome::Forgotten
+            | Outcome::Unconfirmed
+            | Outcome::NoQuorum
+            | Outcome::Refused
+            | Outcome::Cancelled
+            | Outcome::Aborted => event!(warn),
+            Outcome::Failed | Outcome::Panicked | Outcome::TimedOut | Outcome::Lost => {
+                event!(error);
+            }
         }
-        Outcome::TooEarly
-        | Outcome::TooLate
-        | Outcome::Missed
-        | Outcome::Forgotten
-        | Outcome::Unconfirmed
-        | Outcome::NoQuorum
-        | Outcome::Refused
-        | Outcome::Cancelled
-        | Outcome::Aborted => event!(warn),
-        Outcome::Failed | Outcome::Panicked | Outcome::TimedOut | Outcome::Lost => event!(error),
     }
 }
 

@@ -46,6 +46,7 @@ impl Replica {
             );
             return Err(SetupError::misuse("replica", message));
         }
+        let observer = observer.of(&redlock);
         Ok(Arc::new(Self {
             namespace,
             claims: Claims {
