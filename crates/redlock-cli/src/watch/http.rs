@@ -13,7 +13,7 @@ use redlock_core::NodeReport;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
-use super::Seen;
+use super::{Seen, exposition::Exposition};
 use crate::{
     connection::Settings,
     output::millis,
@@ -25,14 +25,26 @@ use crate::{
 struct Shared {
     seen: Seen,
     settings: Settings,
+    exposition: Exposition,
 }
 
 /// Answers until there is an error.
-pub(super) async fn serve(listener: TcpListener, seen: Seen, settings: Settings) -> io::Result<()> {
+pub(super) async fn serve(
+    listener: TcpListener,
+    seen: Seen,
+    settings: Settings,
+    exposition: Exposition,
+) -> io::Result<()> {
+    let shared = Shared {
+        seen,
+        settings,
+        exposition,
+    };
     let routes = Router::new()
         .route("/", get(all))
+        .route("/metrics", get(metrics))
         .route("/ready/{node}", get(ready))
-        .with_state(Shared { seen, settings });
+        .with_state(shared);
     axum::serve(listener, routes).await
 }
 
@@ -65,6 +77,13 @@ async fn ready(State(shared): State<Shared>, Path(node): Path<String>) -> Respon
         Some(report) => json(is(votes(report)), &Node::of(report)),
         None => (StatusCode::SERVICE_UNAVAILABLE, "not seen yet\n").into_response(),
     }
+}
+
+/// What the client has measured, for Prometheus.
+async fn metrics(State(shared): State<Shared>) -> Response {
+    let text = shared.exposition.text();
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
 /// 200 if a majority votes, else 503.

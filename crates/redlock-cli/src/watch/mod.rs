@@ -1,5 +1,6 @@
 //! `redlock watch`: looks at the nodes each second, so that quarantines age, and tells what changes.
 
+mod exposition;
 mod http;
 
 use std::{
@@ -12,6 +13,7 @@ use redlock_core::{NodeReport, Redlock};
 use serde::Serialize;
 use tokio::net::TcpListener;
 
+use self::exposition::Exposition;
 use crate::{
     clock,
     connection::{Connection, Settings},
@@ -24,7 +26,7 @@ use crate::{
 /// What can be asked of `watch`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Answers HTTP at this address: /ready/NODE, and all nodes at /
+    /// Answers HTTP at this address: /ready/NODE, /metrics for Prometheus, and all nodes at /
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
 
@@ -53,10 +55,13 @@ impl Seen {
 /// Watches until it is interrupted.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
+    // A client asks for what it measures when it is built.
+    let exposition = args.listen.map(|_| Exposition::begin()).transpose();
+    let exposition = exposition.map_err(|error| Failure::wrong(error.to_string()))?;
     let client = context.client(settings.builder().connect_lazily()).await?;
     let seen = Seen::default();
     let looks = watch(&client, &seen, &settings, context.output);
-    let Some(address) = args.listen else {
+    let Some((address, exposition)) = args.listen.zip(exposition) else {
         return looks.await;
     };
     let listener = TcpListener::bind(address)
@@ -69,7 +74,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     tokio::select! {
         watched = looks => watched,
-        served = http::serve(listener, seen.clone(), settings.clone()) => {
+        never = exposition.keep_small() => match never {},
+        served = http::serve(listener, seen.clone(), settings.clone(), exposition.clone()) => {
             let error = served.err().map(|error| error.to_string()).unwrap_or_default();
             Err(Failure::wrong(format!("HTTP ended: {error}")))
         }

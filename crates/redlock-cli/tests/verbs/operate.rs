@@ -159,6 +159,18 @@ async fn watching_ages_quarantines_tells_changes_and_answers_probes() {
         all.starts_with("HTTP/1.1 200") && all.contains("\"votes\":false"),
         "{all}"
     );
+    let metrics = get(&address, "/metrics");
+    for (words, value) in [("redlock_nodes", "3"), ("redlock_quorum", "2")] {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with(&format!("{words}{{")));
+        let line = line.unwrap_or_else(|| panic!("no {words} in {metrics}"));
+        assert!(line.ends_with(&format!(" {value}")), "{line}");
+    }
+    let down = metrics.lines().find(|line| {
+        line.starts_with("redlock_node_up{") && line.contains(&node) && line.ends_with(" 0")
+    });
+    assert!(down.is_some(), "{metrics}");
     nodes[0].restart().unwrap();
     watch.await_line("may have forgotten");
     watch.await_line(&format!("{node} votes"));
