@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     bench, bless, doctor, exit::EXIT_CODES, guide, jobs, ls, output::Color, ready, release, roll,
-    run, sandbox, shell, status, watch,
+    run, sandbox, shell, status, top, watch,
 };
 
 /// Checks, watches and operates the nodes of a lock
@@ -46,6 +46,8 @@ pub(crate) enum Verb {
     Bless(bless::Args),
     /// Looks at the nodes each second, so that quarantines age, and tells what changes
     Watch(watch::Args),
+    /// Shows nodes, keys and holders as they are now, until you press q
+    Top(top::Args),
     /// Restarts node after node, each when the one before votes again
     Roll(roll::Args),
     /// Tells what the nodes remember of a job

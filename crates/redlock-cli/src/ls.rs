@@ -1,6 +1,6 @@
 //! `redlock ls`: which keys are held.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
@@ -31,31 +31,10 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
     let places = probe::connect(&settings).await;
-    let all = places
-        .iter()
-        .map(|place| on_node(place, &settings, &args.prefix));
-    let found = join_all(all).await;
+    let Listed { lines, silent } = list(&places, &settings, &args.prefix).await;
     let output = context.output;
-
-    let mut locks: BTreeMap<String, Vec<(Owner, Option<Duration>)>> = BTreeMap::new();
-    let mut answered = 0;
-    let mut silent = Vec::new();
-    for (place, found) in places.iter().zip(found) {
-        match found {
-            Ok(keys) => {
-                answered += 1;
-                for (name, owner, left) in keys {
-                    locks.entry(name).or_default().push((owner, left));
-                }
-            }
-            Err(why) => silent.push((&place.name, why)),
-        }
-    }
     let majority = settings.majority();
-    let lines = locks
-        .into_iter()
-        .map(|(key, said)| Line::of(key, &said, majority));
-    let lines: Vec<Line> = lines.collect();
+    let answered = places.len() - silent.len();
     if output.is_json() {
         output.json(&lines)?;
     } else {
@@ -93,17 +72,55 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     })
 }
 
-#[derive(Serialize)]
-struct Line {
-    key: String,
+/// The keys that nodes have.
+pub(crate) struct Listed {
+    pub(crate) lines: Vec<Line>,
+    /// The nodes that did not say, and why.
+    pub(crate) silent: Vec<(Arc<str>, String)>,
+}
+
+/// Asks all nodes at once which keys they have.
+pub(crate) async fn list(places: &[Place], settings: &Settings, prefix: &str) -> Listed {
+    let all = places.iter().map(|place| on_node(place, settings, prefix));
+    let found = join_all(all).await;
+    let mut locks: BTreeMap<String, Vec<(Owner, Option<Duration>)>> = BTreeMap::new();
+    let mut silent = Vec::new();
+    for (place, found) in places.iter().zip(found) {
+        match found {
+            Ok(keys) => {
+                for (name, owner, left) in keys {
+                    locks.entry(name).or_default().push((owner, left));
+                }
+            }
+            Err(why) => silent.push((Arc::clone(&place.name), why)),
+        }
+    }
+    let majority = settings.majority();
+    let lines = locks
+        .into_iter()
+        .map(|(key, said)| Line::of(key, &said, majority));
+    Listed {
+        lines: lines.collect(),
+        silent,
+    }
+}
+
+/// A key that some node has.
+#[derive(Clone, Serialize)]
+pub(crate) struct Line {
+    pub(crate) key: String,
     holder: Option<String>,
-    votes: usize,
-    held: bool,
+    pub(crate) votes: usize,
+    pub(crate) held: bool,
     remaining_ms: Option<f64>,
+    /// The holder, in words.
     #[serde(skip)]
-    shown: String,
+    pub(crate) shown: String,
     #[serde(skip)]
-    left: Option<Duration>,
+    pub(crate) left: Option<Duration>,
+    /// Who has it at most nodes; never shown.
+    #[serde(skip)]
+    pub(crate) owner: Option<Owner>,
 }
 
 impl Line {
@@ -125,6 +142,7 @@ impl Line {
             remaining_ms: left.map(millis),
             shown: holder(first),
             left,
+            owner: first.cloned(),
         }
     }
 }

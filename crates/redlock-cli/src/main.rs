@@ -25,6 +25,7 @@ mod shell;
 mod signals;
 mod standing;
 mod status;
+mod top;
 mod watch;
 
 use std::{io, process::ExitCode};
@@ -100,6 +101,7 @@ async fn verb_of(verb: Verb, context: &Context) -> Result<Exit, Failure> {
         Verb::Ls(args) => ls::run(args, context).await,
         Verb::Release(args) => release::run(args, context).await,
         Verb::Bless(args) => bless::run(args, context).await,
+        Verb::Top(args) => top::run(args, context).await,
         Verb::Watch(args) => watch::run(args, context).await,
         Verb::Roll(args) => roll::run(args, context).await,
         Verb::Jobs(args) => jobs::run(args, context).await,

@@ -10,3 +10,4 @@ mod keys;
 mod kit;
 mod operate;
 mod run;
+mod top;

@@ -1,0 +1,128 @@
+//! `redlock top`: what an operator looks at during an incident, as it is now.
+
+mod sample;
+mod view;
+
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
+
+use ratatui::{
+    DefaultTerminal,
+    crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers},
+};
+
+use self::sample::{Sample, Sampler};
+use crate::{
+    connection::{Connection, Settings, duration},
+    context::Context,
+    exit::{Exit, Failure},
+};
+
+/// What can be asked of `top`.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// With what the resources begin that are shown
+    #[arg(default_value = "")]
+    prefix: String,
+
+    /// How often the nodes are looked at
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    every: Duration,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Shows the nodes and the keys until somebody presses q; with JSON, writes a line for each look.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let is_json = context.output.is_json();
+    if !is_json && !io::stdout().is_terminal() {
+        let message = "top needs a terminal; for a program: redlock top --json, redlock ls --json";
+        return Err(Failure::wrong(message));
+    }
+    let every = args.every.max(SHORTEST);
+    let client = context.client(settings.builder().connect_lazily()).await?;
+    let mut sampler = Sampler::new(client, args.prefix);
+    if !is_json {
+        return show(&mut sampler, &settings, every).await;
+    }
+    loop {
+        context.output.json(&sampler.look(&settings).await)?;
+        tokio::time::sleep(every).await;
+    }
+}
+
+/// Draws each look, and is attentive to keys meanwhile.
+async fn show(
+    sampler: &mut Sampler,
+    settings: &Settings,
+    every: Duration,
+) -> Result<Exit, Failure> {
+    let mut screen = Screen::open()?;
+    let mut sample = Sample::default();
+    loop {
+        screen.draw(&sample, settings)?;
+        let looked = async {
+            let looked = sampler.look(settings).await;
+            tokio::time::sleep(every).await;
+            looked
+        };
+        tokio::select! {
+            looked = looked => sample = looked,
+            ended = screen.wait_for_the_end(&sample, settings) => {
+                ended?;
+                return Ok(Exit::Yes);
+            }
+        }
+    }
+}
+
+/// The terminal, which is as it was before when this is dropped.
+struct Screen(DefaultTerminal);
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        ratatui::try_init().map(Self)
+    }
+
+    fn draw(&mut self, sample: &Sample, settings: &Settings) -> io::Result<()> {
+        self.0
+            .draw(|frame| view::draw(frame, sample, settings))
+            .map(drop)
+    }
+
+    /// Waits until somebody wants to leave.
+    async fn wait_for_the_end(&mut self, sample: &Sample, settings: &Settings) -> io::Result<()> {
+        loop {
+            while event::poll(Duration::ZERO)? {
+                match event::read()? {
+                    Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
+                        KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
+                        KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => {
+                            return Ok(());
+                        }
+                        _ => {}
+                    },
+                    Event::Resize(..) => self.draw(sample, settings)?,
+                    _ => {}
+                }
+            }
+            tokio::time::sleep(ATTENTIVE).await;
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// More often would be a load of its own: each look scans the keys of each node.
+const SHORTEST: Duration = Duration::from_millis(200);
+
+/// How soon a key is heard.
+const ATTENTIVE: Duration = Duration::from_millis(50);

@@ -1,0 +1,94 @@
+//! `redlock top`, at a terminal and for a program.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+
+use crate::kit::{Nodes, run};
+
+#[tokio::test]
+async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
+    let mut nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let guard = client.acquire("order:7").await.unwrap();
+    nodes[0].kill().unwrap();
+    // Narrow, as in a window beside others.
+    let line = "stty rows 24 cols 58; \"$REDLOCK\" top; echo \"ended with $?\"";
+    let mut terminal = Command::new("sh");
+    terminal.args([
+        "-c",
+        "(sleep 4; printf q; sleep 1) | script -qec \"$LINE\" /dev/null",
+    ]);
+    for (name, value) in nodes.command(&[]).get_envs() {
+        if let Some(value) = value {
+            terminal.env(name, value);
+        }
+    }
+    terminal
+        .env("LINE", line)
+        .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh");
+    let output = terminal.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    for words in [
+        "2 of 3 nodes vote",
+        "order:7",
+        "keys",
+        "nodes",
+        "ended with 0",
+    ] {
+        assert!(said.contains(words), "{words:?} is not in {said}");
+    }
+    let holder = format!(":{}", std::process::id());
+    assert!(said.contains(&holder), "{said}");
+    // The terminal is as it was: the screen is left, and the cursor is there.
+    assert!(
+        said.contains("\x1b[?1049l") && said.contains("\x1b[?25h"),
+        "{said}"
+    );
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn it_counts_how_often_a_key_changes_hands() {
+    let nodes = Nodes::blessed(3).await;
+    let (one, other) = (nodes.client().await, nodes.client().await);
+    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
+    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let mut look =
+        move || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let mut changes = 0;
+    for turn in 0..40 {
+        let client = if turn % 2 == 0 { &one } else { &other };
+        let guard = client.acquire("order:7").await.unwrap();
+        // The next look may have begun before.
+        look();
+        let sample = look();
+        guard.release().await.unwrap();
+        assert_eq!(sample["nodes"].as_array().unwrap().len(), 3);
+        let Some(key) = sample["keys"].get(0) else {
+            continue;
+        };
+        assert_eq!(key["key"], "order:7");
+        changes = key["changed_hands"].as_u64().unwrap();
+        if changes >= 3 {
+            break;
+        }
+    }
+    drop(top.kill());
+    drop(top.wait());
+    assert!(changes >= 3, "{changes}");
+}
+
+#[tokio::test]
+async fn without_a_terminal_it_says_what_to_use_instead() {
+    let nodes = Nodes::blessed(1).await;
+    let done = run(&mut nodes.command(&["top"]));
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("redlock ls --json"), "{done:?}");
+}
