@@ -5,7 +5,7 @@ use std::time::Duration;
 use redlock_core::{Redlock, RedlockBuilder};
 use redlock_tests::{Nodes, builder, now, voting};
 
-const TTL: Duration = Duration::from_secs(15);
+const TTL: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(5);
 
 fn delayed(nodes: &Nodes, max_ttl: Duration) -> RedlockBuilder {
@@ -56,7 +56,7 @@ async fn a_master_that_waited_votes_a_tenth_of_the_longest_lease_later_at_most()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_did_not_wait_is_kept_from_voting_by_who_saw_it_before() {
-    let max_ttl = TTL / 5;
+    let max_ttl = TTL / 10;
     let mut nodes = Nodes::start(3);
     let redlock = delayed(&nodes, max_ttl).build().await.unwrap();
     voting(&redlock, 3, SOON).await;
@@ -70,7 +70,7 @@ async fn a_master_that_did_not_wait_is_kept_from_voting_by_who_saw_it_before() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_that_was_emptied_is_quarantined_though_restarts_are_delayed() {
     let nodes = Nodes::start(3);
-    let max_ttl = TTL / 5;
+    let max_ttl = TTL / 10;
     let redlock = delayed(&nodes, max_ttl).build().await.unwrap();
     voting(&redlock, 3, SOON).await;
     let emptied = now();
@@ -83,7 +83,7 @@ async fn a_master_that_was_emptied_is_quarantined_though_restarts_are_delayed() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_were_told_otherwise_are_refused() {
     let nodes = Nodes::start(3);
-    let max_ttl = TTL / 5;
+    let max_ttl = TTL / 10;
     let redlock = delayed(&nodes, max_ttl).build().await.unwrap();
     voting(&redlock, 3, SOON).await;
     let other = builder(nodes.urls(), max_ttl).max_ttl(max_ttl);

@@ -231,8 +231,10 @@ impl RedlockBuilder {
     ///
     /// Use it only if *every* master stays away for `max_ttl`, 1 % of it and a second whenever it has stopped, however it
     /// was stopped, keeps nothing on disk (`save ""` and `appendonly no`), and is never emptied while it runs.
-    /// The client checks what it can see: a master that still has a mark, that was emptied by `FLUSHALL`, that followed
-    /// another, or that this client has seen before and that was away for less, is quarantined all the same.
+    /// The client checks what it can see: a master that still has a mark, that has lately followed another, or that this
+    /// client has seen before and that was away for less or voted in the same run, is quarantined all the same.
+    /// A master that is emptied by `FLUSHALL` while it runs is noticed by the functions of clients of the same release
+    /// that have used it before, and by nobody else.
     /// So is one that cannot be called by functions
     /// ([`RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
     /// All clients of a namespace must agree on it.

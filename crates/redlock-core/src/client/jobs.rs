@@ -112,7 +112,7 @@ impl Redlock {
             wait_until: client.clock.now() + options.wait,
             // Whoever claims a tick has nobody waiting for an answer, and the tick has its window.
             quorum_wait: None,
-            label: client.settings.label_for(Some(job.as_str())),
+            label: client.settings.label_for(Some(JOB)),
         };
         let wait = if options.wait.is_zero() {
             Wait::Never

@@ -124,17 +124,23 @@ impl NodeLink {
                 self.on_connected(connected);
             }
         }
-        let answered = &mut self.answered;
-        self.calls.retain_mut(|(id, call)| {
-            let polled = guarded(|| call.poll_unpin(cx));
-            match polled.unwrap_or_else(|reason| Poll::Ready(Err(CallError::lost(reason)))) {
-                Poll::Ready(result) => {
-                    answered.push((*id, result));
-                    false
+        let (calls, answered) = (&mut self.calls, &mut self.answered);
+        // Calls that are over are dropped in it, too.
+        let heard = guarded(|| {
+            calls.retain_mut(|(id, call)| {
+                let polled = guarded(|| call.poll_unpin(cx));
+                match polled.unwrap_or_else(|reason| Poll::Ready(Err(CallError::lost(reason)))) {
+                    Poll::Ready(result) => {
+                        answered.push((*id, result));
+                        false
+                    }
+                    Poll::Pending => true,
                 }
-                Poll::Pending => true,
-            }
+            });
         });
+        if let Err(reason) = heard {
+            self.link.on_lost(reason, self.clock.now());
+        }
         if self.answered.is_empty() {
             return;
         }
@@ -154,11 +160,11 @@ impl NodeLink {
             self.send(call);
         }
         if !self.link.is_connecting() {
-            self.connecting = None;
+            let_go(self.connecting.take());
         }
         if !self.link.is_up() {
-            self.session = None;
-            self.calls.clear();
+            let_go(self.session.take());
+            let_go(std::mem::take(&mut self.calls));
         }
         if self.link.begin_connect(self.clock.now()) {
             let connecting = introduce(
@@ -229,7 +235,7 @@ impl NodeLink {
     }
 
     fn on_connected(&mut self, connected: Result<Connected, Arc<str>>) {
-        self.connecting = None;
+        let_go(self.connecting.take());
         let now = self.clock.now();
         match connected {
             Ok(connected) => {
@@ -268,6 +274,11 @@ impl NodeLink {
 fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, Arc<str>> {
     // What it leaves half done is dropped with the connection.
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| "the node's code panicked".into())
+}
+
+/// Drops what is a node's.
+fn let_go<T>(value: T) {
+    let _: Result<_, _> = guarded(|| drop(value));
 }
 
 /// Connects to a node and asks it what it is.

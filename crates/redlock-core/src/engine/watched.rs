@@ -38,15 +38,33 @@ pub(super) fn watched(
     }
     let (meter, began) = (meter.clone(), Stopwatch::start());
     let seen = span.clone();
+    let mut unanswered = Unanswered(Some((meter, began)));
     let work = async move {
         let result = call.await;
         if let Err(error) = &result {
             seen.record("error.type", &*error.reason);
         }
-        meter.answered(result.is_ok(), &began);
+        unanswered.is_over(result.is_ok());
         result
     };
     work.instrument(span).boxed()
+}
+
+/// A call that has no answer yet; if it never gets one, it has failed.
+struct Unanswered(Option<(NodeMeter, Stopwatch)>);
+
+impl Unanswered {
+    fn is_over(&mut self, is_ok: bool) {
+        if let Some((meter, began)) = self.0.take() {
+            meter.answered(is_ok, &began);
+        }
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        self.is_over(false);
+    }
 }
 
 /// What a call does; its operations are mostly alike.

@@ -63,6 +63,9 @@ impl Meter {
         } else {
             OTHER
         };
+        if let Some(lock) = locks.get(class) {
+            return lock.clone();
+        }
         let lock = LockMeter::new(&self.shared.namespace, class);
         locks.entry(class.into()).or_insert(lock).clone()
     }

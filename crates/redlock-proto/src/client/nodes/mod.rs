@@ -9,6 +9,7 @@ mod pace;
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
+pub(super) use self::absence::DidNotWait;
 use self::{
     absence::Absence,
     connection::{Connection, State},
@@ -19,8 +20,8 @@ use self::{
 };
 use super::{ClientConfig, Notice, Now, outbox::Outbox};
 use crate::{
-    Instant, Membership, NodeAnswer, NodeOutcome, Quarantine, Quorum, ServerInfo, Standing, Vote,
-    Votes,
+    Instant, MarkState, Membership, NodeAnswer, NodeOutcome, Quarantine, Quorum, ServerInfo,
+    Standing, Vote, Votes,
 };
 
 /// All that a client knows of its nodes.
@@ -108,7 +109,8 @@ impl Nodes {
         sent: Instant,
         received: Instant,
     ) -> bool {
-        self.absences[node].on_answer(&standing.run, received);
+        let votes = standing.state == MarkState::Voting;
+        self.absences[node].on_answer(&standing.run, votes, received);
         let before = self.members.jumped();
         self.members.on_standing(node, standing, sent, received);
         self.members.jumped() > before
@@ -124,14 +126,14 @@ impl Nodes {
         self.members.on_opened(node);
     }
 
-    /// Returns for how long a node was away, if its restart was said to be delayed and was not.
-    pub(super) fn came_back_after(
+    /// Returns why a node did not wait, if its restarts are said to be delayed and leases from before may be valid.
+    pub(super) fn did_not_wait(
         &self,
         node: usize,
         quarantine: &Quarantine,
         now: Instant,
-    ) -> Option<Duration> {
-        self.absences[node].too_short(quarantine, now)
+    ) -> Option<DidNotWait> {
+        self.absences[node].did_not_wait(quarantine, now)
     }
 
     /// A node cannot go on with its way back from quarantine.

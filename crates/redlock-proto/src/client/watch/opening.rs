@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    super::{Ask, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, tokens::wall},
+    super::{
+        Ask, Effect, Entropy, Notice, Now, context::Context, nodes::DidNotWait, rounds::RoundKind,
+        tokens::wall,
+    },
     Watch,
 };
 use crate::{Floor, MarkState, NodeAnswer, NodeTime, NodeVerb, Reply, Request, Survey};
@@ -129,8 +132,8 @@ impl Watch {
             return self.survey_over(node, cx, now);
         }
         let quarantine = cx.config.keyspace.quarantine();
-        if let Some(away) = cx.nodes.came_back_after(node, quarantine, now.clock) {
-            let reason = came_back_early(away, quarantine.absence());
+        if let Some(why) = cx.nodes.did_not_wait(node, quarantine, now.clock) {
+            let reason = did_not_wait(why, quarantine.absence());
             cx.nodes.on_trouble(node, reason.into());
             return self.survey_over(node, cx, now);
         }
@@ -222,10 +225,15 @@ fn stand_in<E: Entropy>(
 const PATIENCE: u32 = 8;
 
 /// Returns what an operator can do about a server that did not wait.
-fn came_back_early(away: Duration, absence: Duration) -> String {
-    format!(
-        "its restarts are declared to be delayed, and it was away for {away:.1?} only; have it stay away for {absence:.1?} before it listens, or do not declare it"
-    )
+fn did_not_wait(why: DidNotWait, absence: Duration) -> String {
+    match why {
+        DidNotWait::CameBack { away } => format!(
+            "its restarts are declared to be delayed, and it was away for {away:.1?} only; have it stay away for {absence:.1?} before it listens, or do not declare it"
+        ),
+        DidNotWait::Emptied => {
+            "its restarts are declared to be delayed, and it lost its data without one; wait, and never empty a master that runs".to_owned()
+        }
+    }
 }
 
 /// What an operator can do about it.

@@ -219,6 +219,7 @@ impl State {
 
     /// Nothing is sent or received any more, and all that wait learn it.
     fn break_off(&mut self, error: &RedisError) {
+        let error = &final_of(error);
         for place in &mut self.places {
             match place {
                 Place::Open => *place = Place::Answered(Err(error.clone())),
@@ -322,6 +323,17 @@ impl Wake for Waiting {
     fn wake_by_ref(self: &Arc<Self>) {
         self.is_due.store(true, Ordering::Release);
         self.wake_all();
+    }
+}
+
+/// Returns an error as that of a connection that has ended.
+///
+/// A system that sends in vain gives up with a timeout, which says the same of a pool's connection that goes on.
+fn final_of(error: &RedisError) -> RedisError {
+    if error.is_timeout() {
+        io::Error::new(io::ErrorKind::ConnectionAborted, error.to_string()).into()
+    } else {
+        error.clone()
     }
 }
 

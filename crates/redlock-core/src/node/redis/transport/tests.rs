@@ -1,16 +1,21 @@
 //! Commands over a connection of ours, with a server that is the other end of a pipe in memory.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    io,
+    pin::{Pin, pin},
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use deadpool_redis::redis::{Cmd, IntoConnectionInfo, RedisResult, Value, cmd};
 use futures_util::{FutureExt, future::join, poll};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex},
     task::JoinSet,
     time::timeout,
 };
 
-use super::{Direct, Pipe};
+use super::{super::error::call_error, Direct, Pipe};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -52,6 +57,47 @@ async fn say(server: &mut DuplexStream, text: &str) {
         .write_all(answer.as_bytes())
         .await
         .expect("the client is there");
+}
+
+/// A connection over which the system has sent in vain.
+struct GivenUp;
+
+impl AsyncRead for GivenUp {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncWrite for GivenUp {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_system_gave_up_is_lost_and_not_only_late() {
+    let pipe = Pipe::new(Box::pin(GivenUp));
+    for _ in 0..2 {
+        let error = soon(pipe.ask(&echo("a"))).await.unwrap_err();
+        let lost = call_error(&error);
+        assert!(lost.session_lost && lost.may_have_run, "{lost:?}");
+    }
 }
 
 async fn soon<F: Future>(work: F) -> F::Output {
