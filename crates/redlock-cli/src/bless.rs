@@ -54,7 +54,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             Exit::Yes
         });
     }
-    if !args.yes && !is_confirmed(output)? {
+    if !args.yes && !is_confirmed(output).await? {
         return Err(Failure::wrong(
             "nothing was done; --yes does it without asking",
         ));
@@ -173,12 +173,16 @@ fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Resul
 }
 
 /// Asks on the terminal; where there is none, the answer is no.
-fn is_confirmed(output: Output) -> io::Result<bool> {
+async fn is_confirmed(output: Output) -> io::Result<bool> {
     if output.is_json() || !io::stdin().is_terminal() {
         return Ok(false);
     }
     output.line("Type yes to vouch for it:")?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
+    // Not here, so that signals are heard while nobody types.
+    let typed = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line).map(|_| line)
+    });
+    let line = typed.await.map_err(io::Error::other)??;
     Ok(line.trim() == "yes")
 }

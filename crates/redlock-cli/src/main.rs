@@ -63,7 +63,12 @@ fn main() -> ExitCode {
     let output = Output::new(arguments.json, arguments.color);
     let outcome = Runtime::new()
         .map_err(|error| Failure::wrong(format!("the runtime cannot be started: {error}")))
-        .and_then(|runtime| runtime.block_on(run(arguments.verb, output)));
+        .and_then(|runtime| {
+            let outcome = runtime.block_on(run(arguments.verb, output));
+            // A look at a name, or at what is typed, may not end.
+            runtime.shutdown_background();
+            outcome
+        });
     match outcome {
         Ok(exit) => exit.into(),
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {

@@ -7,19 +7,36 @@ use tokio::{
 
 use crate::exit::Exit;
 
+/// Returns the signals that whoever started this process wants ignored, as `nohup` does, by their numbers: bit 0 is that of
+/// signal 1.
+pub(crate) fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+fn is_ignored(kind: SignalKind) -> bool {
+    ignored() >> (kind.as_raw_value() - 1) & 1 == 1
+}
+
+/// Waits for a signal; for ever if it is to be ignored.
+async fn caught(kind: SignalKind) {
+    if is_ignored(kind) {
+        return std::future::pending().await;
+    }
+    match signal(kind) {
+        Ok(mut signal) => drop(signal.recv().await),
+        // The system's own answer to it ends the process.
+        Err(_) => std::future::pending().await,
+    }
+}
+
 /// Waits until somebody interrupts the command, or asks it to end.
 pub(crate) async fn interrupted() -> Exit {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hang_up)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-    ) else {
-        // The system's own answer to these signals ends the process.
-        return std::future::pending().await;
-    };
     select! {
-        _ = interrupt.recv() => Exit::Signal(2),
-        _ = terminate.recv() => Exit::Signal(15),
-        _ = hang_up.recv() => Exit::Signal(1),
+        () = caught(SignalKind::interrupt()) => Exit::Signal(2),
+        () = caught(SignalKind::terminate()) => Exit::Signal(15),
+        () = caught(SignalKind::hangup()) => Exit::Signal(1),
     }
 }

@@ -12,7 +12,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Catches them from now on; a program that is started later has the system's own answers again.
+    /// Catches them from now on, but for those that are to be ignored; a program that is started later has the system's own answers again.
     pub(super) fn new() -> io::Result<Self> {
         let kinds = [
             Signal::INT,
@@ -23,12 +23,16 @@ impl Signals {
             Signal::USR2,
             Signal::WINCH,
         ];
-        let caught = kinds.map(|kind| {
+        let ignored = crate::signals::ignored();
+        let wanted = kinds
+            .into_iter()
+            .filter(|kind| ignored >> (kind.as_raw() - 1) & 1 == 0);
+        let caught = wanted.map(|kind| {
             let number = SignalKind::from_raw(kind.as_raw());
             Ok((kind, signal(number)?))
         });
         Ok(Self {
-            kinds: caught.into_iter().collect::<io::Result<_>>()?,
+            kinds: caught.collect::<io::Result<_>>()?,
         })
     }
 

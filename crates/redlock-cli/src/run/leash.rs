@@ -3,7 +3,9 @@
 use std::{ffi::OsString, io, os::unix::fs::PermissionsExt, process::Stdio, time::Duration};
 
 use redlock_core::LockGuard;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpgrp, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpgrp, kill_process, kill_process_group, waitid,
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     net::{
@@ -18,7 +20,7 @@ use super::{
     WARDEN,
     forward::Signals,
     line::{News, Until, since_start},
-    terminal,
+    terminal, tree,
 };
 use crate::context::Context;
 
@@ -43,8 +45,10 @@ pub(super) struct Leash {
     orders: OwnedWriteHalf,
     grace: Duration,
     told: Option<Until>,
-    /// Whether the group has the terminal.
-    has_terminal: bool,
+    /// How often the group was stopped because it wants the terminal.
+    stops: u32,
+    /// When the warden must have ended whose command was killed.
+    ends_at: Option<u64>,
 }
 
 impl Leash {
@@ -89,8 +93,10 @@ impl Leash {
             orders,
             grace,
             told: None,
-            has_terminal: terminal::lend(group),
+            stops: 0,
+            ends_at: None,
         };
+        terminal::lend(group);
         leash.tell(guard).await?;
         Ok(leash)
     }
@@ -119,16 +125,24 @@ impl Leash {
                     Some(Err(_)) => return Err(io::ErrorKind::InvalidData.into()),
                     None => break,
                 },
-                signal = signals.next() => self.signal(signal),
+                signal = signals.next() => self.pass_on(signal),
                 _ = guard.lease().lost(), if !is_lost => {
                     is_lost = true;
                     end = Some(End::Stopped);
-                    self.signal(Signal::KILL);
+                    self.end_all().await;
                 }
                 _ = look.tick() => {
                     // A warden that is gone is noticed by its silence.
                     drop(self.tell(guard).await);
-                    self.keep_going(context);
+                    if self.is_stuck(context) {
+                        end = end.or(Some(End::Exited(STUCK)));
+                        self.end_all().await;
+                    }
+                    if self.ends_at.is_some_and(|at| since_start() >= at) {
+                        // It does not answer.
+                        tree::kill_below(self.group);
+                        self.signal(Signal::KILL);
+                    }
                 }
             }
         }
@@ -151,21 +165,63 @@ impl Leash {
             term: kill.saturating_sub(millis(self.grace)),
             kill,
         };
-        if self.told.is_none_or(|told| told.kill + 1 < until.kill) {
+        let is_later = self.told.is_none_or(|told| told.kill + 1 < until.kill);
+        if is_later && self.ends_at.is_none() {
             self.orders.write_all(until.to_string().as_bytes()).await?;
             self.told = Some(until);
         }
         Ok(())
     }
 
-    /// Lets a group go on that was stopped at the terminal, where nobody could start it again.
-    fn keep_going(&self, context: &Context) {
-        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-        if self.has_terminal && matches!(waitid(WaitId::Pid(self.group), stopped), Ok(Some(_))) {
+    /// Passes a signal on to the command.
+    fn pass_on(&self, signal: Signal) {
+        self.signal(signal);
+        tree::signal_those_who_left(self.group, signal);
+        if [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal) {
+            // Who is stopped would not see it.
             self.signal(Signal::CONT);
+        }
+    }
+
+    /// Has the warden kill the command and all that it has started, and end then.
+    ///
+    /// Nobody else can: what the command leaves is below the warden only as long as that lives.
+    async fn end_all(&mut self) {
+        // The warden may have ended meanwhile.
+        drop(
+            self.orders
+                .write_all(Until::OVER.to_string().as_bytes())
+                .await,
+        );
+        // It may be stopped with its group, of which nothing else is to go on.
+        let _: Result<_, _> = kill_process(self.group, Signal::CONT);
+        self.ends_at = Some(since_start() + LAST_WORD);
+    }
+
+    /// Lets a group go on that was stopped at the terminal, where nobody could start it again; returns whether that is in
+    /// vain, because it wants a terminal that it has not.
+    fn is_stuck(&mut self, context: &Context) -> bool {
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let Ok(Some(status)) = waitid(WaitId::Pid(self.group), stopped) else {
+            return false;
+        };
+        let wants = [Signal::TTIN.as_raw(), Signal::TTOU.as_raw()];
+        if status
+            .stopping_signal()
+            .is_some_and(|signal| wants.contains(&signal))
+        {
+            self.stops += 1;
+            if self.stops >= STOPS {
+                let message = "the command wants the terminal, which it has only if input and output are the terminal's: it is ended";
+                drop(context.output.complain(message));
+                return true;
+            }
+        } else {
             let message = "a command that is stopped would lose its lock: it goes on";
             drop(context.output.complain(message));
         }
+        self.signal(Signal::CONT);
+        false
     }
 
     /// Sends a signal to the warden's group, which exists as long as the warden was not waited for.
@@ -190,6 +246,15 @@ fn millis(duration: Duration) -> u64 {
 
 /// How long before the end of the lease the group is killed, in milliseconds: for timers that are late.
 const MARGIN: u64 = 150;
+
+/// How long a warden may take to end whose command was killed, in milliseconds.
+const LAST_WORD: u64 = 1_000;
+
+/// How often a command may be stopped because it wants the terminal.
+const STOPS: u32 = 3;
+
+/// The exit code of a command that wants a terminal that it has not: that of `SIGTTIN`, as shells give it.
+const STUCK: u8 = 128 + 21;
 
 /// How often the lease is looked at.
 const LOOK: Duration = Duration::from_millis(50);

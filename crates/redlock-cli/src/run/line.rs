@@ -13,6 +13,11 @@ pub(super) struct Until {
     pub(super) kill: u64,
 }
 
+impl Until {
+    /// The time is over.
+    pub(super) const OVER: Self = Self { term: 0, kill: 0 };
+}
+
 /// What the warden tells.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum News {

@@ -11,6 +11,7 @@ mod forward;
 mod leash;
 mod line;
 mod terminal;
+mod tree;
 mod warden;
 
 use std::{ffi::OsString, time::Duration};
@@ -103,7 +104,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     };
     let client = match context.client(builder).await {
         Err(error) if error.kind() == BuildErrorKind::NoQuorum => {
-            context.output.complain(&error.to_string())?;
+            drop(context.output.complain(&error.to_string()));
             return Ok(Exit::Unavailable);
         }
         client => client?,
@@ -119,7 +120,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let guard = match acquired {
         Ok(guard) => guard,
         Err(error) => {
-            context.output.complain(&error.to_string())?;
+            drop(context.output.complain(&error.to_string()));
             return Ok(acquire::exit(&error, args.conflict_exit_code));
         }
     };
@@ -136,7 +137,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         if let Err(error) = released
             && exit != Exit::Lost
         {
-            context.output.complain(&error.to_string())?;
+            drop(context.output.complain(&error.to_string()));
         }
     }
     Ok(exit)
@@ -160,7 +161,7 @@ async fn supervise(
         End::NotStarted { code, reason } => {
             let command = command.first().map(|name| name.to_string_lossy());
             let command = command.unwrap_or_default();
-            context.output.complain(&format!("{command}: {reason}"))?;
+            drop(context.output.complain(&format!("{command}: {reason}")));
             Exit::Child(code)
         }
         End::Stopped => {
@@ -169,7 +170,7 @@ async fn supervise(
                 false => format!("the lease was lost: {}", guard.lease().lost().await),
             };
             let message = format!("{reason}; the command was stopped");
-            context.output.complain(&message)?;
+            drop(context.output.complain(&message));
             Exit::Lost
         }
     })

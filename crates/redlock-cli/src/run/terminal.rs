@@ -1,15 +1,17 @@
 //! The terminal, which one process group at a time can read from and be interrupted by.
 
-use std::io::stdin;
+use std::io::{IsTerminal, stdin, stdout};
 
 use rustix::{
     process::{Pid, getpgrp},
     termios::{tcgetpgrp, tcsetpgrp},
 };
 
-/// Lets a group have the terminal, if this process has it; returns whether it has it now.
-pub(super) fn lend(group: Pid) -> bool {
-    pass(group)
+/// Lets a group have the terminal, if this process has it for input and output; else others of its pipeline use it.
+pub(super) fn lend(group: Pid) {
+    if stdout().is_terminal() {
+        pass(group);
+    }
 }
 
 /// Gives the terminal back to a group, if this process' group still has it.
@@ -18,8 +20,10 @@ pub(super) fn give_back(group: Pid) {
 }
 
 /// Only who has the terminal may pass it on: the system stops all others that try.
-fn pass(group: Pid) -> bool {
+fn pass(group: Pid) {
     let terminal = stdin();
-    tcgetpgrp(&terminal).is_ok_and(|present| present == getpgrp())
-        && tcsetpgrp(&terminal, group).is_ok()
+    if tcgetpgrp(&terminal).is_ok_and(|present| present == getpgrp()) {
+        // A terminal that is gone is nobody's.
+        let _: Result<_, _> = tcsetpgrp(&terminal, group);
+    }
 }

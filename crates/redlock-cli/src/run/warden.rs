@@ -23,7 +23,7 @@ use tokio::{
 use super::{
     forward::Signals,
     line::{News, Until, since_start},
-    terminal,
+    terminal, tree,
 };
 
 /// The first argument of a warden, which no user types.
@@ -45,6 +45,9 @@ async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
         // It must never kill a group that it does not lead.
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    // What the command starts stays below this process, whatever group it is in.
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(getpid()))?;
     let home = home.to_str().and_then(|id| Pid::from_raw(id.parse().ok()?));
     // Signals to the group are the command's.
     let mut signals = Signals::new()?;
@@ -53,19 +56,26 @@ async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
     let Some(until) = order(&mut orders).await else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
+    if since_start() >= until.term {
+        // So much time has passed meanwhile.
+        return Err(io::ErrorKind::TimedOut.into());
+    }
     let child = match Command::new(command).args(rest).spawn() {
         Ok(child) => child,
         Err(error) => return not_started(&error, home, &mut news).await,
     };
     let (status, was_stopped) = attend(child, until, &mut orders, &mut news, &mut signals).await?;
-    give_back(home);
-    let code = code_of(status);
-    news.write_all(News::Exited(code).to_string().as_bytes())
-        .await?;
     if was_stopped {
         // What the command has left must not go on either.
         kill_all();
     }
+    give_back(home);
+    let code = code_of(status);
+    // Nobody may be there to read it.
+    drop(
+        news.write_all(News::Exited(code).to_string().as_bytes())
+            .await,
+    );
     Ok(code.into())
 }
 
@@ -84,22 +94,28 @@ async fn attend(
             biased;
             status = child.wait() => return Ok((status?, was_stopped)),
             told = order(orders) => match told {
-                Some(later) => until = later,
                 // Nobody renews the lease any more.
-                None => kill_all(),
+                Some(Until::OVER) | None => {
+                    kill_all();
+                    return Ok((child.wait().await?, true));
+                }
+                Some(later) => until = later,
             },
             _ = look.tick() => {
                 let now = since_start();
                 if now >= until.kill {
                     kill_all();
+                    return Ok((child.wait().await?, true));
                 }
                 if now >= until.term && !was_stopped {
                     was_stopped = true;
                     // Nobody may be there to read it.
                     drop(news.write_all(News::Stopping.to_string().as_bytes()).await);
                     // The command may be stopped at the terminal, where it would not see the first of them.
-                    to_all(Signal::TERM);
-                    to_all(Signal::CONT);
+                    for signal in [Signal::TERM, Signal::CONT] {
+                        to_all(signal);
+                        tree::signal_those_who_left(getpid(), signal);
+                    }
                 }
             }
             _ = signals.next() => {}
@@ -144,9 +160,11 @@ fn code_of(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// Kills the whole group, and this process with it.
+/// Kills all that the command has started; where that cannot be seen, the whole group and this process with it.
 fn kill_all() {
-    to_all(Signal::KILL);
+    if !tree::kill_below(getpid()) {
+        to_all(Signal::KILL);
+    }
 }
 
 fn to_all(signal: Signal) {

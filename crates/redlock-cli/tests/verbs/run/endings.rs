@@ -107,3 +107,12 @@ async fn what_makes_no_sense_is_refused() {
     let reserved = nodes.run(&own);
     assert_eq!(reserved.code, 2, "{reserved:?}");
 }
+
+#[tokio::test]
+async fn an_exit_code_stays_what_it_is_when_nobody_reads_errors() {
+    let nodes = Nodes::blessed(3).await;
+    let mut missing = under(&nodes, &[], &["no-such-command-here"]);
+    let mut child = missing.stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(127));
+}

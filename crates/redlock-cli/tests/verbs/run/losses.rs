@@ -79,3 +79,23 @@ async fn a_command_that_ends_when_it_is_asked_to_is_told_as_lost() {
     relays.iter().for_each(Relay::cut);
     assert_eq!(child.wait().unwrap().code(), Some(76));
 }
+
+/// `timeout` puts itself and what it starts into a group of their own, and `setsid` into a session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_leaves_its_group_is_over_before_the_next_holder() {
+    for program in [&["timeout", "60"][..], &["setsid", "--wait"]] {
+        let nodes = Nodes::blessed(3).await;
+        let other = nodes.client().await;
+        let run = Run::started_by(&nodes, &RUN, program);
+        run.signal(Signal::KILL);
+        drop(next(&other).await);
+        run.is_over();
+
+        let mut run = Run::started_by(&nodes, &RUN, program);
+        for node in 0..3 {
+            nodes.ask(node, &["FLUSHALL"]);
+        }
+        assert_eq!(run.code(), 76);
+        run.is_over();
+    }
+}

@@ -21,7 +21,7 @@ use crate::kit::{Nodes, eventually};
 /// A command that says that it lives, every 20 ms, whatever it is asked, and whose child does too.
 const STUBBORN: &str = r#"
 trap '' TERM INT HUP
-beat() { while :; do echo "$1" >>"$BEATS"; sleep 0.02; done; }
+beat() { while :; do echo "$1" >>"$BEATS" || exit; sleep 0.02; done; }
 beat child & beat leader
 "#;
 
@@ -36,11 +36,18 @@ struct Run {
 impl Run {
     /// Starts it, and waits until both of its processes run.
     fn stubborn(nodes: &Nodes, arguments: &[&str]) -> Self {
+        Self::started_by(nodes, arguments, &[])
+    }
+
+    /// The same, started by another program.
+    fn started_by(nodes: &Nodes, arguments: &[&str], program: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let beats = folder.path().join("beats");
         let mut command = nodes.command(arguments);
         command
-            .args(["--", "sh", "-c", STUBBORN])
+            .arg("--")
+            .args(program)
+            .args(["sh", "-c", STUBBORN])
             .env("BEATS", &beats);
         let child = command.spawn().unwrap();
         let run = Self {

@@ -63,3 +63,73 @@ async fn at_a_terminal_the_command_can_read_and_be_interrupted() {
     assert!(said.contains("got hello"), "{said}");
     assert_eq!(output.status.code(), Some(128 + 2), "{said}");
 }
+
+#[tokio::test]
+async fn signals_reach_a_command_that_left_its_group() {
+    let nodes = Nodes::blessed(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let told = folder.path().join("told");
+    let command = ["timeout", "60", "sh", "-c", TELLS];
+    let mut child = under(&nodes, &[], &command)
+        .env("TOLD", &told)
+        .spawn()
+        .unwrap();
+    let says = |word: &str| {
+        let said = fs::read_to_string(&told).unwrap_or_default();
+        said.trim() == word
+    };
+    eventually("it runs", || says("ready"));
+    send(&child, Signal::TERM);
+    eventually("it was told", || says("TERM"));
+    assert!(child.wait().unwrap().code().is_some());
+}
+
+#[tokio::test]
+async fn a_signal_that_is_to_be_ignored_is() {
+    let nodes = Nodes::blessed(3).await;
+    let mut child = Command::new("sh");
+    child.args(["-c", "trap '' HUP; exec \"$REDLOCK\" run job -- sleep 2"]);
+    for (name, value) in nodes.command(&[]).get_envs() {
+        if let Some(value) = value {
+            child.env(name, value);
+        }
+    }
+    let mut child = child
+        .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
+        .spawn()
+        .unwrap();
+    eventually("it is held", || {
+        nodes.keys().iter().any(|key| key.contains(":lock:job"))
+    });
+    send(&child, Signal::HUP);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// What asks for a password at the terminal, though its input is not the terminal's, is stopped by the system.
+#[tokio::test]
+async fn a_command_that_wants_a_terminal_that_it_has_not_is_ended() {
+    let nodes = Nodes::blessed(3).await;
+    let line = "\"$REDLOCK\" run job -- sh -c 'read line </dev/tty' </dev/null";
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", line, "/dev/null"]);
+    for (name, value) in nodes.command(&[]).get_envs() {
+        if let Some(value) = value {
+            terminal.env(name, value);
+        }
+    }
+    terminal
+        .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
+        .env("SHELL", "/bin/sh")
+        .stdin(std::process::Stdio::piped());
+    let mut child = terminal
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It is there as long as the command runs.
+    let keyboard = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(keyboard);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(128 + 21), "{said}");
+    assert!(said.contains("wants the terminal"), "{said}");
+}

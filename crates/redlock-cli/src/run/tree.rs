@@ -1,0 +1,150 @@
+//! The processes below a warden, in whatever group they are.
+//!
+//! A command may put what it starts into other groups and sessions, as `timeout` and `setsid` do.
+//! The warden is its subreaper, so all of it stays below the warden, however it is orphaned.
+
+use std::{collections::HashMap, fs, thread, time::Duration};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// A process as `/proc` shows it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Process {
+    pid: Pid,
+    parent: Option<Pid>,
+    group: Option<Pid>,
+    is_over: bool,
+}
+
+/// Kills all processes below one; returns whether none is left.
+pub(super) fn kill_below(root: Pid) -> bool {
+    // What is killed last may have started more.
+    for _ in 0..LOOKS {
+        let Some(all) = all() else { return false };
+        let alive = below(root, &all);
+        if alive.is_empty() {
+            return true;
+        }
+        for process in alive {
+            process.send(Signal::KILL);
+        }
+        thread::sleep(PAUSE);
+    }
+    false
+}
+
+/// Sends a signal to those below a process that have left its group, and not to what is below them: who leads another
+/// group passes signals on by itself.
+pub(super) fn signal_those_who_left(root: Pid, signal: Signal) {
+    let Some(all) = all() else { return };
+    let group = Some(root);
+    let stayed = |pid: Pid| pid == root || all.get(&pid).is_some_and(|p| p.group == group);
+    for process in below(root, &all) {
+        if process.group != group && process.parent.is_some_and(stayed) {
+            process.send(signal);
+        }
+    }
+}
+
+/// Returns the processes below one that are not over.
+fn below(root: Pid, all: &HashMap<Pid, Process>) -> Vec<Process> {
+    let is_below = |process: &Process| {
+        let mut parent = process.parent;
+        // The table is of no one moment, so it may have a circle in it.
+        for _ in 0..all.len() {
+            match parent {
+                Some(pid) if pid == root => return true,
+                Some(pid) => parent = all.get(&pid).and_then(|process| process.parent),
+                None => return false,
+            }
+        }
+        false
+    };
+    let found = all.values().filter(|p| !p.is_over && is_below(p));
+    found.copied().collect()
+}
+
+/// Returns all processes; `None` where they are not shown.
+fn all() -> Option<HashMap<Pid, Process>> {
+    let entries = fs::read_dir("/proc").ok()?.flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let all: HashMap<_, _> = pids
+        .filter_map(Pid::from_raw)
+        .filter_map(|pid| Some((pid, Process::read(pid)?)))
+        .collect();
+    (!all.is_empty()).then_some(all)
+}
+
+impl Process {
+    fn read(pid: Pid) -> Option<Self> {
+        let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+        Self::of(pid, &fs::read_to_string(path).ok()?)
+    }
+
+    fn of(pid: Pid, stat: &str) -> Option<Self> {
+        // The name of a program may be anything.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let mut words = rest.split_whitespace();
+        let state = words.next()?;
+        let mut number = || Some(Pid::from_raw(words.next()?.parse().ok()?));
+        Some(Self {
+            pid,
+            parent: number()?,
+            group: number()?,
+            is_over: matches!(state, "Z" | "X"),
+        })
+    }
+
+    /// Sends it a signal, unless it has ended and its id is another's.
+    fn send(self, signal: Signal) {
+        let Ok(held) = pidfd_open(self.pid, PidfdFlags::empty()) else {
+            return;
+        };
+        if Self::read(self.pid).is_some_and(|now| now.parent == self.parent) {
+            let _: Result<_, _> = pidfd_send_signal(held, signal);
+        }
+    }
+}
+
+const LOOKS: usize = 100;
+const PAUSE: Duration = Duration::from_millis(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        let pid = Pid::from_raw(12).unwrap();
+        let process = Process::of(pid, "12 (a) Z 1) (b) S 7 9 9 0 -1").unwrap();
+        assert_eq!(process.parent, Pid::from_raw(7));
+        assert_eq!(process.group, Pid::from_raw(9));
+        assert!(!process.is_over);
+        assert!(Process::of(pid, "12 (a) Z 7 9").unwrap().is_over);
+    }
+
+    #[test]
+    fn what_is_below_is_found_at_any_depth() {
+        let process = |pid, parent| Process {
+            pid: Pid::from_raw(pid).unwrap(),
+            parent: Pid::from_raw(parent),
+            group: Pid::from_raw(pid),
+            is_over: false,
+        };
+        let table = [
+            process(2, 1),
+            process(3, 2),
+            process(4, 3),
+            process(5, 1),
+            process(7, 8),
+            process(8, 7),
+        ];
+        let all = table.map(|p| (p.pid, p)).into_iter().collect();
+        let mut found: Vec<_> = below(Pid::from_raw(2).unwrap(), &all)
+            .iter()
+            .map(|p| p.pid.as_raw_nonzero().get())
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [3, 4]);
+    }
+}
