@@ -35,9 +35,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let infos = infos(&places).await;
     let (client, reports) = stand(context, &settings).await?;
     let evidence = evidence(&reports, &places, &infos);
-    if !output.is_json() {
-        show(&evidence, &settings, output)?;
-    }
     let waiting = reports
         .iter()
         .filter(|report| ready_in(&report.answer).is_some());
@@ -53,6 +50,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         } else {
             Exit::Yes
         });
+    }
+    if !output.is_json() {
+        show(&evidence, &settings, output)?;
     }
     if !args.yes && !is_confirmed(output).await? {
         return Err(Failure::wrong(

@@ -59,7 +59,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         command.args(words).env("REDLOCK_NODE", node);
         match child::run(command, &program).await? {
             Exit::Child(0) => {}
-            exit @ Exit::Child(126 | 127) => return Ok(exit),
+            exit @ Exit::Child(126 | 127) => {
+                let message = format!("the command failed for {node}: nothing more is restarted");
+                drop(output.complain(&message));
+                return Ok(exit);
+            }
             _ => {
                 let message = format!("the command failed for {node}: nothing more is restarted");
                 return Err(Failure::wrong(message));
@@ -151,9 +155,12 @@ async fn await_return(
                 format!("the command did not restart it within {}", rounded(limit))
             };
             let name = &report.node;
-            return Err(Failure::NoQuorum(format!(
-                "{name}: {why}; nothing more is restarted"
-            )));
+            let failure = if is_new {
+                Failure::NoQuorum
+            } else {
+                Failure::Wrong
+            };
+            return Err(failure(format!("{name}: {why}; nothing more is restarted")));
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }

@@ -266,9 +266,15 @@ async fn a_command_that_fails_or_does_nothing_ends_the_roll() {
     assert_eq!(done.code, 2, "{done:?}");
     assert_eq!(done.err.matches("restarting").count(), 1, "{done:?}");
     let done = nodes.run(&["roll", "--timeout", "500ms", "--", "true"]);
-    assert_eq!(done.code, 3, "{done:?}");
+    assert_eq!(done.code, 2, "{done:?}");
     assert!(done.err.contains("did not restart it"), "{done:?}");
     assert_eq!(nodes.run(&["roll", "--", "/no/such/program"]).code, 127);
+    let remote = nodes.run(&["roll", "--", "sh", "-c", "exit 127"]);
+    assert_eq!(remote.code, 127);
+    assert!(
+        remote.err.contains("nothing more is restarted"),
+        "{remote:?}"
+    );
 }
 
 #[test]
