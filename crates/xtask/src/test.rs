@@ -16,7 +16,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
     // Without `--workspace` cargo means all of it too, and a `-p` among the arguments can narrow it.
     let command = if arguments.is_empty() {
         searches()?;
-        "test --locked --workspace --all-features"
+        // A run takes long enough for one to want all that it can tell.
+        "test --locked --workspace --all-features --no-fail-fast"
     } else {
         "test --all-features"
     };

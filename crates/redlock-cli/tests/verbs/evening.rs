@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::kit::{Done, Examined, Nodes, Relay, eventually, run};
 
-/// Long enough for a tenth of it to be more than what starting programs takes.
-const MAX_TTL: Duration = Duration::from_secs(10);
+/// Long enough for a tenth of it to be more than starting programs takes on a busy machine.
+const MAX_TTL: Duration = Duration::from_secs(30);
 
 /// The command on these nodes.
 fn command(nodes: &Nodes, arguments: &[&str]) -> Command {
     let mut command = nodes.command(arguments);
-    command.env("REDLOCK_MAX_TTL", "10s");
+    command.env("REDLOCK_MAX_TTL", "30s");
     command
 }
 
@@ -77,7 +77,7 @@ async fn an_evening_with_a_node_that_dies_and_forgets() {
     let waits: Vec<&str> = found[0].split(' ').collect();
     let seconds = waits.windows(2).find(|pair| pair[1].starts_with('s'));
     let seconds: f64 = seconds.and_then(|pair| pair[0].parse().ok()).unwrap();
-    assert!(seconds > 5.0 && seconds < 11.0, "{found:?}");
+    assert!(seconds > 20.0 && seconds <= 33.0, "{found:?}");
     let not_yet = said(&nodes, &["ready", &dead]);
     assert_eq!(not_yet.code, 1, "{not_yet:?}");
 
@@ -87,7 +87,7 @@ async fn an_evening_with_a_node_that_dies_and_forgets() {
     let holder = status["holder"].as_str().unwrap();
     assert!(holder.contains(&format!(":{}", app.id())), "{status:#}");
 
-    let ready = said(&nodes, &["ready", &dead, "--wait", "30s"]);
+    let ready = said(&nodes, &["ready", &dead, "--wait", "60s"]);
     let took = stopped.elapsed();
     assert_eq!(ready.code, 0, "{ready:?}");
     assert!(
@@ -129,7 +129,7 @@ async fn with_the_guard_off_and_three_nodes_restarted_at_once_a_lock_has_two_hol
             nodes[node].restart().unwrap();
         }
         let second = client(nodes.addresses()).await;
-        let acquired = tokio::time::timeout(MAX_TTL / 4, second.acquire("report")).await;
+        let acquired = tokio::time::timeout(MAX_TTL / 10, second.acquire("report")).await;
         let is_second = matches!(&acquired, Ok(Ok(other)) if other.lease().is_held());
         assert!(guard.lease().is_held());
         assert_eq!(is_second, wrongly, "{acquired:?}");
