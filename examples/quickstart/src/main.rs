@@ -84,8 +84,10 @@ async fn run(mode: Mode) -> Result<String, BoxError> {
     let id = uuid::Uuid::new_v4().simple().to_string();
     let run = format!("quickstart-{}", &id[..8]);
     let mut replicas = Vec::new();
+    let patient = nodes.are_deployed(given_namespace);
     for number in 1..=REPLICAS {
-        replicas.push(Replica::start(number, &nodes, &config, Arc::clone(&bank)).await?);
+        let bank = Arc::clone(&bank);
+        replicas.push(Replica::start(number, &nodes, &config, patient, bank).await?);
     }
     nodes
         .become_ready(&replicas[0].redlock, given_namespace, &story)

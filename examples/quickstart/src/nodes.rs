@@ -25,6 +25,15 @@ const NODES: usize = 5;
 /// cannot have forgotten; a little more than that.
 const EARLY: Duration = Duration::from_secs(3);
 
+/// How long the first connections may take before it is said that they do.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+fn tell_all(reports: &[NodeReport], story: &Story) {
+    reports
+        .iter()
+        .for_each(|report| story.tell(format_args!("  {report}")));
+}
+
 /// How long a node does not vote yet, if that is all that is wrong with it.
 fn votes_in(report: &NodeReport) -> Option<Duration> {
     match &report.answer {
@@ -82,6 +91,11 @@ impl Nodes {
         }
     }
 
+    /// Returns whether to wait for these nodes: somebody deploys them, and may start them at the same time.
+    pub(crate) fn are_deployed(&self, given_namespace: bool) -> bool {
+        given_namespace && matches!(self, Self::Given(_))
+    }
+
     /// Waits until a majority votes.
     ///
     /// Nodes that are new to a namespace may have forgotten leases in it, for all that a client can tell, and
@@ -93,17 +107,18 @@ impl Nodes {
         given_namespace: bool,
         story: &Story,
     ) -> Result<(), BoxError> {
-        if !(given_namespace && matches!(self, Self::Given(_))) {
+        if !self.are_deployed(given_namespace) {
             redlock.dangerous_bless().await;
             return Ok(());
         }
         let started = Instant::now();
-        let mut told = false;
+        // Each is told once: that nodes cannot be asked yet, and that they are in quarantine.
+        let (mut told_of_silence, mut told_of_quarantine) = (false, false);
         loop {
             let reports = redlock.node_reports().await;
             let voting = reports.iter().filter(|r| r.answer == NodeAnswer::Reachable);
             if voting.count() >= redlock.majority() {
-                if told {
+                if told_of_silence || told_of_quarantine {
                     story.tell(format_args!(
                         "they vote; what they may have forgotten of jobs is over in {EARLY:?}"
                     ));
@@ -111,19 +126,25 @@ impl Nodes {
                 }
                 return Ok(());
             }
-            if !told {
-                told = true;
-                let wait = reports.iter().filter_map(votes_in).max();
-                let wait = wait.unwrap_or_default().as_secs_f32();
+            let quarantines: Vec<_> = reports.iter().filter_map(votes_in).collect();
+            if quarantines.len() >= redlock.majority() && !told_of_quarantine {
+                told_of_quarantine = true;
+                let wait = quarantines.into_iter().max().unwrap_or_default();
                 story.tell(format_args!(
-                    "the nodes may have forgotten leases in this namespace: waiting {wait:.0} s until they vote"
+                    "the nodes may have forgotten leases in this namespace: waiting {:.0} s until they vote",
+                    wait.as_secs_f32()
                 ));
-                reports
-                    .iter()
-                    .for_each(|report| story.tell(format_args!("  {report}")));
+                tell_all(&reports, story);
+            } else if !told_of_silence && !told_of_quarantine && started.elapsed() > PATIENCE {
+                told_of_silence = true;
+                story.tell(format_args!(
+                    "fewer than {} nodes can be asked: waiting until they listen",
+                    redlock.majority()
+                ));
+                tell_all(&reports, story);
             }
-            // A quarantine is a little longer than the longest lease.
-            if started.elapsed() > redlock.max_ttl() * 2 + Duration::from_secs(5) {
+            // A start may be delayed by a little more than the longest lease, and a quarantine takes as long again.
+            if started.elapsed() > redlock.max_ttl() * 5 / 2 + Duration::from_secs(15) {
                 let reports = reports.iter().map(|report| format!("\n  {report}"));
                 let reports: String = reports.collect();
                 return Err(format!("no majority of the nodes votes{reports}").into());

@@ -27,13 +27,16 @@ impl Replica {
         number: usize,
         nodes: &Nodes,
         config: &Config,
+        patient: bool,
         bank: Arc<Bank>,
     ) -> Result<Self, BoxError> {
-        let redlock = Redlock::builder()
+        let mut builder = Redlock::builder()
             .nodes(nodes.for_client())
-            .config(config.clone())
-            .build()
-            .await?;
+            .config(config.clone());
+        if patient {
+            builder = builder.connect_lazily();
+        }
+        let redlock = builder.build().await?;
         // The one line that an existing service needs.
         let one_per_customer = RedlockLayer::builder(redlock.clone())
             .wait(Wait::UpTo(Duration::from_secs(10)))

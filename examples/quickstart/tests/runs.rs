@@ -150,6 +150,38 @@ fn a_first_quarantine_is_said_and_waited_through() {
 }
 
 #[test]
+fn nodes_that_do_not_listen_yet_are_waited_for_where_they_are_deployed() {
+    let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
+    let mut servers = ServerSet::start(&binary, 3, &ServerOptions::default()).expect("they start");
+    for server in servers.iter_mut() {
+        server.kill().expect("it runs");
+    }
+    let mut process = quickstart()
+        .env("REDLOCK_NODES", servers.urls().join(","))
+        .env("REDLOCK_NAMESPACE", "demo")
+        .env("REDLOCK_MAX_TTL", "12s")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let output = BufReader::new(process.stdout.take().expect("it is piped"));
+    let mut lines = output.lines().map(|line| line.expect("it is text"));
+    let waits = lines.any(|line| line.contains("waiting until they listen"));
+    if waits {
+        for server in servers.iter_mut() {
+            server.restart().expect("it starts again");
+        }
+    }
+    let rest: Vec<String> = lines.collect();
+    process.wait().expect("it ends");
+    assert!(waits, "{rest:#?}");
+    let last = rest.last().expect("it says something");
+    assert!(
+        last.starts_with("quickstart: ok: 300 requests"),
+        "{rest:#?}"
+    );
+}
+
+#[test]
 fn without_the_lock_transfers_are_lost() {
     let output = quickstart()
         .arg("--without-lock")
