@@ -2,6 +2,7 @@
 
 use std::{
     env, fmt, fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -81,15 +82,7 @@ impl Tree {
         }
         let files = String::from_utf8_lossy(&listed.stdout).into_owned();
         for file in files.split('\0').filter(|file| !file.is_empty()) {
-            let (from, to) = (root().join(file), sources.join(file));
-            // A file that was deleted is still listed.
-            if !from.is_file() {
-                continue;
-            }
-            if let Some(folder) = to.parent() {
-                fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
-            }
-            fs::copy(&from, &to).map_err(|error| failed(&from, &error))?;
+            copy(&root().join(file), &sources.join(file))?;
         }
         Ok(Self {
             sources,
@@ -262,9 +255,48 @@ fn found(said: &str) -> Outcome {
     }
 }
 
-/// Of the root's `Cargo.toml`: quick to build again after an edit.
-const PROFILE: &str = "mutants";
+/// Copies a file, or a link as a link, so that what it leads to is in the copy too.
+fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
+    // A file that was deleted is still listed.
+    if !from.is_file() && !from.is_symlink() {
+        return Ok(());
+    }
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    }
+    let copied = match fs::read_link(from) {
+        Ok(target) => symlink(target, to),
+        Err(_) => fs::copy(from, to).map(drop),
+    };
+    copied.map_err(|error| failed(from, &error))
+}
 
 fn failed(path: &Path, error: &std::io::Error) -> Failed {
     Failed(format!("{}: {error}", path.display()))
+}
+
+/// Of the root's `Cargo.toml`: quick to build again after an edit.
+const PROFILE: &str = "mutants";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_folder_leads_to_the_copy_of_that_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir_all(from.join("shared")).unwrap();
+        fs::create_dir_all(from.join("crate")).unwrap();
+        fs::write(from.join("shared/file"), "as it was").unwrap();
+        symlink("../shared", from.join("crate/link")).unwrap();
+        // As they are listed: a link to a folder is one name.
+        for file in ["crate/link", "shared/file", "deleted"] {
+            copy(&from.join(file), &to.join(file)).unwrap();
+        }
+        fs::write(to.join("shared/file"), "changed").unwrap();
+        let through_link = fs::read_to_string(to.join("crate/link/file")).unwrap();
+        assert_eq!(through_link, "changed");
+        assert!(!to.join("deleted").exists());
+    }
 }
