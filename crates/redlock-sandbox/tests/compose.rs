@@ -67,10 +67,106 @@ fn every_file_they_mount_is_in_the_repository() {
             .filter_map(|line| line.trim().strip_prefix("- ./")?.split(':').next());
         mounted.extend(names.map(str::to_owned));
     }
-    assert_eq!(mounted, ["votes.sh", "redis.conf", "delayed-restart.sh"]);
+    let for_metrics = [
+        "prometheus/prometheus.yml",
+        "prometheus/alerts.yml",
+        "grafana/datasources.yaml",
+        "grafana/dashboards.yaml",
+        "grafana/redlock.json",
+    ];
+    let expected = [
+        &["votes.sh", "redis.conf"],
+        &for_metrics[..],
+        &["delayed-restart.sh"],
+    ];
+    assert_eq!(mounted, expected.concat());
     for file in mounted {
-        fs::metadata(path(&file)).unwrap();
+        let metadata = fs::metadata(path(&file)).unwrap();
+        assert!(metadata.is_file(), "{file}");
     }
+}
+
+#[test]
+fn prometheus_asks_the_watch_and_loads_the_alerts_that_are_mounted() {
+    let compose = read("compose.yaml");
+    let watch = service(&compose, "watch");
+    let [command] = &values(&watch, "command")[..] else {
+        panic!("{watch}");
+    };
+    let (_, address) = command.split_once("\"--listen\", \"").unwrap();
+    let port = address.split(['"', ':']).nth(1).unwrap();
+    // At every address of its container, because another one asks.
+    assert_eq!(
+        *command,
+        format!("[\"watch\", \"--listen\", \"0.0.0.0:{port}\"]")
+    );
+
+    let prometheus = read("prometheus/prometheus.yml");
+    let targets = values(&prometheus, "- targets");
+    assert_eq!(targets, [format!("[\"watch:{port}\"]")]);
+    // `/metrics`, which is what the watch serves, is what Prometheus asks for by default.
+    assert!(!prometheus.contains("metrics_path"));
+    let mounts = service(&compose, "prometheus");
+    for file in ["prometheus.yml", "alerts.yml"] {
+        let mount = format!("- ./prometheus/{file}:/etc/prometheus/{file}:ro");
+        assert!(mounts.contains(&mount), "{mounts}");
+    }
+    assert!(prometheus.contains("rule_files:\n  - alerts.yml\n"));
+}
+
+#[test]
+fn grafana_asks_prometheus_and_finds_the_dashboard_that_is_mounted() {
+    let mounts = service(&read("compose.yaml"), "grafana");
+    let datasources = read("grafana/datasources.yaml");
+    assert_eq!(values(&datasources, "url"), ["http://prometheus:9090"]);
+    // The dashboard names no data source but the one that is chosen, at first the default.
+    assert_eq!(values(&datasources, "isDefault"), ["true"]);
+    let [folder] = &values(&read("grafana/dashboards.yaml"), "path")[..] else {
+        panic!("one folder");
+    };
+    for (file, place) in [
+        ("redlock.json", format!("{folder}/redlock.json")),
+        (
+            "datasources.yaml",
+            "/etc/grafana/provisioning/datasources/redlock.yaml".to_owned(),
+        ),
+        (
+            "dashboards.yaml",
+            "/etc/grafana/provisioning/dashboards/redlock.yaml".to_owned(),
+        ),
+    ] {
+        let mount = format!("- ./grafana/{file}:{place}:ro");
+        assert!(mounts.contains(&mount), "{mount}: {mounts}");
+    }
+}
+
+#[test]
+fn what_is_not_the_demo_comes_with_a_profile_and_is_open_to_this_machine_only() {
+    let compose = read("compose.yaml");
+    for name in ["watch", "prometheus", "grafana"] {
+        let service = service(&compose, name);
+        assert_eq!(values(&service, "profiles"), ["[\"metrics\"]"], "{name}");
+    }
+    let published = compose.lines().map(str::trim);
+    let published: Vec<_> = published
+        .filter_map(|line| line.strip_prefix("- \""))
+        .collect();
+    assert_eq!(published.len(), 2, "{published:?}");
+    for port in published {
+        assert!(port.starts_with("127.0.0.1:"), "{port}");
+    }
+}
+
+/// The lines of one service.
+fn service(compose: &str, name: &str) -> String {
+    let lines = compose.lines();
+    let behind = lines
+        .skip_while(|line| *line != format!("  {name}:"))
+        .skip(1);
+    let own = behind.take_while(|line| line.is_empty() || line.starts_with("    "));
+    let own: Vec<_> = own.collect();
+    assert!(!own.is_empty(), "{name}");
+    own.join("\n")
 }
 
 /// The masters by name.

@@ -29,6 +29,10 @@ pub(crate) struct Args {
     /// Adds the delay before a start, for nodes on which other clients lock too
     #[arg(long)]
     delayed: bool,
+
+    /// Adds what the profile `metrics` of the composition mounts: for Prometheus and Grafana
+    #[arg(long)]
+    metrics: bool,
 }
 
 /// What nodes run under.
@@ -93,6 +97,17 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
                 redlock guide compose --delayed has it";
             return Err(Failure::wrong(message));
         }
+    }
+    match (args.metrics, args.platform) {
+        (false, _) => {}
+        (true, Platform::Compose) => files.extend([
+            file("docker/prometheus/prometheus.yml", PROMETHEUS),
+            file("docker/prometheus/alerts.yml", ALERTS),
+            file("docker/grafana/datasources.yaml", DATASOURCES),
+            file("docker/grafana/dashboards.yaml", DASHBOARDS),
+            file("docker/grafana/redlock.json", DASHBOARD),
+        ]),
+        (true, _) => return Err(Failure::wrong("--metrics is for compose only")),
     }
     for file in &mut files {
         file.text = adapted(file, args);
@@ -187,12 +202,18 @@ fn indented(text: &str) -> String {
     lines.join("\n")
 }
 
-const COMPOSE: &str = include_str!("../../../../docker/compose.yaml");
-const DELAYED_COMPOSE: &str = include_str!("../../../../docker/compose.delayed.yaml");
-const DELAYED_RESTART: &str = include_str!("../../../../docker/delayed-restart.sh");
-const REDIS: &str = include_str!("../../../../docker/redis.conf");
-const VOTES: &str = include_str!("../../../../docker/votes.sh");
-const NODE: &str = include_str!("../../../../docker/systemd/redlock-node.service");
-const WATCH: &str = include_str!("../../../../docker/systemd/redlock-watch.service");
-const DELAYED: &str = include_str!("../../../../docker/systemd/delayed.conf");
+// `docker` in this crate is a link to the folder in the repository, so that a package of the crate has the files too.
+const COMPOSE: &str = include_str!("../../docker/compose.yaml");
+const DELAYED_COMPOSE: &str = include_str!("../../docker/compose.delayed.yaml");
+const DELAYED_RESTART: &str = include_str!("../../docker/delayed-restart.sh");
+const REDIS: &str = include_str!("../../docker/redis.conf");
+const VOTES: &str = include_str!("../../docker/votes.sh");
+const NODE: &str = include_str!("../../docker/systemd/redlock-node.service");
+const WATCH: &str = include_str!("../../docker/systemd/redlock-watch.service");
+const DELAYED: &str = include_str!("../../docker/systemd/delayed.conf");
+const PROMETHEUS: &str = include_str!("../../docker/prometheus/prometheus.yml");
+const ALERTS: &str = include_str!("../../docker/prometheus/alerts.yml");
+const DATASOURCES: &str = include_str!("../../docker/grafana/datasources.yaml");
+const DASHBOARDS: &str = include_str!("../../docker/grafana/dashboards.yaml");
+const DASHBOARD: &str = include_str!("../../docker/grafana/redlock.json");
 const KUBERNETES: &str = include_str!("kubernetes.yaml");

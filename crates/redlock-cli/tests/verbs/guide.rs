@@ -21,7 +21,7 @@ fn what_is_printed_is_what_is_in_the_repository() {
     let mut seen = 0;
     for arguments in [
         &["systemd", "--delayed"][..],
-        &["compose", "--delayed"],
+        &["compose", "--delayed", "--metrics"],
         &["kubernetes"],
     ] {
         for (path, text) in guide(arguments) {
@@ -30,7 +30,27 @@ fn what_is_printed_is_what_is_in_the_repository() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 10);
+    assert_eq!(seen, 15);
+}
+
+#[test]
+fn every_file_that_a_composition_mounts_is_printed_with_it() {
+    let files = guide(&["compose", "--delayed", "--metrics"]);
+    let mut mounted = 0;
+    for composition in ["docker/compose.yaml", "docker/compose.delayed.yaml"] {
+        for line in files[composition].lines() {
+            let Some(mount) = line.trim().strip_prefix("- ./") else {
+                continue;
+            };
+            let file = mount.split(':').next().unwrap();
+            assert!(
+                files.contains_key(&format!("docker/{file}")),
+                "{composition}: {file}"
+            );
+            mounted += 1;
+        }
+    }
+    assert_eq!(mounted, 8);
 }
 
 /// The number behind the first of these words.
@@ -94,6 +114,7 @@ fn what_cannot_be_is_refused() {
         &["guide", "systemd", "--max-ttl", "1ms"],
         &["guide", "compose", "--namespace", "a\"b"],
         &["guide", "kubernetes", "--delayed"],
+        &["guide", "systemd", "--metrics"],
     ] {
         assert_eq!(run(&mut redlock(arguments)).code, 2, "{arguments:?}");
     }
