@@ -22,7 +22,8 @@ pub(crate) fn run() -> Result<(), Failed> {
         .alone(&format!("RUSTDOCFLAGS='-D warnings' cargo {DOCUMENTATION}"))
         .run()?;
     dependencies()?;
-    alerts()?;
+    prometheus()?;
+    manifests()?;
     test::run(&[])
 }
 
@@ -62,16 +63,37 @@ fn dependencies() -> Result<(), Failed> {
     }
 }
 
-/// Has Prometheus itself read the alerts, and try each.
-fn alerts() -> Result<(), Failed> {
-    let version = Command::new("promtool").arg("--version").output();
-    if version.is_ok_and(|output| output.status.success()) {
-        let rules = "test rules docker/prometheus/alerts_test.yml";
-        Step::program("alerts", "promtool", rules).run()
-    } else {
-        eprintln!("== alerts: NOT CHECKED, promtool is missing; it comes with Prometheus");
-        Ok(())
+/// Has Prometheus itself read its configuration and the alerts, and try each.
+fn prometheus() -> Result<(), Failed> {
+    if !answers("promtool") {
+        eprintln!("== prometheus: NOT CHECKED, promtool is missing; it comes with Prometheus");
+        return Ok(());
     }
+    let configuration = "check config docker/prometheus/prometheus.yml";
+    Step::program("prometheus", "promtool", configuration).run()?;
+    let rules = "test rules docker/prometheus/alerts_test.yml";
+    Step::program("alerts", "promtool", rules).run()
+}
+
+/// Compares the manifests with the schema of Kubernetes, which allows no field that it does not have.
+fn manifests() -> Result<(), Failed> {
+    if !answers("kubernetes-validate") {
+        eprintln!(
+            "== manifests: NOT CHECKED, kubernetes-validate is missing; type: pip install kubernetes-validate"
+        );
+        return Ok(());
+    }
+    let manifests = "--strict docker/kubernetes/redlock.yaml";
+    Step::program("manifests", "kubernetes-validate", manifests).run()
+}
+
+/// Returns whether a program is there and says its version.
+fn answers(program: &str) -> bool {
+    let version = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output();
+    version.is_ok_and(|output| output.status.success())
 }
 
 fn has_cargo_deny() -> bool {
