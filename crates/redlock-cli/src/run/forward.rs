@@ -1,9 +1,11 @@
-//! The signals that are passed on to the command.
+//! The signals that are passed on to the command, or end this process while there is none.
 
 use std::io;
 
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::Exit;
 
 /// The signals that this process gets and is not ended by.
 #[derive(Debug)]
@@ -51,5 +53,19 @@ impl Signals {
             std::task::Poll::Pending
         })
         .await
+    }
+
+    /// Waits for the next that ends a process which does not catch it: all but a change of the window.
+    ///
+    /// # Cancel safety
+    ///
+    /// None of those is lost.
+    pub(super) async fn interrupted(&mut self) -> Exit {
+        loop {
+            let signal = self.next().await;
+            if signal != Signal::WINCH {
+                return Exit::Signal(u8::try_from(signal.as_raw()).unwrap_or(u8::MAX));
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The warden and its group, as the holder of the lock sees them.
 
-use std::{ffi::OsString, io, os::unix::fs::PermissionsExt, process::Stdio, time::Duration};
+use std::{ffi::OsString, io, process::Stdio, time::Duration};
 
 use redlock_core::LockGuard;
 use rustix::process::{
@@ -8,16 +8,14 @@ use rustix::process::{
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    net::{
-        UnixListener,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
-    },
+    net::unix::{OwnedReadHalf, OwnedWriteHalf},
     process::{Child, Command},
     time::{interval, timeout},
 };
 
 use super::{
     WARDEN,
+    door::Door,
     forward::Signals,
     line::{News, Until, since_start},
     terminal, tree,
@@ -45,6 +43,8 @@ pub(super) struct Leash {
     orders: OwnedWriteHalf,
     grace: Duration,
     told: Option<Until>,
+    /// Whether there is a command to which signals can be passed on.
+    has_started: bool,
     /// How often the group was stopped because it wants the terminal.
     stops: u32,
     /// When the warden must have ended whose command was killed.
@@ -57,16 +57,11 @@ impl Leash {
         command: &[OsString],
         guard: &LockGuard,
         grace: Duration,
+        door: Door,
     ) -> io::Result<Self> {
-        let folder = tempfile::Builder::new()
-            .prefix("redlock-run-")
-            .permissions(std::fs::Permissions::from_mode(0o700))
-            .tempdir()?;
-        let socket = folder.path().join("socket");
-        let listener = UnixListener::bind(&socket)?;
         let mut warden = Command::new(own_program()?)
             .arg(WARDEN)
-            .arg(&socket)
+            .arg(door.path())
             .arg(getpgrp().as_raw_nonzero().to_string())
             .args(command)
             .env("REDLOCK_KEY", guard.key().as_str())
@@ -79,7 +74,7 @@ impl Leash {
             .and_then(|id| Pid::from_raw(id.try_into().ok()?))
             .ok_or(io::ErrorKind::NotFound)?;
         let accepted = tokio::select! {
-            accepted = timeout(PATIENCE, listener.accept()) => accepted,
+            accepted = timeout(PATIENCE, door.listener.accept()) => accepted,
             ended = warden.wait() => {
                 return Err(io::Error::other(format!("its warden ended at once: {}", ended?)));
             }
@@ -93,6 +88,7 @@ impl Leash {
             orders,
             grace,
             told: None,
+            has_started: false,
             stops: 0,
             ends_at: None,
         };
@@ -113,6 +109,7 @@ impl Leash {
         loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| line.parse()) {
+                    Some(Ok(News::Started)) => self.has_started = true,
                     Some(Ok(News::Exited(code))) => end = end.or(Some(End::Exited(code))),
                     Some(Ok(News::NotStarted { code, reason })) => {
                         end = Some(End::NotStarted { code, reason });
@@ -125,7 +122,8 @@ impl Leash {
                     Some(Err(_)) => return Err(io::ErrorKind::InvalidData.into()),
                     None => break,
                 },
-                signal = signals.next() => self.pass_on(signal),
+                // The warden is not ended by it, so before that it would be lost.
+                signal = signals.next(), if self.has_started => self.pass_on(signal),
                 _ = guard.lease().lost(), if !is_lost => {
                     is_lost = true;
                     end = Some(End::Stopped);

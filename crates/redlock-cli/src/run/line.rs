@@ -21,6 +21,8 @@ impl Until {
 /// What the warden tells.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum News {
+    /// The command runs.
+    Started,
     /// The command has ended with this exit code.
     Exited(u8),
     /// It could not be started.
@@ -53,6 +55,7 @@ impl FromStr for Until {
 impl fmt::Display for News {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Started => writeln!(f, "started"),
             Self::Exited(code) => writeln!(f, "exited {code}"),
             Self::NotStarted { code, reason } => writeln!(f, "not-started {code} {reason}"),
             Self::Stopping => writeln!(f, "stopping"),
@@ -66,6 +69,7 @@ impl FromStr for News {
     fn from_str(line: &str) -> Result<Self, Garbled> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
+            "started" => Ok(Self::Started),
             "exited" => rest.parse().map(Self::Exited).map_err(|_| Garbled),
             "not-started" => {
                 let (code, reason) = rest.split_once(' ').ok_or(Garbled)?;
@@ -105,6 +109,7 @@ mod tests {
         assert_eq!("until 12".parse::<Until>(), Err(Garbled));
         let reason = "no such file".to_owned();
         for news in [
+            News::Started,
             News::Exited(255),
             News::NotStarted { code: 127, reason },
             News::Stopping,

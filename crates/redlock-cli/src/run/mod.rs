@@ -7,6 +7,7 @@
 //! in time when it is told nothing more, be this process killed, stopped or cut off from the nodes.
 
 mod acquire;
+mod door;
 mod forward;
 mod leash;
 mod line;
@@ -22,6 +23,7 @@ use redlock_core::{AcquireOptions, BuildErrorKind, LockGuard, ResourceKey, Wait}
 pub(crate) use self::warden::{WARDEN, warden};
 use self::{
     acquire::acquire,
+    door::Door,
     forward::Signals,
     leash::{End, Leash},
 };
@@ -30,7 +32,6 @@ use crate::{
     connection::{Connection, duration},
     context::Context,
     exit::{Exit, Failure},
-    signals,
 };
 
 /// Runs a command while it holds a lock, and stops it before anybody else can hold it
@@ -84,7 +85,8 @@ Exit codes:
   2    wrong: bad usage or configuration
 
 The command finds the resource in REDLOCK_KEY and its fencing token in REDLOCK_FENCE.
-SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its process group.";
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its process group; before it has begun, each of them
+ends the wait.";
 
 /// Runs the command under the lock.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
@@ -96,13 +98,21 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         (true, _) => Wait::Never,
         (false, wait) => Wait::UpTo(wait.unwrap_or(WAIT)),
     };
+    // Both before the lock is asked for: from here on no signal is lost, and what can fail has not failed.
+    let mut signals = Signals::new().map_err(|error| not_supervised(&error))?;
+    let door = Door::open().map_err(|error| not_supervised(&error))?;
     let options = AcquireOptions::new().ttl(ttl).wait(wait).class("run");
     let builder = match wait {
         Wait::Never => settings.builder(),
         // Nodes that are down now may be back within the wait.
         _ => settings.builder().connect_lazily(),
     };
-    let client = match context.client(builder).await {
+    let client = tokio::select! {
+        biased;
+        exit = signals.interrupted() => return Ok(exit),
+        client = context.client(builder) => client,
+    };
+    let client = match client {
         Err(error) if error.kind() == BuildErrorKind::NoQuorum => {
             drop(context.output.complain(&error.to_string()));
             return Ok(Exit::Unavailable);
@@ -114,7 +124,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         .map_err(|error| Failure::wrong(error.to_string()))?;
     let acquired = tokio::select! {
         biased;
-        exit = signals::interrupted() => return Ok(exit),
+        exit = signals.interrupted() => return Ok(exit),
         acquired = acquire(&client, key, options, context) => acquired,
     };
     let guard = match acquired {
@@ -125,12 +135,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     };
     let held_since = now();
-    let exit = supervise(&args.command, &guard, grace, context).await?;
+    let leash = Leash::start(&args.command, &guard, grace, door).await;
+    let leash = leash.map_err(|error| not_supervised(&error))?;
+    let exit = supervise(&args.command, leash, &guard, &mut signals, context).await?;
     if guard.lease().is_held() {
         let rest = args.at_least.saturating_sub(held_since.elapsed());
         tokio::select! {
             () = tokio::time::sleep(rest) => {}
-            _ = signals::interrupted() => {}
+            _ = signals.interrupted() => {}
         }
         let released = guard.release().await;
         // Nodes that do not renew a lease do not confirm its end either, and it was said already.
@@ -146,17 +158,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 /// Runs the command until it ends or must not go on.
 async fn supervise(
     command: &[OsString],
+    mut leash: Leash,
     guard: &LockGuard,
-    grace: Duration,
+    signals: &mut Signals,
     context: &Context,
 ) -> Result<Exit, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::wrong(format!("the command cannot be supervised: {error}"))
-    };
-    let mut signals = Signals::new().map_err(failed)?;
-    let mut leash = Leash::start(command, guard, grace).await.map_err(failed)?;
-    let end = leash.hold(guard, &mut signals, context).await;
-    Ok(match end.map_err(failed)? {
+    let end = leash.hold(guard, signals, context).await;
+    Ok(match end.map_err(|error| not_supervised(&error))? {
         End::Exited(code) => Exit::Child(code),
         End::NotStarted { code, reason } => {
             let command = command.first().map(|name| name.to_string_lossy());
@@ -174,6 +182,10 @@ async fn supervise(
             Exit::Lost
         }
     })
+}
+
+fn not_supervised(error: &std::io::Error) -> Failure {
+    Failure::wrong(format!("the command cannot be supervised: {error}"))
 }
 
 /// Returns how long the command has between the two signals that stop it.

@@ -64,6 +64,8 @@ async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
         Ok(child) => child,
         Err(error) => return not_started(&error, home, &mut news).await,
     };
+    // Nobody may be there to read it.
+    drop(news.write_all(News::Started.to_string().as_bytes()).await);
     let (status, was_stopped) = attend(child, until, &mut orders, &mut news, &mut signals).await?;
     if was_stopped {
         // What the command has left must not go on either.
@@ -71,7 +73,7 @@ async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
     }
     give_back(home);
     let code = code_of(status);
-    // Nobody may be there to read it.
+    // As above.
     drop(
         news.write_all(News::Exited(code).to_string().as_bytes())
             .await,

@@ -1,6 +1,6 @@
 //! How a command ends, and what its caller sees of that.
 
-use std::{io::Write, process::Stdio, time::Duration};
+use std::{fs, io::Write, process::Stdio, time::Duration};
 
 use super::under;
 use crate::kit::{Nodes, run};
@@ -115,4 +115,25 @@ async fn an_exit_code_stays_what_it_is_when_nobody_reads_errors() {
     let mut child = missing.stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stderr.take());
     assert_eq!(child.wait().unwrap().code(), Some(127));
+}
+
+#[tokio::test]
+async fn a_folder_for_temporary_files_with_a_long_name_will_do() {
+    let nodes = Nodes::blessed(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let long = folder.path().join("x".repeat(120));
+    fs::create_dir(&long).unwrap();
+    let done = run(under(&nodes, &[], &["true"]).env("TMPDIR", &long));
+    assert_eq!(done.code, 0, "{done:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_be_supervised_takes_no_lock() {
+    let nodes = Nodes::blessed(3).await;
+    let before = nodes.keys();
+    let done = run(under(&nodes, &[], &["true"]).env("TMPDIR", "/no/such/folder"));
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("cannot be supervised"), "{done:?}");
+    // Nor has it left a fencing counter there.
+    assert_eq!(nodes.keys(), before);
 }

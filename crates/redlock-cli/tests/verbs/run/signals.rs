@@ -1,6 +1,6 @@
 //! Signals, which are the command's.
 
-use std::{fs, process::Command};
+use std::{fs, process::Command, thread, time::Duration};
 
 use rustix::process::Signal;
 
@@ -82,6 +82,19 @@ async fn signals_reach_a_command_that_left_its_group() {
     send(&child, Signal::TERM);
     eventually("it was told", || says("TERM"));
     assert!(child.wait().unwrap().code().is_some());
+}
+
+/// Whenever it comes: before the lock is won, before there is a warden, or before that has started the command.
+#[tokio::test]
+async fn a_signal_that_comes_as_the_lock_is_won_is_not_lost() {
+    let nodes = Nodes::blessed(3).await;
+    for turn in 0..30 {
+        let mut child = under(&nodes, &[], &["sleep", "20"]).spawn().unwrap();
+        while !nodes.keys().iter().any(|key| key.contains(":lock:job")) {}
+        thread::sleep(Duration::from_millis(turn / 3));
+        send(&child, Signal::TERM);
+        assert_eq!(child.wait().unwrap().code(), Some(128 + 15), "{turn}");
+    }
 }
 
 #[tokio::test]
