@@ -233,10 +233,10 @@ impl RedlockBuilder {
     /// was stopped, keeps nothing on disk (`save ""` and `appendonly no`), and is never emptied while it runs.
     /// The client checks what it can see: a master that still has a mark, that has lately followed another, or that this
     /// client has seen before and that was away for less or voted in the same run, is quarantined all the same.
-    /// A master that is emptied by `FLUSHALL` while it runs is noticed by the functions of clients of the same release
-    /// that have used it before, and by nobody else.
     /// So is one that cannot be called by functions
     /// ([`RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
+    /// A master that is emptied by `FLUSHALL` while it runs is noticed by the functions of clients of the same release
+    /// that have used it before, and by nobody else.
     /// All clients of a namespace must agree on it.
     pub fn dangerous_trust_delayed_restarts(mut self) -> Self {
         self.config.delayed_restarts = true;
