@@ -22,9 +22,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     max_ttl: Duration,
 
-    /// The namespace whose votes health checks ask for
-    #[arg(long, value_name = "NAME", default_value = "demo")]
-    namespace: String,
+    /// The namespace whose votes health checks ask for [default: that of the clients, redlock; of the demo in compose,
+    /// demo]
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
 
     /// Adds the delay before a start, for nodes on which other clients lock too
     #[arg(long)]
@@ -62,8 +63,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if !(least..=most).contains(&args.max_ttl) {
         return Err(Failure::wrong("--max-ttl must be from 100ms to 24h"));
     }
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if !(1..=32).contains(&args.namespace.len()) || !args.namespace.chars().all(is_name) {
+    if args.namespace.as_deref().is_some_and(|name| !is_name(name)) {
         let message = "--namespace must be 1 to 32 letters, digits, `.`, `_` or `-`";
         return Err(Failure::wrong(message));
     }
@@ -146,15 +146,25 @@ fn adapted(file: &File, args: &Args) -> String {
         format!("start_period: {}s", waits.quarantine + delay + 12)
     });
     replace(&|waits| format!("minReadySeconds: {}", waits.quarantine + 2));
-    let namespace = &args.namespace;
-    text.replace(
-        "REDLOCK_NAMESPACE: \"demo\"",
-        &format!("REDLOCK_NAMESPACE: \"{namespace}\""),
-    )
-    .replace(
-        "votes.sh\", \"demo\"]",
-        &format!("votes.sh\", \"{namespace}\"]"),
-    )
+    let Some(wanted) = &args.namespace else {
+        return text;
+    };
+    for usual in ["demo", "redlock"] {
+        for words in ["REDLOCK_NAMESPACE: ", "votes.sh\", "] {
+            let (usual, wanted) = (
+                format!("{words}\"{usual}\""),
+                format!("{words}\"{wanted}\""),
+            );
+            text = text.replace(&usual, &wanted);
+        }
+    }
+    text
+}
+
+/// Whether a namespace can be written into all files as it is.
+fn is_name(namespace: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    (1..=32).contains(&namespace.len()) && namespace.chars().all(is_plain)
 }
 
 /// What follows from the longest lease, in whole seconds.

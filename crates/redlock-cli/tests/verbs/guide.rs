@@ -101,8 +101,18 @@ fn all_waits_follow_from_the_longest_lease() {
             number(manifests, "minReadySeconds: ") >= quarantine + 2,
             "{ttl}"
         );
-        assert!(manifests.contains("votes.sh\", \"billing\"]") && !manifests.contains("\"demo\""));
+        assert!(manifests.contains("votes.sh\", \"billing\"]"));
     }
+}
+
+#[test]
+fn the_namespace_is_that_of_the_clients_unless_another_is_given() {
+    let manifests = &guide(&["kubernetes"])["docker/kubernetes/redlock.yaml"];
+    assert!(manifests.contains("votes.sh\", \"redlock\"]"));
+    let compose = &guide(&["compose"])["docker/compose.yaml"];
+    assert!(compose.contains("votes.sh\", \"demo\"]"));
+    let other = &guide(&["compose", "--namespace", "redlock"])["docker/compose.yaml"];
+    assert!(other.contains("votes.sh\", \"redlock\"]") && !other.contains("\"demo\""));
 }
 
 #[test]
