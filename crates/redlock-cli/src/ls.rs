@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
+use redlock_core::deadpool_redis::redis::RedisError;
 use serde::Serialize;
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     exit::{Exit, Failure},
     lookup::{self, KeyState, Owner},
     output::{Mark, millis, rounded},
-    probe::{self, Place, Probe, words},
+    probe::{self, Place, Probe, Scan, words},
     status::holder,
 };
 
@@ -167,33 +167,19 @@ async fn on_node(place: &Place, settings: &Settings, prefix: &str) -> Result<Fou
 }
 
 async fn scan(probe: &mut Probe, settings: &Settings) -> Result<Vec<String>, String> {
+    let mut scan = Scan::new(Some(settings.keys.pattern()));
     let mut keys = Vec::new();
-    let mut cursor = "0".to_owned();
-    loop {
-        let mut scan = cmd("SCAN");
-        scan.arg(&cursor)
-            .arg("MATCH")
-            .arg(settings.keys.pattern())
-            .arg("COUNT")
-            .arg(1_000);
-        let answer = probe.ask(&scan).await.map_err(|error| match error.code() {
-            Some("NOPERM") => {
-                "its user may not scan; ls takes +scan beside what a client needs".to_owned()
-            }
-            _ => words(&error),
-        })?;
-        let (next, some): (String, Vec<Value>) =
-            from_redis_value(answer).map_err(|_| "its answer makes no sense".to_owned())?;
-        keys.extend(
-            some.into_iter()
-                .filter_map(|key| from_redis_value::<String>(key).ok()),
-        );
-        if next == "0" {
-            // A scan may tell of a key twice.
-            keys.sort();
-            keys.dedup();
-            return Ok(keys);
+    let refused = |error: RedisError| match error.code() {
+        Some("NOPERM") => {
+            "its user may not scan; ls takes +scan beside what a client needs".to_owned()
         }
-        cursor = next;
+        _ => words(&error),
+    };
+    while let Some(some) = scan.next(probe).await.map_err(refused)? {
+        keys.extend(some.into_iter().flatten());
     }
+    // A scan may tell of a key twice.
+    keys.sort();
+    keys.dedup();
+    Ok(keys)
 }

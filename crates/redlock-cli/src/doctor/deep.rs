@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
+use redlock_core::deadpool_redis::redis::{RedisResult, Value, cmd};
 
 use super::finding::{Findings, Level};
 use crate::{
     connection::Settings,
     output::rounded,
-    probe::{Place, Probe},
+    probe::{Place, Probe, Scan, words},
 };
 
 /// What a look at the keys of one node has found.
@@ -31,7 +31,7 @@ pub(super) async fn check(places: &[Place], settings: &Settings, findings: &mut 
                 &place.name,
                 Level::Warning,
                 "deep",
-                format!("its keys cannot be looked at: {why}"),
+                format!("its keys cannot be looked at: {}", words(&why)),
                 "a look at all keys takes +scan, beside what a client needs",
             ),
         }
@@ -76,20 +76,11 @@ fn report(node: &Arc<str>, keys: &Keys, max_ttl: Duration, findings: &mut Findin
     }
 }
 
-async fn look(probe: &mut Probe, settings: &Settings) -> Result<Keys, String> {
+async fn look(probe: &mut Probe, settings: &Settings) -> RedisResult<Keys> {
     let mut found = Keys::default();
-    let mut cursor = "0".to_owned();
-    loop {
-        let mut scan = cmd("SCAN");
-        scan.arg(&cursor).arg("COUNT").arg(1_000);
-        let answer = probe
-            .ask(&scan)
-            .await
-            .map_err(|error| crate::probe::words(&error))?;
-        let (next, keys): (String, Vec<Value>) =
-            from_redis_value(answer).map_err(|_| "its answer makes no sense".to_owned())?;
+    let mut scan = Scan::new(None);
+    while let Some(keys) = scan.next(probe).await? {
         for key in keys {
-            let key: Option<String> = from_redis_value(key).ok();
             match key.as_deref() {
                 Some(key) if settings.keys.resource(key).is_some() => {
                     match probe.ask(cmd("PTTL").arg(key)).await {
@@ -105,11 +96,8 @@ async fn look(probe: &mut Probe, settings: &Settings) -> Result<Keys, String> {
                 _ => found.foreign += 1,
             }
         }
-        if next == "0" {
-            return Ok(found);
-        }
-        cursor = next;
     }
+    Ok(found)
 }
 
 /// Whether a key has the form of those that clients of some namespace use.

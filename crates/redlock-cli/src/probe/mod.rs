@@ -6,6 +6,7 @@
 //! what the client does.
 
 mod info;
+mod scan;
 mod timings;
 
 use std::{sync::Arc, time::Duration};
@@ -22,6 +23,7 @@ use redlock_core::{
 
 pub(crate) use self::{
     info::Info,
+    scan::Scan,
     timings::{Percentiles, Timings},
 };
 use crate::{clock, connection::Settings};

@@ -1,0 +1,46 @@
+use redlock_core::deadpool_redis::redis::{RedisResult, Value, cmd, from_redis_value};
+
+use super::Probe;
+
+/// A look at the names of all keys of one node, a part at a time.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pattern: Option<String>,
+    /// Where the next part begins; `None` after the last one.
+    cursor: Option<String>,
+}
+
+impl Scan {
+    /// Looks at the keys that a pattern matches, or else at all.
+    pub(crate) fn new(pattern: Option<String>) -> Self {
+        Self {
+            pattern,
+            cursor: Some("0".to_owned()),
+        }
+    }
+
+    /// Returns the next of them, `None` for a name that is no text; a key may be among them twice.
+    ///
+    /// There are no more after `None` in the place of all.
+    pub(crate) async fn next(
+        &mut self,
+        probe: &mut Probe,
+    ) -> RedisResult<Option<Vec<Option<String>>>> {
+        let Some(cursor) = &self.cursor else {
+            return Ok(None);
+        };
+        let mut scan = cmd("SCAN");
+        scan.arg(cursor);
+        if let Some(pattern) = &self.pattern {
+            scan.arg("MATCH").arg(pattern);
+        }
+        let answer = probe.ask(scan.arg("COUNT").arg(PART)).await?;
+        let (next, keys): (String, Vec<Value>) = from_redis_value(answer)?;
+        self.cursor = (next != "0").then_some(next);
+        let names = keys.into_iter().map(|key| from_redis_value(key).ok());
+        Ok(Some(names.collect()))
+    }
+}
+
+/// So many keys at a time keep a node busy for less than a millisecond.
+const PART: usize = 1_000;
