@@ -9,8 +9,8 @@ use crate::{
     connection::Connection,
     context::Context,
     exit::{Exit, Failure},
-    lookup::{self, KeyState, Owner},
-    output::{Mark, rounded},
+    lookup::{self, KeyState, Owner, Said},
+    output::{Mark, millis, rounded},
     probe,
     status::holder,
 };
@@ -38,49 +38,33 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let said = lookup::ask(&places, &key).await;
     let output = context.output;
 
-    let mut owners: Vec<(&Owner, usize, Option<Duration>)> = Vec::new();
-    for said in &said {
-        let KeyState::Held(owner, left) = &said.state else {
-            continue;
-        };
-        let left = left.unwrap_or(Duration::MAX);
-        match owners.iter_mut().find(|(known, ..)| *known == owner) {
-            Some((_, nodes, most)) => {
-                *nodes += 1;
-                *most = (*most).max(Some(left));
-            }
-            None => owners.push((owner, 1, Some(left))),
-        }
-    }
+    let claims = claims(&said);
     let unknown = said
         .iter()
         .filter(|said| matches!(said.state, KeyState::Unknown(_)));
     let unknown = unknown.count();
-    if owners.is_empty() {
+    if claims.is_empty() {
         if said.len() - unknown < settings.majority() {
             return Err(Failure::NoQuorum(
                 "too few nodes answer to say whether it is held".to_owned(),
             ));
         }
         if output.is_json() {
-            output.json(&Json {
-                held: false,
-                released: 0,
-                unknown,
-            })?;
+            output.json(&Json::new(&claims, 0, unknown))?;
         } else {
             output.line("nobody has it: there is nothing to release")?;
         }
         return Ok(Exit::No);
     }
-    for (owner, nodes, left) in &owners {
-        let left = match left {
-            Some(left) if *left < Duration::MAX => format!("for {}", rounded(*left)),
-            _ => "for ever".to_owned(),
-        };
+    for claim in &claims {
+        let left = claim.left.map_or_else(
+            || "for ever".to_owned(),
+            |left| format!("for {}", rounded(left)),
+        );
         output.progress(&format!(
-            "held by {} on {nodes} of {} nodes {left}",
-            holder(Some(owner)),
+            "held by {} on {} of {} nodes {left}",
+            holder(Some(claim.owner)),
+            claim.nodes,
             said.len()
         ));
     }
@@ -89,6 +73,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
          holds the key already; be sure that it has stopped",
     );
     if !args.force {
+        if output.is_json() {
+            output.json(&Json::new(&claims, 0, unknown))?;
+        }
         return Err(Failure::wrong("nothing was released; --force releases it"));
     }
 
@@ -113,13 +100,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     }
     if output.is_json() {
-        output.json(&Json {
-            held: true,
-            released,
-            unknown,
-        })?;
+        output.json(&Json::new(&claims, released, unknown))?;
     }
-    let kept = owners.iter().map(|(_, nodes, _)| nodes).sum::<usize>() - released;
+    let kept = claims.iter().map(|claim| claim.nodes).sum::<usize>() - released;
     Ok(if kept + unknown >= settings.majority() {
         Exit::NoQuorum
     } else {
@@ -127,9 +110,65 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     })
 }
 
+/// What an owner has of the key.
+struct Claim<'a> {
+    owner: &'a Owner,
+    /// On how many nodes.
+    nodes: usize,
+    /// For how long on the one where it lasts longest; `None` if for ever.
+    left: Option<Duration>,
+}
+
+/// Returns what each owner has.
+fn claims(said: &[Said]) -> Vec<Claim<'_>> {
+    let mut claims: Vec<Claim<'_>> = Vec::new();
+    for said in said {
+        let KeyState::Held(owner, left) = &said.state else {
+            continue;
+        };
+        match claims.iter_mut().find(|claim| claim.owner == owner) {
+            Some(claim) => {
+                claim.nodes += 1;
+                claim.left = claim.left.zip(*left).map(|(known, left)| known.max(left));
+            }
+            None => claims.push(Claim {
+                owner,
+                nodes: 1,
+                left: *left,
+            }),
+        }
+    }
+    claims
+}
+
 #[derive(Serialize)]
 struct Json {
     held: bool,
+    /// From whom it is taken away.
+    holders: Vec<Holder>,
     released: usize,
     unknown: usize,
+}
+
+#[derive(Serialize)]
+struct Holder {
+    holder: Option<String>,
+    nodes: usize,
+    remaining_ms: Option<f64>,
+}
+
+impl Json {
+    fn new(claims: &[Claim<'_>], released: usize, unknown: usize) -> Self {
+        let holder = |claim: &Claim<'_>| Holder {
+            holder: claim.owner.label().map(|label| label.to_string()),
+            nodes: claim.nodes,
+            remaining_ms: claim.left.map(millis),
+        };
+        Self {
+            held: !claims.is_empty(),
+            holders: claims.iter().map(holder).collect(),
+            released,
+            unknown,
+        }
+    }
 }

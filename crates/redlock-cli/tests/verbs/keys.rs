@@ -166,6 +166,18 @@ async fn a_release_says_what_it_breaks_and_deletes_only_what_it_has_read() {
     );
     assert!(guard.lease().is_held() && nodes.keys().iter().any(|key| key.contains(KEY)));
 
+    // A program learns the same.
+    let (code, said) = json(&nodes, &["release", "order:7"]);
+    let holder = &said["holders"][0];
+    assert_eq!(
+        (&said["released"], &holder["nodes"]),
+        (&0.into(), &3.into())
+    );
+    let me = format!(":{}", std::process::id());
+    assert!(holder["holder"].as_str().unwrap().ends_with(&me), "{said}");
+    assert!(holder["remaining_ms"].as_f64().unwrap() > 0.0, "{said}");
+    assert!(code == 2 && guard.lease().is_held());
+
     let done = nodes.run(&["release", "order:7", "--force"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(done.out.matches("released").count(), 3, "{done:?}");
@@ -179,8 +191,9 @@ async fn a_release_says_what_it_breaks_and_deletes_only_what_it_has_read() {
 
     // What holds all locks up for ever is a value that is no owner's.
     nodes.ask(1, &["LPUSH", "{redlock}:lock:list", "x"]);
-    let done = nodes.run(&["release", "list", "--force"]);
-    assert!(done.out.contains("released"), "{done:?}");
+    let (code, said) = json(&nodes, &["release", "list", "--force"]);
+    assert_eq!((code, &said["released"]), (0, &1.into()), "{said}");
+    assert_eq!(said["holders"][0]["remaining_ms"], Value::Null, "{said}");
     assert!(!nodes.keys().iter().any(|key| key.contains("list")));
 }
 
