@@ -167,7 +167,7 @@ fn guards(settings: &Settings, findings: &mut Findings) {
             Level::Note,
             "restart-guard",
             "verbatim keys may be locked by other clients too, which vote with a node that restarted without its keys",
-            "delay the start of each node if there are any: redlock guide systemd",
+            "delay the start of each node if there are any: redlock guide systemd --delayed",
         );
     }
 }
