@@ -1,6 +1,9 @@
 //! `redlock bless`: an operator vouches that nodes have forgotten nothing.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::{
+    io::{self, BufRead, IsTerminal},
+    time::Duration,
+};
 
 use redlock_core::{NodeReport, Redlock};
 use serde::Serialize;
@@ -12,7 +15,7 @@ use crate::{
     output::{Mark, Output, rounded},
     probe::{self, Info, Place},
     ready::ready_in,
-    standing::{stand, votes},
+    standing::{settled, stand, votes},
 };
 
 /// What can be asked of `bless`.
@@ -35,10 +38,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let infos = infos(&places).await;
     let (client, reports) = stand(context, &settings).await?;
     let evidence = evidence(&reports, &places, &infos);
-    let waiting = reports
-        .iter()
-        .filter(|report| ready_in(&report.answer).is_some());
-    if waiting.count() == 0 {
+    if !evidence.iter().any(Evidence::is_waiting) {
         if output.is_json() {
             output.json(&Json::new(&evidence, None))?;
         } else {
@@ -63,6 +63,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         Some(client) => client,
         None => context.client(settings.builder().connect_lazily()).await?,
     };
+    if let Some(node) = changed(&client, &settings, &evidence).await {
+        return Err(Failure::wrong(format!(
+            "nothing was done: {node} is not as it was shown any more; look again"
+        )));
+    }
     let after = client.dangerous_bless().await;
     if output.is_json() {
         output.json(&Json::new(&evidence, Some(&after)))?;
@@ -88,6 +93,26 @@ struct Evidence {
     votes: bool,
     uptime_seconds: Option<u64>,
     keys: Option<u64>,
+    #[serde(skip)]
+    ready_in: Option<Duration>,
+    /// Which run of the server it is.
+    #[serde(skip)]
+    run_id: Option<String>,
+}
+
+impl Evidence {
+    /// Whether it is one of those that are blessed.
+    const fn is_waiting(&self) -> bool {
+        self.ready_in.is_some()
+    }
+
+    /// Whether what was shown of a node is still so, but for the time that has passed.
+    fn still_holds(&self, now: &Self) -> bool {
+        self.run_id == now.run_id
+            && self.is_waiting() == now.is_waiting()
+            // A quarantine that begins anew has another reason.
+            && self.ready_in >= now.ready_in
+    }
 }
 
 #[derive(Serialize)]
@@ -118,6 +143,17 @@ async fn infos(places: &[Place]) -> Vec<Option<Info>> {
     infos
 }
 
+/// Looks again, and returns a node that is not what somebody has vouched for.
+async fn changed(client: &Redlock, settings: &Settings, shown: &[Evidence]) -> Option<String> {
+    let places = probe::connect(settings).await;
+    let infos = infos(&places).await;
+    let reports = settled(client, settings).await;
+    let now = evidence(&reports, &places, &infos);
+    let mut pairs = shown.iter().zip(&now);
+    let other = pairs.find(|(shown, now)| !shown.still_holds(now));
+    other.map(|(shown, _)| shown.node.clone())
+}
+
 fn evidence(reports: &[NodeReport], places: &[Place], infos: &[Option<Info>]) -> Vec<Evidence> {
     let nodes = reports.iter().zip(places).zip(infos);
     let of_node = |((report, place), info): ((&NodeReport, &Place), &Option<Info>)| {
@@ -130,6 +166,8 @@ fn evidence(reports: &[NodeReport], places: &[Place], infos: &[Option<Info>]) ->
             node: report.node.to_string(),
             standing: report.answer.to_string(),
             votes: votes(report),
+            ready_in: ready_in(&report.answer),
+            run_id: info.map(|info| info.text("run_id").to_owned()),
             uptime_seconds: info.and_then(|info| info.number("uptime_in_seconds")),
             keys: info.map(|info| info.keys_in(database)),
         }
@@ -139,7 +177,7 @@ fn evidence(reports: &[NodeReport], places: &[Place], infos: &[Option<Info>]) ->
 
 fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Result<()> {
     for node in evidence {
-        let up = node.uptime_seconds.map(std::time::Duration::from_secs);
+        let up = node.uptime_seconds.map(Duration::from_secs);
         let up = up.map_or_else(|| "unknown".to_owned(), rounded);
         let keys = node.keys.map_or_else(
             || "an unknown number of".to_owned(),

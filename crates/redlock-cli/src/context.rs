@@ -1,16 +1,19 @@
-//! What all verbs share: where output goes, and the clients to be closed in the end.
+//! What all verbs share: where output goes, and what is to be ended when the command ends.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redlock_core::{BuildError, Redlock, RedlockBuilder};
+use tokio::process::Child;
 
-use crate::output::Output;
+use crate::{child, output::Output};
 
 /// What a verb works with.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) output: Output,
     clients: Mutex<Vec<Redlock>>,
+    /// Commands that nobody waits for any more.
+    children: Mutex<Vec<Child>>,
 }
 
 impl Context {
@@ -18,25 +21,35 @@ impl Context {
         Self {
             output,
             clients: Mutex::new(Vec::new()),
+            children: Mutex::new(Vec::new()),
         }
     }
 
     /// Starts a client that is closed when the command ends, however it ends.
     pub(crate) async fn client(&self, builder: RedlockBuilder) -> Result<Redlock, BuildError> {
         let client = builder.build().await?;
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.push(client.clone());
+        locked(&self.clients).push(client.clone());
         Ok(client)
     }
 
-    /// Waits until all that was held is released.
+    /// Has a command ended when this one ends.
+    pub(crate) fn leave(&self, child: Child) {
+        locked(&self.children).push(child);
+    }
+
+    /// Ends the commands that nobody waits for, and waits until all that was held is released.
     pub(crate) async fn close(&self) {
-        let clients = {
-            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *clients)
-        };
+        let children = std::mem::take(&mut *locked(&self.children));
+        for child in children {
+            child::end(child).await;
+        }
+        let clients = std::mem::take(&mut *locked(&self.clients));
         for client in clients {
             client.close().await;
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

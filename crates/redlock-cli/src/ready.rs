@@ -68,9 +68,10 @@ pub(crate) fn find(settings: &Settings, wanted: &str) -> Result<usize, Failure> 
     {
         return Ok(place - 1);
     }
-    let wanted = wanted
-        .strip_prefix("localhost")
-        .map_or_else(|| wanted.to_owned(), |port| format!("127.0.0.1{port}"));
+    let port = wanted.strip_prefix("localhost");
+    // And not a name that only begins so.
+    let port = port.filter(|rest| rest.is_empty() || rest.starts_with(':'));
+    let wanted = port.map_or_else(|| wanted.to_owned(), |port| format!("127.0.0.1{port}"));
     let is_host = |name: &Arc<str>| {
         name.rsplit_once(':')
             .is_some_and(|(host, _)| host == wanted)

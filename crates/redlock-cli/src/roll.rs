@@ -26,7 +26,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     connection: Connection,
 
-    /// What restarts one node; {node} stands for its address, {host} and {port} for the parts
+    /// What restarts one node; {node} stands for its address, {host} and {port} for the parts, a host of IPv6 without
+    /// brackets
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -49,7 +50,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     for (at, report) in nodes.iter().enumerate() {
         let node = &*report.node;
         others_vote(&client, at, &settings, node).await?;
-        let before = run_id(&settings, at).await;
+        let before = run_id(&settings, at).await.ok_or_else(|| {
+            Failure::wrong(format!(
+                "{node} is not restarted: it does not say which run of the server it is, so nobody could tell whether it \
+                 was restarted; nothing more is restarted"
+            ))
+        })?;
         let begun = clock::now();
         output.progress(&format!("restarting {node}"));
         let words = args.command.iter().map(|word| filled_in(word, node));
@@ -57,7 +63,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let program = words.next().unwrap_or_default();
         let mut command = Command::new(&program);
         command.args(words).env("REDLOCK_NODE", node);
-        match child::run(command, &program).await? {
+        match child::run(command, &program, context).await? {
             Exit::Child(0) => {}
             exit @ Exit::Child(126 | 127) => {
                 let message = format!("the command failed for {node}: nothing more is restarted");
@@ -69,7 +75,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
                 return Err(Failure::wrong(message));
             }
         }
-        await_return(&client, at, &settings, before.as_deref(), limit).await?;
+        await_return(&client, at, &settings, &before, limit).await?;
         let away = begun.elapsed();
         if output.is_json() {
             output.json(&Done {
@@ -129,7 +135,7 @@ async fn await_return(
     client: &Redlock,
     node: usize,
     settings: &Settings,
-    before: Option<&str>,
+    before: &str,
     limit: Duration,
 ) -> Result<(), Failure> {
     let begun = clock::now();
@@ -137,7 +143,7 @@ async fn await_return(
     loop {
         if !is_new {
             let now = run_id(settings, node).await;
-            is_new = now.is_some() && now.as_deref() != before;
+            is_new = now.is_some_and(|now| now != before);
         }
         let report = client.node_reports().await.swap_remove(node);
         // A client that has not noticed the restart yet says that the node votes.
@@ -188,11 +194,31 @@ fn filled_in(word: &OsString, node: &str) -> OsString {
     };
     let (host, port) = node.rsplit_once(':').unwrap_or((node, ""));
     text.replace("{node}", node)
-        .replace("{host}", host)
+        .replace("{host}", bare(host))
         .replace("{port}", port)
         .into()
+}
+
+/// Returns a host as programs take it that are given no port with it: an address of IPv6 without its brackets.
+fn bare(host: &str) -> &str {
+    let inner = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    inner.unwrap_or(host)
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Nodes say where they stand a moment after they were reached.
 const SETTLE: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_given_as_ssh_takes_it() {
+        let word = OsString::from("{host} {port} {node}");
+        assert_eq!(filled_in(&word, "[::1]:79"), "::1 79 [::1]:79");
+        assert_eq!(filled_in(&word, "redis-1:79"), "redis-1 79 redis-1:79");
+    }
+}

@@ -82,5 +82,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         .env("REDLOCK_NODES", nodes)
         .env("REDLOCK_NAMESPACE", &args.namespace)
         .env("REDLOCK_MAX_TTL", max_ttl);
-    child::run(command, program).await
+    child::run(command, program, context).await
 }

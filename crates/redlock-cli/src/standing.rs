@@ -18,12 +18,18 @@ pub(crate) async fn stand(
         }
         Err(error) => return Err(error.into()),
     };
+    let reports = settled(&client, settings).await;
+    Ok((Some(client), reports))
+}
+
+/// Returns where each node stands, once all have said it that can be reached.
+pub(crate) async fn settled(client: &Redlock, settings: &Settings) -> Vec<NodeReport> {
     // Nodes say what they are a moment after they were reached.
     let begun = clock::now();
     loop {
         let reports = client.node_reports().await;
         if !reports.iter().any(is_open) || begun.elapsed() > settings.connect_timeout() {
-            return Ok((Some(client), reports));
+            return reports;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

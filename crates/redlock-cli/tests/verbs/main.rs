@@ -1,6 +1,8 @@
 //! The compiled command, on real servers in the states that it is to tell apart.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod bench;
+mod bless;
 mod configuration;
 mod doctor;
 mod evening;
@@ -8,6 +10,10 @@ mod guide;
 mod jobs;
 mod keys;
 mod kit;
-mod operate;
+mod ready;
+mod roll;
 mod run;
+mod sandbox;
+mod shell;
 mod top;
+mod watch;

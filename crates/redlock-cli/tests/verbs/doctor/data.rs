@@ -2,7 +2,7 @@ use std::fs;
 
 use redlock_sandbox::{Persistence, ServerOptions};
 
-use crate::kit::{Nodes, eventually};
+use crate::kit::{Nodes, eventually, redlock, run};
 
 const LOCK: &str = "{redlock}:lock:stale";
 
@@ -208,5 +208,21 @@ async fn declared_delays_are_checked_as_far_as_a_node_shows_them() {
     examined.one(
         "rights",
         &["ACL SETUSER lock ~{redlock}:* +fcall +function|load +time"],
+    );
+}
+
+#[tokio::test]
+async fn where_others_may_lock_too_the_guard_of_restarts_is_a_delay_that_the_guide_prints() {
+    let nodes = Nodes::start(3);
+    let examined = nodes.doctor(&["--verbatim-keys"]);
+    let verb = ["guide", "systemd", "--delayed"];
+    examined.one(
+        "restart-guard",
+        &["note", &format!("redlock {}", verb.join(" "))],
+    );
+    let guide = run(&mut redlock(&verb));
+    assert!(
+        guide.code == 0 && guide.out.contains("/bin/sleep"),
+        "{guide:?}"
     );
 }

@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use redlock_core::{AcquireOptions, Wait};
 use redlock_sandbox::ServerOptions;
 
-use crate::kit::{Nodes, run};
+use crate::kit::{Nodes, Running, run};
 
 #[tokio::test]
 async fn a_healthy_set_fits_one_screen_and_nothing_is_left_behind() {
@@ -65,4 +67,23 @@ async fn no_password_is_ever_printed() {
     assert_eq!(done.code, 3, "{done:?}");
     assert!(done.out.contains("authentication failed"), "{done:?}");
     assert!(!format!("{done:?}").contains("hunter"), "{done:?}");
+}
+
+#[tokio::test]
+async fn an_interrupted_doctor_holds_nothing() {
+    let nodes = Nodes::blessed(3).await;
+    let before = nodes.keys();
+    for pause in [300, 1_050, 1_100, 1_200] {
+        let mut command = nodes.command(&["doctor"]);
+        let doctor = Running::start(&mut command);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        let code = doctor.interrupt();
+        assert!(matches!(code, Some(130 | 0)), "{code:?}");
+        let keys: Vec<_> = nodes
+            .keys()
+            .into_iter()
+            .filter(|key| key.contains("doctor"))
+            .collect();
+        assert!(keys.is_empty(), "{keys:?} {before:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! Servers, and the command that looks at them.
 
 mod relay;
+mod running;
 
 use std::{
     ops::{Deref, DerefMut},
@@ -13,7 +14,7 @@ use redlock_core::Redlock;
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 use serde_json::Value;
 
-pub(crate) use self::relay::Relay;
+pub(crate) use self::{relay::Relay, running::Running};
 
 /// The longest lease in the namespace of these tests: nodes are quarantined for a little more.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(2);
@@ -181,6 +182,26 @@ impl DerefMut for Nodes {
     fn deref_mut(&mut self) -> &mut ServerSet {
         &mut self.servers
     }
+}
+
+/// The same command with a terminal of its own, whose keyboard and screen are pipes.
+pub(crate) fn at_terminal(command: &Command) -> Command {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words
+        .map(|word| format!("'{}'", word.to_str().unwrap()))
+        .collect();
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &words.join(" "), "/dev/null"]);
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            terminal.env(name, value);
+        }
+    }
+    terminal
+        .env("SHELL", "/bin/sh")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    terminal
 }
 
 /// Waits until something is so.

@@ -1,0 +1,60 @@
+//! `bless`: somebody vouches for nodes.
+
+use std::io::{Read, Write};
+
+use crate::kit::{Nodes, at_terminal};
+
+#[tokio::test]
+async fn nodes_are_blessed_only_by_somebody_who_says_so() {
+    let nodes = Nodes::start(3);
+    let done = nodes.run(&["bless"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(
+        done.out.contains("0 keys") && done.out.contains("To bless is to vouch"),
+        "{done:?}"
+    );
+    assert_eq!(nodes.run(&["ready", "1"]).code, 1);
+    let done = nodes.run(&["bless", "--yes"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(nodes.run(&["ready", "1"]).code, 0);
+    let done = nodes.run(&["bless", "--yes"]);
+    assert_eq!(done.code, 0);
+    assert!(done.out.contains("nothing to bless"), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_blessing_of_nodes_beside_voting_ones_is_warned_of() {
+    let mut nodes = Nodes::blessed(3).await;
+    nodes[0].restart().unwrap();
+    let done = nodes.run(&["bless"]);
+    assert!(done.out.contains("2 nodes vote already"), "{done:?}");
+    assert_eq!((done.code, nodes.run(&["ready", "1"]).code), (2, 1));
+}
+
+#[tokio::test]
+async fn a_node_that_restarts_while_somebody_thinks_is_not_blessed_unseen() {
+    let mut nodes = Nodes::blessed(3).await;
+    nodes[0].restart().unwrap();
+    let mut command = at_terminal(&nodes.command(&["bless"]));
+    let mut bless = command.spawn().unwrap();
+    let mut said = String::new();
+    let mut out = bless.stdout.take().unwrap();
+    while !said.contains("Type yes") {
+        let mut some = [0; 1_024];
+        let length = out.read(&mut some).unwrap();
+        assert!(length > 0, "{said}");
+        said += &String::from_utf8_lossy(&some[..length]);
+    }
+    // A node that is in quarantine already, and it was shown so.
+    nodes[0].restart().unwrap();
+    let mut keyboard = bless.stdin.take().unwrap();
+    keyboard.write_all(b"yes\r").unwrap();
+    out.read_to_string(&mut said).unwrap();
+    assert_eq!(bless.wait().unwrap().code(), Some(2), "{said}");
+    let node = nodes[0].address().to_string();
+    assert!(
+        said.contains("nothing was done") && said.contains(&format!("{node} is not as it was")),
+        "{said}"
+    );
+    assert_eq!(nodes.run(&["ready", "1"]).code, 1);
+}

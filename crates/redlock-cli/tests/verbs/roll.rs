@@ -1,0 +1,133 @@
+//! `roll`: node after node is restarted.
+
+use crate::kit::{Nodes, Relay, Running, eventually};
+
+/// A script that asks the test to restart a server, and waits until it has.
+fn restart_script() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "#!/bin/sh\n\
+        touch \"$0.$2\"\n\
+        while [ -e \"$0.$2\" ]; do sleep 0.05; done\n";
+    let path = folder.path().join("restart");
+    std::fs::write(&path, script).unwrap();
+    let mut mode = std::fs::metadata(&path).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    folder
+}
+
+#[tokio::test]
+async fn three_nodes_are_restarted_one_by_one_while_everybody_goes_on() {
+    everybody_goes_on(3).await;
+}
+
+#[tokio::test]
+async fn five_nodes_are_restarted_one_by_one_while_everybody_goes_on() {
+    everybody_goes_on(5).await;
+}
+
+/// Restarts all nodes while one lease is held throughout, and another is acquired again and again: none fails.
+async fn everybody_goes_on(count: usize) {
+    let mut nodes = Nodes::blessed(count).await;
+    let folder = restart_script();
+    let script = folder.path().join("restart");
+    let script = script.to_str().unwrap();
+    let client = nodes.client().await;
+    let held = client.acquire("held:through:it:all").await.unwrap();
+    let mut command = nodes.command(&["roll", "--", script, "{host}", "{port}"]);
+    let mut roll = Running::start(&mut command);
+    let mut acquired = 0;
+    for node in 0..count {
+        let flag = format!("{script}.{}", nodes[node].port());
+        while !std::path::Path::new(&flag).exists() {
+            client
+                .acquire("busy")
+                .await
+                .unwrap()
+                .release()
+                .await
+                .unwrap();
+            acquired += 1;
+        }
+        nodes[node].restart().unwrap();
+        std::fs::remove_file(&flag).unwrap();
+    }
+    while roll.child.try_wait().unwrap().is_none() {
+        client
+            .acquire("busy")
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+        acquired += 1;
+    }
+    assert_eq!(roll.child.wait().unwrap().code(), Some(0));
+    assert!(acquired > 100 && held.lease().is_held(), "{acquired}");
+    for node in 0..count {
+        roll.await_line(&format!("{} votes again", nodes[node].address()));
+    }
+    assert_eq!(nodes.doctor(&["--strict"]).code, 0);
+}
+
+#[tokio::test]
+async fn nothing_more_is_restarted_when_a_quorum_would_be_at_risk() {
+    let mut nodes = Nodes::blessed(3).await;
+    nodes[2].kill().unwrap();
+    let done = nodes.run(&["roll", "--", "true"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(
+        done.err
+            .contains("is not restarted: without it 1 of 3 nodes vote"),
+        "{done:?}"
+    );
+    assert!(!done.err.contains("restarting"), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_fails_or_does_nothing_ends_the_roll() {
+    let nodes = Nodes::blessed(3).await;
+    let done = nodes.run(&["roll", "--", "false"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert_eq!(done.err.matches("restarting").count(), 1, "{done:?}");
+    let done = nodes.run(&["roll", "--timeout", "500ms", "--", "true"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("did not restart it"), "{done:?}");
+    assert_eq!(nodes.run(&["roll", "--", "/no/such/program"]).code, 127);
+    let remote = nodes.run(&["roll", "--", "sh", "-c", "exit 127"]);
+    assert_eq!(remote.code, 127);
+    assert!(
+        remote.err.contains("nothing more is restarted"),
+        "{remote:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_does_not_say_which_run_it_is_is_not_restarted() {
+    let nodes = Nodes::blessed(3).await;
+    let silent = Relay::replacing(nodes[0].address(), "\nrun_id:", "\nrun_if:");
+    let mut urls = nodes.urls();
+    urls[0] = silent.url();
+    let nodes = nodes.at(urls);
+    let done = nodes.run(&["roll", "--", "true"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(
+        done.err.contains("is not restarted: it does not say") && !done.err.contains("restarting"),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_command_is_asked_to_end_when_the_roll_is_interrupted() {
+    let nodes = Nodes::blessed(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (began, ended) = (folder.path().join("began"), folder.path().join("ended"));
+    let script =
+        "trap 'sleep 0.3; : >\"$ENDED\"; exit' TERM; : >\"$BEGAN\"; while :; do sleep 0.02; done";
+    let mut command = nodes.command(&["roll", "--", "sh", "-c", script]);
+    command.env("BEGAN", &began).env("ENDED", &ended);
+    let roll = Running::start(&mut command);
+    eventually("it runs", || began.exists());
+    assert_eq!(roll.interrupt(), Some(130));
+    assert!(ended.exists(), "it was killed before it had ended");
+}

@@ -1,0 +1,56 @@
+//! `sandbox`: servers for a try-out.
+
+use std::net::TcpStream;
+
+use crate::kit::{Running, eventually, redlock, run};
+
+#[test]
+fn a_sandbox_is_blessed_and_gone_with_its_command() {
+    let shell = "echo $REDLOCK_NODES; \"$REDLOCK\" doctor --strict && exit 7";
+    let mut command = redlock(&[
+        "sandbox",
+        "--nodes",
+        "3",
+        "--max-ttl",
+        "2s",
+        "--",
+        "sh",
+        "-c",
+        shell,
+    ]);
+    let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
+    assert_eq!(done.code, 7, "{done:?}");
+    let urls = done.out.lines().next().unwrap();
+    assert!(done.out.contains("3 of 3 nodes vote"), "{done:?}");
+    for url in urls.split(',') {
+        let address = url.trim_start_matches("redis://");
+        assert!(TcpStream::connect(address).is_err(), "{address}");
+    }
+    for (program, code) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
+        let done = run(&mut redlock(&["sandbox", "--nodes", "1", "--", program]));
+        assert_eq!(done.code, code, "{done:?}");
+    }
+    let done = run(&mut redlock(&[
+        "sandbox",
+        "--nodes",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "kill -TERM $$",
+    ]));
+    assert_eq!(done.code, 128 + 15);
+}
+
+#[test]
+fn a_sandbox_without_a_command_runs_until_it_is_interrupted() {
+    let mut sandbox = Running::start(&mut redlock(&["sandbox", "--nodes", "1"]));
+    let line = sandbox.await_line("export REDLOCK_NODES=");
+    let address = line.trim().rsplit_once("redis://").unwrap().1.to_owned();
+    sandbox.await_line("export REDLOCK_MAX_TTL=30000ms");
+    TcpStream::connect(&address).unwrap();
+    assert_eq!(sandbox.interrupt(), Some(130));
+    eventually("the server is gone", || {
+        TcpStream::connect(&address).is_err()
+    });
+}

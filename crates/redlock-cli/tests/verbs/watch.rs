@@ -1,0 +1,62 @@
+//! `watch`: quarantines age, changes are told, and probes are answered.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use crate::kit::{Nodes, Running};
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn watching_ages_quarantines_tells_changes_and_answers_probes() {
+    let mut nodes = Nodes::start(3);
+    let mut command = nodes.command(&["watch", "--listen", "127.0.0.1:0"]);
+    let mut watch = Running::start(&mut command);
+    let mut err = BufReader::new(watch.child.stderr.take().unwrap());
+    let mut line = String::new();
+    err.read_line(&mut line).unwrap();
+    let address = line.trim().rsplit_once("http://").unwrap().1.to_owned();
+    watch.await_line("no quorum: 0 of 3");
+    let node = nodes[0].address().to_string();
+    assert!(get(&address, &format!("/ready/{node}")).starts_with("HTTP/1.1 503"));
+    assert!(get(&address, "/ready/nowhere").starts_with("HTTP/1.1 404"));
+    // Nobody else looks at the nodes.
+    watch.await_line("a majority votes");
+    while !get(&address, &format!("/ready/{node}")).starts_with("HTTP/1.1 200") {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    nodes[0].kill().unwrap();
+    let line = watch.await_line("refused");
+    assert!(line.contains(&node), "{line}");
+    let all = get(&address, "/");
+    assert!(
+        all.starts_with("HTTP/1.1 200") && all.contains("\"votes\":false"),
+        "{all}"
+    );
+    let metrics = get(&address, "/metrics");
+    for (words, value) in [("redlock_nodes", "3"), ("redlock_quorum", "2")] {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with(&format!("{words}{{")));
+        let line = line.unwrap_or_else(|| panic!("no {words} in {metrics}"));
+        assert!(line.ends_with(&format!(" {value}")), "{line}");
+    }
+    let down = metrics.lines().find(|line| {
+        line.starts_with("redlock_node_up{") && line.contains(&node) && line.ends_with(" 0")
+    });
+    assert!(down.is_some(), "{metrics}");
+    nodes[0].restart().unwrap();
+    watch.await_line("may have forgotten");
+    watch.await_line(&format!("{node} votes"));
+    assert_eq!(watch.interrupt(), Some(130));
+}
