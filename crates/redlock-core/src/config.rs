@@ -80,6 +80,35 @@ pub struct Config {
 }
 
 impl Config {
+    /// Returns these settings, with those of another configuration in their place as far as it has them.
+    ///
+    /// Its nodes take the place of these if it has any; what one of the two trusts or accepts is trusted or accepted.
+    #[must_use]
+    pub fn overridden_by(self, other: Self) -> Self {
+        let nodes = if other.nodes.is_empty() {
+            self.nodes
+        } else {
+            other.nodes
+        };
+        Self {
+            nodes,
+            namespace: other.namespace.or(self.namespace),
+            verbatim_keys: other.verbatim_keys | self.verbatim_keys,
+            label: other.label.or(self.label),
+            ttl: other.ttl.or(self.ttl),
+            max_ttl: other.max_ttl.or(self.max_ttl),
+            wait: other.wait.or(self.wait),
+            quorum_wait: other.quorum_wait.or(self.quorum_wait),
+            node_timeout: other.node_timeout.or(self.node_timeout),
+            connect_timeout: other.connect_timeout.or(self.connect_timeout),
+            clock_rate_error: other.clock_rate_error.or(self.clock_rate_error),
+            trust_persistence: other.trust_persistence | self.trust_persistence,
+            delayed_restarts: other.delayed_restarts | self.delayed_restarts,
+            accept_replicas: other.accept_replicas | self.accept_replicas,
+            guess_fencing_floor: other.guess_fencing_floor | self.guess_fencing_floor,
+        }
+    }
+
     /// Reads the settings from the environment.
     ///
     /// `REDLOCK_NODES` is a list of URLs with commas between them (a comma in a password is written

@@ -71,23 +71,11 @@ impl RedlockBuilder {
 
     /// Takes settings over from a configuration; what it leaves out stays as it is, and its nodes are
     /// added.
-    pub fn config(mut self, config: Config) -> Self {
-        let own = &mut self.config;
-        own.nodes.extend(config.nodes);
-        own.namespace = config.namespace.or_else(|| own.namespace.take());
-        own.verbatim_keys |= config.verbatim_keys;
-        own.label = config.label.or_else(|| own.label.take());
-        own.ttl = config.ttl.or(own.ttl);
-        own.max_ttl = config.max_ttl.or(own.max_ttl);
-        own.wait = config.wait.or(own.wait);
-        own.quorum_wait = config.quorum_wait.or(own.quorum_wait);
-        own.node_timeout = config.node_timeout.or(own.node_timeout);
-        own.connect_timeout = config.connect_timeout.or(own.connect_timeout);
-        own.clock_rate_error = config.clock_rate_error.or(own.clock_rate_error);
-        own.trust_persistence |= config.trust_persistence;
-        own.delayed_restarts |= config.delayed_restarts;
-        own.accept_replicas |= config.accept_replicas;
-        own.guess_fencing_floor |= config.guess_fencing_floor;
+    pub fn config(mut self, mut config: Config) -> Self {
+        let mut nodes = std::mem::take(&mut self.config.nodes);
+        nodes.append(&mut config.nodes);
+        self.config = self.config.overridden_by(config);
+        self.config.nodes = nodes;
         self
     }
 
