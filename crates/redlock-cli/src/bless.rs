@@ -14,8 +14,7 @@ use crate::{
     exit::{Exit, Failure},
     output::{Mark, Output, rounded},
     probe::{self, Info, Place},
-    ready::ready_in,
-    standing::{settled, stand, votes},
+    standing::{ready_in, settled, stand, votes},
 };
 
 /// What can be asked of `bless`.

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use clap::Args;
-use redlock_core::{Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder};
+use redlock_core::{Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey};
 use redlock_proto::Quarantine;
 
 use crate::{exit::Failure, redact::redacted};
@@ -50,23 +50,7 @@ impl Connection {
         };
         let environment =
             Config::from_env().map_err(|e| Failure::wrong(redacted(&e.to_string())))?;
-        let mut config = file;
-        let mut take = |mut other: Config| {
-            if !other.nodes.is_empty() {
-                config.nodes = std::mem::take(&mut other.nodes);
-            }
-            config.namespace = other.namespace.or_else(|| config.namespace.take());
-            config.label = other.label.or_else(|| config.label.take());
-            config.ttl = other.ttl.or(config.ttl);
-            config.max_ttl = other.max_ttl.or(config.max_ttl);
-            config.wait = other.wait.or(config.wait);
-            config.quorum_wait = other.quorum_wait.or(config.quorum_wait);
-            config.node_timeout = other.node_timeout.or(config.node_timeout);
-            config.connect_timeout = other.connect_timeout.or(config.connect_timeout);
-            config.verbatim_keys |= other.verbatim_keys;
-        };
-        take(environment);
-        take(self.flags());
+        let mut config = file.overridden_by(environment).overridden_by(self.flags());
         if config.nodes.is_empty() {
             let message = "no node is given: set REDLOCK_NODES, or give --nodes or --config";
             return Err(Failure::wrong(message));
@@ -104,6 +88,12 @@ pub(crate) struct Settings {
 impl Settings {
     const MAX_TTL: Duration = Duration::from_secs(30);
     const TTL: Duration = Duration::from_secs(10);
+
+    /// Returns the key that a resource has at the nodes.
+    pub(crate) fn lock_key(&self, resource: &str) -> Result<String, Failure> {
+        let key: ResourceKey = resource.parse()?;
+        Ok(self.keys.lock(&key)?)
+    }
 
     /// Describes a client.
     pub(crate) fn builder(&self) -> RedlockBuilder {

@@ -3,15 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_core::{NodeAnswer, NodeReport, NotAVote, Redlock};
-use serde::Serialize;
 
 use crate::{
     clock,
     connection::{Connection, Settings, duration},
     context::Context,
     exit::{Exit, Failure},
-    output::millis,
-    standing::{is_open, votes},
+    standing::{Standing, is_open, votes},
 };
 
 /// What can be asked of `ready`.
@@ -37,26 +35,13 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let is_ready = votes(&report);
     let output = context.output;
     if output.is_json() {
-        output.json(&Json {
-            node: &report.node,
-            votes: is_ready,
-            why: (!is_ready).then(|| report.answer.to_string()),
-            ready_in_ms: ready_in(&report.answer).map(millis),
-        })?;
+        output.json(&Standing::of(&report))?;
     } else if is_ready {
         output.line(&format!("{} votes", report.node))?;
     } else {
         output.line(&report.to_string())?;
     }
     Ok(if is_ready { Exit::Yes } else { Exit::No })
-}
-
-#[derive(Serialize)]
-struct Json<'a> {
-    node: &'a str,
-    votes: bool,
-    why: Option<String>,
-    ready_in_ms: Option<f64>,
 }
 
 /// Returns a node's place among the nodes.
@@ -123,14 +108,6 @@ fn may_change_soon(report: &NodeReport) -> bool {
             report.answer,
             NodeAnswer::Unknown { .. } | NodeAnswer::NotExecuted { .. }
         )
-}
-
-/// After how long a node votes, if it is only quarantined.
-pub(crate) fn ready_in(answer: &NodeAnswer) -> Option<Duration> {
-    match answer {
-        NodeAnswer::NotAVote { reason } => reason.ready_in(),
-        _ => None,
-    }
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);

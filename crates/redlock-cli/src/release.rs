@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use redlock_core::ResourceKey;
 use serde::Serialize;
 
 use crate::{
@@ -32,8 +31,7 @@ pub(crate) struct Args {
 /// Reads the owner, says what is broken, and deletes the key where that owner still has it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
-    let key: ResourceKey = args.key.parse().map_err(Failure::from)?;
-    let key = settings.keys.lock(&key)?;
+    let key = settings.lock_key(&args.key)?;
     let places = probe::connect(&settings).await;
     let said = lookup::ask(&places, &key).await;
     let output = context.output;

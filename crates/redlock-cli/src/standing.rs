@@ -3,8 +3,32 @@
 use std::time::Duration;
 
 use redlock_core::{BuildErrorKind, NodeAnswer, NodeReport, NotAVote, Redlock};
+use serde::Serialize;
 
-use crate::{clock, connection::Settings, context::Context, exit::Failure};
+use crate::{clock, connection::Settings, context::Context, exit::Failure, output::millis};
+
+/// Where a node stands, for programs.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Standing {
+    pub(crate) node: String,
+    pub(crate) votes: bool,
+    /// Why it does not vote.
+    pub(crate) why: Option<String>,
+    /// After how long it votes, if it is only quarantined.
+    pub(crate) ready_in_ms: Option<f64>,
+}
+
+impl Standing {
+    pub(crate) fn of(report: &NodeReport) -> Self {
+        let votes = votes(report);
+        Self {
+            node: report.node.to_string(),
+            votes,
+            why: (!votes).then(|| report.answer.to_string()),
+            ready_in_ms: ready_in(&report.answer).map(millis),
+        }
+    }
+}
 
 /// Connects as a client does, and returns where each node stands.
 pub(crate) async fn stand(
@@ -46,4 +70,12 @@ pub(crate) fn is_open(report: &NodeReport) -> bool {
 /// Whether a node votes.
 pub(crate) fn votes(report: &NodeReport) -> bool {
     report.answer == NodeAnswer::Reachable
+}
+
+/// After how long a node votes, if it is only quarantined.
+pub(crate) fn ready_in(answer: &NodeAnswer) -> Option<Duration> {
+    match answer {
+        NodeAnswer::NotAVote { reason } => reason.ready_in(),
+        _ => None,
+    }
 }

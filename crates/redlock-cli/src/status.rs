@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_core::{NodeReport, ResourceKey};
+use redlock_core::NodeReport;
 use serde::Serialize;
 
 use crate::{
@@ -30,8 +30,7 @@ pub(crate) struct Args {
 /// Ends with 0 if it is held, with 1 if it is free, and with 3 if that cannot be said.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
-    let key: ResourceKey = args.key.parse().map_err(Failure::from)?;
-    let key = settings.keys.lock(&key)?;
+    let key = settings.lock_key(&args.key)?;
     let (_client, reports) = stand(context, &settings).await?;
     let places = probe::connect(&settings).await;
     let said = lookup::ask(&places, &key).await;

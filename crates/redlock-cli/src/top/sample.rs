@@ -13,8 +13,7 @@ use crate::{
     ls::{self, Line},
     output::millis,
     probe::{self, Place},
-    ready::ready_in,
-    standing::votes,
+    standing::Standing,
 };
 
 /// Looks again and again.
@@ -36,11 +35,8 @@ pub(super) struct Sample {
 
 #[derive(Serialize)]
 pub(super) struct Node {
-    pub(super) name: String,
-    pub(super) votes: bool,
-    /// Why it does not vote.
-    pub(super) why: Option<String>,
-    pub(super) ready_in_ms: Option<f64>,
+    #[serde(flatten)]
+    pub(super) standing: Standing,
     pub(super) round_trip_ms: Option<f64>,
     /// Why its keys are not known.
     pub(super) keys_unknown: Option<String>,
@@ -120,12 +116,8 @@ impl Sampler {
 
 impl Node {
     fn of(report: &NodeReport, round_trip: Option<Duration>, why: Option<&String>) -> Self {
-        let votes = votes(report);
         Self {
-            name: report.node.to_string(),
-            votes,
-            why: (!votes).then(|| report.answer.to_string()),
-            ready_in_ms: ready_in(&report.answer).map(millis),
+            standing: Standing::of(report),
             round_trip_ms: round_trip.map(millis),
             keys_unknown: why.cloned(),
         }

@@ -31,7 +31,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: &Sample, settings: &Settings) 
 }
 
 fn title(sample: &Sample, settings: &Settings) -> Line<'static> {
-    let votes = sample.nodes.iter().filter(|node| node.votes).count();
+    let votes = sample
+        .nodes
+        .iter()
+        .filter(|node| node.standing.votes)
+        .count();
     let (nodes, majority) = (settings.config.nodes.len(), settings.majority());
     let text = format!(
         "{}: {votes} of {nodes} nodes vote, {majority} are needed, {} keys",
@@ -56,15 +60,16 @@ fn title(sample: &Sample, settings: &Settings) -> Line<'static> {
 
 fn of_nodes(nodes: &[Node]) -> Table<'_> {
     let rows = nodes.iter().map(|node| {
-        let (word, color) = match (node.votes, node.ready_in_ms) {
+        let standing = &node.standing;
+        let (word, color) = match (standing.votes, standing.ready_in_ms) {
             (true, _) => ("votes".to_owned(), Color::Green),
             (false, Some(ms)) => (format!("in {:.1} s", ms / 1_000.0), Color::Yellow),
             (false, None) => ("no".to_owned(), Color::Red),
         };
         let time = node.round_trip_ms.map(|ms| format!("{ms:.1} ms"));
-        let why = node.why.as_ref().or(node.keys_unknown.as_ref());
+        let why = standing.why.as_ref().or(node.keys_unknown.as_ref());
         Row::new([
-            Cell::new(node.name.as_str()),
+            Cell::new(standing.node.as_str()),
             Cell::new(word).style(Style::new().fg(color)),
             Cell::new(time.unwrap_or_else(|| "-".to_owned())),
             Cell::new(why.map_or("", String::as_str)),

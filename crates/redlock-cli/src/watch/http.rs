@@ -9,16 +9,14 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use redlock_core::NodeReport;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
 use super::{Seen, exposition::Exposition};
 use crate::{
     connection::Settings,
-    output::millis,
-    ready::{find, ready_in},
-    standing::votes,
+    ready::find,
+    standing::{Standing, votes},
 };
 
 #[derive(Clone)]
@@ -48,33 +46,13 @@ pub(super) async fn serve(
     axum::serve(listener, routes).await
 }
 
-#[derive(Serialize)]
-struct Node {
-    node: String,
-    votes: bool,
-    why: Option<String>,
-    ready_in_ms: Option<f64>,
-}
-
-impl Node {
-    fn of(report: &NodeReport) -> Self {
-        let votes = votes(report);
-        Self {
-            node: report.node.to_string(),
-            votes,
-            why: (!votes).then(|| report.answer.to_string()),
-            ready_in_ms: ready_in(&report.answer).map(millis),
-        }
-    }
-}
-
 /// 200 if a node votes, 503 if it does not, 404 if there is no such node.
 async fn ready(State(shared): State<Shared>, Path(node): Path<String>) -> Response {
     let Ok(place) = find(&shared.settings, &node) else {
         return (StatusCode::NOT_FOUND, "no such node\n").into_response();
     };
     match shared.seen.get().get(place) {
-        Some(report) => json(is(votes(report)), &Node::of(report)),
+        Some(report) => json(is(votes(report)), &Standing::of(report)),
         None => (StatusCode::SERVICE_UNAVAILABLE, "not seen yet\n").into_response(),
     }
 }
@@ -90,7 +68,7 @@ async fn metrics(State(shared): State<Shared>) -> Response {
 async fn all(State(shared): State<Shared>) -> Response {
     let reports = shared.seen.get();
     let count = reports.iter().filter(|report| votes(report)).count();
-    let nodes: Vec<Node> = reports.iter().map(Node::of).collect();
+    let nodes: Vec<_> = reports.iter().map(Standing::of).collect();
     json(is(count >= shared.settings.majority()), &nodes)
 }
 

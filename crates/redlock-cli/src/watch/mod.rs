@@ -20,7 +20,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::{Mark, Output},
-    standing::{is_open, votes},
+    standing::{is_open, ready_in, votes},
 };
 
 /// What can be asked of `watch`.
@@ -116,7 +116,6 @@ async fn watch(
 
 /// Whether nothing has changed but a time.
 fn is_same(before: &NodeReport, now: &NodeReport) -> bool {
-    use crate::ready::ready_in;
     let are_waiting = ready_in(&before.answer).is_some() && ready_in(&now.answer).is_some();
     let (before, now) = (&before.answer, &now.answer);
     // How long a node has been silent is in its words.

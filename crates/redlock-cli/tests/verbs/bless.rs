@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use crate::kit::{Nodes, at_terminal};
+use crate::kit::{Nodes, at_terminal, screen};
 
 #[tokio::test]
 async fn nodes_are_blessed_only_by_somebody_who_says_so() {
@@ -35,20 +35,13 @@ async fn a_blessing_of_nodes_beside_voting_ones_is_warned_of() {
 async fn a_node_that_restarts_while_somebody_thinks_is_not_blessed_unseen() {
     let mut nodes = Nodes::blessed(3).await;
     nodes[0].restart().unwrap();
-    let mut command = at_terminal(&nodes.command(&["bless"]));
-    let mut bless = command.spawn().unwrap();
-    let mut said = String::new();
-    let mut out = bless.stdout.take().unwrap();
-    while !said.contains("Type yes") {
-        let mut some = [0; 1_024];
-        let length = out.read(&mut some).unwrap();
-        assert!(length > 0, "{said}");
-        said += &String::from_utf8_lossy(&some[..length]);
-    }
+    let mut bless = at_terminal("\"$REDLOCK\" bless", &nodes).spawn().unwrap();
+    let mut said = screen(&mut bless, "Type yes");
     // A node that is in quarantine already, and it was shown so.
     nodes[0].restart().unwrap();
     let mut keyboard = bless.stdin.take().unwrap();
     keyboard.write_all(b"yes\r").unwrap();
+    let mut out = bless.stdout.take().unwrap();
     out.read_to_string(&mut said).unwrap();
     assert_eq!(bless.wait().unwrap().code(), Some(2), "{said}");
     let node = nodes[0].address().to_string();

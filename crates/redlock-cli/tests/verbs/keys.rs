@@ -133,12 +133,7 @@ async fn keys_are_listed_by_their_beginning_with_their_holders() {
 #[tokio::test]
 async fn a_scan_needs_a_right_of_its_own_and_says_so() {
     let nodes = Nodes::blessed(1).await;
-    let rights = format!(
-        "ACL SETUSER lock on >pw ~{{redlock}}:* -@all {}",
-        redlock_core::node::RedisNode::RIGHTS
-    );
-    nodes.ask(0, &rights.split(' ').collect::<Vec<_>>());
-    let url = nodes[0].url().replace("redis://", "redis://lock:pw@");
+    let url = nodes.with_least_rights(0);
     let nodes = nodes.at(vec![url]);
     let done = nodes.run(&["ls"]);
     assert_eq!(done.code, 3);

@@ -1,13 +1,13 @@
 //! `redlock top`, at a terminal and for a program.
 
 use std::{
-    io::{BufRead, BufReader},
-    process::{Command, Stdio},
+    io::{BufRead, BufReader, Read, Write},
+    process::Stdio,
 };
 
 use serde_json::Value;
 
-use crate::kit::{Nodes, run};
+use crate::kit::{Nodes, at_terminal, run, screen};
 
 #[tokio::test]
 async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
@@ -17,23 +17,18 @@ async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
     nodes[0].kill().unwrap();
     // Narrow, as in a window beside others.
     let line = "stty rows 24 cols 58; \"$REDLOCK\" top; echo \"ended with $?\"";
-    let mut terminal = Command::new("sh");
-    terminal.args([
-        "-c",
-        "(sleep 4; printf q; sleep 1) | script -qec \"$LINE\" /dev/null",
-    ]);
-    for (name, value) in nodes.command(&[]).get_envs() {
-        if let Some(value) = value {
-            terminal.env(name, value);
-        }
-    }
-    terminal
-        .env("LINE", line)
-        .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
+    let mut top = at_terminal(line, &nodes)
         .env("TERM", "xterm")
-        .env("SHELL", "/bin/sh");
-    let output = terminal.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+        .spawn()
+        .unwrap();
+    let mut said = screen(&mut top, "order:7");
+    top.stdin.take().unwrap().write_all(b"q").unwrap();
+    top.stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    top.wait().unwrap();
     for words in [
         "2 of 3 nodes vote",
         "order:7",

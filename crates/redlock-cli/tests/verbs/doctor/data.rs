@@ -69,13 +69,8 @@ async fn trust_in_persistence_is_checked_and_what_cannot_be_is_said() {
     let nodes = Nodes::start_with(3, &options);
     nodes.set(0, "appendonly", "no");
     nodes.set(1, "appendfsync", "everysec");
-    let rights = format!(
-        "ACL SETUSER lock on >pw ~{{redlock}}:* -@all {}",
-        redlock_core::node::RedisNode::RIGHTS
-    );
-    nodes.ask(2, &rights.split(' ').collect::<Vec<_>>());
     let mut urls = nodes.urls();
-    urls[2] = urls[2].replace("redis://", "redis://lock:pw@");
+    urls[2] = nodes.with_least_rights(2);
     let nodes = nodes.at(urls);
     let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
     let found = examined.found("persistence");
@@ -182,13 +177,8 @@ async fn declared_delays_are_checked_as_far_as_a_node_shows_them() {
     fs::write(&file, "delayed_restarts = true\n").unwrap();
     let nodes = Nodes::start(3);
     nodes.set(1, "appendonly", "yes");
-    let rights = format!(
-        "ACL SETUSER lock on >pw ~{{redlock}}:* -@all {}",
-        redlock_core::node::RedisNode::RIGHTS
-    );
-    nodes.ask(2, &rights.split(' ').collect::<Vec<_>>());
     let mut urls = nodes.urls();
-    urls[2] = urls[2].replace("redis://", "redis://lock:pw@");
+    urls[2] = nodes.with_least_rights(2);
     let nodes = nodes.at(urls);
     let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
     let found = examined.found("restart-guard");

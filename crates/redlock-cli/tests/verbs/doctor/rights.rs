@@ -5,10 +5,8 @@ use crate::kit::Nodes;
 /// Gives the first node a user with these rights, and returns the nodes as reached by it.
 async fn with_user(rights: &str) -> Nodes {
     let nodes = Nodes::blessed(3).await;
-    let command = format!("ACL SETUSER lock on >pw -@all {rights}");
-    nodes.ask(0, &command.split(' ').collect::<Vec<_>>());
     let mut urls = nodes.urls();
-    urls[0] = urls[0].replace("redis://", "redis://lock:pw@");
+    urls[0] = nodes.with_user(0, rights);
     nodes.at(urls)
 }
 

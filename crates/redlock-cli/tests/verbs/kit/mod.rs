@@ -4,13 +4,14 @@ mod relay;
 mod running;
 
 use std::{
+    io::Read,
     ops::{Deref, DerefMut},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use redlock_core::Redlock;
+use redlock_core::{Redlock, node::RedisNode};
 use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 use serde_json::Value;
 
@@ -87,6 +88,18 @@ impl Nodes {
             (_, Some(text)) => text.to_owned(),
             _ => String::new(),
         }
+    }
+
+    /// Makes a user with the least rights that a client needs, and returns the node's URL for it.
+    pub(crate) fn with_least_rights(&self, node: usize) -> String {
+        self.with_user(node, &format!("~{{redlock}}:* {}", RedisNode::RIGHTS))
+    }
+
+    /// Makes a user with these rights, and returns the node's URL for it.
+    pub(crate) fn with_user(&self, node: usize, rights: &str) -> String {
+        let user = format!("ACL SETUSER lock on >pw -@all {rights}");
+        self.ask(node, &user.split(' ').collect::<Vec<_>>());
+        self[node].url().replace("redis://", "redis://lock:pw@")
     }
 
     pub(crate) fn set(&self, node: usize, name: &str, value: &str) {
@@ -184,24 +197,27 @@ impl DerefMut for Nodes {
     }
 }
 
-/// The same command with a terminal of its own, whose keyboard and screen are pipes.
-pub(crate) fn at_terminal(command: &Command) -> Command {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let words: Vec<_> = words
-        .map(|word| format!("'{}'", word.to_str().unwrap()))
-        .collect();
+/// A line for a shell at a terminal of its own, whose keyboard and screen are pipes; in it, `$REDLOCK` is the command.
+pub(crate) fn at_terminal(line: &str, nodes: &Nodes) -> Command {
     let mut terminal = Command::new("script");
-    terminal.args(["-qec", &words.join(" "), "/dev/null"]);
-    for (name, value) in command.get_envs() {
-        if let Some(value) = value {
-            terminal.env(name, value);
-        }
-    }
     terminal
+        .args(["-qec", line, "/dev/null"])
         .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
+    reaches(&mut terminal, nodes);
     terminal
+}
+
+/// Has another program find the nodes, and the command as `$REDLOCK`.
+pub(crate) fn reaches(program: &mut Command, nodes: &Nodes) {
+    for (name, value) in nodes.command(&[]).get_envs() {
+        match value {
+            Some(value) => program.env(name, value),
+            None => program.env_remove(name),
+        };
+    }
+    program.env("REDLOCK", env!("CARGO_BIN_EXE_redlock"));
 }
 
 /// Waits until something is so.
@@ -240,4 +256,17 @@ pub(crate) fn run(command: &mut Command) -> Done {
         out: String::from_utf8(stdout).unwrap(),
         err: String::from_utf8(stderr).unwrap(),
     }
+}
+
+/// Reads what a program at a terminal shows until these words are there, and returns it.
+pub(crate) fn screen(terminal: &mut Child, words: &str) -> String {
+    let mut said = String::new();
+    let out = terminal.stdout.as_mut().unwrap();
+    while !said.contains(words) {
+        let mut some = [0; 4_096];
+        let length = out.read(&mut some).unwrap();
+        assert!(length > 0, "it ended before {words:?}: {said}");
+        said += &String::from_utf8_lossy(&some[..length]);
+    }
+    said
 }

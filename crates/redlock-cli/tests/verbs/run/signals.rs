@@ -1,11 +1,11 @@
 //! Signals, which are the command's.
 
-use std::{fs, process::Command, thread, time::Duration};
+use std::{fs, io::Write, process::Command, thread, time::Duration};
 
 use rustix::process::Signal;
 
 use super::{send, under};
-use crate::kit::{Nodes, eventually};
+use crate::kit::{Nodes, at_terminal, eventually, reaches, screen};
 
 /// Says which signal it was sent, and ends.
 const TELLS: &str = r#"
@@ -45,23 +45,16 @@ async fn signals_reach_the_command_and_its_exit_code_comes_back() {
 async fn at_a_terminal_the_command_can_read_and_be_interrupted() {
     let nodes = Nodes::blessed(3).await;
     // It reads a line, which only who has the terminal can, and is then interrupted by a key.
-    let inner = "read line; echo \"got $line\"; sleep 60";
-    let mut typed = under(&nodes, &[], &["sh", "-c", inner]);
-    let program = env!("CARGO_BIN_EXE_redlock");
-    let line = format!("{program} run job -- sh -c '{inner}'");
-    let keys = "(sleep 1; printf 'hello\\r'; sleep 1; printf '\\003'; sleep 1)";
-    let mut terminal = Command::new("sh");
-    terminal.args(["-c", &format!("{keys} | script -qec \"$LINE\" /dev/null")]);
-    terminal.env("LINE", line);
-    for (name, value) in typed.env("SHELL", "/bin/sh").get_envs() {
-        if let Some(value) = value {
-            terminal.env(name, value);
-        }
-    }
-    let output = terminal.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("got hello"), "{said}");
-    assert_eq!(output.status.code(), Some(128 + 2), "{said}");
+    let line = "\"$REDLOCK\" run job -- sh -c 'read line; echo \"got $line\"; sleep 60'";
+    let mut run = at_terminal(line, &nodes).spawn().unwrap();
+    let mut keyboard = run.stdin.take().unwrap();
+    eventually("it is held", || {
+        nodes.keys().iter().any(|key| key.contains(":lock:job"))
+    });
+    keyboard.write_all(b"hello\r").unwrap();
+    let said = screen(&mut run, "got hello");
+    keyboard.write_all(b"\x03").unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(128 + 2), "{said}");
 }
 
 #[tokio::test]
@@ -102,15 +95,8 @@ async fn a_signal_that_is_to_be_ignored_is() {
     let nodes = Nodes::blessed(3).await;
     let mut child = Command::new("sh");
     child.args(["-c", "trap '' HUP; exec \"$REDLOCK\" run job -- sleep 2"]);
-    for (name, value) in nodes.command(&[]).get_envs() {
-        if let Some(value) = value {
-            child.env(name, value);
-        }
-    }
-    let mut child = child
-        .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
-        .spawn()
-        .unwrap();
+    reaches(&mut child, &nodes);
+    let mut child = child.spawn().unwrap();
     eventually("it is held", || {
         nodes.keys().iter().any(|key| key.contains(":lock:job"))
     });
@@ -123,21 +109,7 @@ async fn a_signal_that_is_to_be_ignored_is() {
 async fn a_command_that_wants_a_terminal_that_it_has_not_is_ended() {
     let nodes = Nodes::blessed(3).await;
     let line = "\"$REDLOCK\" run job -- sh -c 'read line </dev/tty' </dev/null";
-    let mut terminal = Command::new("script");
-    terminal.args(["-qec", line, "/dev/null"]);
-    for (name, value) in nodes.command(&[]).get_envs() {
-        if let Some(value) = value {
-            terminal.env(name, value);
-        }
-    }
-    terminal
-        .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
-        .env("SHELL", "/bin/sh")
-        .stdin(std::process::Stdio::piped());
-    let mut child = terminal
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = at_terminal(line, &nodes).spawn().unwrap();
     // It is there as long as the command runs.
     let keyboard = child.stdin.take();
     let output = child.wait_with_output().unwrap();
