@@ -12,7 +12,7 @@ use std::{
 use deadpool_redis::redis::{Cmd, RedisError, RedisResult, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::resp;
+use super::resp::{self, Parsed};
 
 /// Commands and answers over one connection, in order; cloning it gives another handle to it.
 ///
@@ -34,6 +34,8 @@ struct State {
     /// What was received, in the beginning of the buffer.
     input: Vec<u8>,
     received: usize,
+    /// How many bytes must be there before it is of use to look for an answer.
+    least: usize,
     /// The commands without an answer, and the answers that nobody has taken yet, in order.
     places: VecDeque<Place>,
     /// The number of the first of them.
@@ -61,6 +63,7 @@ impl Pipe {
             sent: 0,
             input: vec![0; ROOM],
             received: 0,
+            least: 0,
             places: VecDeque::new(),
             first: 0,
             broken: None,
@@ -178,8 +181,10 @@ impl State {
         Ok(())
     }
 
+    /// Reads what is there; if that is very much, one of those that wait is to go on with it, behind the others of its
+    /// thread.
     fn read(&mut self, cx: &mut Context<'_>) -> RedisResult<()> {
-        loop {
+        for _ in 0..READS {
             if self.received == self.input.len() {
                 self.input.resize(2 * self.received, 0);
             }
@@ -195,12 +200,22 @@ impl State {
             self.received += length;
             self.understand()?;
         }
+        cx.waker().wake_by_ref();
+        Ok(())
     }
 
     /// Reads all answers that are there as a whole.
     fn understand(&mut self) -> RedisResult<()> {
+        if self.received < self.least {
+            return Ok(());
+        }
         let mut at = 0;
-        while let Some((answer, length)) = resp::answer(&self.input[at..self.received])? {
+        self.least = loop {
+            let (answer, length) = match resp::answer(&self.input[at..self.received])? {
+                Parsed::Whole(answer, length) => (answer, length),
+                Parsed::Partial(least) if least > LONGEST_ANSWER => return Err(too_long()),
+                Parsed::Partial(least) => break least,
+            };
             at += length;
             let is_waited_for = |place: &&mut Place| matches!(place, Place::Open | Place::Left);
             let place = self.places.iter_mut().find(is_waited_for);
@@ -210,7 +225,7 @@ impl State {
                 Place::Left => Place::Over,
                 _ => Place::Answered(Ok(answer)),
             };
-        }
+        };
         self.input.copy_within(at..self.received, 0);
         self.received -= at;
         self.sweep();
@@ -341,5 +356,16 @@ fn hung_up() -> RedisError {
     io::Error::from(io::ErrorKind::BrokenPipe).into()
 }
 
+fn too_long() -> RedisError {
+    let words = "its answer is longer than any that was asked for";
+    io::Error::new(io::ErrorKind::InvalidData, words).into()
+}
+
 /// How much is read at once, until an answer is longer.
 const ROOM: usize = 16 * 1024;
+
+/// How often a connection is read before others have their turn.
+const READS: usize = 16;
+
+/// More bytes than any answer has: the longest have some tens of thousands.
+const LONGEST_ANSWER: usize = 4 * 1024 * 1024;

@@ -3,7 +3,11 @@
 use std::{
     io,
     pin::{Pin, pin},
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
     time::Duration,
 };
 
@@ -57,6 +61,113 @@ async fn say(server: &mut DuplexStream, text: &str) {
         .write_all(answer.as_bytes())
         .await
         .expect("the client is there");
+}
+
+/// A connection over which a server sends so many bytes of an answer, and then more of them as fast as they are read.
+struct Flood {
+    beginning: &'static [u8],
+    reads: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for Flood {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        match std::mem::take(&mut self.beginning) {
+            b"" => {
+                let length = buffer.remaining().min(1_000);
+                buffer.initialize_unfilled_to(length).fill(b'x');
+                buffer.advance(length);
+            }
+            beginning => buffer.put_slice(beginning),
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Flood {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn flooded(beginning: &'static [u8]) -> (Pipe, Arc<AtomicUsize>) {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let flood = Flood {
+        beginning,
+        reads: Arc::clone(&reads),
+    };
+    (Pipe::new(Box::pin(flood)), reads)
+}
+
+/// A waker that counts.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn an_answer_that_comes_without_a_pause_lets_others_have_their_turn() {
+    let (pipe, reads) = flooded(b"$3000000\r\n");
+    let command = echo("a");
+    let mut asking = pin!(pipe.ask(&command));
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let cx = &mut Context::from_waker(&waker);
+    let mut answer = asking.as_mut().poll(cx);
+    let mut polls = 0;
+    while answer.is_pending() && polls < 1_000 {
+        let (woken, read) = (
+            bell.0.swap(0, Ordering::Relaxed),
+            reads.swap(0, Ordering::Relaxed),
+        );
+        assert!(woken > 0, "it hangs after {polls} looks");
+        assert!(read <= 16, "{read} reads in one look");
+        polls += 1;
+        answer = asking.as_mut().poll(cx);
+    }
+    // Nothing but `x` follows, where the end of the line is to be.
+    let Poll::Ready(Err(error)) = answer else {
+        panic!("{answer:?}");
+    };
+    assert!(call_error(&error).session_lost, "{error}");
+}
+
+#[test]
+fn an_answer_without_end_ends_the_connection_before_it_takes_memory() {
+    for beginning in [&b"$99999999999\r\n"[..], b"*99999999999\r\n", b"+"] {
+        let (pipe, reads) = flooded(beginning);
+        let command = echo("a");
+        let mut asking = pin!(pipe.ask(&command));
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert!(asking.as_mut().poll(cx).is_pending());
+        let looked = (0..5).find_map(|_| match asking.as_mut().poll(cx) {
+            Poll::Ready(answer) => Some(answer),
+            Poll::Pending => None,
+        });
+        let error = looked.expect("it does not go on").unwrap_err();
+        assert!(call_error(&error).session_lost, "{error}");
+        assert!(reads.load(Ordering::Relaxed) <= 80);
+    }
 }
 
 /// A connection over which the system has sent in vain.
