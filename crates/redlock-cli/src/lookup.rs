@@ -7,8 +7,12 @@ use redlock_core::{
     HolderLabel,
     deadpool_redis::redis::{Value, cmd},
 };
+use redlock_proto::OwnerId;
 
-use crate::probe::{Place, Probe, words};
+use crate::{
+    clock,
+    probe::{Place, Probe, words},
+};
 
 /// What one node says of a key.
 #[derive(Clone, Debug)]
@@ -36,6 +40,14 @@ impl Owner {
     /// Returns the public part.
     pub(crate) fn label(&self) -> Option<HolderLabel> {
         HolderLabel::of_value(str::from_utf8(&self.0).ok()?)
+    }
+
+    /// Returns since when it has the key, as the time since 1970 by its own clock; `None` if that is not told, as by clients
+    /// of other libraries.
+    pub(crate) fn since(&self) -> Option<Duration> {
+        let since = OwnerId::drawn_at(str::from_utf8(&self.0).ok()?)?;
+        // What is far from now was not meant as a time.
+        (since < clock::wall() + CLOCKS_DIFFER).then_some(since)
     }
 }
 
@@ -93,6 +105,9 @@ pub(crate) async fn take_away(probe: &mut Probe, key: &str, owner: &Owner) -> Re
 fn time(left: i64) -> Option<Duration> {
     u64::try_from(left).ok().map(Duration::from_millis)
 }
+
+/// A holder's clock may be ahead by so much of this machine's.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
 
 const READ: &str = "return {redis.call('MGET', KEYS[1])[1], redis.call('PTTL', KEYS[1])}";
 /// A value of another type has no owner, and is compared as the empty one.

@@ -112,6 +112,8 @@ pub(crate) struct Line {
     holder: Option<String>,
     pub(crate) votes: usize,
     pub(crate) held: bool,
+    /// Since 1970, by the holder's clock.
+    held_since_ms: Option<f64>,
     remaining_ms: Option<f64>,
     /// The holder, in words.
     #[serde(skip)]
@@ -139,6 +141,7 @@ impl Line {
             holder: first.and_then(Owner::label).map(|label| label.to_string()),
             votes,
             held: votes >= majority,
+            held_since_ms: first.and_then(Owner::since).map(millis),
             remaining_ms: left.map(millis),
             shown: holder(first),
             left,

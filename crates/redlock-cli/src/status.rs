@@ -10,7 +10,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     lookup::{self, KeyState, Owner, Said},
-    output::{Mark, Output, millis, rounded},
+    output::{Mark, Output, millis, moment, rounded},
     probe,
     standing::{stand, votes},
 };
@@ -118,7 +118,9 @@ impl Held {
         match self.state {
             State::Held => {
                 let holder = holder(self.owner.as_ref());
-                output.line(&format!("held by {holder}, {} of {nodes} nodes{left}", self.votes))?;
+                let since = self.owner.as_ref().and_then(Owner::since);
+                let since = since.map_or_else(String::new, |since| format!(" since {}", moment(since)));
+                output.line(&format!("held by {holder}{since}, {} of {nodes} nodes{left}", self.votes))?;
             }
             State::Free => output.line("free: no majority of the nodes has it")?,
             State::Unknown => output.line(&format!(
@@ -179,6 +181,7 @@ impl Held {
         Json {
             state: self.state,
             holder: label.map(|label| label.to_string()),
+            held_since_ms: self.owner.as_ref().and_then(Owner::since).map(millis),
             votes: self.votes,
             majority: self.majority,
             remaining_ms: self
@@ -203,6 +206,8 @@ pub(crate) fn holder(owner: Option<&Owner>) -> String {
 struct Json<'a> {
     state: State,
     holder: Option<String>,
+    /// Since 1970, by the holder's clock.
+    held_since_ms: Option<f64>,
     votes: usize,
     majority: usize,
     remaining_ms: Option<f64>,

@@ -11,7 +11,7 @@ use std::{
 use clap::ValueEnum;
 use serde::Serialize;
 
-pub(crate) use self::time::{millis, rounded};
+pub(crate) use self::time::{millis, moment, rounded};
 use self::wrap::wrap;
 
 /// Where output goes, and how it is to look.

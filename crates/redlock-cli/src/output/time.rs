@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use redlock_cron::chrono::DateTime;
+
+use crate::clock;
+
 /// Returns a time with as many digits as a person needs, such as `0.4 ms`, `12 s` or `3 h 5 min`.
 pub(crate) fn rounded(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -20,6 +24,25 @@ pub(crate) fn rounded(time: Duration) -> String {
     }
 }
 
+/// Returns a moment, given as the time since 1970, for people: the time of day in UTC, with the day unless that is today.
+pub(crate) fn moment(since_1970: Duration) -> String {
+    at(since_1970, clock::wall())
+}
+
+fn at(since_1970: Duration, now: Duration) -> String {
+    let date = |time: Duration| {
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        DateTime::from_timestamp(seconds, 0).unwrap_or_default()
+    };
+    let (then, now) = (date(since_1970), date(now));
+    let form = if then.date_naive() == now.date_naive() {
+        "%H:%M:%SZ"
+    } else {
+        "%Y-%m-%d %H:%M:%SZ"
+    };
+    then.format(form).to_string()
+}
+
 /// Returns a time in milliseconds, to the microsecond.
 #[expect(clippy::cast_precision_loss, reason = "no time here is that long")]
 pub(crate) fn millis(time: Duration) -> f64 {
@@ -36,6 +59,14 @@ fn two(many: u64, large: &str, few: u64, small: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_is_told_with_its_day_unless_that_is_today() {
+        let now = Duration::from_secs(1_795_392_000);
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(at(now, now + hour), "00:00:00Z");
+        assert_eq!(at(now - hour, now), "2026-11-22 23:00:00Z");
+    }
 
     #[test]
     fn times_are_rounded_for_people() {

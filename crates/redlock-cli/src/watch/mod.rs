@@ -19,7 +19,7 @@ use crate::{
     connection::{Connection, Settings},
     context::Context,
     exit::{Exit, Failure},
-    output::{Mark, Output},
+    output::{Mark, Output, moment},
     standing::{is_open, ready_in, votes},
 };
 
@@ -178,9 +178,7 @@ fn now() -> u64 {
 
 /// The time of day, in UTC.
 fn time() -> String {
-    let seconds = clock::wall().as_secs() % (24 * 60 * 60);
-    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    format!("{hours:02}:{minutes:02}:{:02}Z", seconds % 60)
+    moment(clock::wall())
 }
 
 /// A quarantine ages by a second at most from one look to the next; the client itself looks more often.

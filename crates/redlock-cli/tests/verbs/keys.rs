@@ -22,6 +22,7 @@ async fn a_key_is_held_or_free_or_nobody_can_say() {
     assert_eq!((code, status["state"].as_str()), (1, Some("free")));
 
     let client = nodes.client().await;
+    let before = now().floor();
     let guard = client.acquire("order:7").await.unwrap();
     guard.extend().await.unwrap();
     let (code, status) = json(&nodes, &["status", "order:7"]);
@@ -37,11 +38,13 @@ async fn a_key_is_held_or_free_or_nobody_can_say() {
         status["holder"].as_str().unwrap().ends_with(&holder),
         "{status:#}"
     );
+    let since = status["held_since_ms"].as_f64().unwrap();
+    assert!((before..=now()).contains(&since), "{status:#}");
     let secret = nodes.ask(0, &["GET", KEY]);
     let secret = secret.split(' ').next().unwrap();
     let text = nodes.run(&["status", "order:7"]).out;
     assert!(
-        text.starts_with("held by ") && text.contains(&holder),
+        text.starts_with("held by ") && text.contains(&holder) && text.contains(" since "),
         "{text}"
     );
     assert!(secret.len() == 32 && !text.contains(secret) && !status.to_string().contains(secret));
@@ -67,6 +70,35 @@ async fn a_key_is_held_or_free_or_nobody_can_say() {
             .unwrap()
             .contains("forgotten")
     );
+}
+
+/// In milliseconds since 1970.
+fn now() -> f64 {
+    #[expect(clippy::disallowed_methods, reason = "holders tell this clock's time")]
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs_f64()
+        * 1_000.0
+}
+
+#[tokio::test]
+async fn since_when_a_key_is_held_is_not_told_of_others() {
+    let nodes = Nodes::blessed(3).await;
+    // A random value, one of version 7 with a time to come, and another library's.
+    for owner in [
+        "0f".repeat(16),
+        format!("ffffffffffff7{}", "a".repeat(19)),
+        "01a205b3-d07b-7fff-bfff-ffffffffffff".to_owned(),
+    ] {
+        for node in 0..3 {
+            nodes.ask(node, &["SET", KEY, &owner, "PX", "60000"]);
+        }
+        let (code, status) = json(&nodes, &["status", "order:7"]);
+        assert_eq!((code, &status["held_since_ms"]), (0, &Value::Null));
+        let text = nodes.run(&["status", "order:7"]).out;
+        assert!(!text.contains("since"), "{text}");
+    }
 }
 
 #[tokio::test]

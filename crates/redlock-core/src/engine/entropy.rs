@@ -1,7 +1,9 @@
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use redlock_proto::{Entropy, OwnerId};
 use uuid::Uuid;
+
+use crate::clock::Clock;
 
 /// Where the client's randomness comes from.
 pub(crate) enum Source {
@@ -13,14 +15,17 @@ pub(crate) enum Source {
 
 impl Entropy for Source {
     fn owner(&mut self) -> OwnerId {
-        OwnerId::from_random(match self {
-            // Version 4: 122 random bits.
-            Self::System => Uuid::new_v4().into_bytes(),
+        match self {
+            Self::System => {
+                let at = Duration::from_micros(Clock::Boot.wall());
+                OwnerId::drawn(Uuid::new_v4().into_bytes(), at)
+            }
             Self::Seed(_) => {
                 let (high, low) = (self.bits(), self.bits());
-                (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+                let bits = u128::from(high) << 64 | u128::from(low);
+                OwnerId::from_random(bits.to_be_bytes())
             }
-        })
+        }
     }
 
     fn bits(&mut self) -> u64 {

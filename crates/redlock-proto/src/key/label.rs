@@ -81,9 +81,16 @@ impl HolderLabel {
 
     /// Returns the label in the value of a key as nodes store it; `None` if it has none, or is not ours.
     pub fn of_value(value: &str) -> Option<Self> {
-        let (secret, label) = value.split_once(' ')?;
-        let is_ours = secret.len() == 32 && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
-        label.parse().ok().filter(|_| is_ours)
+        Self::secret_of(value)?;
+        let (_, label) = value.split_once(' ')?;
+        label.parse().ok()
+    }
+
+    /// Returns what stands before the label in such a value; `None` if that is not ours.
+    pub(super) fn secret_of(value: &str) -> Option<&str> {
+        let secret = value.split(' ').next()?;
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        (secret.len() == 32 && secret.bytes().all(is_digit)).then_some(secret)
     }
 
     /// The label as text.

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use super::HolderLabel;
 
@@ -24,6 +24,35 @@ impl OwnerId {
             secret: bits,
             label: None,
         }
+    }
+
+    /// An owner made of the last 74 of these bits and of a time since 1970, as a UUID of version 7 is.
+    ///
+    /// The time is public, as a label is: [`drawn_at`](Self::drawn_at) reads it in what a node stores.
+    pub const fn drawn(bits: [u8; 16], at: Duration) -> Self {
+        let mut secret = bits;
+        // The least 48 bits of the milliseconds, which are all of them until the year 10889.
+        let millis = at.as_millis().to_be_bytes();
+        let mut byte = 0;
+        while byte < TIME {
+            secret[byte] = millis[millis.len() - TIME + byte];
+            byte += 1;
+        }
+        secret[6] = 0x70 | secret[6] & 0x0f;
+        secret[8] = 0x80 | secret[8] & 0x3f;
+        Self::from_random(secret)
+    }
+
+    /// Returns when the owner of a key was drawn, by the clock of its holder, from the value that nodes store; `None` if it
+    /// does not tell.
+    ///
+    /// An attempt begins by that, and wins a moment later if it wins.
+    /// The value of another client may tell a time that nobody meant, such as one to come.
+    pub fn drawn_at(value: &str) -> Option<Duration> {
+        let secret = HolderLabel::secret_of(value)?;
+        let is_drawn = secret.as_bytes()[12] == b'7' && b"89ab".contains(&secret.as_bytes()[16]);
+        let millis = u64::from_str_radix(&secret[..2 * TIME], 16).ok()?;
+        is_drawn.then(|| Duration::from_millis(millis))
     }
 
     /// Returns the owner with this label behind its secret.
@@ -64,6 +93,9 @@ impl OwnerId {
     }
 }
 
+/// How many bytes tell the time.
+const TIME: usize = 6;
+
 impl fmt::Debug for OwnerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OwnerId(..)")
@@ -72,7 +104,7 @@ impl fmt::Debug for OwnerId {
 
 #[cfg(test)]
 mod tests {
-    use super::{HolderLabel, OwnerId};
+    use super::{Duration, HolderLabel, OwnerId};
 
     #[test]
     fn s19_owners_are_compared_whole_and_have_one_length() {
@@ -90,6 +122,27 @@ mod tests {
         assert_ne!(labelled, owner);
         assert_eq!(labelled.label(), HolderLabel::of_value(&labelled.to_wire()));
         assert!(!format!("{labelled:?}").contains("0f"));
+    }
+
+    #[test]
+    fn a_time_is_read_where_it_was_written_and_nowhere_else() {
+        let at = Duration::from_millis(1_795_392_000_123);
+        let owner = OwnerId::drawn([0xff; 16], at + Duration::from_micros(999));
+        assert_eq!(owner.to_wire(), "01a205b3d07b7fffbfffffffffffffff");
+        let labelled = owner.labelled("web:1".parse().ok());
+        assert_eq!(OwnerId::drawn_at(&owner.to_wire()), Some(at));
+        assert_eq!(OwnerId::drawn_at(&labelled.to_wire()), Some(at));
+        for other in [
+            "",
+            "01a205b3d07b7fffbfffffffffffff",
+            // Of version 4, as owners were before.
+            "01a205b3d07b4fffbfffffffffffffff",
+            "01A205B3D07B7FFFBFFFFFFFFFFFFFFF",
+            "01a205b3-d07b-7fff-bfff-ffffffffffff",
+            "01a205b3d07b7fffbfffffffffffffff\u{e9}",
+        ] {
+            assert_eq!(OwnerId::drawn_at(other), None, "{other}");
+        }
     }
 
     #[test]
