@@ -20,7 +20,11 @@ use super::{
     link::NodeLink,
     log::Origin,
 };
-use crate::{clock::Clock, lease::LeaseShared, meter::Meter};
+use crate::{
+    clock::Clock,
+    lease::LeaseShared,
+    meter::{LockMeter, Meter},
+};
 
 /// What the driver needs to know of its client.
 #[derive(Debug)]
@@ -38,7 +42,9 @@ pub(crate) struct EngineConfig {
 pub(super) struct Driver {
     pub(super) client: Client<Source>,
     origin: Origin,
-    meter: Meter,
+    pub(super) meter: Meter,
+    /// What is to be counted.
+    pub(super) counts: Vec<Count>,
     pub(super) names: Vec<Arc<str>>,
     pub(super) majority: usize,
     pub(super) closing: bool,
@@ -53,6 +59,9 @@ pub(super) struct Driver {
     commands: Commands,
     closers: Vec<oneshot::Sender<()>>,
 }
+
+/// What is to be counted of a lease.
+pub(super) type Count = (LockMeter, fn(&LockMeter));
 
 /// What callers ask for; `None` once the last of them is gone.
 type Commands = Option<mpsc::UnboundedReceiver<Command<Won>>>;
@@ -79,6 +88,7 @@ impl Driver {
             client: Client::new(client, entropy),
             origin,
             meter,
+            counts: Vec::new(),
             names,
             closing: false,
             clock,
@@ -283,12 +293,10 @@ impl Driver {
                 }
                 Effect::Extended { lease, deadline } => {
                     let shared = self.leases.get(&lease);
-                    if let Some(shared) = shared {
-                        shared.meter().extended(true);
-                    }
                     if shared.is_some_and(|shared| !shared.extend(deadline)) {
                         self.client.expire(lease, self.now());
                     }
+                    self.count(lease, |meter| meter.extended(true));
                 }
                 Effect::Lost { lease, loss } => {
                     if let Some(shared) = self.leases.get(&lease) {
@@ -304,20 +312,14 @@ impl Driver {
                     }
                 }
                 Effect::Notice(notice) => {
-                    let lease = |id| self.leases.get(&id).map(|lease| &**lease);
                     match &notice {
-                        Notice::Endangered { lease: id } => {
-                            lease(*id)
-                                .into_iter()
-                                .for_each(|lease| lease.meter().endangered());
-                        }
-                        Notice::ExtensionFailed { lease: id } => {
-                            lease(*id)
-                                .into_iter()
-                                .for_each(|lease| lease.meter().extended(false));
+                        Notice::Endangered { lease } => self.count(*lease, LockMeter::endangered),
+                        Notice::ExtensionFailed { lease } => {
+                            self.count(*lease, |meter| meter.extended(false));
                         }
                         _ => {}
                     }
+                    let lease = |id| self.leases.get(&id).map(|lease| &**lease);
                     self.origin.notice(&notice, &self.names, lease);
                 }
             }
@@ -334,19 +336,6 @@ impl Driver {
             Some(deadline) if shared.extend(deadline) => {}
             Some(_) => self.client.expire(lease, now),
             None => shared.end(crate::LossReason::Expired),
-        }
-    }
-
-    /// Says how nodes stand, if somebody measures it.
-    fn measure(&mut self) {
-        if self.meter.is_due() {
-            let now = self.now();
-            let theirs = self.client.node_time(now);
-            let offset = theirs.map(|theirs| {
-                let (ours, theirs) = (now.wall as f64, theirs.as_micros() as f64);
-                (ours - theirs) / 1e6
-            });
-            self.meter.look(&self.client.standing(now), offset);
         }
     }
 

@@ -15,6 +15,7 @@ mod entropy;
 mod holding;
 mod link;
 mod log;
+mod measure;
 mod tasks;
 mod watched;
 

@@ -1,6 +1,7 @@
 use std::{
     collections::HashMap,
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -31,10 +32,10 @@ impl Meter {
     pub(crate) fn new(namespace: &Arc<str>, majority: usize, nodes: &[Arc<str>]) -> Self {
         describe(ALL);
         let of_client = |name| gauge!(name, "namespace" => Arc::clone(namespace));
-        of_client("redlock_nodes").set(nodes.len() as f64);
-        of_client("redlock_quorum").set(majority as f64);
+        tell(|| of_client("redlock_nodes").set(nodes.len() as f64));
+        tell(|| of_client("redlock_quorum").set(majority as f64));
         let margin = of_client("redlock_quorum_margin");
-        margin.set(-(majority as f64));
+        tell(|| margin.set(-(majority as f64)));
         let node = |node| NodeMeter::new(namespace, node);
         Self {
             shared: Arc::new(Shared {
@@ -85,6 +86,10 @@ impl Meter {
 
     /// Notes how nodes stand, and how many seconds this machine's clock is ahead of theirs.
     pub(crate) fn look(&self, answers: &[NodeAnswer], offset: Option<f64>) {
+        tell(|| self.set(answers, offset));
+    }
+
+    fn set(&self, answers: &[NodeAnswer], offset: Option<f64>) {
         let mut votes = 0;
         for (node, answer) in self.shared.nodes.iter().zip(answers) {
             let is_voting = matches!(answer, NodeAnswer::Reachable);
@@ -172,36 +177,35 @@ impl LockMeter {
     }
 
     pub(crate) fn begins_to_wait(&self) {
-        self.0.waiters.increment(1.0);
+        tell(|| self.0.waiters.increment(1.0));
     }
 
     pub(crate) fn has_its_turn(&self, waited: &Stopwatch) {
-        self.0.wait_seconds.record(waited.0.elapsed());
+        tell(|| self.0.wait_seconds.record(waited.0.elapsed()));
     }
 
     /// An acquire is over, that began to wait.
     pub(crate) fn is_over(&self, result: &'static str, took: &Stopwatch) {
-        self.0.waiters.decrement(1.0);
-        self.0.acquire_seconds.record(took.0.elapsed());
+        tell(|| self.0.waiters.decrement(1.0));
+        tell(|| self.0.acquire_seconds.record(took.0.elapsed()));
         let mut acquires = self.0.acquires.iter();
         if let Some((_, count)) = acquires.find(|(of, _)| *of == result) {
-            count.increment(1);
+            tell(|| count.increment(1));
         }
     }
 
     pub(crate) fn is_held(&self) {
-        self.0.held.increment(1.0);
+        tell(|| self.0.held.increment(1.0));
     }
 
     /// A lease is not held any more.
     pub(crate) fn ended(&self, why: LossReason, held: &Stopwatch) {
-        self.0.held.decrement(1.0);
-        self.0.hold_seconds.record(held.0.elapsed());
+        tell(|| self.0.held.decrement(1.0));
+        tell(|| self.0.hold_seconds.record(held.0.elapsed()));
         let mut losses = self.0.losses.iter();
-        match losses.find(|(reason, _)| *reason == why) {
-            Some((_, count)) => count.increment(1),
-            None => self.0.released.increment(1),
-        }
+        let lost = losses.find(|(reason, _)| *reason == why);
+        let count = lost.map_or(&self.0.released, |(_, count)| count);
+        tell(|| count.increment(1));
     }
 
     pub(crate) fn extended(&self, is_confirmed: bool) {
@@ -210,11 +214,11 @@ impl LockMeter {
         } else {
             &self.0.not_extended
         };
-        count.increment(1);
+        tell(|| count.increment(1));
     }
 
     pub(crate) fn endangered(&self) {
-        self.0.endangered.increment(1);
+        tell(|| self.0.endangered.increment(1));
     }
 }
 
@@ -250,7 +254,7 @@ impl NodeMeter {
         };
         let of_node = |name| {
             let gauge = gauge!(name, &labels);
-            gauge.set(0.0);
+            tell(|| gauge.set(0.0));
             gauge
         };
         Self {
@@ -269,12 +273,12 @@ impl NodeMeter {
         } else {
             &self.failures
         };
-        count.increment(1);
-        self.seconds.record(took.0.elapsed());
+        tell(|| count.increment(1));
+        tell(|| self.seconds.record(took.0.elapsed()));
     }
 
     pub(crate) fn is_up(&self, is_up: bool) {
-        self.up.set(f64::from(u8::from(is_up)));
+        tell(|| self.up.set(f64::from(u8::from(is_up))));
     }
 }
 
@@ -282,6 +286,14 @@ impl fmt::Debug for NodeMeter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NodeMeter(..)")
     }
+}
+
+/// Tells the recorder something.
+///
+/// A recorder is an application's code, and it runs in the driver too: a mistake in it costs a figure, and no lease.
+fn tell(work: impl FnOnce()) {
+    // No state of ours is behind a handle, so none can be left half-done.
+    let _: Result<(), _> = catch_unwind(AssertUnwindSafe(work));
 }
 
 /// Real time, for what people look at; nothing is decided by it.

@@ -13,5 +13,7 @@ mod outage;
 mod overload;
 mod quorum;
 mod random;
+#[cfg(feature = "metrics")]
+mod recorder;
 mod renewal;
 mod within;

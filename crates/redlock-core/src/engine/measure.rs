@@ -1,0 +1,29 @@
+//! What the driver tells an application's recorder, after all that is decided is done.
+
+use super::driver::Driver;
+use crate::meter::LockMeter;
+
+impl Driver {
+    /// Has something counted of a lease later: a recorder that is slow withholds no deadline.
+    pub(super) fn count(&mut self, lease: u64, count: fn(&LockMeter)) {
+        if let Some(shared) = self.leases.get(&lease) {
+            self.counts.push((shared.meter().clone(), count));
+        }
+    }
+
+    /// Counts what is to be counted, and says how nodes stand, if somebody measures it.
+    pub(super) fn measure(&mut self) {
+        for (meter, count) in self.counts.drain(..) {
+            count(&meter);
+        }
+        if self.meter.is_due() {
+            let now = self.now();
+            let theirs = self.client.node_time(now);
+            let offset = theirs.map(|theirs| {
+                let (ours, theirs) = (now.wall as f64, theirs.as_micros() as f64);
+                (ours - theirs) / 1e6
+            });
+            self.meter.look(&self.client.standing(now), offset);
+        }
+    }
+}
