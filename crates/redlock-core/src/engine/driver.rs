@@ -55,7 +55,7 @@ pub(super) struct Driver {
     pub(super) leases: HashMap<u64, Arc<LeaseShared>>,
     pub(super) asked: HashMap<u64, Asked>,
     next_ask: u64,
-    links: Vec<NodeLink>,
+    pub(super) links: Vec<NodeLink>,
     commands: Commands,
     closers: Vec<oneshot::Sender<()>>,
 }

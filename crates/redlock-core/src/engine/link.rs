@@ -182,20 +182,22 @@ impl NodeLink {
     pub(super) fn poll_event(&mut self) -> Option<LinkEvent> {
         let event = self.link.poll_event()?;
         if let LinkEvent::Connected { .. } = &event {
-            self.meter.is_up(true);
             let before = self.state.send_replace(LinkState::Up);
             if before == LinkState::Down {
                 self.origin.is_back(&self.node.name());
             }
         }
         if let LinkEvent::Disconnected { reason } = &event {
-            self.meter.is_up(false);
             let before = self.state.send_replace(LinkState::Down);
             if before != LinkState::Down {
                 self.origin.is_down(&self.node.name(), reason);
             }
         }
         Some(event)
+    }
+
+    pub(super) fn state(&self) -> LinkState {
+        *self.state.borrow()
     }
 
     /// Says when there is something to do if nothing is heard before.

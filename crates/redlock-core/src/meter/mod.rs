@@ -7,6 +7,10 @@ mod off;
 #[cfg(feature = "metrics")]
 mod on;
 #[cfg(feature = "metrics")]
+mod recorder;
+#[cfg(feature = "metrics")]
+mod standing;
+#[cfg(feature = "metrics")]
 mod table;
 
 #[cfg(not(feature = "metrics"))]

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use redlock_proto::NodeAnswer;
+use redlock_proto::{Instant, NodeAnswer};
 
 use crate::LossReason;
 
@@ -26,11 +26,18 @@ impl Meter {
     }
 
     /// Nobody asks how nodes stand.
-    pub(crate) fn is_due(&mut self) -> bool {
+    pub(crate) fn is_due(&self, _now: Instant) -> bool {
         false
     }
 
-    pub(crate) fn look(&self, _answers: &[NodeAnswer], _offset: Option<f64>) {}
+    pub(crate) fn look(
+        &self,
+        _up: &[bool],
+        _answers: &[NodeAnswer],
+        _offset: Option<f64>,
+        _now: Instant,
+    ) {
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -58,7 +65,6 @@ impl NodeMeter {
     pub(crate) const IS_ON: bool = false;
 
     pub(crate) fn answered(&self, _is_answer: bool, _took: &Stopwatch) {}
-    pub(crate) fn is_up(&self, _is_up: bool) {}
 }
 
 /// No time is read.

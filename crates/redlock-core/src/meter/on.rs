@@ -1,7 +1,6 @@
 use std::{
     collections::HashMap,
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -9,42 +8,37 @@ use std::{
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use redlock_proto::NodeAnswer;
 
-use super::table::{ALL, describe};
+use super::{
+    recorder::tell,
+    standing::Standing,
+    table::{ALL, describe},
+};
 use crate::LossReason;
 
 /// The metrics of one client; its handles are made once, so that nothing is allocated or looked up by name later.
 #[derive(Clone)]
 pub(crate) struct Meter {
     shared: Arc<Shared>,
-    looked_at: Option<Stopwatch>,
+    looked_at: Option<redlock_proto::Instant>,
 }
 
 struct Shared {
     namespace: Arc<str>,
     locks: Mutex<HashMap<Arc<str>, LockMeter>>,
     nodes: Vec<NodeMeter>,
-    majority: usize,
-    margin: Gauge,
-    clock_offset: Gauge,
+    standing: Standing,
 }
 
 impl Meter {
     pub(crate) fn new(namespace: &Arc<str>, majority: usize, nodes: &[Arc<str>]) -> Self {
         describe(ALL);
-        let of_client = |name| gauge!(name, "namespace" => Arc::clone(namespace));
-        tell(|| of_client("redlock_nodes").set(nodes.len() as f64));
-        tell(|| of_client("redlock_quorum").set(majority as f64));
-        let margin = of_client("redlock_quorum_margin");
-        tell(|| margin.set(-(majority as f64)));
         let node = |node| NodeMeter::new(namespace, node);
         Self {
             shared: Arc::new(Shared {
                 namespace: Arc::clone(namespace),
                 locks: Mutex::default(),
                 nodes: nodes.iter().map(node).collect(),
-                majority,
-                margin,
-                clock_offset: of_client("redlock_clock_offset_seconds"),
+                standing: Standing::new(namespace, majority, nodes),
             }),
             looked_at: None,
         }
@@ -76,37 +70,21 @@ impl Meter {
     }
 
     /// Returns whether it is time to look at how nodes stand.
-    pub(crate) fn is_due(&mut self) -> bool {
-        let is_due = self.looked_at.is_none_or(|at| at.0.elapsed() >= LOOK_EVERY);
-        if is_due {
-            self.looked_at = Some(Stopwatch::start());
-        }
-        is_due
+    pub(crate) fn is_due(&self, now: redlock_proto::Instant) -> bool {
+        let looked_at = self.looked_at;
+        looked_at.is_none_or(|at| now.saturating_since(at) >= LOOK_EVERY)
     }
 
-    /// Notes how nodes stand, and how many seconds this machine's clock is ahead of theirs.
-    pub(crate) fn look(&self, answers: &[NodeAnswer], offset: Option<f64>) {
-        tell(|| self.set(answers, offset));
-    }
-
-    fn set(&self, answers: &[NodeAnswer], offset: Option<f64>) {
-        let mut votes = 0;
-        for (node, answer) in self.shared.nodes.iter().zip(answers) {
-            let is_voting = matches!(answer, NodeAnswer::Reachable);
-            votes += u32::from(is_voting);
-            node.votes.set(f64::from(u8::from(is_voting)));
-            let ready_in = match answer {
-                NodeAnswer::NotAVote { reason } => reason.ready_in(),
-                _ => None,
-            };
-            let ready_in = ready_in.unwrap_or_default();
-            node.quarantine.set(ready_in.as_secs_f64());
-        }
-        let needed = self.shared.majority as f64;
-        self.shared.margin.set(f64::from(votes) - needed);
-        if let Some(offset) = offset {
-            self.shared.clock_offset.set(offset);
-        }
+    /// Notes how nodes stand, as [`Standing::look`] says.
+    pub(crate) fn look(
+        &mut self,
+        up: &[bool],
+        answers: &[NodeAnswer],
+        offset: Option<f64>,
+        now: redlock_proto::Instant,
+    ) {
+        self.looked_at = Some(now);
+        self.shared.standing.look(up, answers, offset);
     }
 }
 
@@ -234,9 +212,6 @@ pub(crate) struct NodeMeter {
     answers: Counter,
     failures: Counter,
     seconds: Histogram,
-    up: Gauge,
-    votes: Gauge,
-    quarantine: Gauge,
 }
 
 impl NodeMeter {
@@ -252,18 +227,10 @@ impl NodeMeter {
             let labels = [namespace, node, ("result", result.into())];
             counter!("redlock_node_requests_total", &labels)
         };
-        let of_node = |name| {
-            let gauge = gauge!(name, &labels);
-            tell(|| gauge.set(0.0));
-            gauge
-        };
         Self {
             answers: requests("ok"),
             failures: requests("error"),
             seconds: histogram!("redlock_node_request_duration_seconds", &labels),
-            up: of_node("redlock_node_up"),
-            votes: of_node("redlock_node_votes"),
-            quarantine: of_node("redlock_node_quarantine_remaining_seconds"),
         }
     }
 
@@ -276,24 +243,12 @@ impl NodeMeter {
         tell(|| count.increment(1));
         tell(|| self.seconds.record(took.0.elapsed()));
     }
-
-    pub(crate) fn is_up(&self, is_up: bool) {
-        tell(|| self.up.set(f64::from(u8::from(is_up))));
-    }
 }
 
 impl fmt::Debug for NodeMeter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NodeMeter(..)")
     }
-}
-
-/// Tells the recorder something.
-///
-/// A recorder is an application's code, and it runs in the driver too: a mistake in it costs a figure, and no lease.
-fn tell(work: impl FnOnce()) {
-    // No state of ours is behind a handle, so none can be left half-done.
-    let _: Result<(), _> = catch_unwind(AssertUnwindSafe(work));
 }
 
 /// Real time, for what people look at; nothing is decided by it.

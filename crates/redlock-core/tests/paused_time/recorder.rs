@@ -1,6 +1,7 @@
 //! What a recorder of metrics, which is an application's code, must not do to a client.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -14,17 +15,19 @@ use metrics::{
 };
 use redlock_core::Lease;
 
-use crate::fixtures::{SECOND, client, faulty, soon};
+use crate::fixtures::{Faults, FaultyNode, SECOND, client, client_of, faulty, settle, soon};
 
-/// Passes each change of a metric to a function, by the metric's name.
+type Sees = dyn Fn(&str, f64) + Send + Sync;
+
+/// Passes each change of a metric to a function, by the metric's name, with its new value if that is what is told.
 #[derive(Clone)]
 struct Watch {
     name: Arc<str>,
-    sees: Arc<dyn Fn(&str) + Send + Sync>,
+    sees: Arc<Sees>,
 }
 
 impl Watch {
-    fn new(sees: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    fn new(sees: impl Fn(&str, f64) + Send + Sync + 'static) -> Self {
         Self {
             name: "".into(),
             sees: Arc::new(sees),
@@ -38,8 +41,8 @@ impl Watch {
         })
     }
 
-    fn sees(&self) {
-        (self.sees)(&self.name);
+    fn sees(&self, value: f64) {
+        (self.sees)(&self.name, value);
     }
 }
 
@@ -63,31 +66,31 @@ impl Recorder for Watch {
 
 impl CounterFn for Watch {
     fn increment(&self, _: u64) {
-        self.sees();
+        self.sees(f64::NAN);
     }
 
     fn absolute(&self, _: u64) {
-        self.sees();
+        self.sees(f64::NAN);
     }
 }
 
 impl GaugeFn for Watch {
     fn increment(&self, _: f64) {
-        self.sees();
+        self.sees(f64::NAN);
     }
 
     fn decrement(&self, _: f64) {
-        self.sees();
+        self.sees(f64::NAN);
     }
 
-    fn set(&self, _: f64) {
-        self.sees();
+    fn set(&self, value: f64) {
+        self.sees(value);
     }
 }
 
 impl HistogramFn for Watch {
     fn record(&self, _: f64) {
-        self.sees();
+        self.sees(f64::NAN);
     }
 }
 
@@ -96,7 +99,7 @@ async fn a_recorder_that_panics_costs_no_lease() {
     let nodes = faulty(3);
     let panics = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&panics);
-    let recorder = Watch::new(move |name| {
+    let recorder = Watch::new(move |name, _| {
         count.fetch_add(1, Ordering::SeqCst);
         panic!("a mistake in the recorder, which was told of {name}");
     });
@@ -122,7 +125,7 @@ async fn a_confirmed_deadline_is_the_leases_before_it_is_counted() {
     let watched: Arc<Mutex<Option<Lease>>> = Arc::default();
     let seen: Arc<Mutex<Vec<Duration>>> = Arc::default();
     let (lease, left) = (Arc::clone(&watched), Arc::clone(&seen));
-    let recorder = Watch::new(move |name| {
+    let recorder = Watch::new(move |name, _| {
         if name == "redlock_extend_total"
             && let Some(lease) = &*lease.lock().unwrap()
         {
@@ -140,5 +143,64 @@ async fn a_confirmed_deadline_is_the_leases_before_it_is_counted() {
     assert!(!seen.is_empty());
     for left in seen {
         assert!(left > whole * 9 / 10, "{left:?} of {whole:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn gauges_of_nodes_are_what_the_client_says_that_knows_most_and_end_with_the_last() {
+    let told: Arc<Mutex<HashMap<String, Vec<f64>>>> = Arc::default();
+    let all = Arc::clone(&told);
+    let recorder = Watch::new(move |name, value| {
+        let mut all = all.lock().unwrap();
+        all.entry(name.to_owned()).or_default().push(value);
+    });
+    let since = |name: &str| {
+        let mut told = told.lock().unwrap();
+        told.insert(name.to_owned(), Vec::new()).unwrap_or_default()
+    };
+    let nodes = faulty(3);
+    let build = |nodes: &[FaultyNode]| client_of(nodes).namespace("gauges").build();
+    let recording = set_default_local_recorder(&recorder);
+    let redlock = build(&nodes).await.unwrap();
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(since("redlock_node_up").last(), Some(&1.0));
+    assert_eq!(since("redlock_quorum_margin").last(), Some(&1.0));
+    assert!(since("redlock_clock_offset_seconds")[0].is_nan());
+
+    // Another client, which is given up before it has reached a node.
+    let black_hole = Faults {
+        black_hole: true,
+        ..Faults::default()
+    };
+    let mut same = faulty(3);
+    for (same, node) in same.iter_mut().zip(&nodes) {
+        same.node = node.node.clone();
+        same.set(black_hole);
+    }
+    let other = tokio::time::timeout(SECOND / 10, build(&same)).await;
+    assert!(other.is_err());
+    drop(recording);
+    tokio::time::sleep(2 * SECOND).await;
+    let (up, margin) = (since("redlock_node_up"), since("redlock_quorum_margin"));
+    assert!(up.len() >= 3 && up.iter().all(|up| *up == 1.0), "{up:?}");
+    assert!(margin.iter().all(|margin| *margin == 1.0), "{margin:?}");
+
+    // One that stays away is down at the next look.
+    nodes[0].set(black_hole);
+    tokio::time::sleep(10 * SECOND).await;
+    assert!(since("redlock_node_up").contains(&0.0));
+
+    redlock.close().await;
+    drop(redlock);
+    settle().await;
+    for name in [
+        "redlock_node_up",
+        "redlock_node_votes",
+        "redlock_quorum_margin",
+        "redlock_clock_offset_seconds",
+        "redlock_nodes",
+    ] {
+        let last = since(name).last().copied();
+        assert!(last.is_some_and(f64::is_nan), "{name}: {last:?}");
     }
 }
