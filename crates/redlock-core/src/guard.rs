@@ -86,9 +86,14 @@ impl LockGuard {
         self.holding().token()
     }
 
-    /// What is locked.
+    /// What is locked; the first of its [keys](Self::keys) if several are.
     pub fn key(&self) -> &ResourceKey {
         self.lease().key()
+    }
+
+    /// All that is locked, in order.
+    pub fn keys(&self) -> &[ResourceKey] {
+        self.lease().keys()
     }
 
     /// Runs `work` for as long as the lease is valid, as [`Lease::run`] says.

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use redlock_proto::NodeKey;
+use redlock_proto::{KeySet, NodeKey};
 use sha2::{Digest, Sha256};
 
-use crate::{InvalidKey, ResourceKey};
+use crate::{InvalidKey, ResourceKey, ResourceKeys};
 
 /// How the name of a resource becomes a key on the nodes.
 #[derive(Clone, Debug)]
@@ -68,6 +68,21 @@ impl KeySpace {
             Self::Verbatim => Ok(key.as_str().into()),
             Self::Namespace(_) => Ok(self.own("lock", key)),
         }
+    }
+
+    /// The keys for the resources that a lease is on.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub(crate) fn encode_all(&self, keys: &ResourceKeys) -> Result<KeySet, InvalidKey> {
+        if !keys.are_several() {
+            return self.encode(keys.first()).map(KeySet::from);
+        }
+        let encoded = keys.iter().map(|key| self.encode(key));
+        let encoded: Vec<NodeKey> = encoded.collect::<Result<_, _>>()?;
+        let count = encoded.len();
+        KeySet::new(encoded).map_err(|_| InvalidKey::count(count))
     }
 
     /// The key of what nodes remember of a job; its lock is the resource of the same name.

@@ -42,7 +42,7 @@ pub use self::{
         ReleaseErrorKind, Unfit,
     },
     guard::LockGuard,
-    key::{InvalidKey, ResourceKey},
+    key::{InvalidKey, ResourceKey, ResourceKeys},
     keyspace::NodeKeys,
     lease::Lease,
     node::MemoryNode,

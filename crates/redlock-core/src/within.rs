@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use crate::{Lease, ResourceKey};
+use crate::{Lease, ResourceKeys};
 
 thread_local! {
     static LEASES: RefCell<Vec<Lease>> = const { RefCell::new(Vec::new()) };
@@ -23,11 +23,12 @@ impl Lease {
     }
 }
 
-/// Whether this code runs under a lease of this client on `key`.
-pub(crate) fn holds(client: u64, key: &ResourceKey) -> bool {
+/// Returns whether this code runs under a lease of this client on one of `keys`.
+pub(crate) fn holds(client: u64, keys: &ResourceKeys) -> bool {
+    let is_on_one = |lease: &Lease| keys.iter().any(|key| lease.keys().contains(key));
     LEASES.with_borrow(|leases| {
         let mut leases = leases.iter();
-        leases.any(|lease| lease.client() == client && lease.key() == key && lease.is_held())
+        leases.any(|lease| lease.client() == client && is_on_one(lease) && lease.is_held())
     })
 }
 

@@ -9,8 +9,8 @@ use redlock_core::{
     node::{Keyspace, Node, RedisNode, Reply, Request, Session},
 };
 use redlock_proto::{
-    HolderLabel, JobEntry, JobVerb, MarkState, NoClaim, NodeVerb, OwnerId, Quarantine, Shard, Tick,
-    Verb, Window,
+    HolderLabel, JobEntry, JobVerb, MarkState, NoClaim, NodeVerb, OwnerId, Quarantine, Tick, Verb,
+    Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 
@@ -26,7 +26,7 @@ fn request(verb: Verb, key: &str, owner: u8) -> Request {
     let owner = OwnerId::from_random([owner; 16]);
     Request::Lock {
         verb,
-        key: key.into(),
+        keys: key.into(),
         owner,
     }
 }
@@ -34,7 +34,6 @@ fn request(verb: Verb, key: &str, owner: u8) -> Request {
 fn acquire(key: &str, owner: u8) -> Request {
     let verb = Verb::Acquire {
         ttl: TTL,
-        shard: Shard::of(&key.into()),
         proposal: 1,
         block: 1,
     };
@@ -43,9 +42,9 @@ fn acquire(key: &str, owner: u8) -> Request {
 
 fn labelled(request: Request, label: &str) -> Request {
     match request {
-        Request::Lock { verb, key, owner } => Request::Lock {
+        Request::Lock { verb, keys, owner } => Request::Lock {
             verb,
-            key,
+            keys,
             owner: owner.labelled(label.parse().ok()),
         },
         other => other,
@@ -272,7 +271,6 @@ fn claim(tick: Tick, owner: u8) -> Request {
         lock: "books".into(),
         owner: OwnerId::from_random([owner; 16]),
         ttl: TTL,
-        shard: Shard::of(&"books".into()),
         proposal: 1,
         tick,
         window: Window::new(minute, minute),
@@ -284,7 +282,6 @@ fn commit(entry: &JobEntry, owner: u8) -> Request {
         lock: "books".into(),
         owner: OwnerId::from_random([owner; 16]),
         ttl: TTL,
-        shard: Shard::of(&"books".into()),
         entry: entry.clone(),
     })
 }

@@ -52,7 +52,7 @@ pub use self::{
         Acquire, Ask, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobState, Majority,
         NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError, TickClaim,
     },
-    key::{HolderLabel, InvalidLabel, NodeKey, OwnerId},
+    key::{CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, NodeKey, OwnerId},
     lease::{LeaseAction, LeaseState, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     local::{Left, LocalQueue, ParkedLease, QueueFull, QueueLimits, Streak, Terms, Ticket},

@@ -97,7 +97,7 @@ impl Bench {
         let now = self.now();
         let timing = Timing::new(TTL, 0.01, Duration::from_millis(50)).expect("enough is left");
         let request = Acquire {
-            key: "key".into(),
+            keys: "key".into(),
             timing,
             renew: true,
             max_hold,

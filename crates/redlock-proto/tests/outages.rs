@@ -137,7 +137,7 @@ impl World {
     fn acquire(&mut self, ttl: Duration) {
         let now = self.now();
         let request = Acquire {
-            key: "key".into(),
+            keys: "key".into(),
             timing: Timing::new(ttl, 0.01, ttl / 10).expect("enough is left"),
             renew: true,
             max_hold: None,

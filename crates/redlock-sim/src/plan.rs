@@ -21,6 +21,8 @@ pub enum Plan {
     /// In some worlds they take the others' place, one after the other; in some, all nodes but one lose their data at once,
     /// and that one remembers the longer leases and is never out of reach.
     Strangers,
+    /// All of them hold, and some lock several keys together that others lock by themselves: nothing may go wrong.
+    Sets,
     /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
     Ticks,
     /// As [`Ticks`](Self::Ticks), and all wall clocks are set, of nodes and of replicas, while nodes lose data: no
@@ -35,11 +37,12 @@ pub enum Plan {
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Default,
         Self::ClockSteps,
         Self::Rollback,
         Self::Strangers,
+        Self::Sets,
         Self::Ticks,
         Self::TicksClocks,
         Self::TicksBack,
@@ -52,6 +55,7 @@ impl Plan {
             Self::ClockSteps => "clock-steps",
             Self::Rollback => "rollback",
             Self::Strangers => "strangers",
+            Self::Sets => "sets",
             Self::Ticks => "ticks",
             Self::TicksClocks => "ticks-clocks",
             Self::TicksBack => "ticks-back",
@@ -76,7 +80,7 @@ impl Plan {
     /// Whether something may go wrong in it.
     pub(crate) const fn excuses(self, violation: &Violation) -> bool {
         match self {
-            Self::Default | Self::Ticks => false,
+            Self::Default | Self::Sets | Self::Ticks => false,
             Self::ClockSteps => violation.needs_steady_clocks(),
             // By what strangers take to be the longest time to live.
             Self::Strangers => matches!(violation, Violation::EarlyVote { .. }),

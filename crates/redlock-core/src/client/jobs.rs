@@ -104,7 +104,7 @@ impl Redlock {
             not_after: options.not_after,
         };
         let acquire = Acquire {
-            key: client.key_space.encode(&key)?,
+            keys: client.key_space.encode(&key)?.into(),
             timing,
             renew: true,
             max_hold: options.max_hold,
@@ -121,7 +121,7 @@ impl Redlock {
         };
         let request = AcquireRequest {
             subject: Subject {
-                key,
+                keys: key.into(),
                 class: Some(JOB.into()),
                 timing,
                 meter: client.meter.lock(Some(JOB)),

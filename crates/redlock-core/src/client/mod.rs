@@ -13,7 +13,7 @@ use tracing::Instrument;
 
 use crate::{
     AcquireError, AcquireOptions, InvalidKey, InvalidOption, LockGuard, NodeReport, Renewal,
-    ResourceKey, Wait,
+    ResourceKey, ResourceKeys, Wait,
     clock::Clock,
     course::{self, Course},
     engine::{AcquireRequest, EngineHandle, NotWon, Parked, Won},
@@ -175,22 +175,94 @@ impl Redlock {
         let key = key
             .try_into()
             .map_err(|invalid| AcquireError::from(invalid.into()))?;
+        self.acquire_all_with(key.into(), options).await
+    }
+
+    /// Acquires one lease on all of `keys`, waiting as long as the client's default wait (5 s) if others hold some of
+    /// them.
+    ///
+    /// See [`acquire_all_with`](Self::acquire_all_with).
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_all_with`](Self::acquire_all_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// // A transfer between two accounts, in whatever direction.
+    /// let guard = redlock.acquire_all(["account:9", "account:7"]).await?;
+    /// assert!(redlock.try_acquire("account:7").await.is_err());
+    /// assert_eq!(guard.keys().len(), 2);
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire_all<I>(&self, keys: I) -> Result<LockGuard, AcquireError>
+    where
+        I: IntoIterator,
+        I::Item: TryInto<ResourceKey>,
+        <I::Item as TryInto<ResourceKey>>::Error: Into<InvalidKey>,
+    {
+        let keys = ResourceKeys::new(keys)?;
+        self.acquire_all_with(keys, AcquireOptions::new()).await
+    }
+
+    /// Acquires one lease on all of `keys`, as `options` say: 1 to 16 different keys, granted together or not at all.
+    ///
+    /// It has one deadline and one fencing token, which is greater than that of every lease before it on each of its keys.
+    /// A node grants all keys or none, in one step, so two sets that share keys never keep each other waiting with half of
+    /// theirs, in whatever order they are given.
+    /// A set waits while any of its keys is held, and keeps no key while it waits: between processes it has the key that is
+    /// wanted by many less often than those who want that key alone.
+    /// Callers of one process take their turns for one key after the other, in the order of the keys.
+    /// A lease on a set is not handed over to the next caller of the process, and an extension of it counts on a node only
+    /// if the node still has every key.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_with`](Self::acquire_with); and [`Misuse`](crate::AcquireErrorKind::Misuse) if there is no key or there
+    /// are more than 16 different ones.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    pub async fn acquire_all_with(
+        &self,
+        keys: ResourceKeys,
+        options: AcquireOptions,
+    ) -> Result<LockGuard, AcquireError> {
         let client = &*self.client;
-        if within::holds(client.engine.client(), &key) {
+        if within::holds(client.engine.client(), &keys) {
             return Err(AcquireError::already_held());
         }
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = options.wait.unwrap_or(client.settings.wait);
-        let class = options.class.as_deref().or_else(|| key.class());
+        let class = options.class.as_deref().or_else(|| keys.first().class());
         let meter = client.meter.lock(class);
         let acquire = Acquire {
             label: client.settings.label_for(class),
-            key: client.key_space.encode(&key)?,
+            keys: client.key_space.encode_all(&keys)?,
             timing,
             renew: options.renewal == Renewal::Automatic,
             max_hold: options.max_hold,
-            tokens: client.settings.hand_overs + 1,
+            tokens: if keys.are_several() {
+                1
+            } else {
+                client.settings.hand_overs + 1
+            },
             wait_until: client.clock.now() + wait.duration(),
             quorum_wait: Some(options.quorum_wait.unwrap_or(client.settings.quorum_wait)),
         };
@@ -201,7 +273,7 @@ impl Redlock {
         };
         let request = AcquireRequest {
             subject: Subject {
-                key,
+                keys,
                 class: options.class,
                 timing,
                 meter,
@@ -345,10 +417,10 @@ impl Shared {
         limits: QueueLimits,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         let Subject {
-            key, class, meter, ..
+            keys, class, meter, ..
         } = &request.subject;
         let client = self.engine.client();
-        let span = course::acquire(client, &self.namespace, key, class.as_deref());
+        let span = course::acquire(client, &self.namespace, keys.first(), class.as_deref());
         let course = Course::begin(meter.clone(), span.clone());
         let contend = self.contend(request, wait, limits, &course);
         let won = contend.instrument(span).await;
@@ -372,7 +444,7 @@ impl Shared {
         limits: QueueLimits,
         course: &Course,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
-        let turn = self.turn(&request.subject.key, wait, limits).await;
+        let turn = self.turn(&request.subject.keys, wait, limits).await;
         let turn = turn.map_err(NotWon::Failed)?;
         course.has_its_turn();
         // A claim takes nothing over: what a holder before has left was acquired without the tick.
@@ -390,29 +462,53 @@ impl Shared {
 
     async fn turn(
         &self,
-        key: &ResourceKey,
+        keys: &ResourceKeys,
         wait: Wait,
         limits: QueueLimits,
     ) -> Result<Turn<Parked>, AcquireError> {
         if self.closing.is_cancelled() {
             return Err(AcquireError::closed());
         }
-        let place = self.queue.enter(key, limits).map_err(|full| {
-            AcquireError::overloaded(match full {
-                QueueFull::PerKey => "the resource's local queue is full",
-                QueueFull::Total => "the local queues are full",
-            })
-        })?;
-        let longest = match wait {
-            Wait::Never => return place.try_turn().ok_or_else(AcquireError::contended_locally),
-            Wait::UpTo(_) => wait.duration(),
-        };
+        let turn = self.turn_of_all(keys, wait, limits);
+        if let Wait::Never = wait {
+            return turn.await;
+        }
         select! {
             biased;
             () = self.closing.cancelled() => Err(AcquireError::closed()),
-            turn = place.turn() => Ok(turn),
-            () = tokio::time::sleep(longest) => Err(AcquireError::contended_locally()),
+            turn = turn => turn,
+            () = tokio::time::sleep(wait.duration()) => Err(AcquireError::contended_locally()),
         }
+    }
+
+    /// Takes the turn of one key after the other, so that nobody who has one waits for who waits for it.
+    async fn turn_of_all(
+        &self,
+        keys: &ResourceKeys,
+        wait: Wait,
+        limits: QueueLimits,
+    ) -> Result<Turn<Parked>, AcquireError> {
+        let mut turns: Option<Turn<Parked>> = None;
+        for key in keys {
+            let place = self.queue.enter(key, limits).map_err(|full| {
+                AcquireError::overloaded(match full {
+                    QueueFull::PerKey => "the resource's local queue is full",
+                    QueueFull::Total => "the local queues are full",
+                })
+            })?;
+            let turn = if let Wait::Never = wait {
+                let turn = place.try_turn();
+                turn.ok_or_else(AcquireError::contended_locally)?
+            } else {
+                place.turn().await
+            };
+            match &mut turns {
+                Some(turns) => turns.join(turn),
+                None => turns = Some(turn),
+            }
+        }
+        // invariant: there is a key
+        turns.ok_or_else(AcquireError::closed)
     }
 }
 

@@ -14,7 +14,7 @@ use redlock_proto::{Instant, Timing};
 use tokio::{select, sync::Notify};
 
 use crate::{
-    FencingToken, LeaseLost, LossReason, ResourceKey,
+    FencingToken, LeaseLost, LossReason, ResourceKey, ResourceKeys,
     clock::Clock,
     meter::{LockMeter, Stopwatch},
 };
@@ -39,9 +39,14 @@ impl Lease {
         Self { shared }
     }
 
-    /// What the lease is on.
+    /// What the lease is on; the first of its [keys](Self::keys) if it is on several.
     pub fn key(&self) -> &ResourceKey {
-        &self.shared.subject.key
+        self.shared.subject.keys.first()
+    }
+
+    /// All that the lease is on, in order.
+    pub fn keys(&self) -> &[ResourceKey] {
+        self.shared.subject.keys.as_slice()
     }
 
     /// The class of what it is on, if it has one: a name that may be logged.
@@ -223,7 +228,7 @@ impl Lease {
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
-            .field("key", &self.shared.subject.key)
+            .field("keys", &self.shared.subject.keys)
             .field("token", &self.shared.token)
             .field("remaining", &self.remaining())
             .finish()
@@ -233,7 +238,7 @@ impl fmt::Debug for Lease {
 /// What a lease is on, and how long it is asked for at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
-    pub(crate) key: ResourceKey,
+    pub(crate) keys: ResourceKeys,
     pub(crate) class: Option<Arc<str>>,
     pub(crate) timing: Timing,
     pub(crate) meter: LockMeter,
@@ -307,7 +312,7 @@ impl LeaseShared {
     /// The class of the lease, for the log.
     pub(crate) fn class(&self) -> Option<&str> {
         let class = self.subject.class.as_deref();
-        class.or_else(|| self.subject.key.class())
+        class.or_else(|| self.subject.keys.first().class())
     }
 
     pub(crate) fn token(&self) -> FencingToken {

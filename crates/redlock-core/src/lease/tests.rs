@@ -8,10 +8,10 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
     let clock = Clock::Tokio {
         origin: tokio::time::Instant::now(),
     };
-    let key = "key".parse().unwrap();
+    let key: ResourceKey = "key".parse().unwrap();
     let token = FencingToken::new(1).unwrap();
     let subject = Subject {
-        key,
+        keys: key.into(),
         class: None,
         timing: timing(),
         meter: LockMeter::none(),
@@ -44,7 +44,7 @@ async fn an_extension_moves_the_loss() {
 #[tokio::test(start_paused = true)]
 async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
     let subject = |key: ResourceKey, class: Option<&str>| Subject {
-        key,
+        keys: key.into(),
         class: class.map(Arc::from),
         timing: timing(),
         meter: LockMeter::none(),

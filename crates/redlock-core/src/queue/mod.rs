@@ -35,10 +35,12 @@ pub(crate) struct Place<P> {
     ticket: Ticket,
 }
 
-/// The turn to contend for, and then to hold, one key; dropping it gives the turn to the next caller.
+/// The turn to contend for, and then to hold, one key, or several; dropping it gives the turn to the next callers.
 #[derive(Debug)]
 pub(crate) struct Turn<P> {
     place: Place<P>,
+    /// Those of the other keys, if there are several.
+    others: Vec<Place<P>>,
 }
 
 impl<P> Queue<P> {
@@ -80,13 +82,13 @@ impl<P> Place<P> {
             // The sender stays until it has told of the turn, or this place is left.
             let _ = turn.await;
         }
-        Turn { place: self }
+        Turn::new(self)
     }
 
     /// The turn, if nobody is ahead.
     pub(crate) fn try_turn(self) -> Option<Turn<P>> {
         let has_turn = self.queue.state().queue.has_turn(&self.key, self.ticket);
-        has_turn.then(|| Turn { place: self })
+        has_turn.then(|| Turn::new(self))
     }
 
     /// What tells of the turn; `None` if it has come.
@@ -102,21 +104,53 @@ impl<P> Place<P> {
 }
 
 impl<P> Turn<P> {
+    const fn new(place: Place<P>) -> Self {
+        Self {
+            place,
+            others: Vec::new(),
+        }
+    }
+
+    /// It is the turn of this key too, in the same queue.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.others.push(other.place);
+        self.others.extend(other.others);
+    }
+
     /// Waits before contending if it is time that other processes get their turn too, and the wait allows it.
     pub(crate) async fn leave_a_gap(&self, longest_wait: Duration) {
-        let Place { queue, key, .. } = &self.place;
+        let queue = &self.place.queue;
         let now = queue.clock.now();
-        let gap = queue.state().queue.gap(key, longest_wait, now);
-        if let Some(gap) = gap {
-            tokio::time::sleep(gap).await;
+        let gap = |key: &ResourceKey| queue.state().queue.gap(key, longest_wait, now);
+        let gaps = self.keys().filter_map(|key| Some((key, gap(key)?)));
+        // Mostly there is none.
+        let gaps: Vec<(&ResourceKey, Duration)> = gaps.collect();
+        let Some(longest) = gaps.iter().map(|(_, gap)| *gap).max() else {
+            return;
+        };
+        tokio::time::sleep(longest).await;
+        for (key, _) in gaps {
             queue.state().queue.on_gap_left(key);
         }
     }
 
-    /// The lease that the holder before has left, if it has.
+    /// Takes the lease that the holder before has left, if it has; what was left on several keys is let go.
     pub(crate) fn inherit(&self) -> Option<P> {
-        let Place { queue, key, .. } = &self.place;
-        queue.state().queue.inherit(key)
+        let queue = &self.place.queue;
+        let left = |key: &ResourceKey| queue.state().queue.inherit(key);
+        let first = left(&self.place.key);
+        if self.others.is_empty() {
+            return first;
+        }
+        drop(first);
+        // Not while the queue is locked: what is let go comes back to it.
+        self.others.iter().for_each(|place| drop(left(&place.key)));
+        None
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &ResourceKey> {
+        let others = self.others.iter().map(|place| &place.key);
+        [&self.place.key].into_iter().chain(others)
     }
 
     /// Leaves to the next caller of this process what `park` makes of what is held, if a caller waits and `fits` says
@@ -130,7 +164,8 @@ impl<P> Turn<P> {
         let Place { queue, key, .. } = &self.place;
         let now = queue.clock.now();
         let mut state = queue.state();
-        if state.queue.may_pass_on(key, now)
+        if self.others.is_empty()
+            && state.queue.may_pass_on(key, now)
             && let Some(lease) = fits(&held)
         {
             let parked = park(held, lease);
@@ -140,11 +175,14 @@ impl<P> Turn<P> {
         Some(held)
     }
 
-    /// The key was won from the nodes in this turn.
+    /// The keys were won from the nodes in this turn.
     pub(crate) fn won(&self) {
-        let Place { queue, key, .. } = &self.place;
+        let queue = &self.place.queue;
         let now = queue.clock.now();
-        queue.state().queue.on_won(key, now);
+        let mut state = queue.state();
+        for key in self.keys() {
+            state.queue.on_won(key, now);
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::Keyspace;
-use redlock_proto::{HolderLabel, NodeKey, OwnerId, Quarantine, Shard};
+use redlock_proto::{HolderLabel, KeySet, NodeKey, OwnerId, Quarantine, Shard};
+
+use crate::step::Span;
 
 pub(crate) const KEYS: usize = 4;
 pub(crate) const JOBS: usize = 2;
@@ -29,7 +31,25 @@ pub(crate) fn keyspace(number: usize) -> Arc<Keyspace> {
 }
 
 pub(crate) fn key(number: usize) -> NodeKey {
-    format!("key {number}").into()
+    NAMES[number].into()
+}
+
+pub(crate) fn keys(span: Span) -> KeySet {
+    let numbers = span.first..span.first + span.count;
+    KeySet::new(numbers.map(|number| key(number % KEYS))).expect("there is one")
+}
+
+/// The first two have one counter.
+const NAMES: [&str; KEYS] = ["key 10", "key 142", "key 2", "key 3"];
+
+/// Which counter a key has.
+pub(crate) const fn shard_of(key: usize) -> usize {
+    key.saturating_sub(1)
+}
+
+/// A key of nobody's with this counter.
+pub(crate) fn free_key(shard: usize) -> NodeKey {
+    ["key 353", "free 2206", "free 754"][shard].into()
 }
 
 /// What nodes remember of a job; the job's lock is any key.
@@ -45,5 +65,12 @@ pub(crate) fn owner(number: usize) -> OwnerId {
 }
 
 pub(crate) fn shard(number: usize) -> Shard {
-    Shard::of(&format!("shard {number}").into())
+    Shard::of(&free_key(number))
+}
+
+#[test]
+fn keys_have_the_counters_that_are_said() {
+    for number in 0..KEYS {
+        assert_eq!(Shard::of(&key(number)), shard(shard_of(number)));
+    }
 }

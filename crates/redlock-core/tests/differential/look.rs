@@ -114,7 +114,7 @@ fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
             ttl: Duration::from_secs(1),
             write_back: None,
         },
-        key: key.clone(),
+        keys: key.clone().into(),
         owner: OwnerId::from_random([0xee; 16]),
     };
     let answer = store.clone().call(&keyspace, &[extend], time);
@@ -150,11 +150,10 @@ fn compare_counters(
         let acquire = Request::Lock {
             verb: Verb::Acquire {
                 ttl: Duration::from_secs(1),
-                shard,
                 proposal: 0,
                 block: 1,
             },
-            key: "a key of nobody's".into(),
+            keys: cast::free_key(number).into(),
             owner: OwnerId::from_random([0xee; 16]),
         };
         // The last counter is followed by none.

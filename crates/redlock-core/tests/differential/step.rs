@@ -41,32 +41,30 @@ pub(crate) enum Step {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ask {
     Acquire {
-        key: usize,
+        keys: Span,
         owner: usize,
         ttl: Duration,
-        shard: usize,
         proposal: Number,
         block: u32,
     },
     Extend {
-        key: usize,
+        keys: Span,
         owner: usize,
         ttl: Duration,
-        write_back: Option<(usize, Number)>,
+        write_back: Option<Number>,
     },
     Heal {
-        key: usize,
+        keys: Span,
         owner: usize,
         ttl: Duration,
-        shard: usize,
         counter: Number,
     },
     Release {
-        key: usize,
+        keys: Span,
         owner: usize,
     },
     Tombstone {
-        key: usize,
+        keys: Span,
         owner: usize,
         ttl: Duration,
     },
@@ -75,7 +73,6 @@ pub(crate) enum Ask {
         key: usize,
         owner: usize,
         ttl: Duration,
-        shard: usize,
         proposal: Number,
         tick: When,
         early: Duration,
@@ -86,7 +83,6 @@ pub(crate) enum Ask {
         key: usize,
         owner: usize,
         ttl: Duration,
-        shard: usize,
         token: Number,
         tick: When,
         text: &'static str,
@@ -121,6 +117,13 @@ pub(crate) enum Ask {
         /// So many milliseconds after or before what the clock shows; none if it blesses.
         horizon: Option<i64>,
     },
+}
+
+/// So many keys, one after the other, the first of which comes after the last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) first: usize,
+    pub(crate) count: usize,
 }
 
 /// A counter.

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::{Answer, Keyspace, Node, RedisNode, Reply, Request, Session};
-use redlock_proto::{MarkState, NodeVerb, OwnerId, Quarantine, Shard, Verb};
+use redlock_proto::{KeySet, MarkState, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) const TTL: Duration = Duration::from_secs(20);
@@ -153,9 +153,17 @@ pub(crate) fn keyspace() -> Arc<Keyspace> {
 
 /// A request about a key of the keyspace.
 pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
+    request_of(verb, &[key], owner)
+}
+
+/// A request about several keys of the keyspace.
+pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
+    let keys = keys
+        .iter()
+        .map(|key| NodeKey::from(format!("{{fn}}:lock:{key}")));
     Request::Lock {
         verb,
-        key: format!("{{fn}}:lock:{key}").into(),
+        keys: KeySet::new(keys).unwrap(),
         owner: OwnerId::from_random([owner; 16]),
     }
 }
@@ -164,7 +172,6 @@ pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
 pub(crate) fn acquire(proposal: u64) -> Verb {
     Verb::Acquire {
         ttl: TTL,
-        shard: Shard::of(&"fn".into()),
         proposal,
         block: 1,
     }

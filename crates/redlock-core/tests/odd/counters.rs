@@ -4,7 +4,8 @@ use redlock_core::node::{Reply, Request};
 use redlock_proto::{MarkState, NodeVerb};
 
 use super::fixtures::{
-    FENCE, Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, open, request, says, shard, taken,
+    FENCE, Fixture, RELEASE, TOMBSTONE, acquire, counter_of, extend, heal, open, request, says,
+    taken,
 };
 
 /// What must be counted is refused and changes nothing; what needs no counter is done.
@@ -62,10 +63,14 @@ async fn a_damaged_counter_grants_nothing() {
     let mut fixture = Fixture::voting().await;
     for counter in ["", "12", "1e15", "12345678901234567890"] {
         assert!(taken(&fixture.ask(request(acquire(), "held", 1)).await));
-        let shard = shard().number().to_string();
-        fixture.command(&["HSET", FENCE, &shard, counter]);
+        let counters = ["held", "new", "lost"].map(counter_of);
+        for field in &counters {
+            fixture.command(&["HSET", FENCE, field, counter]);
+        }
         counts_nothing(&mut fixture, "the fencing counters are damaged").await;
-        fixture.command(&["HDEL", FENCE, &shard]);
+        for field in &counters {
+            fixture.command(&["HDEL", FENCE, field]);
+        }
         fixture.command(&["DEL", "{odd}:tomb:01010101010101010101010101010101"]);
     }
 }

@@ -7,7 +7,8 @@ use std::{
 
 use redlock_core::node::{Answer, Keyspace, Node, NodeTime, RedisNode, Reply, Request, Session};
 use redlock_proto::{
-    JobEntry, JobVerb, MarkState, NodeVerb, OwnerId, Quarantine, Shard, Tick, Verb, Window,
+    JobEntry, JobVerb, KeySet, MarkState, NodeKey, NodeVerb, OwnerId, Quarantine, Shard, Tick,
+    Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
@@ -95,21 +96,30 @@ pub(crate) fn keyspace() -> Arc<Keyspace> {
 
 /// A request about a key of the keyspace.
 pub(crate) fn request(verb: Verb, key: &str, owner: u8) -> Request {
+    request_of(verb, &[key], owner)
+}
+
+/// A request about several keys of the keyspace.
+pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
+    let keys = keys
+        .iter()
+        .map(|key| NodeKey::from(format!("{{odd}}:lock:{key}")));
     Request::Lock {
         verb,
-        key: format!("{{odd}}:lock:{key}").into(),
+        keys: KeySet::new(keys).unwrap(),
         owner: OwnerId::from_random([owner; 16]),
     }
 }
 
-pub(crate) fn shard() -> Shard {
-    Shard::of(&"odd".into())
+/// The counter of a key of the keyspace, as a field of the counters.
+pub(crate) fn counter_of(key: &str) -> String {
+    let key = NodeKey::from(format!("{{odd}}:lock:{key}"));
+    Shard::of(&key).number().to_string()
 }
 
 pub(crate) fn acquire() -> Verb {
     Verb::Acquire {
         ttl: TTL,
-        shard: shard(),
         proposal: 1,
         block: 1,
     }
@@ -118,14 +128,13 @@ pub(crate) fn acquire() -> Verb {
 pub(crate) fn extend(write_back: Option<u64>) -> Verb {
     Verb::Extend {
         ttl: 2 * TTL,
-        write_back: write_back.map(|counter| (shard(), counter)),
+        write_back,
     }
 }
 
 pub(crate) fn heal() -> Verb {
     Verb::Heal {
         ttl: 2 * TTL,
-        shard: shard(),
         counter: 77,
     }
 }
@@ -162,7 +171,6 @@ pub(crate) fn claim(number: u64, owner: u8) -> JobVerb {
         lock: "{odd}:lock:books".into(),
         owner: OwnerId::from_random([owner; 16]),
         ttl: TTL,
-        shard: shard(),
         proposal: 1,
         tick: run(number).tick,
         window: Window::new(Window::LONGEST, Window::LONGEST),
@@ -174,7 +182,6 @@ pub(crate) fn commit(number: u64, owner: u8) -> JobVerb {
         lock: "{odd}:lock:books".into(),
         owner: OwnerId::from_random([owner; 16]),
         ttl: 2 * TTL,
-        shard: shard(),
         entry: run(number),
     }
 }

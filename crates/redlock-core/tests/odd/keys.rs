@@ -2,7 +2,7 @@
 
 use redlock_core::node::Reply;
 
-use super::fixtures::{Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, request};
+use super::fixtures::{Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, request, request_of};
 
 const NEVER_ENDS: Reply = Reply::Held {
     remaining: None,
@@ -60,6 +60,34 @@ async fn a_key_of_another_type_is_somebody_elses_and_stays_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_set_with_a_key_of_another_type_takes_nothing() {
+    let mut fixture = Fixture::voting().await;
+    let keys = ["before", "odd", "z"];
+    fixture.command(&["RPUSH", KEY, "value"]);
+    for verb in [acquire(), heal()] {
+        let reply = fixture.ask(request_of(verb, &keys, 1)).await;
+        assert!(
+            matches!(
+                reply,
+                Ok(Reply::Held {
+                    remaining: None,
+                    ..
+                })
+            ),
+            "{reply:?}"
+        );
+        for key in ["before", "z"] {
+            assert!(!fixture.exists(&format!("{{odd}}:lock:{key}")), "{key}");
+        }
+    }
+    fixture.command(&["DEL", KEY]);
+    let taken = fixture.ask(request_of(acquire(), &keys, 1)).await;
+    assert!(matches!(taken, Ok(Reply::Taken { .. })), "{taken:?}");
+    let released = fixture.ask(request_of(RELEASE, &keys, 1)).await;
+    assert_eq!(released, Ok(Reply::Done));
+}
+
+#[tokio::test]
 async fn a_key_of_another_type_is_waited_for_if_it_expires() {
     let mut fixture = Fixture::voting().await;
     fixture.command(&["HSET", KEY, "field", "value"]);
@@ -85,6 +113,7 @@ async fn a_string_of_somebody_elses_is_not_ours() {
         "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1 ",
         "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1 \u{7}",
         &format!("{:032} {}", 1, "x".repeat(65)),
+        "a-host-name-of-thirty-two-bytes. secret",
     ] {
         fixture.command(&["SET", KEY, value]);
         for verb in [extend(None), heal(), RELEASE, acquire()] {

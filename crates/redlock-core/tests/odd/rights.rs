@@ -152,7 +152,7 @@ async fn other_keys_are_out_of_reach() {
     let mut session = connect(&url).await.unwrap();
     let elsewhere = Request::Lock {
         verb: acquire(),
-        key: "{even}:lock:a".into(),
+        keys: "{even}:lock:a".into(),
         owner: redlock_proto::OwnerId::from_random([1; 16]),
     };
     let error = session.call(&keyspace(), &[elsewhere]).await.unwrap_err();

@@ -16,4 +16,5 @@ mod random;
 #[cfg(feature = "metrics")]
 mod recorder;
 mod renewal;
+mod sets;
 mod within;

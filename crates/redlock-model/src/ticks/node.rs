@@ -3,8 +3,8 @@
 use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use redlock_proto::{
-    JobEntry, JobVerb, Keyspace, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine,
-    Reply, Request, Shard, Store, Tick, Verb, Window,
+    JobEntry, JobVerb, Keyspace, MarkState, NodeTime, NodeVerb, OwnerId, Quarantine, Reply,
+    Request, Store, Tick, Verb, Window,
 };
 
 use super::state::Node;
@@ -55,7 +55,6 @@ impl Nodes {
                 lock: LOCK.into(),
                 owner: owner(by),
                 ttl: FOREVER,
-                shard: shard(),
                 proposal: 1,
                 tick: instant(tick),
                 window: Window::new(STEP * early.into(), Window::LONGEST),
@@ -64,7 +63,6 @@ impl Nodes {
                 lock: LOCK.into(),
                 owner: owner(by),
                 ttl: FOREVER,
-                shard: shard(),
                 entry: entry((by, tick)),
             }),
             Ask::Withdraw { by, tick } => job(JobVerb::Withdraw {
@@ -104,7 +102,6 @@ impl Nodes {
                 lock: LOCK.into(),
                 owner: owner(by),
                 ttl: FOREVER,
-                shard: shard(),
                 entry: entry(run),
             }));
             ask(lock(by, Verb::Release { ttl: FOREVER }));
@@ -176,7 +173,7 @@ fn job(verb: JobVerb) -> Request {
 fn lock(by: u8, verb: Verb) -> Request {
     Request::Lock {
         verb,
-        key: LOCK.into(),
+        keys: LOCK.into(),
         owner: owner(by),
     }
 }
@@ -184,7 +181,6 @@ fn lock(by: u8, verb: Verb) -> Request {
 fn acquire(by: u8) -> Request {
     let acquire = Verb::Acquire {
         ttl: FOREVER,
-        shard: shard(),
         proposal: 1,
         block: 1,
     };
@@ -193,10 +189,6 @@ fn acquire(by: u8) -> Request {
 
 fn owner(by: u8) -> OwnerId {
     OwnerId::from_random([by; 16])
-}
-
-fn shard() -> Shard {
-    Shard::of(&NodeKey::from(LOCK))
 }
 
 fn entry((by, tick): (u8, u8)) -> JobEntry {

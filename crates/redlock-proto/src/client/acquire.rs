@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{HolderLabel, Instant, NodeKey, RunRecord, Tick, Timing, Window, Word};
+use crate::{HolderLabel, Instant, KeySet, NodeKey, RunRecord, Tick, Timing, Window, Word};
 
 /// What an acquisition asks for.
 #[derive(Clone, Debug)]
@@ -11,8 +11,8 @@ use crate::{HolderLabel, Instant, NodeKey, RunRecord, Tick, Timing, Window, Word
     reason = "a driver must settle every part of it"
 )]
 pub struct Acquire {
-    /// The key on the nodes.
-    pub key: NodeKey,
+    /// The keys on the nodes; a claim has one.
+    pub keys: KeySet,
     /// The lengths of time of the lease.
     pub timing: Timing,
     /// Whether the lease is extended without being asked.

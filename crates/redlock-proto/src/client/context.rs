@@ -129,8 +129,8 @@ impl<E: Entropy> Context<E> {
                 self.nodes.on_trouble(node, error.reason.clone());
             }
             Ok(reply) => {
-                if let Some((shard, tokens)) = round.counts() {
-                    self.tokens.note(shard, tokens, reply);
+                if let Some((keys, tokens)) = round.counts() {
+                    self.tokens.note(keys, *tokens, reply);
                 }
             }
             Err(_) => {}

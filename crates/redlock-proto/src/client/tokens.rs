@@ -1,5 +1,5 @@
 use super::Now;
-use crate::{FencingToken, Reply, Shard};
+use crate::{FencingToken, KeySet, Reply, Shard};
 
 /// The greatest fencing counters that a client has seen, by shard.
 #[derive(Debug)]
@@ -15,8 +15,8 @@ impl Tokens {
         }
     }
 
-    /// Notes how far a node has counted, as it said in an attempt for so many tokens of a shard.
-    pub(super) fn note(&mut self, shard: Shard, tokens: u32, reply: &Reply) {
+    /// Notes how far a node has counted, as it said in an attempt for so many tokens of these keys.
+    pub(super) fn note(&mut self, keys: &KeySet, tokens: u32, reply: &Reply) {
         let seen = match reply {
             Reply::Taken { counter } | Reply::Claimed { counter, .. } => {
                 counter.saturating_add(u64::from(tokens.max(1)) - 1)
@@ -28,14 +28,19 @@ impl Tokens {
             // Somebody else has written it; whoever went on from there would be refused everywhere.
             return;
         }
-        let known = &mut self.counters[usize::from(shard.number())];
-        *known = seen.max(*known);
+        for key in keys {
+            let known = &mut self.counters[usize::from(key.shard().number())];
+            *known = seen.max(*known);
+        }
     }
 
     /// Returns a counter that is greater than any that was seen, and close to the clock, so that it exceeds those not
     /// seen.
-    pub(super) fn proposal(&self, shard: Shard, now: Now) -> u64 {
-        let seen = self.counters[usize::from(shard.number())].saturating_add(1);
+    pub(super) fn proposal(&self, keys: &KeySet, now: Now) -> u64 {
+        let seen = keys
+            .iter()
+            .map(|key| self.counters[usize::from(key.shard().number())]);
+        let seen = seen.max().unwrap_or(0).saturating_add(1);
         match wall(now) {
             Some(wall) => seen.max(wall),
             None => seen,

@@ -1,10 +1,12 @@
 //! What a lock is called on the nodes, and by whom it is held.
 
+mod key_set;
 mod label;
 mod node_key;
 mod owner;
 
 pub use self::{
+    key_set::{CountedKey, InvalidKeySet, KeySet},
     label::{HolderLabel, InvalidLabel},
     node_key::NodeKey,
     owner::OwnerId,

@@ -42,7 +42,7 @@ mod tests {
             verb: Verb::Release {
                 ttl: std::time::Duration::ZERO,
             },
-            key: "{redlock}:lock:iban:DE02120300000000202051".into(),
+            keys: "{redlock}:lock:iban:DE02120300000000202051".into(),
             owner: OwnerId::from_random([1; 16]),
         };
         assert!(!format!("{request:?}").contains("DE02"), "{request:?}");

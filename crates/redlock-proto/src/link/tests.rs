@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{NodeKey, NodeTime, OwnerId, RunId, Store, Verb};
+use crate::{NodeTime, OwnerId, RunId, Store, Verb};
 
 const MS: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(5);
@@ -54,16 +54,14 @@ fn connect(link: &mut Link<Bits>, now: Instant) {
 fn lock(verb: Verb, owner: u8) -> Request {
     Request::Lock {
         verb,
-        key: NodeKey::from("key"),
+        keys: "key".into(),
         owner: OwnerId::from_random([owner; 16]),
     }
 }
 
 fn acquire(owner: u8) -> Request {
-    let shard = crate::Shard::of(&NodeKey::from("key"));
     let verb = Verb::Acquire {
         ttl: TTL,
-        shard,
         proposal: 1,
         block: 1,
     };

@@ -65,7 +65,7 @@ impl ParkedLease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NodeKey;
+    use crate::KeySet;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -75,7 +75,7 @@ mod tests {
 
     fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> Terms {
         Terms::of(&Acquire {
-            key: NodeKey::from("key"),
+            keys: KeySet::from("key"),
             timing: Timing::new(ttl * MS, 0.01, ttl * MS / 10).unwrap(),
             renew,
             max_hold,

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use crate::{
-    HolderLabel, JobEntry, JobVerb, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId, ServerInfo,
-    Shard,
+    HolderLabel, JobEntry, JobVerb, KeySet, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId,
+    ServerInfo,
 };
 
 /// One operation on one node.
@@ -15,8 +15,8 @@ pub enum Request {
     Lock {
         /// What to do.
         verb: Verb,
-        /// The key on the node.
-        key: NodeKey,
+        /// The keys on the node, for all of which it is done or for none.
+        keys: KeySet,
         /// On whose behalf.
         owner: OwnerId,
     },
@@ -31,7 +31,9 @@ pub enum Request {
     },
 }
 
-/// What a node is asked to do with a key.
+/// What a node is asked to do with a key, or in one step with each of several.
+///
+/// Several have one counter: the greatest of theirs, and each of theirs becomes what it becomes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum Verb {
@@ -39,8 +41,6 @@ pub enum Verb {
     Acquire {
         /// How long the node keeps the key.
         ttl: Duration,
-        /// The counter of fencing tokens.
-        shard: Shard,
         /// What the counter becomes at least.
         proposal: u64,
         /// How many tokens to reserve.
@@ -51,7 +51,7 @@ pub enum Verb {
         /// How long the node keeps the key.
         ttl: Duration,
         /// A counter to write back, if the owner has the key.
-        write_back: Option<(Shard, u64)>,
+        write_back: Option<u64>,
     },
     /// As [`Extend`](Self::Extend), and take the key if nobody has it, unless the owner was tombstoned.
     ///
@@ -59,8 +59,6 @@ pub enum Verb {
     Heal {
         /// How long the node keeps the key.
         ttl: Duration,
-        /// The counter of fencing tokens.
-        shard: Shard,
         /// What the counter is at least, if the owner has the key.
         counter: u64,
     },
@@ -134,11 +132,11 @@ impl Request {
         match self {
             Self::Lock {
                 verb: Verb::Release { ttl },
-                key,
+                keys,
                 owner,
             } => Self::Lock {
                 verb: Verb::Tombstone { ttl },
-                key,
+                keys,
                 owner,
             },
             other => other,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{JobEntry, NodeKey, OwnerId, Shard, Tick, Window};
+use crate::{JobEntry, NodeKey, OwnerId, Tick, Window};
 
 /// What a node is asked to do with a job: its lock, and what is remembered of its runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -17,8 +17,6 @@ pub enum JobVerb {
         owner: OwnerId,
         /// How long the node keeps the lock.
         ttl: Duration,
-        /// The counter of fencing tokens.
-        shard: Shard,
         /// What the counter becomes at least.
         proposal: u64,
         /// The tick.
@@ -36,9 +34,7 @@ pub enum JobVerb {
         owner: OwnerId,
         /// How long the node keeps the lock.
         ttl: Duration,
-        /// The counter of fencing tokens, which becomes the entry's at least.
-        shard: Shard,
-        /// The run.
+        /// The run, whose token the counter becomes at least.
         entry: JobEntry,
     },
     /// Say what came of a run that the node remembers; never add one.

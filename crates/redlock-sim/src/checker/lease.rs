@@ -52,15 +52,17 @@ impl Checker {
             self.report(at, Violation::Stillborn { lease, until });
         }
         let before = self.rules.clocks_step.then_some(started);
-        let state = self.keys.entry(key).or_default();
-        state.newest = Some(lease);
-        let found = [
-            state.believe(at, key, lease, until),
-            state.has_rested(at, key, lease),
-            state.order(at, key, lease, tokens, before),
-        ];
-        for violation in found.into_iter().flatten() {
-            self.report(at, violation);
+        for key in self.keys_of(key) {
+            let state = self.keys.entry(key).or_default();
+            state.newest = Some(lease);
+            let found = [
+                state.believe(at, key, lease, until),
+                state.has_rested(at, key, lease),
+                state.order(at, key, lease, tokens, before),
+            ];
+            for violation in found.into_iter().flatten() {
+                self.report(at, violation);
+            }
         }
         self.back(at, lease, until, promised);
         let stood = self.stood(client);
@@ -79,6 +81,9 @@ impl Checker {
             },
         );
         self.freed(at, key);
+        for key in self.keys_of(key) {
+            self.freed(at, key);
+        }
     }
 
     /// A lease has ended, or was released after it had.
@@ -87,19 +92,16 @@ impl Checker {
             return;
         };
         let ended = *state;
-        let key = self.keys.entry(ended.key).or_default();
         match end {
-            End::Alone => {
-                state.is_over = true;
-                key.end(lease, ended.until + ended.rest);
-            }
-            End::Parked => {
-                state.is_parked = true;
-                key.release(lease);
-            }
-            End::Released => {
-                self.leases.remove(&lease);
-                key.release(lease);
+            End::Alone => state.is_over = true,
+            End::Parked => state.is_parked = true,
+            End::Released => _ = self.leases.remove(&lease),
+        }
+        for key in self.keys_of(ended.key) {
+            let key = self.keys.entry(key).or_default();
+            match end {
+                End::Alone => key.end(lease, ended.until + ended.rest),
+                End::Parked | End::Released => key.release(lease),
             }
         }
         if ended.is_over || ended.is_parked {
@@ -184,12 +186,14 @@ impl Checker {
             lease.until = until;
             lease.stood = stood;
         }
-        let state = self.keys.entry(key).or_default();
-        let overlap = state.believe(at, key, lease, until);
-        let newer = state.newest.filter(|newest| *newest != lease);
-        let stale = newer.map(|newer| Violation::StaleExtension { key, lease, newer });
-        for violation in overlap.into_iter().chain(stale) {
-            self.report(at, violation);
+        for key in self.keys_of(key) {
+            let state = self.keys.entry(key).or_default();
+            let overlap = state.believe(at, key, lease, until);
+            let newer = state.newest.filter(|newest| *newest != lease);
+            let stale = newer.map(|newer| Violation::StaleExtension { key, lease, newer });
+            for violation in overlap.into_iter().chain(stale) {
+                self.report(at, violation);
+            }
         }
     }
 

@@ -48,6 +48,7 @@ use crate::{Event, Moment, Violation};
 pub struct Checker {
     rules: Rules,
     keys: BTreeMap<usize, Key>,
+    sets: BTreeMap<usize, Vec<usize>>,
     jobs: BTreeMap<usize, Job>,
     leases: BTreeMap<u64, Lease>,
     waiters: BTreeMap<u64, Waiter>,
@@ -95,6 +96,7 @@ impl Checker {
         Self {
             rules,
             keys: BTreeMap::new(),
+            sets: BTreeMap::new(),
             jobs: BTreeMap::new(),
             leases: BTreeMap::new(),
             waiters: BTreeMap::new(),
@@ -192,6 +194,19 @@ impl Checker {
                 }
             }
         }
+    }
+
+    /// What events call by the number `set` is all of these keys.
+    pub fn is_set(&mut self, set: usize, keys: impl IntoIterator<Item = usize>) {
+        self.sets.insert(set, keys.into_iter().collect());
+    }
+
+    /// Returns the keys that a lease on what has this number is on.
+    fn keys_of(&self, number: usize) -> Vec<usize> {
+        self.sets
+            .get(&number)
+            .cloned()
+            .unwrap_or_else(|| vec![number])
     }
 
     /// Something was found to be wrong by somebody else.

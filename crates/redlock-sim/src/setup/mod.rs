@@ -9,7 +9,9 @@ mod time;
 
 use std::{num::NonZeroUsize, time::Duration};
 
-use redlock_proto::{FanOut, Keyspace, LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy};
+use redlock_proto::{
+    FanOut, KeySet, Keyspace, LinkConfig, NodeKey, Quarantine, Quorum, RetryPolicy,
+};
 
 pub(crate) use self::{
     jobs::Jobs,
@@ -30,6 +32,8 @@ pub(crate) struct Setup {
     pub(crate) nodes: usize,
     pub(crate) clients: usize,
     pub(crate) keys: Vec<NodeKey>,
+    /// Which of the keys are locked together by some, besides each by itself.
+    pub(crate) sets: Vec<Vec<usize>>,
     pub(crate) quorum: Quorum,
     pub(crate) keyspace: Keyspace,
     pub(crate) retry: RetryPolicy,
@@ -108,6 +112,7 @@ impl Setup {
             nodes,
             clients: random.index(4) + 2,
             keys: (0..keys).map(|key| KEYS[key].into()).collect(),
+            sets: Vec::new(),
             quorum: Quorum::of(NonZeroUsize::new(nodes).unwrap_or(NonZeroUsize::MIN)),
             keyspace: keyspace(max_ttl, trust, RATE_ERROR),
             retry: RetryPolicy::new(SHORTEST_DELAY, LONGEST_DELAY)
@@ -165,6 +170,9 @@ impl Setup {
         if plan == Plan::Strangers {
             setup.draw_strangers(odd);
         }
+        if plan == Plan::Sets {
+            setup.draw_sets(odd);
+        }
         if plan.has_jobs() {
             setup.draw_jobs(random, odd);
             if plan == Plan::TicksBack {
@@ -201,6 +209,41 @@ impl Setup {
     /// Changes how many keys there are.
     pub(crate) fn set_keys(&mut self, keys: usize) {
         self.keys = KEYS[..keys].iter().map(|key| (*key).into()).collect();
+    }
+
+    /// Returns how many things are locked: each key by itself, and then the sets.
+    pub(crate) const fn locks(&self) -> usize {
+        self.keys.len() + self.sets.len()
+    }
+
+    /// Returns the keys that are locked by the lock of this number.
+    pub(crate) fn keys_of(&self, lock: usize) -> Vec<usize> {
+        match lock.checked_sub(self.keys.len()) {
+            Some(set) => self.sets[set].clone(),
+            None => vec![lock],
+        }
+    }
+
+    /// Returns the same as clients name them.
+    pub(crate) fn names_of(&self, lock: usize) -> KeySet {
+        let keys = self.keys_of(lock).into_iter();
+        let names = keys.map(|key| self.keys[key].clone());
+        KeySet::new(names).expect("a lock has a few keys")
+    }
+
+    /// Has some keys locked together.
+    fn draw_sets(&mut self, random: &mut Random) {
+        if self.forgets {
+            self.set_keys(2);
+            self.sets = vec![vec![0, 1]];
+            return;
+        }
+        self.set_keys(3);
+        let all = [vec![0, 1], vec![1, 2], vec![0, 2], vec![0, 1, 2]];
+        self.sets = all.into_iter().filter(|_| random.chance(500)).collect();
+        if self.sets.is_empty() {
+            self.sets.push(vec![0, 1]);
+        }
     }
 
     /// Returns what its history is judged by.

@@ -72,6 +72,7 @@ impl Storm {
                 Plan::Default
                 | Plan::Rollback
                 | Plan::Strangers
+                | Plan::Sets
                 | Plan::Ticks
                 | Plan::TicksClocks
                 | Plan::TicksBack => 0,

@@ -60,7 +60,7 @@ impl World {
                 // Only the order of tokens rests on it.
                 None => 0,
             };
-            Process::new(client, setup.keys.len(), clock, Clock::new(wall_rate, skew))
+            Process::new(client, setup.locks(), clock, Clock::new(wall_rate, skew))
         });
         let processes = processes.collect();
         let stepped = vec![0; setup.nodes];
@@ -72,9 +72,13 @@ impl World {
         });
         let links = links.collect();
         let callers = random.pick(&[1, 1, 2, 4]);
+        let mut checker = Checker::new(setup.rules());
+        for set in setup.keys.len()..setup.locks() {
+            checker.is_set(set, setup.keys_of(set));
+        }
         Self {
             now: 0,
-            checker: Checker::new(setup.rules()),
+            checker,
             setup,
             random,
             agenda: Agenda::default(),
@@ -151,7 +155,7 @@ impl World {
             let at = self.now + self.random.below(3 * MS);
             self.wake_link(link, at);
         }
-        for key in 0..self.setup.keys.len() {
+        for key in 0..self.setup.locks() {
             for _ in 0..self.callers {
                 self.rest(client, key);
             }

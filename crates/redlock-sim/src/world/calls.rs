@@ -195,11 +195,11 @@ impl World {
                     let Some(number) = owners.get(place).copied().flatten() else {
                         continue;
                     };
-                    let key = self.owners.get(number).key;
-                    touched[key] = true;
+                    let keys = self.setup.keys_of(self.owners.get(number).key);
+                    keys.iter().for_each(|key| touched[*key] = true);
                     let asked = Asked {
                         verb: *verb,
-                        key,
+                        keys: &keys,
                         owner: number,
                         name: *owner,
                         reply,
@@ -221,7 +221,7 @@ impl World {
                     touched[key] = true;
                     let asked = Asked {
                         verb,
-                        key,
+                        keys: &[key],
                         owner,
                         name,
                         reply: &reply,
@@ -264,7 +264,8 @@ impl World {
         time: NodeTime,
         votes: bool,
     ) {
-        let Asked { verb, key, .. } = asked;
+        let Asked { verb, keys, .. } = asked;
+        let key = self.owners.get(asked.owner).key;
         let (client, address) = self.ends(link);
         let at = Moment::from_micros(self.now);
         let millis = time.as_millis();
@@ -321,7 +322,9 @@ impl World {
             (Verb::Heal { .. }, Reply::Done) => self.counters.heals += 1,
             _ => {}
         }
-        self.look_for_leftovers(node, key, millis);
+        for key in keys {
+            self.look_for_leftovers(node, *key, millis);
+        }
     }
 
     /// Whether a node was told to vote, and does.

@@ -228,7 +228,7 @@ impl World {
             let length = Duration::from_micros(length);
             self.observe(&Event::StoodStill { client, length });
         }
-        for key in 0..self.setup.keys.len() {
+        for key in 0..self.setup.locks() {
             let user = self.processes[client].users[key];
             if let State::Holding(holding) = user.state {
                 let lease = holding.lease;
@@ -244,7 +244,7 @@ impl World {
         for waiter in self.processes[client].callers.waiters() {
             self.observe(&Event::Answered { waiter });
         }
-        self.processes[client].callers = Callers::new(self.setup.keys.len());
+        self.processes[client].callers = Callers::new(self.setup.locks());
         for ask in 0..self.processes[client].next_id {
             let waiter = waiter_of(client, ask);
             self.observe(&Event::Answered { waiter });

@@ -34,15 +34,16 @@ impl World {
     fn may_have(&self, client: usize, address: usize, owner: u32) -> bool {
         let taken = self.owners.get(owner);
         let has = |(node, server): (usize, &Server)| {
-            let kept = || {
-                server
-                    .shadow
-                    .kept(taken.key, server.time(self.now).as_millis())
-            };
+            let kept = |key: &usize| server.shadow.kept(*key, server.time(self.now).as_millis());
             let is_its = |kept: Kept| kept.owner == owner && !kept.is_old;
             taken.taken_over(node) == Some(address)
                 && !self.was_rerouted(node, taken)
-                && kept().is_some_and(is_its)
+                && self
+                    .setup
+                    .keys_of(taken.key)
+                    .iter()
+                    .filter_map(kept)
+                    .any(is_its)
         };
         if self.servers.iter().enumerate().any(has) {
             return true;

@@ -96,6 +96,7 @@ impl World {
         let is_held_up =
             self.setup.are_strangers_longer() || self.setup.strangers.as_ref().is_some_and(loses);
         let somebody_can = !is_held_up && (all_can || (0..self.setup.clients).any(can));
+        // Who wants several keys may wait for longer: others take one of them again and again.
         for key in (0..self.setup.keys.len()).filter(|_| somebody_can) {
             let due = Moment::from_micros(self.now + wait);
             self.observe(&Event::Free { key, due });
@@ -194,7 +195,7 @@ impl World {
         for waiter in self.processes[client].callers.waiters() {
             self.go_away(client, waiter);
         }
-        for key in 0..self.setup.keys.len() {
+        for key in 0..self.setup.locks() {
             if let State::Holding(_) = self.processes[client].users[key].state {
                 self.done_with(client, key);
             }

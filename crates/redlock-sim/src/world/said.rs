@@ -76,7 +76,7 @@ mod tests {
                 ttl: Duration::from_secs(1),
                 write_back: None,
             },
-            key: "a".into(),
+            keys: "a".into(),
             owner: OwnerId::from_random([1; 16]),
         };
         let confirmed = |requests: [&Request; 2]| {

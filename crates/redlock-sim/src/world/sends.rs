@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use redlock_proto::{NodeKey, NodeVerb, Op, OwnerId, Request, Verb};
+use redlock_proto::{KeySet, NodeVerb, Op, OwnerId, Request, Verb};
 
 use super::{
     World,
@@ -20,12 +20,12 @@ impl World {
         connection: u64,
     ) {
         let mut number = None;
-        if let Request::Lock { verb, key, owner } = &request {
+        if let Request::Lock { verb, keys, owner } = &request {
             self.processes[client].has_asked |= !request.is_release();
             number = self.owners.number(owner);
             match verb {
                 Verb::Acquire { ttl, .. } if number.is_none() => {
-                    number = self.tries(client, key, *owner, *ttl);
+                    number = self.tries(client, keys, *owner, *ttl);
                     self.asks(number, node);
                 }
                 Verb::Acquire { .. } => self.asks(number, node),
@@ -97,12 +97,11 @@ impl World {
     pub(super) fn tries(
         &mut self,
         client: usize,
-        key: &NodeKey,
+        keys: &KeySet,
         owner: OwnerId,
         ttl: Duration,
     ) -> Option<u32> {
-        let names = &self.setup.keys;
-        let key = names.iter().position(|name| name == key)?;
+        let key = (0..self.setup.locks()).find(|lock| self.setup.names_of(*lock) == *keys)?;
         self.counters.attempts += 1;
         self.give_up(client, key);
         let process = &mut self.processes[client];

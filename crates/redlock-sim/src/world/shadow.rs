@@ -27,7 +27,8 @@ pub(super) struct Kept {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) verb: Verb,
-    pub(super) key: usize,
+    /// The keys, for all of which it is done or for none.
+    pub(super) keys: &'a [usize],
     pub(super) owner: u32,
     pub(super) name: OwnerId,
     pub(super) reply: &'a Reply,
@@ -49,8 +50,8 @@ impl Shadow {
 
     /// The client of an owner knows that its key is here.
     pub(super) fn be_known(&mut self, owner: u32) {
-        let mut kept = self.keys.iter_mut().flatten();
-        if let Some(kept) = kept.find(|kept| kept.owner == owner) {
+        let kept = self.keys.iter_mut().flatten();
+        for kept in kept.filter(|kept| kept.owner == owner) {
             kept.is_old = false;
         }
     }
@@ -75,41 +76,52 @@ impl Shadow {
         asked: Asked<'_>,
         now: u64,
     ) -> Result<Option<u64>, &'static str> {
-        let kept = self.kept(asked.key, now);
-        let is_owner = kept.is_some_and(|kept| kept.owner == asked.owner);
+        let kept: Vec<Option<Kept>> = asked.keys.iter().map(|key| self.kept(*key, now)).collect();
+        let is_its = |kept: &Kept| kept.owner == asked.owner;
+        let has_some = kept.iter().flatten().any(is_its);
+        let has_all = kept.iter().all(|kept| kept.as_ref().is_some_and(is_its));
+        let is_anothers = kept.iter().flatten().any(|kept| !is_its(kept));
         let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Tombstone { .. });
         if !matches!(asked.reply, Reply::Taken { .. } | Reply::Done) {
-            return if is_release && is_owner {
+            return if is_release && has_some {
                 Err("it was not released for its owner")
             } else {
                 Ok(None)
             };
         }
         let ttl = match asked.verb {
-            Verb::Acquire { .. } if kept.is_some() => return Err("it was taken from its owner"),
-            Verb::Heal { .. } if kept.is_some() && !is_owner => {
+            Verb::Acquire { .. } if has_some || is_anothers => {
+                return Err("it was taken from its owner");
+            }
+            Verb::Heal { .. } if is_anothers => {
                 return Err("it was healed over its owner");
             }
-            Verb::Extend { .. } if !is_owner => {
+            Verb::Extend { .. } if !has_all => {
                 return Err("it was extended for somebody who does not have it");
             }
-            Verb::Release { .. } | Verb::Tombstone { .. } if !is_owner => {
+            Verb::Release { .. } | Verb::Tombstone { .. } if !has_some => {
                 return Err("it was released by somebody who does not have it");
             }
             Verb::Release { .. } | Verb::Tombstone { .. } => {
-                self.keys[asked.key] = None;
+                for (key, kept) in asked.keys.iter().zip(kept) {
+                    if kept.as_ref().is_some_and(is_its) {
+                        self.keys[*key] = None;
+                    }
+                }
                 return Ok(None);
             }
             Verb::Acquire { ttl, .. } | Verb::Heal { ttl, .. } | Verb::Extend { ttl, .. } => ttl,
         };
         let is_extended = matches!(asked.verb, Verb::Extend { .. });
         let until = now + micros(ttl) / 1_000;
-        self.keys[asked.key] = Some(Kept {
-            owner: asked.owner,
-            name: asked.name,
-            is_old: is_extended && kept.is_some_and(|kept| kept.is_old),
-            until,
-        });
+        for (key, kept) in asked.keys.iter().zip(kept) {
+            self.keys[*key] = Some(Kept {
+                owner: asked.owner,
+                name: asked.name,
+                is_old: is_extended && kept.is_some_and(|kept| kept.is_old),
+                until,
+            });
+        }
         Ok(Some(until))
     }
 
@@ -151,7 +163,7 @@ pub(super) const fn wrong(node: usize, key: usize, what: &'static str) -> Violat
 mod tests {
     use std::time::Duration;
 
-    use redlock_proto::{Keyspace, Quarantine, Request, Shard};
+    use redlock_proto::{Keyspace, Quarantine, Request};
 
     use super::*;
 
@@ -169,7 +181,6 @@ mod tests {
     fn acquire() -> Verb {
         Verb::Acquire {
             ttl: TTL,
-            shard: Shard::of(&name()),
             proposal: 1,
             block: 1,
         }
@@ -178,7 +189,6 @@ mod tests {
     fn heal() -> Verb {
         Verb::Heal {
             ttl: TTL,
-            shard: Shard::of(&name()),
             counter: 1,
         }
     }
@@ -190,7 +200,7 @@ mod tests {
     fn follow(shadow: &mut Shadow, verb: Verb, owner_number: u32, reply: &Reply) -> bool {
         let asked = Asked {
             verb,
-            key: 0,
+            keys: &[0],
             owner: owner_number,
             name: owner(owner_number),
             reply,
@@ -233,7 +243,7 @@ mod tests {
                 .into_iter()
                 .map(|verb| Request::Lock {
                     verb,
-                    key: name(),
+                    keys: name().into(),
                     owner: owner(1),
                 })
                 .collect();
@@ -244,7 +254,6 @@ mod tests {
             |shadow: &Shadow, store: &Store| shadow.compare(0, &name(), store, 1_000).is_ok();
         let shorter = Verb::Heal {
             ttl: TTL / 2,
-            shard: Shard::of(&name()),
             counter: 1,
         };
         assert!(same(&taken(), &with(Some(acquire()))));

@@ -199,7 +199,7 @@ impl World {
                 lock, owner, ttl, ..
             } => match self.owners.number(owner) {
                 Some(number) => Some(number),
-                None => self.tries(client, lock, *owner, *ttl),
+                None => self.tries(client, &lock.clone().into(), *owner, *ttl),
             },
             JobVerb::Commit { owner, entry, .. } => {
                 let number = self.owners.number(owner)?;
@@ -303,13 +303,11 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
         JobVerb::Claim {
             owner,
             ttl,
-            shard,
             proposal,
             ..
         } => {
             let acquire = Verb::Acquire {
                 ttl: *ttl,
-                shard: *shard,
                 proposal: *proposal,
                 block: 1,
             };
@@ -320,15 +318,11 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
             Some((acquire, *owner, reply))
         }
         JobVerb::Commit {
-            owner,
-            ttl,
-            shard,
-            entry,
-            ..
+            owner, ttl, entry, ..
         } => {
             let extend = Verb::Extend {
                 ttl: *ttl,
-                write_back: Some((*shard, entry.token)),
+                write_back: Some(entry.token),
             };
             Some((extend, *owner, reply.clone()))
         }

@@ -153,11 +153,16 @@ impl World {
         let wait_until = process.now(self.now).clock + Duration::from_micros(wait);
         let until = process.when(wait_until);
         let acquire = Acquire {
-            key: self.setup.keys[key].clone(),
+            keys: self.setup.names_of(key),
             timing,
             renew,
             max_hold: max_hold.map(Duration::from_micros),
-            tokens,
+            // A set is handed over to nobody.
+            tokens: if key < self.setup.keys.len() {
+                tokens
+            } else {
+                1
+            },
             wait_until,
             quorum_wait: quorum_wait.map(Duration::from_micros),
             label: None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::Request;
-use redlock_proto::{HolderLabel, NodeKey, OwnerId, Shard, Verb};
+use redlock_proto::{HolderLabel, NodeKey, OwnerId, Verb};
 
 /// A lock with a name and an owner of its own.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Lock {
         let owner = self.owner();
         Request::Lock {
             verb: self.taking(),
-            key: self.key().into(),
+            keys: NodeKey::from(self.key()).into(),
             owner: owner.labelled(HolderLabel::closest("order@web-7c9f8d:4312")),
         }
     }
@@ -41,7 +41,7 @@ impl Lock {
     pub(super) fn acquire_too(self) -> Request {
         Request::Lock {
             verb: self.taking(),
-            key: self.key().into(),
+            keys: NodeKey::from(self.key()).into(),
             owner: Self(!self.0).owner(),
         }
     }
@@ -53,7 +53,6 @@ impl Lock {
     fn taking(self) -> Verb {
         Verb::Acquire {
             ttl: TTL,
-            shard: Shard::of(&NodeKey::from(self.key())),
             // Greater than every counter, as the time of day is, and sixteen tokens, as by default.
             proposal: 1_795_177_631_000_000 + 100 * self.0,
             block: 16,
@@ -67,7 +66,7 @@ impl Lock {
     fn request(self, verb: Verb) -> Request {
         Request::Lock {
             verb,
-            key: self.key().into(),
+            keys: NodeKey::from(self.key()).into(),
             owner: self.owner(),
         }
     }

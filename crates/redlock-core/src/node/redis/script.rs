@@ -5,7 +5,13 @@ use std::sync::LazyLock;
 use deadpool_redis::redis::{Cmd, Script};
 
 /// The text never changes at run time; no input is ever made part of it.
-pub(super) const TEXT: &str = include_str!("node.lua");
+const TEXT: &str = concat!(include_str!("told.lua"), include_str!("node.lua"));
+
+/// What the script and the functions have in common.
+pub(super) const TOLD: &str = include_str!("told.lua");
+
+/// The script without that.
+pub(super) const BODY: &str = include_str!("node.lua");
 
 static HASH: LazyLock<String> = LazyLock::new(|| Script::new(TEXT).get_hash().to_owned());
 

@@ -10,9 +10,9 @@ use self::{
     values::{horizon, number, ttl},
 };
 use crate::{
-    cast::{JOBS, KEYS, OWNERS, SHARDS, SPACES},
+    cast::{self, JOBS, KEYS, OWNERS, SPACES},
     random::Random,
-    step::{Ask, Number, Since, Step, When},
+    step::{Ask, Number, Since, Span, Step, When},
 };
 
 const MICRO: Duration = Duration::from_micros(1);
@@ -29,7 +29,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
         keys: 1 + random.index(KEYS),
         owners: 1 + random.index(OWNERS),
         jobs: random.below(4).min(2) * 20,
-        shards: 1 + random.index(SHARDS),
+        sets: random.pick(&[0, 10, 50]),
         edges: random.percent(15),
     };
     let mut steps = Vec::new();
@@ -153,11 +153,14 @@ fn age(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
 /// One run of a job after the other, until the oldest are forgotten.
 fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     let (job, owner, ttl) = (random.index(JOBS), random.index(OWNERS), 30_000 * MS);
+    let keys = Span {
+        first: job,
+        count: 1,
+    };
     let acquire = Ask::Acquire {
-        key: job,
+        keys,
         owner,
         ttl,
-        shard: 0,
         proposal: number(random),
         block: 1,
     };
@@ -166,15 +169,14 @@ fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
         key: job,
         owner,
         ttl,
-        shard: 0,
         token: Number::Seen {
-            shard: 0,
+            shard: cast::shard_of(job),
             offset: 1,
         },
         tick: When::Watermark { offset },
         text,
     };
-    let asks = vec![Ask::Release { key: job, owner }, acquire];
+    let asks = vec![Ask::Release { keys, owner }, acquire];
     steps.push(Step::Call { keyspace, asks });
     for _ in 0..12 {
         let asks = vec![commit(1, "claimed")];
@@ -194,7 +196,6 @@ fn old_claim(random: &mut Random) -> Ask {
         key: random.index(KEYS),
         owner: random.index(OWNERS),
         ttl: ttl(random),
-        shard: random.index(SHARDS),
         proposal: number(random),
         tick: When::Now {
             offset: random.pick(&[-1_000, -1, 0, 1, 99, 100, 101]),

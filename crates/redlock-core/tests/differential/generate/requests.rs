@@ -9,7 +9,7 @@ use super::{
 use crate::{
     cast::{JOBS, KEYS},
     random::Random,
-    step::{Ask, Number},
+    step::{Ask, Number, Span},
 };
 
 /// Out of how many a sequence chooses.
@@ -18,7 +18,8 @@ pub(super) struct Few {
     pub(super) owners: usize,
     /// How many in a hundred requests are about jobs.
     pub(super) jobs: u64,
-    pub(super) shards: usize,
+    /// How many in a hundred requests about locks are about several keys.
+    pub(super) sets: u64,
     /// Whether counters come near the end of their range.
     pub(super) edges: bool,
 }
@@ -35,23 +36,25 @@ impl Few {
             } else {
                 random.index(KEYS)
             };
+            // Mostly by functions, which lock one key.
+            let count = if random.percent(97) { 1 } else { 2 };
+            let keys = Span { first: key, count };
             let (owner, ttl) = (random.index(self.owners), ttl(random));
             asks.push(match random.below(5) {
                 0..3 => Ask::Acquire {
-                    key,
+                    keys,
                     owner,
                     ttl,
-                    shard: random.index(self.shards),
                     proposal: self.number(random),
                     block: 1 + u32::try_from(random.below(3)).expect("it is small"),
                 },
                 3 => Ask::Extend {
-                    key,
+                    keys,
                     owner,
                     ttl,
                     write_back: None,
                 },
-                _ => Ask::Release { key, owner },
+                _ => Ask::Release { keys, owner },
             });
         }
         asks
@@ -61,9 +64,14 @@ impl Few {
         if random.percent(self.jobs) {
             return self.ask_about_a_job(random);
         }
-        let key = random.index(self.keys);
+        let count = if random.percent(self.sets) {
+            1 + random.index(self.keys)
+        } else {
+            1
+        };
+        let first = random.index(self.keys);
+        let keys = Span { first, count };
         let owner = random.index(self.owners);
-        let shard = random.index(self.shards);
         let ttl = ttl(random);
         let block = match random.below(3) {
             0 => 1 + u32::try_from(random.below(20)).expect("it is small"),
@@ -71,34 +79,32 @@ impl Few {
         };
         match random.below(100) {
             0..38 => Ask::Acquire {
-                key,
+                keys,
                 owner,
                 ttl,
-                shard,
                 proposal: self.number(random),
                 block,
             },
             38..48 => Ask::Extend {
-                key,
+                keys,
                 owner,
                 ttl,
                 write_back: None,
             },
             48..58 => Ask::Extend {
-                key,
+                keys,
                 owner,
                 ttl,
-                write_back: Some((shard, self.number(random))),
+                write_back: Some(self.number(random)),
             },
             58..68 => Ask::Heal {
-                key,
+                keys,
                 owner,
                 ttl,
-                shard,
                 counter: self.number(random),
             },
-            68..86 => Ask::Release { key, owner },
-            86..89 => Ask::Tombstone { key, owner, ttl },
+            68..86 => Ask::Release { keys, owner },
+            86..89 => Ask::Tombstone { keys, owner, ttl },
             89..91 => Ask::Tick,
             91..93 => Ask::Inspect,
             93..96 => Ask::Survey,
@@ -123,7 +129,6 @@ impl Few {
             random.index(self.keys)
         };
         let owner = random.index(self.owners);
-        let shard = random.index(self.shards);
         let text = random.pick(&["", "claimed", "ended well", "1 2 3"]);
         match random.below(100) {
             0..45 => Ask::Claim {
@@ -131,7 +136,6 @@ impl Few {
                 key,
                 owner,
                 ttl: ttl(random),
-                shard,
                 proposal: self.number(random),
                 tick: when(random),
                 early: random.pick(&[Duration::ZERO, MS, 100 * MS, 2_000 * MS]),
@@ -142,7 +146,6 @@ impl Few {
                 key,
                 owner,
                 ttl: ttl(random),
-                shard,
                 token: self.number(random),
                 tick: when(random),
                 text,

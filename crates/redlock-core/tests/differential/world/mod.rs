@@ -182,18 +182,22 @@ impl<'a> World<'a> {
         }
         for ((ask, request), reply) in asks.iter().zip(requests).zip(&answer.replies) {
             if let (
-                Ask::Acquire { shard, .. },
+                Ask::Acquire { keys, .. },
                 Ok(Reply::Taken { counter } | Reply::Held { counter, .. }),
             ) = (ask, reply)
             {
-                self.counters.insert((PREFIXES[keyspace], *shard), *counter);
+                for key in keys.first..keys.first + keys.count {
+                    let shard = cast::shard_of(key % cast::KEYS);
+                    self.counters.insert((PREFIXES[keyspace], shard), *counter);
+                }
             }
             if let (
-                Ask::Claim { shard, .. },
+                Ask::Claim { key, .. },
                 Ok(Reply::Claimed { counter, .. } | Reply::Held { counter, .. }),
             ) = (ask, reply)
             {
-                self.counters.insert((PREFIXES[keyspace], *shard), *counter);
+                let shard = cast::shard_of(*key);
+                self.counters.insert((PREFIXES[keyspace], shard), *counter);
             }
             if let (
                 Request::Lock {

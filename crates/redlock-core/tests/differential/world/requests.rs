@@ -13,56 +13,46 @@ use crate::{
 
 impl World<'_> {
     pub(super) fn request(&self, keyspace: usize, ask: &Ask) -> Request {
-        let (verb, key, owner) = match *ask {
+        let (verb, keys, owner) = match *ask {
             Ask::Acquire {
-                key,
+                keys,
                 owner,
                 ttl,
-                shard,
                 proposal,
                 block,
             } => {
                 let proposal = self.number(keyspace, proposal);
-                let shard = cast::shard(shard);
                 let acquire = Verb::Acquire {
                     ttl,
-                    shard,
                     proposal,
                     block,
                 };
-                (acquire, key, owner)
+                (acquire, keys, owner)
             }
             Ask::Extend {
-                key,
+                keys,
                 owner,
                 ttl,
                 write_back,
             } => {
-                let write_back = write_back
-                    .map(|(shard, counter)| (cast::shard(shard), self.number(keyspace, counter)));
-                (Verb::Extend { ttl, write_back }, key, owner)
+                let write_back = write_back.map(|counter| self.number(keyspace, counter));
+                (Verb::Extend { ttl, write_back }, keys, owner)
             }
             Ask::Heal {
-                key,
+                keys,
                 owner,
                 ttl,
-                shard,
                 counter,
             } => {
                 let counter = self.number(keyspace, counter);
-                let shard = cast::shard(shard);
-                let heal = Verb::Heal {
-                    ttl,
-                    shard,
-                    counter,
-                };
-                (heal, key, owner)
+                let heal = Verb::Heal { ttl, counter };
+                (heal, keys, owner)
             }
-            Ask::Release { key, owner } => {
+            Ask::Release { keys, owner } => {
                 let ttl = Duration::from_secs(1);
-                (Verb::Release { ttl }, key, owner)
+                (Verb::Release { ttl }, keys, owner)
             }
-            Ask::Tombstone { key, owner, ttl } => (Verb::Tombstone { ttl }, key, owner),
+            Ask::Tombstone { keys, owner, ttl } => (Verb::Tombstone { ttl }, keys, owner),
             Ask::Claim { .. }
             | Ask::Commit { .. }
             | Ask::Record { .. }
@@ -86,7 +76,7 @@ impl World<'_> {
         };
         Request::Lock {
             verb,
-            key: cast::key(key),
+            keys: cast::keys(keys),
             owner: cast::owner(owner),
         }
     }
@@ -98,7 +88,6 @@ impl World<'_> {
                 key,
                 owner,
                 ttl,
-                shard,
                 proposal,
                 tick,
                 early,
@@ -108,7 +97,6 @@ impl World<'_> {
                     lock: cast::key(key),
                     owner: cast::owner(owner),
                     ttl,
-                    shard: cast::shard(shard),
                     proposal: self.number(keyspace, proposal),
                     tick: self.tick(keyspace, job, tick),
                     window: Window::new(early, start_within),
@@ -120,7 +108,6 @@ impl World<'_> {
                 key,
                 owner,
                 ttl,
-                shard,
                 token,
                 tick,
                 text,
@@ -129,7 +116,6 @@ impl World<'_> {
                     lock: cast::key(key),
                     owner: cast::owner(owner),
                     ttl,
-                    shard: cast::shard(shard),
                     entry: JobEntry {
                         tick: self.tick(keyspace, job, tick),
                         token: self.number(keyspace, token),

@@ -14,8 +14,8 @@ use super::{
     not_acquired,
 };
 use crate::{
-    Attempt, AttemptVerdict, Failure, FailureKind, OwnerId, Request, Settled, Shard, TokenBlock,
-    Verb, Votes,
+    Attempt, AttemptVerdict, Failure, FailureKind, OwnerId, Request, Settled, TokenBlock, Verb,
+    Votes,
 };
 
 impl Acquisitions {
@@ -30,26 +30,26 @@ impl Acquisitions {
     ) {
         let owner = cx.owner().labelled(acquisition.request.label);
         let request = &acquisition.request;
-        let shard = Shard::of(&request.key);
+        let shard = request.keys.first_shard();
         // The same for all nodes, so that they mostly agree at once.
-        let proposal = cx.tokens.proposal(shard, now);
+        let proposal = cx.tokens.proposal(&request.keys, now);
         let lock = || Request::Lock {
             verb: Verb::Acquire {
                 ttl: request.timing.key_ttl(),
-                shard,
                 proposal,
                 block: request.tokens,
             },
-            key: request.key.clone(),
+            keys: request.keys.clone(),
             owner,
         };
         let (asked, held_back) = match &acquisition.claim {
             None => (lock(), held_back(shard, self.acquisitions.len(), cx, now)),
-            Some(claim) => (claim.request(request, owner, shard, proposal), Vec::new()),
+            Some(claim) => (claim.request(request, owner, proposal), Vec::new()),
         };
         let limit = cx.limit_within(request.timing);
         let attempt = Attempt::start(cx.quorum(), request.timing, now.clock);
-        let (is_narrow, tokens) = (!held_back.is_empty(), request.tokens);
+        let is_narrow = !held_back.is_empty();
+        let counts = (request.keys.clone(), request.tokens);
         let kind = RoundKind::Attempt {
             acquisition: id,
             owner,
@@ -66,7 +66,7 @@ impl Acquisitions {
         };
         let round = cx.start_round(kind, first_limit, now);
         if let Some(entry) = cx.rounds.get_mut(round) {
-            entry.count(shard, tokens);
+            entry.count(counts);
         }
         acquisition.attempt(round);
         self.acquisitions.insert(id, acquisition);
@@ -220,6 +220,6 @@ pub(super) fn give_back<E: Entropy>(
     cx: &mut Context<E>,
     now: Now,
 ) {
-    let Acquire { key, timing, .. } = request;
-    send_release(&failure.give_back, key, owner, *timing, None, cx, now);
+    let Acquire { keys, timing, .. } = request;
+    send_release(&failure.give_back, keys, owner, *timing, None, cx, now);
 }

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use super::super::{Acquire, NotClaimed, TickClaim};
-use crate::{
-    Instant, JobEntry, JobVerb, NoClaim, OwnerId, Reply, Request, RunRecord, Shard, Votes,
-};
+use crate::{Instant, JobEntry, JobVerb, NoClaim, OwnerId, Reply, Request, RunRecord, Votes};
 
 /// A claim that is under way.
 #[derive(Clone, Debug)]
@@ -46,22 +44,15 @@ impl Claiming {
     }
 
     /// Returns what every node is asked.
-    pub(super) fn request(
-        &self,
-        request: &Acquire,
-        owner: OwnerId,
-        shard: Shard,
-        proposal: u64,
-    ) -> Request {
+    pub(super) fn request(&self, request: &Acquire, owner: OwnerId, proposal: u64) -> Request {
         let TickClaim {
             job, tick, window, ..
         } = &self.claim;
         Request::Job {
             verb: JobVerb::Claim {
-                lock: request.key.clone(),
+                lock: request.keys.first().clone(),
                 owner,
                 ttl: request.timing.key_ttl(),
-                shard,
                 proposal,
                 tick: *tick,
                 window: *window,

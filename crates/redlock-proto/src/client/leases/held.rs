@@ -1,14 +1,14 @@
 use super::{super::timers::TimerKey, claimed::Claimed};
 use crate::{
-    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, LeaseAction, LeaseState, NodeKey,
-    NodeOutcome, OwnerId, Request, Shard, Timing, TokenBlock, Verb, Votes,
+    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, KeySet, LeaseAction, LeaseState,
+    NodeOutcome, OwnerId, Request, Timing, TokenBlock, Verb, Votes,
 };
 
 /// A lease that was won and is not released.
 #[derive(Debug)]
 pub(in super::super) struct Held {
     pub(super) state: LeaseState,
-    key: NodeKey,
+    keys: KeySet,
     owner: OwnerId,
     timing: Timing,
     /// `None` only for a lease that is given back at once.
@@ -33,14 +33,14 @@ pub(in super::super) struct Won<'a> {
 impl Held {
     pub(super) fn new(
         state: LeaseState,
-        key: NodeKey,
+        keys: KeySet,
         timing: Timing,
         tokens: Option<TokenBlock>,
         won: &Won<'_>,
     ) -> Self {
         Self {
             state,
-            key,
+            keys,
             owner: won.owner,
             timing,
             tokens,
@@ -50,8 +50,8 @@ impl Held {
         }
     }
 
-    pub(in super::super) const fn key(&self) -> &NodeKey {
-        &self.key
+    pub(in super::super) const fn keys(&self) -> &KeySet {
+        &self.keys
     }
 
     pub(in super::super) const fn owner(&self) -> OwnerId {
@@ -122,9 +122,9 @@ impl Held {
         let request = self.commit().unwrap_or_else(|| Request::Lock {
             verb: Verb::Extend {
                 ttl: self.timing.key_ttl(),
-                write_back: Some((Shard::of(&self.key), tokens.last().get())),
+                write_back: Some(tokens.last().get()),
             },
-            key: self.key.clone(),
+            keys: self.keys.clone(),
             owner: self.owner,
         });
         Some(request)
@@ -135,10 +135,9 @@ impl Held {
         let claimed = self.claimed.as_ref()?;
         Some(Request::Job {
             verb: JobVerb::Commit {
-                lock: self.key.clone(),
+                lock: self.keys.first().clone(),
                 owner: self.owner,
                 ttl: self.timing.key_ttl(),
-                shard: Shard::of(&self.key),
                 entry: claimed.run.to_entry(),
             },
             job: claimed.job.clone(),
@@ -152,7 +151,7 @@ impl Held {
                 ttl: self.timing.key_ttl(),
                 write_back: None,
             },
-            key: self.key.clone(),
+            keys: self.keys.clone(),
             owner: self.owner,
         }
     }
@@ -172,10 +171,9 @@ impl Held {
         Some(Request::Lock {
             verb: Verb::Heal {
                 ttl: self.timing.key_ttl(),
-                shard: Shard::of(&self.key),
                 counter: tokens.last().get(),
             },
-            key: self.key.clone(),
+            keys: self.keys.clone(),
             owner: self.owner,
         })
     }

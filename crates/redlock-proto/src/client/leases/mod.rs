@@ -53,14 +53,14 @@ impl Leases {
         tokens: Option<TokenBlock>,
     ) {
         let Acquire {
-            key,
+            keys,
             timing,
             renew,
             max_hold,
             ..
         } = request;
         let state = LeaseState::new(*timing, won.grant, won.votes, *renew, *max_hold);
-        let held = Held::new(state, key.clone(), *timing, tokens, won);
+        let held = Held::new(state, keys.clone(), *timing, tokens, won);
         self.held.insert(id, held);
     }
 

@@ -8,7 +8,7 @@ use super::{
     },
     Leases,
 };
-use crate::{GiveBack, NodeKey, OwnerId, Release, ReleaseVerdict, Request, Timing, Verb};
+use crate::{GiveBack, KeySet, OwnerId, Release, ReleaseVerdict, Request, Timing, Verb};
 
 impl Leases {
     /// Ends a lease and tells nodes to let its key go.
@@ -29,7 +29,7 @@ impl Leases {
         let nodes = held.release();
         send_release(
             &nodes,
-            held.key(),
+            held.keys(),
             held.owner(),
             held.timing(),
             ask,
@@ -42,7 +42,7 @@ impl Leases {
 /// Tells nodes to let a key go, behind everything that was sent to them before.
 pub(in super::super) fn send_release<E: Entropy>(
     nodes: &[GiveBack],
-    key: &NodeKey,
+    keys: &KeySet,
     owner: OwnerId,
     timing: Timing,
     ask: Option<Ask>,
@@ -68,7 +68,7 @@ pub(in super::super) fn send_release<E: Entropy>(
         };
         let request = Request::Lock {
             verb,
-            key: key.clone(),
+            keys: keys.clone(),
             owner,
         };
         cx.send(*node, round, request);

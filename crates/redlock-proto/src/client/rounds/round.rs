@@ -1,5 +1,5 @@
 use super::{super::timers::TimerKey, RequestError, RoundKind, Seen};
-use crate::{Instant, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Shard, Vote, Votes};
+use crate::{Instant, KeySet, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vote, Votes};
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
@@ -16,8 +16,8 @@ pub(in super::super) struct Round {
     limit: Option<TimerKey>,
     /// Whether that limit is for an attempt that has split the votes with another.
     is_split: bool,
-    /// For an attempt: the counter that it raises, and by how many tokens.
-    counts: Option<(Shard, u32)>,
+    /// For an attempt: the keys whose counters it raises, and by how many tokens.
+    counts: Option<(KeySet, u32)>,
     // invariant: one entry per node
     nodes: Vec<Heard>,
 }
@@ -89,14 +89,15 @@ impl Round {
         self.open += 1;
     }
 
-    /// Its answers tell how far nodes have counted: it is an attempt that raises this counter by so many tokens.
-    pub(in super::super) const fn count(&mut self, shard: Shard, tokens: u32) {
-        self.counts = Some((shard, tokens));
+    /// Its answers tell how far nodes have counted: it is an attempt that raises the counters of these keys by so many
+    /// tokens.
+    pub(in super::super) fn count(&mut self, counts: (KeySet, u32)) {
+        self.counts = Some(counts);
     }
 
-    /// Returns the counter that it raises, and by how many tokens.
-    pub(in super::super) const fn counts(&self) -> Option<(Shard, u32)> {
-        self.counts
+    /// Returns the keys whose counters it raises, and by how many tokens.
+    pub(in super::super) const fn counts(&self) -> Option<&(KeySet, u32)> {
+        self.counts.as_ref()
     }
 
     /// Returns whether it has a time limit still.

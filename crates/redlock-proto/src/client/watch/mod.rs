@@ -180,7 +180,7 @@ fn probe<E: Entropy>(node: usize, cx: &mut Context<E>, now: Now) {
         verb: Verb::Tombstone {
             ttl: Duration::from_millis(1),
         },
-        key: cx.config.keyspace.tombstone(owner),
+        keys: cx.config.keyspace.tombstone(owner).into(),
         owner,
     };
     let round = cx.start_round(RoundKind::Probe, cx.config.node_timeout, now);

@@ -47,7 +47,6 @@ impl Store {
                 lock,
                 owner,
                 ttl,
-                shard,
                 proposal,
                 tick,
                 window,
@@ -58,11 +57,10 @@ impl Store {
                 }
                 let acquire = Verb::Acquire {
                     ttl: *ttl,
-                    shard: *shard,
                     proposal: *proposal,
                     block: 1,
                 };
-                let taken = self.lock(keyspace, acquire, lock, *owner, time)?;
+                let taken = self.lock(keyspace, acquire, &lock.clone().into(), *owner, time)?;
                 Ok(match taken {
                     Reply::Taken { counter } => Reply::Claimed {
                         counter,
@@ -75,7 +73,6 @@ impl Store {
                 lock,
                 owner,
                 ttl,
-                shard,
                 entry,
             } => {
                 if self.is_owner(lock, *owner) {
@@ -91,9 +88,9 @@ impl Store {
                 }
                 let extend = Verb::Extend {
                     ttl: *ttl,
-                    write_back: Some((*shard, entry.token)),
+                    write_back: Some(entry.token),
                 };
-                self.lock(keyspace, extend, lock, *owner, time)
+                self.lock(keyspace, extend, &lock.clone().into(), *owner, time)
             }
             JobVerb::Record { entry } => {
                 let mut runs = self.jobs.get_mut(job).into_iter().flatten();
@@ -151,7 +148,7 @@ impl Store {
         *horizon = then.as_millis().max(*horizon);
     }
 
-    fn is_owner(&self, lock: &NodeKey, owner: OwnerId) -> bool {
+    pub(super) fn is_owner(&self, lock: &NodeKey, owner: OwnerId) -> bool {
         self.keys.get(lock).is_some_and(|held| held.owner == owner)
     }
 

@@ -11,8 +11,8 @@ use std::{
 
 use self::mark::Mark;
 use crate::{
-    Answer, FencingToken, JobEntry, Keyspace, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId,
-    Reply, Request, RunId, Standing, Verb, next_counter,
+    Answer, FencingToken, JobEntry, KeySet, Keyspace, MarkState, NodeKey, NodeTime, NodeVerb,
+    OwnerId, Reply, Request, RunId, Standing, Verb, next_counter,
 };
 
 /// What a node does, as a model: the keys it has, and the effect of each call.
@@ -106,8 +106,8 @@ impl Store {
                     Request::Lock { .. } | Request::Job { .. } if tombstoned => {
                         Ok(Reply::Tombstoned)
                     }
-                    Request::Lock { verb, key, owner } => {
-                        self.lock(keyspace, *verb, key, *owner, time)
+                    Request::Lock { verb, keys, owner } => {
+                        self.lock(keyspace, *verb, keys, *owner, time)
                     }
                     Request::Node(verb) => self.node(keyspace, verb, state.as_ref()),
                     Request::Job { verb, job } => self.job(keyspace, verb, job, time),
@@ -197,8 +197,10 @@ impl Store {
         match request {
             Request::Node(_) => false,
             Request::Job { verb, .. } => self.read_for_job(keyspace, verb, now),
-            Request::Lock { verb, key, owner } => {
-                self.is_there(key, now);
+            Request::Lock { verb, keys, owner } => {
+                for key in keys {
+                    self.is_there(key.key(), now);
+                }
                 match verb {
                     Verb::Acquire { .. } | Verb::Heal { .. } => {
                         self.is_there(&keyspace.tombstone(*owner), now)
@@ -222,81 +224,86 @@ impl Store {
         &mut self,
         keyspace: &Keyspace,
         verb: Verb,
-        key: &NodeKey,
+        keys: &KeySet,
         owner: OwnerId,
         time: NodeTime,
     ) -> Result<Reply, Arc<str>> {
         let now = time.as_millis();
-        let held = self.keys.get(key);
-        let is_owner = held.is_some_and(|held| held.owner == owner);
-        let remaining = held.map(|held| Duration::from_millis((held.until - now).max(1)));
-        let (asked, holder) = match verb {
-            Verb::Acquire { shard, .. } => {
-                let label = held.and_then(|held| held.owner.label());
-                (self.counter(keyspace, shard.number()), label)
+        let held = || keys.iter().filter_map(|key| self.keys.get(key.key()));
+        let own = held().filter(|held| held.owner == owner).count();
+        let is_owner = own == keys.iter().len();
+        // Its own keys are in the way of an acquire too.
+        let is_acquire = matches!(verb, Verb::Acquire { .. });
+        let others = held().filter(|held| is_acquire || held.owner != owner);
+        let other = others.max_by_key(|held| held.until);
+        let (asked, holder) = if is_acquire {
+            let label = other.and_then(|held| held.owner.label());
+            (self.counter_of_all(keyspace, keys), label)
+        } else {
+            (0, None)
+        };
+        let refused = other.map(|other| Reply::Held {
+            remaining: Some(Duration::from_millis((other.until - now).max(1))),
+            counter: asked,
+            holder,
+        });
+        let count = |store: &mut Self, counter: u64| {
+            check_range(counter)?;
+            for key in keys {
+                store.raise_counter(keyspace, key.shard().number(), counter);
             }
-            _ => (0, None),
+            Ok::<_, Arc<str>>(())
         };
-        let refused = match remaining {
-            Some(remaining) => Reply::Held {
-                remaining: Some(remaining),
-                counter: asked,
-                holder,
-            },
-            None => Reply::Missing,
+        let take = |store: &mut Self, ttl: Duration| {
+            for key in keys {
+                store.take(key.key(), owner, ttl, now);
+            }
         };
-        Ok(match verb {
-            Verb::Acquire {
-                ttl,
-                shard,
-                proposal,
-                block,
-            } => {
-                if held.is_some() {
-                    return Ok(refused);
-                }
+        match (verb, refused) {
+            (Verb::Acquire { .. } | Verb::Heal { .. }, Some(refused)) => Ok(refused),
+            (
+                Verb::Acquire {
+                    ttl,
+                    proposal,
+                    block,
+                },
+                None,
+            ) => {
                 let floor = self.fences.get(keyspace.fence()).map_or(0, |f| f.floor);
                 let counter = next_counter(asked, floor, proposal);
-                let last = counter.saturating_add(u64::from(block.max(1)) - 1);
-                check_range(last)?;
-                self.set_counter(keyspace, shard.number(), last);
-                self.take(key, owner, ttl, now);
-                Reply::Taken { counter }
+                count(self, counter.saturating_add(u64::from(block.max(1)) - 1))?;
+                take(self, ttl);
+                Ok(Reply::Taken { counter })
             }
-            Verb::Extend { ttl, write_back } => {
-                if !is_owner {
-                    return Ok(refused);
+            (Verb::Extend { .. }, refused) if !is_owner => Ok(refused.unwrap_or(Reply::Missing)),
+            (Verb::Extend { ttl, write_back }, _) => {
+                if let Some(counter) = write_back {
+                    count(self, counter)?;
                 }
-                if let Some((shard, counter)) = write_back {
-                    check_range(counter)?;
-                    self.raise_counter(keyspace, shard.number(), counter);
-                }
-                self.take(key, owner, ttl, now);
-                Reply::Done
+                take(self, ttl);
+                Ok(Reply::Done)
             }
-            Verb::Heal {
-                ttl,
-                shard,
-                counter,
-            } => {
-                if held.is_some() && !is_owner {
-                    return Ok(refused);
-                }
-                check_range(counter)?;
-                self.raise_counter(keyspace, shard.number(), counter);
-                self.take(key, owner, ttl, now);
-                Reply::Done
+            (Verb::Heal { ttl, counter }, None) => {
+                count(self, counter)?;
+                take(self, ttl);
+                Ok(Reply::Done)
             }
-            Verb::Release { .. } | Verb::Tombstone { .. } => {
-                if is_owner {
-                    self.keys.remove(key);
+            (Verb::Release { .. } | Verb::Tombstone { .. }, refused) => {
+                for key in keys {
+                    if self.is_owner(key.key(), owner) {
+                        self.keys.remove(key.key());
+                    }
                 }
                 if let Verb::Tombstone { ttl } = verb {
                     self.take(&keyspace.tombstone(owner), owner, ttl, now);
                 }
-                if is_owner { Reply::Done } else { refused }
+                Ok(match refused {
+                    _ if own > 0 => Reply::Done,
+                    Some(refused) => refused,
+                    None => Reply::Missing,
+                })
             }
-        })
+        }
     }
 
     fn take(&mut self, key: &NodeKey, owner: OwnerId, ttl: Duration, now: u64) {
@@ -317,17 +324,20 @@ impl Store {
         stored.max(counters.floor)
     }
 
+    /// The greatest of the counters of these keys.
+    fn counter_of_all(&self, keyspace: &Keyspace, keys: &KeySet) -> u64 {
+        let counters = keys
+            .iter()
+            .map(|key| self.counter(keyspace, key.shard().number()));
+        counters.max().unwrap_or(0)
+    }
+
     fn greatest(&self, keyspace: &Keyspace) -> u64 {
         let Some(counters) = self.fences.get(keyspace.fence()) else {
             return 0;
         };
         let greatest = counters.shards.values().copied().max().unwrap_or(0);
         greatest.max(counters.floor)
-    }
-
-    fn set_counter(&mut self, keyspace: &Keyspace, shard: u16, value: u64) {
-        let counters = self.fences.entry(keyspace.fence().clone()).or_default();
-        counters.shards.insert(shard, value);
     }
 
     fn raise_counter(&mut self, keyspace: &Keyspace, shard: u16, value: u64) {

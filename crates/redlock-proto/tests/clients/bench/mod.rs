@@ -7,7 +7,7 @@ use std::{num::NonZeroUsize, time::Duration};
 use redlock_proto::{
     Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, Keyspace, NodeAnswer, NodeKey,
     NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum, Reply, Request,
-    RequestError, RetryPolicy, Shard, Store, Tick, TickClaim, Timing, Verb, Window, Word,
+    RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -221,7 +221,7 @@ impl Bench {
 
     pub(crate) fn acquire_key(&mut self, peer: usize, key: &str) {
         let (now, mut request) = (self.now(), self.request());
-        request.key = key.into();
+        request.keys = key.into();
         let id = self.start(peer);
         self.peers[peer].client.acquire(id, request, now);
         self.gather(peer);
@@ -244,7 +244,7 @@ impl Bench {
 
     fn request(&self) -> Acquire {
         Acquire {
-            key: Self::lock(),
+            keys: Self::lock().into(),
             timing: Timing::new(TTL, 0.01, 50 * MS).expect("it is valid"),
             renew: true,
             max_hold: None,

@@ -41,12 +41,11 @@ impl Bench {
     pub(crate) fn count_ahead(&mut self, node: usize) {
         let ask = |verb| Request::Lock {
             verb,
-            key: Self::lock(),
+            keys: Self::lock().into(),
             owner: OwnerId::from_random([9; 16]),
         };
         let ahead = Verb::Acquire {
             ttl: TTL,
-            shard: Shard::of(&Self::lock()),
             proposal: self.now().wall + HOUR,
             block: 1,
         };

@@ -49,7 +49,7 @@ local function leases(KEYS, ARGV)
         reply = -3
       elseif found then
         reply = nil
-        if string.find(found, ' ', 1, true) == 33 then second = second .. string.sub(found, 33) end
+        if #found > 33 then second = second .. told(found) end
       else
         local token, counter = ARGV[op + 3], ARGV[op + 4]
         if token <= second then return look(KEYS, ARGV) end

@@ -21,9 +21,10 @@ use crate::node::Request;
 
 /// Returns whether the library has functions for all of these requests.
 ///
-/// Tokens beyond their range are left to the script, which says so.
+/// Tokens beyond their range are left to the script, which says so, and so are locks of several keys.
 pub(super) fn serve(requests: &[Request]) -> bool {
     let is_served = |request: &Request| match request {
+        Request::Lock { keys, .. } if keys.is_several() => false,
         Request::Lock { verb, .. } => match *verb {
             Verb::Acquire {
                 proposal, block, ..
@@ -100,9 +101,9 @@ struct Library {
 impl Library {
     /// The text is made of constants only.
     fn new() -> Self {
-        let script = script::TEXT;
+        let (told, script) = (script::TOLD, script::BODY);
         let body = format!(
-            "local function script(KEYS, ARGV)\n{script}end\n\n{WITNESS}\n{LEASES}\n{REGISTER}"
+            "{told}local function script(KEYS, ARGV)\n{script}end\n\n{WITNESS}\n{LEASES}\n{REGISTER}"
         );
         let hash = Script::new(&body).get_hash()[..12].to_owned();
         let name = format!("redlock_1_{hash}");
@@ -124,7 +125,7 @@ const REGISTER: &str = include_str!("register.lua");
 mod tests {
     use std::time::Duration;
 
-    use redlock_proto::{NodeVerb, OwnerId, Quarantine, Shard};
+    use redlock_proto::{KeySet, NodeKey, NodeVerb, OwnerId, Quarantine};
 
     use super::*;
 
@@ -132,21 +133,19 @@ mod tests {
 
     fn lock(verb: Verb) -> Request {
         let owner = OwnerId::from_random([1; 16]);
-        let key = "a".into();
-        Request::Lock { verb, key, owner }
+        let keys = "a".into();
+        Request::Lock { verb, keys, owner }
     }
 
     fn acquire(proposal: u64) -> Request {
         lock(Verb::Acquire {
             ttl: TTL,
-            shard: Shard::of(&"a".into()),
             proposal,
             block: 16,
         })
     }
 
     fn extend(write_back: Option<u64>) -> Request {
-        let write_back = write_back.map(|counter| (Shard::of(&"a".into()), counter));
         lock(Verb::Extend {
             ttl: TTL,
             write_back,
@@ -164,6 +163,13 @@ mod tests {
             assert!(!serve(&[release.clone(), other.clone()]), "{other:?}");
         }
         assert!(!serve(&[]));
+        let keys = ["a", "b"].map(NodeKey::from);
+        let several = Request::Lock {
+            verb: Verb::Release { ttl: TTL },
+            keys: KeySet::new(keys).unwrap(),
+            owner: OwnerId::from_random([1; 16]),
+        };
+        assert!(!serve(&[several]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Requests as the script and the functions take them.
 
 use deadpool_redis::redis::Cmd;
-use redlock_proto::{JobVerb, Keyspace, NodeVerb, Verb};
+use redlock_proto::{JobVerb, Keyspace, NodeVerb, Shard, Verb};
 
 use super::{
     jobs,
@@ -17,7 +17,9 @@ pub(in super::super) fn call(head: Cmd, keyspace: &Keyspace, requests: &[Request
         add_keys(keyspace, request, &mut keys);
     }
     let mut counters = Vec::with_capacity(requests.len());
-    counters.extend(requests.iter().filter_map(counter_of));
+    for request in requests {
+        add_counters(request, &mut counters);
+    }
     let mut cmd = head;
     cmd.arg(2 + keys.len());
     cmd.arg(keyspace.mark().as_str());
@@ -62,8 +64,14 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
         Request::Node(NodeVerb::Open { .. }) => keys.push(keyspace.horizon()),
         Request::Node(_) => {}
         Request::Job { verb, job } => jobs::add_keys(keyspace, verb, job, keys),
-        Request::Lock { verb, key, owner } => {
-            keys.push(key);
+        Request::Lock {
+            verb,
+            keys: locked,
+            owner,
+        } => {
+            for key in locked {
+                keys.push(key.key());
+            }
             match verb {
                 Verb::Acquire { .. } | Verb::Heal { .. } | Verb::Tombstone { .. } => {
                     keys.push_tombstone(keyspace, *owner);
@@ -74,24 +82,25 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
     }
 }
 
-/// Returns the shard whose counter a request needs.
-fn counter_of(request: &Request) -> Option<u16> {
+/// Adds the shards whose counters a request needs.
+fn add_counters(request: &Request, counters: &mut Vec<u16>) {
     match request {
         Request::Lock {
             verb:
-                Verb::Acquire { shard, .. }
-                | Verb::Heal { shard, .. }
+                Verb::Acquire { .. }
+                | Verb::Heal { .. }
                 | Verb::Extend {
-                    write_back: Some((shard, _)),
+                    write_back: Some(_),
                     ..
                 },
+            keys,
             ..
-        }
-        | Request::Job {
-            verb: JobVerb::Claim { shard, .. } | JobVerb::Commit { shard, .. },
+        } => counters.extend(keys.iter().map(|key| key.shard().number())),
+        Request::Job {
+            verb: JobVerb::Claim { lock, .. } | JobVerb::Commit { lock, .. },
             ..
-        } => Some(shard.number()),
-        _ => None,
+        } => counters.push(Shard::of(lock).number()),
+        _ => {}
     }
 }
 
@@ -108,21 +117,26 @@ fn have_twins(counters: &[u16]) -> bool {
 /// Adds the arguments of a request; `text` is room for one of them.
 fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
     match request {
-        Request::Lock { verb, owner, .. } => {
-            let (name, ttl) = match verb {
-                Verb::Acquire { ttl, .. } => ("acquire", Some(ttl)),
+        Request::Lock { verb, keys, owner } => {
+            let (one, all, ttl) = match verb {
+                Verb::Acquire { ttl, .. } => ("acquire", "acquire_all", Some(ttl)),
                 Verb::Extend {
                     ttl,
                     write_back: None,
-                } => ("extend", Some(ttl)),
-                Verb::Extend { ttl, .. } => ("write_back", Some(ttl)),
-                Verb::Heal { ttl, .. } => ("heal", Some(ttl)),
-                Verb::Release { .. } => ("release", None),
-                Verb::Tombstone { ttl } => ("tombstone", Some(ttl)),
+                } => ("extend", "extend_all", Some(ttl)),
+                Verb::Extend { ttl, .. } => ("write_back", "write_back_all", Some(ttl)),
+                Verb::Heal { ttl, .. } => ("heal", "heal_all", Some(ttl)),
+                Verb::Release { .. } => ("release", "release_all", None),
+                Verb::Tombstone { ttl } => ("tombstone", "tombstone_all", Some(ttl)),
             };
+            if keys.is_several() {
+                cmd.arg(all).arg(keys.iter().len());
+            } else {
+                cmd.arg(one);
+            }
             text.clear();
             owner.write(text);
-            cmd.arg(name).arg(&*text);
+            cmd.arg(&*text);
             if let Some(ttl) = ttl {
                 // Servers have no use for less than a millisecond.
                 cmd.arg(millis(*ttl).max(1));
@@ -137,7 +151,7 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
                     }
                 }
                 Verb::Extend {
-                    write_back: Some((_, counter)),
+                    write_back: Some(counter),
                     ..
                 }
                 | Verb::Heal { counter, .. } => {

@@ -1,7 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::redis::Value;
-use redlock_proto::{Keyspace, MarkState, NodeTime, NodeVerb, OwnerId, Quarantine, Shard, Verb};
+use redlock_proto::{
+    KeySet, Keyspace, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Shard, Verb,
+};
 
 use super::{
     super::{error::explained, script},
@@ -16,16 +18,14 @@ fn keyspace() -> Keyspace {
 fn lock(verb: Verb, key: &str) -> Request {
     Request::Lock {
         verb,
-        key: key.into(),
+        keys: key.into(),
         owner: OwnerId::from_random([0xab; 16]),
     }
 }
 
 fn acquire(key: &str) -> Request {
-    let shard = Shard::of(&"a".into());
     let verb = Verb::Acquire {
         ttl: Duration::from_millis(2_500),
-        shard,
         proposal: 7,
         block: 16,
     };
@@ -72,10 +72,50 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
 }
 
 #[test]
+fn several_keys_come_with_their_number_and_one_tombstone() {
+    let keys = ["b", "a", "751"].map(NodeKey::from);
+    let heal = Request::Lock {
+        verb: Verb::Heal {
+            ttl: Duration::from_millis(2_500),
+            counter: 7,
+        },
+        keys: KeySet::new(keys).unwrap(),
+        owner: OwnerId::from_random([0xab; 16]),
+    };
+    let packed = call(script::call(true), &keyspace(), &[heal]).get_packed_command();
+    let packed = String::from_utf8(packed).unwrap();
+    let args: Vec<_> = packed
+        .split("\r\n")
+        .filter(|part| !part.starts_with(['*', '$']))
+        .collect();
+    let owner = "ab".repeat(16);
+    let tombstone = format!("{{t}}:tomb:{owner}");
+    let shard = |key: &str| Shard::of(&key.into()).number().to_string();
+    let (a, b) = (shard("a"), shard("b"));
+    let expected = ["6", "{t}:mark", "751", "a", "b", &tombstone, "{t}:fence"];
+    assert_eq!(args[2..9], expected);
+    let expected = [
+        "counters",
+        "4",
+        "floor",
+        &a,
+        &a,
+        &b,
+        "heal_all",
+        "3",
+        &owner,
+        "2500",
+        "0000000000000007",
+        "",
+    ];
+    assert_eq!(args[11..], expected);
+}
+
+#[test]
 fn what_occurs_twice_is_said() {
     let ttl = Duration::from_secs(1);
-    let extend = |key, counter: &str| {
-        let write_back = Some((Shard::of(&counter.into()), 1));
+    let extend = |key| {
+        let write_back = Some(1);
         lock(Verb::Extend { ttl, write_back }, key)
     };
     let said = |requests: &[Request]| {
@@ -84,10 +124,10 @@ fn what_occurs_twice_is_said() {
         let (_, behind) = packed.split_once("\r\n32480 937 0 0\r\n$").unwrap();
         behind.split("\r\n").nth(1).unwrap().to_owned()
     };
-    assert_eq!(said(&[extend("a", "x"), extend("b", "y")]), "");
-    assert_eq!(said(&[extend("a", "x"), extend("a", "y")]), "keys");
-    assert_eq!(said(&[extend("a", "x"), extend("b", "x")]), "counters");
-    assert_eq!(said(&[extend("a", "x"), extend("a", "x")]), "both");
+    assert_eq!(said(&[extend("a"), extend("b")]), "");
+    assert_eq!(Shard::of(&"a".into()), Shard::of(&"751".into()));
+    assert_eq!(said(&[extend("a"), extend("751")]), "counters");
+    assert_eq!(said(&[extend("a"), extend("a")]), "both");
     // The tombstone is the same.
     let tombstones = ["a", "b"].map(|key| lock(Verb::Tombstone { ttl }, key));
     let tick = Request::Node(NodeVerb::Tick);

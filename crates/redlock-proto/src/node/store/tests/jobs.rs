@@ -1,7 +1,7 @@
 //! What the model of a node does with jobs.
 
 use super::super::*;
-use crate::{JobVerb, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Shard, Tick, Window};
+use crate::{JobVerb, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Tick, Window};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -17,10 +17,6 @@ fn tick(ms: u64) -> Tick {
     Tick::from_millis(ms).unwrap()
 }
 
-fn shard() -> Shard {
-    Shard::of(&"lock".into())
-}
-
 fn entry(ms: u64, token: u64) -> JobEntry {
     JobEntry {
         tick: tick(ms),
@@ -34,7 +30,6 @@ fn claim(owner: u8, ms: u64) -> JobVerb {
         lock: "lock".into(),
         owner: OwnerId::from_random([owner; 16]),
         ttl: TTL,
-        shard: shard(),
         proposal: 1,
         tick: tick(ms),
         window: Window::new(Duration::from_millis(100), Duration::from_millis(1_000)),
@@ -46,7 +41,6 @@ fn commit(owner: u8, entry: JobEntry) -> JobVerb {
         lock: "lock".into(),
         owner: OwnerId::from_random([owner; 16]),
         ttl: TTL,
-        shard: shard(),
         entry,
     }
 }
@@ -177,7 +171,7 @@ fn a_tombstoned_owner_claims_nothing_any_more() {
     let mut store = voting();
     let tombstone = Request::Lock {
         verb: Verb::Tombstone { ttl: TTL },
-        key: "lock".into(),
+        keys: "lock".into(),
         owner: OwnerId::from_random([1; 16]),
     };
     store.call(&keyspace(), &[tombstone], at(1_000));
@@ -235,7 +229,6 @@ fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
             lock,
             owner,
             ttl,
-            shard,
             proposal,
             ..
         } = claim(1, ms)
@@ -247,7 +240,6 @@ fn a_node_that_forgot_gives_away_what_could_not_be_claimed_before() {
             lock,
             owner,
             ttl,
-            shard,
             proposal,
             tick,
             window,

@@ -1,8 +1,9 @@
 mod delayed;
 mod jobs;
+mod sets;
 
 use super::*;
-use crate::{NodeVerb, Quarantine, Shard};
+use crate::{NodeVerb, Quarantine};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -21,7 +22,7 @@ fn owner(owner: u8) -> OwnerId {
 fn request(verb: Verb, by: u8) -> Request {
     Request::Lock {
         verb,
-        key: "key".into(),
+        keys: "key".into(),
         owner: owner(by),
     }
 }
@@ -29,7 +30,6 @@ fn request(verb: Verb, by: u8) -> Request {
 fn acquire(proposal: u64) -> Verb {
     Verb::Acquire {
         ttl: TTL,
-        shard: Shard::of(&"key".into()),
         proposal,
         block: 1,
     }
@@ -111,7 +111,7 @@ fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
     for key in &named {
         let take = Request::Lock {
             verb: acquire(1),
-            key: key.clone(),
+            keys: key.clone().into(),
             owner: owner(1),
         };
         ask(&mut store, take, at(0));
@@ -119,7 +119,7 @@ fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
     let there = |store: &Store| named.each_ref().map(|k| store.holder(k, at(5)).is_some());
     let release = Request::Lock {
         verb: RELEASE,
-        key: "named".into(),
+        keys: "named".into(),
         owner: owner(2),
     };
     ask(&mut store, release, at(10_001));
@@ -141,7 +141,6 @@ fn s21_a_key_is_not_touched_for_another_owner() {
     ask(&mut store, request(acquire(5), 1), at(0));
     let heal = Verb::Heal {
         ttl: 5 * TTL,
-        shard: Shard::of(&"key".into()),
         counter: 99,
     };
     for verb in [RELEASE, EXTEND, heal, Verb::Tombstone { ttl: TTL }] {
@@ -310,11 +309,10 @@ fn l09_keys_used_once_do_not_accumulate() {
         let request = Request::Lock {
             verb: Verb::Acquire {
                 ttl: Duration::from_millis(50),
-                shard: Shard::of(&"key".into()),
                 proposal: 1,
                 block: 1,
             },
-            key: key.to_string().into(),
+            keys: NodeKey::from(key.to_string()).into(),
             owner: owner(1),
         };
         assert!(matches!(

@@ -1,3 +1,5 @@
+mod set;
+
 use std::{
     borrow::Borrow,
     cmp::Ordering,
@@ -6,6 +8,8 @@ use std::{
     hash::{Hash, Hasher},
     sync::Arc,
 };
+
+pub use self::set::ResourceKeys;
 
 /// The name of what is locked: 1 to 512 bytes without control characters.
 ///
@@ -160,7 +164,7 @@ impl fmt::Debug for ResourceKey {
     }
 }
 
-/// A name that cannot be a [`ResourceKey`].
+/// A name that cannot be a [`ResourceKey`], or keys that cannot be a set of [`ResourceKeys`].
 ///
 /// It says what is wrong without repeating the name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -173,12 +177,18 @@ enum Reason {
     Control,
     Class,
     Reserved,
+    Count(usize),
 }
 
 impl InvalidKey {
     /// The key would be one of the nodes' own.
     pub(crate) const fn reserved() -> Self {
         Self(Reason::Reserved)
+    }
+
+    /// So many different keys are not what one lease can be on.
+    pub(crate) const fn count(count: usize) -> Self {
+        Self(Reason::Count(count))
     }
 }
 
@@ -195,6 +205,11 @@ impl fmt::Display for InvalidKey {
             }
             Reason::Reserved => f.write_str(
                 "resource key begins like the nodes' own keys; with verbatim_keys a key must not begin with {redlock:verbatim}",
+            ),
+            Reason::Count(count) => write!(
+                f,
+                "{count} resource keys; one lease is on 1 to {} different ones",
+                ResourceKeys::MAX_LEN
             ),
             Reason::Control => f.write_str("resource key contains a control character"),
             Reason::Class => f.write_str(
