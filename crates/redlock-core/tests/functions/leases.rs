@@ -2,7 +2,7 @@
 
 use redlock_core::node::Reply;
 
-use crate::fixtures::{EXTEND, Master, RELEASE, TTL, acquire, request};
+use crate::fixtures::{EXTEND, Master, RELEASE, TTL, acquire, request, request_of};
 
 #[tokio::test]
 async fn a_key_of_another_type_is_neither_overwritten_nor_let_go() {
@@ -70,5 +70,41 @@ async fn many_in_one_call_are_answered_in_their_order() {
     assert_eq!(replies[8], Ok(Reply::Done));
     for (number, there) in [(0, false), (1, true), (3, true), (5, false), (8, true)] {
         assert_eq!(master.exists(&key(number)), there, "{number}");
+    }
+}
+
+/// To the command that takes a key it is still there, and to the one that asks how long it stays it is over.
+#[tokio::test]
+async fn a_key_of_another_type_that_ends_while_a_call_runs_is_not_granted() {
+    let mut master = Master::witnessed().await;
+    let key = "{fn}:lock:list";
+    // Enough for a call to take some milliseconds.
+    let mut requests: Vec<_> = (0..2_000)
+        .map(|number| request(EXTEND, &format!("none {number}"), 1))
+        .collect();
+    for keys in [&["list"][..], &["free", "list"]] {
+        let (mut refused, mut granted) = (0, 0);
+        for try_number in 0u64..200 {
+            master.command(&["DEL", key, "{fn}:lock:free"]);
+            master.command(&["RPUSH", key, "somebody's"]);
+            let left = 1 + try_number % 20;
+            master.command(&["PEXPIRE", key, &left.to_string()]);
+            requests.push(request_of(acquire(1 + try_number), keys, 1));
+            let answer = master.call(&requests).await;
+            requests.pop();
+            match answer.replies.last() {
+                Some(Ok(Reply::Taken { .. })) => {
+                    let found = master.command(&["GET", key]);
+                    assert!(found.as_text().is_some(), "{left} ms: {found:?}");
+                    granted += 1;
+                }
+                Some(Ok(Reply::Held { .. })) => {
+                    assert!(!master.exists("free"), "{left} ms: a part is kept");
+                    refused += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(refused > 0 && granted > 0, "{refused}, {granted}");
     }
 }

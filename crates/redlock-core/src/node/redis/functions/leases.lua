@@ -92,8 +92,9 @@ local function leases(KEYS, ARGV)
     else
       local set = try('SET', key, ARGV[op + 1], 'NX', 'PX', ARGV[op + 2])
       if not set then
-        -- A key of another type has no owner that could be compared.
-        replies[reply_at] = try('PTTL', key)
+        -- A key of another type has no owner that could be compared. It may end while this runs.
+        local stays = try('PTTL', key)
+        replies[reply_at] = type(stays) == 'table' and stays.err .. ' (PTTL)' or stays == 0 and 1 or stays
       elseif set.err then
         replies[reply_at] = set.err .. ' (SET)'
       end
