@@ -2,13 +2,11 @@
 
 use std::{ffi::OsStr, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
 
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
 use crate::{
     context::Context,
     exit::{Exit, Failure},
-    signals,
 };
 
 /// Runs a command to its end, and returns its exit code as one of ours: as shells have it, 126 and 127 if it cannot be
@@ -69,20 +67,6 @@ impl Drop for Attended<'_> {
     }
 }
 
-/// Asks a command to end, and kills it when it has not after a while, or when somebody interrupts the wait.
-pub(crate) async fn end(mut child: Child) {
-    let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
-    let Some(pid) = pid else { return };
-    // Nobody else waits for it, so the id is still its own.
-    let _: Result<_, _> = kill_process(pid, Signal::TERM);
-    tokio::select! {
-        biased;
-        _ = child.wait() => {}
-        _ = signals::interrupted() => drop(child.kill().await),
-        () = tokio::time::sleep(PATIENCE) => drop(child.kill().await),
-    }
-}
-
 fn not_started(program: &OsStr, error: &io::Error) -> Exit {
     use std::io::Write;
     // Nobody may be left to read it.
@@ -97,6 +81,3 @@ fn not_started(program: &OsStr, error: &io::Error) -> Exit {
         126
     })
 }
-
-/// How long a command may take to end that was asked to.
-const PATIENCE: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redlock_core::{BuildError, Redlock, RedlockBuilder};
 use tokio::process::Child;
 
-use crate::{child, output::Output};
+use crate::{ending, output::Output};
 
 /// What a verb works with.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Context {
     pub(crate) async fn close(&self) {
         let children = std::mem::take(&mut *locked(&self.children));
         for child in children {
-            child::end(child).await;
+            ending::end(child).await;
         }
         let clients = std::mem::take(&mut *locked(&self.clients));
         for client in clients {

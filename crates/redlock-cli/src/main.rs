@@ -8,6 +8,7 @@ mod clock;
 mod connection;
 mod context;
 mod doctor;
+mod ending;
 mod exit;
 mod guide;
 mod jobs;
