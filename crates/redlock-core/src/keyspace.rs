@@ -139,6 +139,23 @@ impl NodeKeys {
         self.0.encode(key).map(|key| key.as_str().to_owned())
     }
 
+    /// Returns the key under which a node remembers a job.
+    pub fn job(&self, job: &ResourceKey) -> String {
+        self.0.encode_job(job).as_str().to_owned()
+    }
+
+    /// Returns a pattern, as `SCAN` takes one, that the key of what is remembered of each job matches.
+    pub fn job_pattern(&self) -> String {
+        format!("{}:job*", self.0.prefix())
+    }
+
+    /// Returns the job that a node remembers under this key; `None` if it is no job's.
+    ///
+    /// A long name is kept as its hash only: `sha256:` and 64 digits are returned for it.
+    pub fn job_of(&self, node_key: &str) -> Option<String> {
+        named(node_key.strip_prefix(&*self.0.prefix())?, "job")
+    }
+
     /// Returns a pattern, as `SCAN` takes one, that each lock's key matches; other keys may match it too.
     pub fn pattern(&self) -> String {
         match &self.0 {
@@ -157,12 +174,16 @@ impl NodeKeys {
             KeySpace::Verbatim => return Some(node_key.to_owned()),
             KeySpace::Namespace(_) => node_key.strip_prefix(&*self.0.prefix())?,
         };
-        match name.strip_prefix(":lock:") {
-            Some(name) => Some(name.to_owned()),
-            None => name
-                .strip_prefix(":lock-sha256:")
-                .map(|hash| format!("sha256:{hash}")),
-        }
+        named(name, "lock")
+    }
+}
+
+/// Returns the name behind the class of a key, or its hash.
+fn named(key: &str, class: &str) -> Option<String> {
+    let rest = key.strip_prefix(':')?.strip_prefix(class)?;
+    match rest.strip_prefix("-sha256:") {
+        Some(hash) => Some(format!("sha256:{hash}")),
+        None => rest.strip_prefix(':').map(str::to_owned),
     }
 }
 
@@ -237,6 +258,17 @@ mod tests {
             assert_eq!(keys.resource(&key).as_deref(), Some(name));
             assert!(key.starts_with(keys.pattern().trim_end_matches('*')));
         }
+        let job = keys.job(&"order:42".parse().unwrap());
+        assert_eq!(keys.job_of(&job).as_deref(), Some("order:42"));
+        assert!(
+            keys.job_of(&keys.job(&long))
+                .unwrap()
+                .starts_with("sha256:")
+        );
+        assert_eq!(
+            (keys.resource(&job), keys.job_of("{billing}:lock:a")),
+            (None, None)
+        );
         let hashed = keys.resource(&keys.lock(&long).unwrap()).unwrap();
         assert_eq!(hashed.len(), "sha256:".len() + 64);
         for other in ["{billing}:mark", "{billing}:job:lock:a", "{b}:lock:a", ""] {

@@ -14,7 +14,10 @@ mod tests;
 mod tick;
 
 pub use self::{
-    control::{ControlError, ControlErrorKind, inspect},
+    control::{
+        ControlError, ControlErrorKind, inspect, job_remembered_under, pause, remembered_under,
+        resume,
+    },
     error::{SetupError, SetupErrorKind},
     job::{BoxError, Delivery, Missed, OnLost, Overlap, Run, SingletonJob, Trigger},
     record::{JobMemory, JobStatus, Outcome, PastRun, ShutdownReport, TickReport, UnfinishedRun},

@@ -60,6 +60,38 @@ async fn a_job_is_paused_resumed_triggered_and_looked_at_by_its_name() {
 }
 
 #[tokio::test]
+async fn a_job_is_paused_and_resumed_from_outside_of_its_service() {
+    let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
+    let jobs = replica(&nodes, "a").await;
+    jobs.add(yearly(|_| async { Ok(()) })).await.unwrap();
+    let outside = Redlock::builder().nodes(nodes.iter().cloned());
+    let outside = outside.build().await.unwrap();
+    let paused = async || jobs.status("job").await.unwrap().is_paused();
+    assert_eq!(paused().await, Some(false));
+    for is_paused in [true, false, true] {
+        if is_paused {
+            redlock_cron::pause(&outside, "tests", "job").await
+        } else {
+            redlock_cron::resume(&outside, "tests", "job").await
+        }
+        .unwrap();
+        assert_eq!(paused().await, Some(is_paused));
+    }
+    jobs.resume("job").await.unwrap();
+    assert_eq!(paused().await, Some(false));
+
+    let error = redlock_cron::pause(&outside, "a/b", "job")
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ControlErrorKind::InvalidName, "{error}");
+    nodes[..2].iter().for_each(MemoryNode::stop);
+    let error = redlock_cron::pause(&outside, "tests", "job")
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ControlErrorKind::Unconfirmed, "{error}");
+}
+
+#[tokio::test]
 async fn a_job_of_another_configuration_is_refused_where_that_was_asked_for() {
     const DAY: Duration = Duration::from_secs(86_400);
     let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();

@@ -12,36 +12,52 @@ use tokio::time::sleep;
 use crate::{
     ControlError, Outcome, Overlap, TickReport, Trigger,
     clock::to_instant,
-    replica::{ClaimRequest, Claims, Refusal, Won},
+    job::JobId,
+    replica::{After, ClaimRequest, Claims, Refusal, Won, finish},
     tick::{JobRunner, SHORT_WAIT, Start, Switch},
 };
+
+/// Lets all replicas start a job, or none.
+pub(super) async fn switch(
+    claims: &Claims,
+    id: &JobId,
+    ttl: Duration,
+    switch: Switch,
+) -> Result<(), ControlError> {
+    let ask = |now| ClaimRequest {
+        job: id.pause_key(),
+        lock: id.pause_key(),
+        tick: now,
+        early: EARLY,
+        start_within: LATE,
+        ttl,
+        wait: CONFIRMED_WITHIN,
+        fingerprint: switch.number(),
+        after: After::Whatever,
+    };
+    let word = switch.as_str();
+    match claims.claim_now(ask).await {
+        Ok((won, _)) => {
+            finish(id, won.claim, word, Duration::ZERO).await;
+            Ok(())
+        }
+        Err(refusal) => {
+            let detail = refusal.detail.unwrap_or_default();
+            let message = format!("it may not be {word}: {} {detail}", refusal.outcome);
+            Err(ControlError::unconfirmed(id.name(), message))
+        }
+    }
+}
 
 impl JobRunner {
     /// Lets all replicas start the job, or none.
     pub(crate) async fn set_paused(&self, paused: bool) -> Result<(), ControlError> {
-        let switch = if paused {
+        let to = if paused {
             Switch::Paused
         } else {
             Switch::Resumed
         };
-        let word = switch.as_str();
-        let key = self.id.pause_key();
-        let ask = |now| ClaimRequest {
-            lock: key.clone(),
-            fingerprint: switch.number(),
-            ..self.moment(key.clone(), now, CONFIRMED_WITHIN)
-        };
-        match self.claim_now(ask).await {
-            Ok((won, _)) => {
-                self.finish(won.claim, word, Duration::ZERO).await;
-                Ok(())
-            }
-            Err(refusal) => {
-                let detail = refusal.detail.unwrap_or_default();
-                let message = format!("it may not be {word}: {} {detail}", refusal.outcome);
-                Err(ControlError::unconfirmed(self.id.name(), message))
-            }
-        }
+        switch(self.claims(), &self.id, self.terms.ttl, to).await
     }
 
     /// Runs the job now, paused or not.
@@ -56,12 +72,12 @@ impl JobRunner {
         let patient = self.terms.start_within;
         let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);
         let claimed = match self.terms.overlap {
-            Overlap::Wait => self.claim_now(ask(patient)).await,
-            Overlap::Skip | Overlap::Allow => self.claim_now(ask(SHORT_WAIT)).await,
-            Overlap::CancelOther => match self.claim_now(ask(SHORT_WAIT)).await {
+            Overlap::Wait => self.claims().claim_now(ask(patient)).await,
+            Overlap::Skip | Overlap::Allow => self.claims().claim_now(ask(SHORT_WAIT)).await,
+            Overlap::CancelOther => match self.claims().claim_now(ask(SHORT_WAIT)).await {
                 Err(refusal) if refusal.outcome == Outcome::Overlapping => {
                     self.cancel_others(self.now().trunc_subsecs(3)).await;
-                    self.claim_now(ask(patient)).await
+                    self.claims().claim_now(ask(patient)).await
                 }
                 decided => decided,
             },
@@ -84,15 +100,21 @@ impl JobRunner {
         }
     }
 
+    fn claims(&self) -> &Claims {
+        &self.replica.claims
+    }
+}
+
+impl Claims {
     /// Claims the present moment by the nodes' clocks, or the first after the newest that was claimed.
     async fn claim_now(
         &self,
         ask: impl Fn(DateTime<Utc>) -> ClaimRequest,
     ) -> Result<(Won, DateTime<Utc>), Refusal> {
-        let mut now = self.now().trunc_subsecs(3);
+        let mut now = self.clock.now().trunc_subsecs(3);
         let mut newest = None;
         for _ in 0..MOMENT_ATTEMPTS {
-            let refusal = match self.claims().claim(ask(now)).await {
+            let refusal = match self.claim(ask(now)).await {
                 Ok(won) => return Ok((won, now)),
                 Err(refusal) => refusal,
             };
@@ -106,7 +128,7 @@ impl JobRunner {
                 // What comes a moment later could not be claimed before the nodes forgot.
                 None if refusal.outcome == Outcome::Forgotten => {
                     sleep(SHORT_WAIT).await;
-                    now = self.now().trunc_subsecs(3).max(now);
+                    now = self.clock.now().trunc_subsecs(3).max(now);
                 }
                 None if refusal.outcome == Outcome::NotWinner => {
                     let last = refusal.run.map_or(now, |run| to_instant(run.tick)).max(now);
@@ -117,10 +139,6 @@ impl JobRunner {
             }
         }
         Err(Refusal::new(Outcome::Refused, "others were in the way"))
-    }
-
-    fn claims(&self) -> &Claims {
-        &self.replica.claims
     }
 }
 

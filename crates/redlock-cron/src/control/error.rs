@@ -1,5 +1,7 @@
 use std::{error::Error, fmt};
 
+use crate::SetupError;
+
 /// Why a job could not be paused, resumed, triggered or looked at.
 #[derive(Clone, Debug)]
 pub struct ControlError {
@@ -14,6 +16,8 @@ pub struct ControlError {
 pub enum ControlErrorKind {
     /// The caller: this scheduler has no such job.
     UnknownJob,
+    /// The caller: no job can have this name.
+    InvalidName,
     /// The operator: no majority of the nodes has confirmed it.
     ///
     /// It may have been done or not; doing it again is safe.
@@ -24,6 +28,10 @@ impl ControlError {
     pub(crate) fn unknown(job: &str) -> Self {
         let message = "this scheduler has no such job".into();
         Self::new(ControlErrorKind::UnknownJob, job, message)
+    }
+
+    pub(crate) fn invalid(job: &str, why: &SetupError) -> Self {
+        Self::new(ControlErrorKind::InvalidName, job, why.to_string())
     }
 
     pub(crate) fn unconfirmed(job: &str, message: String) -> Self {

@@ -3,9 +3,11 @@
 mod actions;
 mod error;
 mod inspect;
+mod remote;
 mod status;
 
 pub use self::{
     error::{ControlError, ControlErrorKind},
     inspect::inspect,
+    remote::{job_remembered_under, pause, remembered_under, resume},
 };

@@ -78,6 +78,14 @@ impl JobId {
         ResourceKey::new(PAUSE, self).expect(BOUNDED)
     }
 
+    /// Returns the namespace and the name of the job whose ticks, pauses or runs by hand have this key.
+    pub(crate) fn of_key(key: &str) -> Option<(&str, &str)> {
+        let (class, job) = key.split_once(':')?;
+        [JOB, PAUSE, MANUAL]
+            .contains(&class)
+            .then(|| job.split_once('/'))?
+    }
+
     /// Returns the key of the ticks for which runs before them must end.
     pub(crate) fn cancel_key(&self) -> ResourceKey {
         ResourceKey::new(CANCEL, self).expect(BOUNDED)
@@ -142,6 +150,10 @@ mod tests {
                     assert!(keys.insert(key), "{id}");
                 }
                 assert!(keys.insert(id.attempt_key(2)), "{id}");
+                for key in [id.job_key(), id.manual_key(), id.pause_key()] {
+                    assert_eq!(JobId::of_key(key.as_str()), Some((namespace, name)));
+                }
+                assert_eq!(JobId::of_key(id.attempt_key(2).as_str()), None);
                 for tick in ticks {
                     assert!(keys.insert(id.tick_key(tick)), "{id} {tick}");
                 }

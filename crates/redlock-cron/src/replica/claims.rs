@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::{
     Outcome,
     clock::{Clock, to_instant, to_tick},
+    job::JobId,
     record::Measured,
 };
 
@@ -212,6 +213,17 @@ impl Refusal {
             _ => Outcome::Refused,
         };
         Self::new(outcome, error.to_string())
+    }
+}
+
+/// Records what came of a claim, and lets it go.
+pub(crate) async fn finish(job: &JobId, claim: Claim, outcome: &str, took: Duration) {
+    let Some(outcome) = Word::new(outcome) else {
+        return;
+    };
+    if let Err(error) = claim.finish(outcome, took).await {
+        // The run is over, and its lease ends by itself.
+        tracing::debug!(target: crate::TARGET, job = &**job.name(), %error, "release");
     }
 }
 

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use redlock_core::{Redlock, Word};
 
 pub(crate) use self::{
-    claims::{After, ClaimRequest, Claims, Refusal, Won, cut_short_outcomes},
+    claims::{After, ClaimRequest, Claims, Refusal, Won, cut_short_outcomes, finish},
     tasks::{STOP_GRACE, Tasks},
 };
 use crate::{
@@ -80,8 +80,8 @@ impl Replica {
     }
 }
 
-/// Names the host, as containers do, and the process.
-fn default_name() -> String {
+/// Returns the host, as containers call it, and the process.
+pub(crate) fn default_name() -> String {
     let process = std::process::id();
     let host = std::env::var("HOSTNAME").unwrap_or_default();
     let host: String = host

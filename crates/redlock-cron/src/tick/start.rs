@@ -3,14 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use redlock_core::{Claim, RunRecord, Word};
+use redlock_core::{Claim, RunRecord};
 use tokio::time::Instant;
 
 use super::{
     execution::{Ended, Start},
     runner::JobRunner,
 };
-use crate::{Outcome, TickReport, Trigger, clock::lag, replica::Refusal};
+use crate::{
+    Outcome, TickReport, Trigger,
+    clock::lag,
+    replica::{Refusal, finish},
+};
 
 impl JobRunner {
     /// Runs what was claimed, and again if it was cut short and may be.
@@ -67,13 +71,7 @@ impl JobRunner {
 
     /// Records what came of a claim, and lets it go.
     pub(crate) async fn finish(&self, claim: Claim, outcome: &str, took: Duration) {
-        let Some(outcome) = Word::new(outcome) else {
-            return;
-        };
-        if let Err(error) = claim.finish(outcome, took).await {
-            // The run is over, and its lease ends by itself.
-            tracing::debug!(target: crate::TARGET, job = &**self.id.name(), %error, "release");
-        }
+        finish(&self.id, claim, outcome, took).await;
     }
 
     pub(crate) fn refused(

@@ -1,0 +1,113 @@
+//! What a person does to a job from outside of its service.
+
+use std::sync::Arc;
+
+use redlock_core::{Redlock, ResourceKey};
+
+use super::{ControlError, actions::switch};
+use crate::{
+    SetupError,
+    clock::SystemClock,
+    job::{JobId, MOST_ATTEMPTS, Namespace},
+    replica::{Claims, default_name},
+    tick::Switch,
+};
+
+/// Keeps all replicas from starting a job, as [`SingletonScheduler::pause`](crate::SingletonScheduler::pause), without
+/// adding it to a scheduler.
+///
+/// `namespace` is that of the scheduler which runs it, and `name` its own.
+/// Nobody tells whether there is such a job: [`inspect`](crate::inspect) says whether anything is remembered of it.
+///
+/// # Errors
+///
+/// The namespace or the name is not valid, or no majority of the nodes has confirmed it.
+///
+/// # Cancel safety
+///
+/// If it is dropped, the job may be paused or not.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::Redlock;
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// redlock_cron::pause(&redlock, "billing", "close-day").await?;
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// assert_eq!(job.is_paused(), Some(true));
+/// redlock_cron::resume(&redlock, "billing", "close-day").await?;
+/// # Ok(())
+/// # }
+/// ```
+pub async fn pause(redlock: &Redlock, namespace: &str, name: &str) -> Result<(), ControlError> {
+    set(redlock, namespace, name, Switch::Paused).await
+}
+
+/// Lets all replicas start a job again, from the next tick on, without adding it to a scheduler.
+///
+/// # Errors
+///
+/// As [`pause`].
+///
+/// # Cancel safety
+///
+/// If it is dropped, the job may be resumed or not.
+pub async fn resume(redlock: &Redlock, namespace: &str, name: &str) -> Result<(), ControlError> {
+    set(redlock, namespace, name, Switch::Resumed).await
+}
+
+async fn set(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+    to: Switch,
+) -> Result<(), ControlError> {
+    let id = id(namespace, name).map_err(|error| ControlError::invalid(name, &error))?;
+    let claims = Claims {
+        redlock: redlock.clone(),
+        replica: default_name(),
+        clock: Arc::new(SystemClock),
+    };
+    switch(&claims, &id, redlock.ttl(), to).await
+}
+
+/// Returns the resources under which nodes remember a job: its ticks, its attempts, the runs that somebody asked for, and
+/// its pauses.
+///
+/// For tools of operators, which find out by [`NodeKeys::job`](redlock_core::NodeKeys::job) what they are called on a
+/// node.
+///
+/// # Errors
+///
+/// The namespace or the name is not valid.
+pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>, SetupError> {
+    let id = id(namespace, name)?;
+    let attempts = (2..=MOST_ATTEMPTS).map(|attempt| id.attempt_key(attempt));
+    let others = [
+        id.job_key(),
+        id.manual_key(),
+        id.pause_key(),
+        id.cancel_key(),
+    ];
+    Ok(others.into_iter().chain(attempts).collect())
+}
+
+/// Returns the namespace and the name of the job that nodes remember under a resource; `None` if they remember none
+/// under it, or only some of its runs.
+///
+/// # Examples
+///
+/// ```
+/// let job = redlock_cron::job_remembered_under("redlock-cron-job:billing/close-day");
+/// assert_eq!(job, Some(("billing", "close-day")));
+/// ```
+pub fn job_remembered_under(resource: &str) -> Option<(&str, &str)> {
+    JobId::of_key(resource)
+}
+
+fn id(namespace: &str, name: &str) -> Result<JobId, SetupError> {
+    JobId::new(Namespace::new(namespace)?, name)
+}
