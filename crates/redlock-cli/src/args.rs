@@ -50,7 +50,7 @@ pub(crate) enum Verb {
     Top(top::Args),
     /// Restarts node after node, each when the one before votes again
     Roll(roll::Args),
-    /// Tells what the nodes remember of a job
+    /// Tells what the nodes remember of jobs, and pauses, resumes or forgets one
     Jobs(jobs::Args),
     /// Measures round trips, acquires and contention, and the shortest ttl that they bear
     Bench(bench::Args),

@@ -1,14 +1,12 @@
 //! `redlock bless`: an operator vouches that nodes have forgotten nothing.
 
-use std::{
-    io::{self, BufRead, IsTerminal},
-    time::Duration,
-};
+use std::{io, time::Duration};
 
 use redlock_core::{NodeReport, Redlock};
 use serde::Serialize;
 
 use crate::{
+    confirm::is_confirmed,
     connection::{Connection, Settings},
     context::Context,
     exit::{Exit, Failure},
@@ -53,7 +51,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     if !output.is_json() {
         show(&evidence, &settings, output)?;
     }
-    if !args.yes && !is_confirmed(output).await? {
+    if !args.yes && !is_confirmed("Type yes to vouch for it:", output).await? {
         return Err(Failure::wrong(
             "nothing was done; --yes does it without asking",
         ));
@@ -207,19 +205,4 @@ fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Resul
         settings.namespace(),
         rounded(settings.max_ttl())
     ))
-}
-
-/// Asks on the terminal; where there is none, the answer is no.
-async fn is_confirmed(output: Output) -> io::Result<bool> {
-    if output.is_json() || !io::stdin().is_terminal() {
-        return Ok(false);
-    }
-    output.line("Type yes to vouch for it:")?;
-    // Not here, so that signals are heard while nobody types.
-    let typed = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        io::stdin().lock().read_line(&mut line).map(|_| line)
-    });
-    let line = typed.await.map_err(io::Error::other)??;
-    Ok(line.trim() == "yes")
 }

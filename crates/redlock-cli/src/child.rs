@@ -1,6 +1,6 @@
 //! Commands that the command runs.
 
-use std::{ffi::OsStr, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
+use std::{ffi::OsStr, io, os::unix::process::ExitStatusExt, process::ExitStatus};
 
 use tokio::process::{Child, Command};
 

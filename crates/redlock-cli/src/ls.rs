@@ -12,7 +12,7 @@ use crate::{
     exit::{Exit, Failure},
     lookup::{self, KeyState, Owner},
     output::{Mark, millis, rounded},
-    probe::{self, Place, Probe, Scan, words},
+    probe::{self, Place, Probe, Scan, may_not_scan},
     status::holder,
 };
 
@@ -172,12 +172,7 @@ async fn on_node(place: &Place, settings: &Settings, prefix: &str) -> Result<Fou
 async fn scan(probe: &mut Probe, settings: &Settings) -> Result<Vec<String>, String> {
     let mut scan = Scan::new(Some(settings.keys.pattern()));
     let mut keys = Vec::new();
-    let refused = |error: RedisError| match error.code() {
-        Some("NOPERM") => {
-            "its user may not scan; ls takes +scan beside what a client needs".to_owned()
-        }
-        _ => words(&error),
-    };
+    let refused = |error: RedisError| may_not_scan(&error, "ls");
     while let Some(some) = scan.next(probe).await.map_err(refused)? {
         keys.extend(some.into_iter().flatten());
     }

@@ -5,6 +5,7 @@ mod bench;
 mod bless;
 mod child;
 mod clock;
+mod confirm;
 mod connection;
 mod context;
 mod doctor;

@@ -23,7 +23,7 @@ use redlock_core::{
 
 pub(crate) use self::{
     info::Info,
-    scan::Scan,
+    scan::{Scan, may_not_scan},
     timings::{Percentiles, Timings},
 };
 use crate::{clock, connection::Settings};

@@ -1,6 +1,6 @@
-use redlock_core::deadpool_redis::redis::{RedisResult, Value, cmd, from_redis_value};
+use redlock_core::deadpool_redis::redis::{RedisError, RedisResult, Value, cmd, from_redis_value};
 
-use super::Probe;
+use super::{Probe, words};
 
 /// A look at the names of all keys of one node, a part at a time.
 #[derive(Debug)]
@@ -39,6 +39,16 @@ impl Scan {
         self.cursor = (next != "0").then_some(next);
         let names = keys.into_iter().map(|key| from_redis_value(key).ok());
         Ok(Some(names.collect()))
+    }
+}
+
+/// Returns why a verb cannot scan, in words.
+pub(crate) fn may_not_scan(error: &RedisError, verb: &str) -> String {
+    match error.code() {
+        Some("NOPERM") => {
+            format!("its user may not scan; {verb} takes +scan beside what a client needs")
+        }
+        _ => words(error),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `jobs` tells what is remembered of a job that another process runs.
+//! `jobs` tells what is remembered of jobs that another process runs, and pauses, resumes and forgets them.
 
 use std::time::Duration;
 
@@ -63,4 +63,141 @@ async fn without_a_majority_nothing_is_said_of_a_job() {
     let done = nodes.run(&["jobs", "billing/close-day"]);
     assert_eq!(done.code, 3, "{done:?}");
     assert!(done.err.contains("refused"), "{done:?}");
+}
+
+/// Starts a scheduler with one job.
+async fn running(nodes: &Nodes, namespace: &str, job: SingletonJob) -> SingletonScheduler {
+    let scheduler = JobScheduler::new().await.unwrap();
+    let builder = SingletonScheduler::builder(nodes.client().await, scheduler);
+    let jobs = builder.namespace(namespace).build().unwrap();
+    jobs.add(job).await.unwrap();
+    jobs.start().await.unwrap();
+    jobs
+}
+
+/// A job of each second that does this.
+fn each_second(name: &str, takes: Duration) -> SingletonJob {
+    let work = move |_: Run| async move {
+        tokio::time::sleep(takes).await;
+        Ok::<(), BoxError>(())
+    };
+    SingletonJob::every(name, Duration::from_secs(1), work)
+}
+
+/// What is remembered of a job, once that is so.
+async fn once(nodes: &Nodes, job: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    for _ in 0..300 {
+        let out = nodes.run(&["jobs", job, "--json"]).out;
+        let memory = serde_json::from_str(&out).unwrap();
+        if is_so(&memory) {
+            return memory;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("not so: {job}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_jobs_are_listed_with_how_they_stand() {
+    let mut nodes = Nodes::blessed(3).await;
+    assert_eq!(nodes.run(&["jobs", "--json"]).out.trim(), "[]");
+    let jobs = running(&nodes, "billing", each_second("close-day", Duration::ZERO)).await;
+    let ok = |memory: &Value| memory["runs"][0]["outcome"] == "ok";
+    once(&nodes, "billing/close-day", ok).await;
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
+    // One that was paused before it ever ran, and one whose name is kept as a hash.
+    let long = format!("stock/{}", "x".repeat(128));
+    for job in ["stock/count", &long] {
+        let done = nodes.run(&["jobs", "pause", job, "--unseen"]);
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+    nodes[0].kill().unwrap();
+    let done = nodes.run(&["jobs"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    for words in [
+        "billing/close-day  idle; last run 20",
+        "stock/count  paused; no run",
+        "1 more are remembered under a hash",
+        "refused",
+    ] {
+        assert!(done.out.contains(words), "{words}: {done:?}");
+    }
+    let json: Value = serde_json::from_str(&nodes.run(&["jobs", "--json"]).out).unwrap();
+    let names: Vec<_> = (0..2).map(|at| json[at]["job"].as_str().unwrap()).collect();
+    assert_eq!(names, ["billing/close-day", "stock/count"]);
+    assert_eq!((&json[1]["paused"], &json[2]), (&true.into(), &Value::Null));
+    assert_eq!(nodes.run(&["jobs", &long]).code, 0);
+    nodes[1].kill().unwrap();
+    assert_eq!(nodes.run(&["jobs"]).code, 3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_paused_and_resumed_by_name_and_a_slip_in_it_is_told() {
+    let nodes = Nodes::blessed(3).await;
+    let jobs = running(&nodes, "billing", each_second("close-day", Duration::ZERO)).await;
+    let ran = |memory: &Value| memory["runs"][0]["outcome"] == "ok";
+    let skipped = |memory: &Value| memory["runs"][0]["outcome"] == "paused";
+    once(&nodes, "billing/close-day", ran).await;
+    let slip = nodes.run(&["jobs", "pause", "billing/closeday"]);
+    assert!(
+        slip.code == 2
+            && slip
+                .err
+                .contains("nothing is remembered of billing/closeday"),
+        "{slip:?}"
+    );
+    let done = nodes.run(&["jobs", "pause", "billing/close-day"]);
+    assert!(done.code == 0 && done.out.contains("is paused"), "{done:?}");
+    once(&nodes, "billing/close-day", skipped).await;
+    let done = nodes.run(&["jobs", "resume", "billing/close-day", "--json"]);
+    assert_eq!((done.code, done.out.trim()), (0, "{\"paused\":false}"));
+    once(&nodes, "billing/close-day", ran).await;
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_forgotten_on_all_nodes_when_somebody_says_so_and_it_does_not_run() {
+    let nodes = Nodes::blessed(3).await;
+    let forget = |nodes: &Nodes, more: &[&str]| {
+        nodes.run(&[&["jobs", "forget", "billing/close-day"], more].concat())
+    };
+    let jobs = running(
+        &nodes,
+        "billing",
+        each_second("close-day", Duration::from_secs(60)),
+    )
+    .await;
+    let runs = |memory: &Value| memory["running_on"].is_string();
+    once(&nodes, "billing/close-day", runs).await;
+    let done = forget(&nodes, &["--yes"]);
+    assert!(
+        done.code == 2 && done.err.contains("it runs on"),
+        "{done:?}"
+    );
+    drop(jobs.shutdown(Duration::ZERO).await);
+    assert_eq!(nodes.run(&["jobs", "pause", "billing/close-day"]).code, 0);
+    once(&nodes, "billing/close-day", |memory| !runs(memory)).await;
+
+    let done = forget(&nodes, &[]);
+    assert_eq!(done.code, 2, "{done:?}");
+    for words in ["may be started a second time", "it is paused", "--yes"] {
+        assert!(done.err.contains(words), "{words}: {done:?}");
+    }
+    assert_eq!(nodes.run(&["jobs", "billing/close-day"]).code, 0);
+    // A node that is away remembers it when it is back.
+    nodes[2].freeze().unwrap();
+    let done = forget(&nodes, &["--yes"]);
+    assert!(
+        done.code == 2 && done.out.contains("may still remember it"),
+        "{done:?}"
+    );
+    nodes[2].thaw().unwrap();
+    let done = forget(&nodes, &["--yes"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let keys = nodes.keys();
+    assert!(
+        !keys.iter().any(|key| key.contains("close-day")),
+        "{keys:?}"
+    );
+    assert_eq!(forget(&nodes, &["--yes"]).code, 1, "there is nothing");
 }

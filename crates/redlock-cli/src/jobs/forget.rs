@@ -1,0 +1,132 @@
+//! What the nodes remember of a job is deleted.
+
+use redlock_core::deadpool_redis::redis::{Value, cmd};
+use redlock_cron::remembered_under;
+use serde::Serialize;
+
+use super::{Job, Memory, client};
+use crate::{
+    confirm::is_confirmed,
+    connection::{Connection, Settings},
+    context::Context,
+    exit::{Exit, Failure},
+    output::Mark,
+    probe::{self, Place, words},
+};
+
+/// What can be asked of it.
+#[derive(clap::Args, Debug)]
+pub(super) struct Args {
+    /// The job: the namespace of its scheduler, a slash, and its name
+    #[arg(value_name = "NAMESPACE/NAME")]
+    job: String,
+
+    /// Does it without asking
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    /// The nodes that remember nothing of it any more.
+    forgotten: Vec<&'a str>,
+    /// Those that may, because they could not be asked.
+    unknown: Vec<&'a str>,
+}
+
+/// Says what is lost by it, asks, and deletes it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
+    let settings = args.connection.settings()?;
+    let output = context.output;
+    let job: Job = args.job.parse()?;
+    let keys = keys(&job, &settings)?;
+    let client = client(context, &settings).await?;
+    let memory = Memory::of(&client, &job).await?;
+    if memory.0.is_known() && memory.is_empty() {
+        if output.is_json() {
+            output.json(&Json {
+                forgotten: Vec::new(),
+                unknown: Vec::new(),
+            })?;
+        } else {
+            output.line(&format!("nothing is remembered of {job}"))?;
+        }
+        return Ok(Exit::No);
+    }
+    if let Some(run) = memory.running() {
+        return Err(Failure::wrong(format!(
+            "nothing was done: it runs on {}; redlock jobs pause {job}, and wait for its end",
+            run.replica()
+        )));
+    }
+    output.progress(&broken(&job, &memory));
+    if !args.yes && !is_confirmed("Type yes to forget it:", output).await? {
+        return Err(Failure::wrong(
+            "nothing was done; --yes does it without asking",
+        ));
+    }
+    let places = probe::connect(&settings).await;
+    let (mut forgotten, mut unknown) = (Vec::new(), Vec::new());
+    for place in &places {
+        match delete(place, &keys).await {
+            Ok(()) => forgotten.push(&*place.name),
+            Err(why) => {
+                unknown.push(&*place.name);
+                if !output.is_json() {
+                    let line = format!("{} may still remember it: {why}", place.name);
+                    output.marked(Mark::Bad, &line)?;
+                }
+            }
+        }
+    }
+    let is_whole = unknown.is_empty();
+    if output.is_json() {
+        output.json(&Json { forgotten, unknown })?;
+    } else {
+        for node in forgotten {
+            output.marked(Mark::Good, &format!("{node} remembers nothing of it"))?;
+        }
+        if !is_whole {
+            output.line("do it again when all nodes can be asked: one that remembers tells the others' clients")?;
+        }
+    }
+    Ok(if is_whole { Exit::Yes } else { Exit::Wrong })
+}
+
+/// Says what is lost with what is remembered.
+fn broken(job: &Job, memory: &Memory) -> String {
+    let tick = memory.0.watermark().map_or_else(String::new, |tick| {
+        format!(
+            ", and its tick of {} may be started a second time while its window is open",
+            tick.to_rfc3339()
+        )
+    });
+    let pause = if memory.0.is_paused() == Some(true) {
+        "; it is paused, and would not be any more"
+    } else {
+        ""
+    };
+    format!(
+        "{job}: its {} last runs are forgotten{tick}{pause}; take it out of all schedulers before, or it is remembered anew",
+        memory.0.runs().len()
+    )
+}
+
+fn keys(job: &Job, settings: &Settings) -> Result<Vec<String>, Failure> {
+    let resources = remembered_under(&job.namespace, &job.name);
+    let resources = resources.map_err(|error| Failure::wrong(error.to_string()))?;
+    let keys = resources.iter().map(|key| settings.keys.job(key));
+    Ok(keys.collect())
+}
+
+async fn delete(place: &Place, keys: &[String]) -> Result<(), String> {
+    let mut probe = place.probe.clone()?;
+    match probe.ask(cmd("DEL").arg(keys)).await {
+        Ok(Value::Int(_)) => Ok(()),
+        Ok(_) => Err("its answer makes no sense".to_owned()),
+        Err(error) => Err(words(&error)),
+    }
+}

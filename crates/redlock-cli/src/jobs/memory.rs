@@ -1,0 +1,101 @@
+//! What is remembered of a job, for programs and in a line.
+
+use redlock_core::Redlock;
+use redlock_cron::{JobMemory, PastRun, inspect};
+use serde::Serialize;
+
+use super::Job;
+use crate::{exit::Failure, output::millis};
+
+/// What a majority of the nodes remembers of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory(pub(super) JobMemory);
+
+impl Memory {
+    /// Asks the nodes.
+    pub(super) async fn of(client: &Redlock, job: &Job) -> Result<Self, Failure> {
+        let memory = inspect(client, &job.namespace, &job.name).await;
+        memory
+            .map(Self)
+            .map_err(|error| Failure::wrong(error.to_string()))
+    }
+
+    /// Whether there is anything to remember.
+    pub(super) fn is_empty(&self) -> bool {
+        let never_ran = self.0.watermark().is_none() && self.0.runs().is_empty();
+        never_ran && self.0.is_paused() != Some(true)
+    }
+
+    /// Returns the run that goes on, as far as its lock shows it.
+    pub(crate) fn running(&self) -> Option<&PastRun> {
+        let newest = self.0.runs().first().filter(|run| run.outcome().is_none());
+        newest.filter(|_| self.is_locked())
+    }
+
+    /// Whether the job's lock is held.
+    pub(super) fn is_locked(&self) -> bool {
+        self.0.free_in().is_some_and(|left| !left.is_zero())
+    }
+
+    pub(crate) fn last(&self) -> Option<&PastRun> {
+        self.0.runs().first()
+    }
+
+    /// Returns how things stand, in a word or two.
+    pub(crate) fn state(&self) -> String {
+        match (self.0.is_known(), self.running(), self.0.is_paused()) {
+            (false, ..) => "unknown".to_owned(),
+            (_, Some(run), Some(true)) => format!("paused, runs on {}", run.replica()),
+            (_, Some(run), _) => format!("runs on {}", run.replica()),
+            (_, None, Some(true)) => "paused".to_owned(),
+            (_, None, Some(false)) if self.is_locked() => "locked".to_owned(),
+            (_, None, Some(false)) => "idle".to_owned(),
+            (_, None, None) => "paused or not".to_owned(),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Json {
+        Json {
+            known: self.0.is_known(),
+            paused: self.0.is_paused(),
+            running_on: self.running().map(|run| run.replica().to_owned()),
+            newest_tick: self.0.watermark().map(|tick| tick.to_rfc3339()),
+            locked_ms: self.0.free_in().map(millis),
+            runs: self.0.runs().iter().map(Run::of).collect(),
+        }
+    }
+}
+
+/// The same for programs.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Json {
+    known: bool,
+    paused: Option<bool>,
+    running_on: Option<String>,
+    newest_tick: Option<String>,
+    locked_ms: Option<f64>,
+    runs: Vec<Run>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Run {
+    tick: String,
+    attempt: u32,
+    by_hand: bool,
+    replica: String,
+    outcome: Option<String>,
+    took_ms: Option<f64>,
+}
+
+impl Run {
+    fn of(run: &PastRun) -> Self {
+        Self {
+            tick: run.tick().to_rfc3339(),
+            attempt: run.attempt(),
+            by_hand: run.is_manual(),
+            replica: run.replica().to_owned(),
+            outcome: run.outcome().map(str::to_owned),
+            took_ms: run.took().map(millis),
+        }
+    }
+}

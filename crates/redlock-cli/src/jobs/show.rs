@@ -1,0 +1,63 @@
+//! One job: whether it is paused, and how its last runs ended.
+
+use super::{Job, Memory, client};
+use crate::{
+    connection::Settings,
+    context::Context,
+    exit::{Exit, Failure},
+    output::{Mark, Output, rounded},
+};
+
+pub(super) async fn run(
+    job: &Job,
+    settings: &Settings,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    let client = client(context, settings).await?;
+    let memory = Memory::of(&client, job).await?;
+    print(&memory, context.output)?;
+    Ok(match (memory.0.is_known(), memory.is_empty()) {
+        (false, _) => Exit::NoQuorum,
+        (true, true) => Exit::No,
+        (true, false) => Exit::Yes,
+    })
+}
+
+fn print(memory: &Memory, output: Output) -> std::io::Result<()> {
+    if output.is_json() {
+        return output.json(&memory.to_json());
+    }
+    let job = &memory.0;
+    if !job.is_known() {
+        output.line("unknown: too few nodes answered")?;
+        return job
+            .nodes()
+            .iter()
+            .try_for_each(|node| output.marked(Mark::Bad, &node.to_string()));
+    }
+    let pause = match job.is_paused() {
+        Some(true) => "paused",
+        Some(false) => "not paused",
+        None => "too few nodes say whether it is paused",
+    };
+    let lock = match job.free_in() {
+        Some(left) if !left.is_zero() => {
+            format!("its lock is held, for {} unless renewed", rounded(left))
+        }
+        Some(_) => "its lock is free".to_owned(),
+        None => "too few nodes say whether its lock is free".to_owned(),
+    };
+    output.line(&format!("{pause}; {lock}"))?;
+    if job.runs().is_empty() {
+        output.line("no run is remembered")?;
+    }
+    for run in job.runs() {
+        let mark = match run.outcome() {
+            Some("ok") => Mark::Good,
+            Some(_) => Mark::Warning,
+            None => Mark::Note,
+        };
+        output.marked(mark, &run.to_string())?;
+    }
+    Ok(())
+}
