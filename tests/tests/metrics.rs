@@ -134,6 +134,12 @@ async fn jobs(redlock: &Redlock, prometheus: &PrometheusHandle) {
     let second = Duration::from_secs(1);
     let job = SingletonJob::every("close-day", second, async |_run| Ok::<_, io::Error>(()));
     scheduler.add(job).await.unwrap();
+    // Before anything has happened, so that the first failure is a change.
+    let text = prometheus.render();
+    for outcome in ["failed", "lost", "no_quorum", "draining"] {
+        let labels = ["job_name=\"close-day\"", &format!("outcome=\"{outcome}\"")];
+        assert_eq!(value(&text, "redlock_job_runs_total", &labels), 0.0);
+    }
     scheduler.start().await.unwrap();
     let job = ["job_name=\"close-day\"", "outcome=\"ok\""];
     reaches(prometheus, "redlock_job_runs_total", &job, 1.0).await;

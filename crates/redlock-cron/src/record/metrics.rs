@@ -1,11 +1,11 @@
 //! What a scheduler measures.
 
-use metrics::{counter, gauge, histogram};
+use metrics::{Counter, counter, gauge, histogram};
 use redlock_core::metrics::{Kind, Metric, Unit};
 
 use crate::{Outcome, TickReport};
 
-/// All metrics of this crate; `job` is the name of a job.
+/// All metrics of this crate; `job_name` is the name of a job.
 pub const ALL: &[Metric] = &[
     Metric::new(
         "redlock_job_runs_total",
@@ -42,11 +42,23 @@ pub(crate) fn describe() {
     redlock_core::metrics::describe(ALL);
 }
 
+/// Registers what a job's ticks are counted by, so that each count is seen to grow from 0: of a series that begins with
+/// its first tick, nobody can tell that it was just now.
+pub(crate) fn register(job: &str) {
+    for outcome in Outcome::ALL {
+        runs(job, outcome).increment(0);
+    }
+}
+
+fn runs(job: &str, outcome: Outcome) -> Counter {
+    let job = job.to_owned();
+    counter!("redlock_job_runs_total", "job_name" => job, "outcome" => outcome.as_str())
+}
+
 pub(crate) fn tell(report: &TickReport) {
     let job = || report.job().to_owned();
     let outcome = report.outcome();
-    counter!("redlock_job_runs_total", "job_name" => job(), "outcome" => outcome.as_str())
-        .increment(report.ticks());
+    runs(report.job(), outcome).increment(report.ticks());
     if let Some(took) = report.took() {
         histogram!("redlock_job_run_duration_seconds", "job_name" => job()).record(took);
         histogram!("redlock_job_lag_seconds", "job_name" => job()).record(report.lag());

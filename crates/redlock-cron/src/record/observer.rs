@@ -40,16 +40,22 @@ impl Observer {
         }
     }
 
+    /// Has a job's ticks counted from now on.
+    pub(crate) fn expect(&self, job: &str) {
+        #[cfg(feature = "metrics")]
+        let _: Result<(), _> = guarded(|| super::metrics::register(job));
+        #[cfg(not(feature = "metrics"))]
+        let _ = job;
+    }
+
     pub(crate) fn tell(&self, report: &TickReport) {
         self.log(report);
         #[cfg(feature = "metrics")]
-        super::metrics::tell(report);
-        if let Some(hook) = &self.hook {
-            // A hook that panics must not take with it the task that has a lease to release.
-            // No state of ours is behind the hook, so none can be left half-done.
-            if catch_unwind(AssertUnwindSafe(|| hook(report))).is_err() {
-                error!(target: crate::TARGET, job = report.job(), tick = %report.tick, "the outcome hook panicked");
-            }
+        let _: Result<(), _> = guarded(|| super::metrics::tell(report));
+        if let Some(hook) = &self.hook
+            && guarded(|| hook(report)).is_err()
+        {
+            error!(target: crate::TARGET, job = report.job(), tick = %report.tick, "the outcome hook panicked");
         }
     }
 
@@ -97,6 +103,13 @@ impl Observer {
             }
         }
     }
+}
+
+/// Runs code of an application, a hook or a recorder: a panic in it must not take with it the task that has a lease to
+/// release.
+fn guarded(work: impl FnOnce()) -> std::thread::Result<()> {
+    // No state of ours is behind it, so none can be left half-done.
+    catch_unwind(AssertUnwindSafe(work))
 }
 
 fn millis(duration: std::time::Duration) -> u64 {

@@ -57,6 +57,29 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All there are, in their order.
+    #[cfg(feature = "metrics")]
+    pub(crate) const ALL: [Self; Self::Draining as usize + 1] = [
+        Self::Ok,
+        Self::Failed,
+        Self::Panicked,
+        Self::TimedOut,
+        Self::Cancelled,
+        Self::Lost,
+        Self::Aborted,
+        Self::NotWinner,
+        Self::Overlapping,
+        Self::TooEarly,
+        Self::TooLate,
+        Self::Paused,
+        Self::Missed,
+        Self::Forgotten,
+        Self::Unconfirmed,
+        Self::NoQuorum,
+        Self::Refused,
+        Self::Draining,
+    ];
+
     /// Returns whether the tick was started on this replica.
     pub fn was_started(self) -> bool {
         matches!(
