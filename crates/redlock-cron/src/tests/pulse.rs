@@ -172,7 +172,7 @@ async fn the_first_tick_after_the_start_or_an_addition_does_not_wait_for_the_sch
 /// The application's own jobs are due every second as well, and more of them than the scheduler's channel has places.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tick_is_found_later_if_its_activation_is_lost() {
-    const OTHERS: usize = 24;
+    const OTHERS: usize = 10;
     let scheduler = JobScheduler::new_with_channel_size(8).await.unwrap();
     for _ in 0..OTHERS {
         let other = Job::new_async("* * * * * *", |_, _| Box::pin(async {})).unwrap();
