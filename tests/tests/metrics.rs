@@ -137,7 +137,12 @@ async fn jobs(redlock: &Redlock, prometheus: &PrometheusHandle) {
     // Before anything has happened, so that the first failure is a change.
     let text = prometheus.render();
     for outcome in ["failed", "lost", "no_quorum", "draining"] {
-        let labels = ["job_name=\"close-day\"", &format!("outcome=\"{outcome}\"")];
+        let labels = [
+            "namespace=\"redlock\"",
+            "job_namespace=\"books\"",
+            "job_name=\"close-day\"",
+            &format!("outcome=\"{outcome}\""),
+        ];
         assert_eq!(value(&text, "redlock_job_runs_total", &labels), 0.0);
     }
     scheduler.start().await.unwrap();

@@ -35,6 +35,11 @@ impl Namespace {
         }
         Ok(Self(name.into()))
     }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl JobId {

@@ -1,38 +1,43 @@
 //! What a scheduler measures.
 
+use std::sync::Arc;
+
 use metrics::{Counter, counter, gauge, histogram};
 use redlock_core::metrics::{Kind, Metric, Unit};
 
 use crate::{Outcome, TickReport};
 
-/// All metrics of this crate; `job_name` is the name of a job.
+/// All metrics of this crate.
+///
+/// `job_name` and `job_namespace` are the name of a job and the namespace of its scheduler; `namespace` is that of the
+/// client of the nodes, as in the metrics of `redlock-core`.
 pub const ALL: &[Metric] = &[
     Metric::new(
         "redlock_job_runs_total",
         Kind::Counter,
         Unit::Count,
-        &["job_name", "outcome"],
+        &["namespace", "job_namespace", "job_name", "outcome"],
         "Ticks that this replica dealt with, by what became of them.",
     ),
     Metric::new(
         "redlock_job_run_duration_seconds",
         Kind::Histogram,
         Unit::Seconds,
-        &["job_name"],
+        BY_JOB,
         "How long runs took.",
     ),
     Metric::new(
         "redlock_job_lag_seconds",
         Kind::Histogram,
         Unit::Seconds,
-        &["job_name"],
+        BY_JOB,
         "How long after their tick runs were started.",
     ),
     Metric::new(
         "redlock_job_last_success_timestamp_seconds",
         Kind::Gauge,
         Unit::Seconds,
-        &["job_name"],
+        BY_JOB,
         "When a run on this replica last ended well, in seconds since the Unix epoch.",
     ),
 ];
@@ -42,30 +47,56 @@ pub(crate) fn describe() {
     redlock_core::metrics::describe(ALL);
 }
 
-/// Registers what a job's ticks are counted by, so that each count is seen to grow from 0: of a series that begins with
-/// its first tick, nobody can tell that it was just now.
-pub(crate) fn register(job: &str) {
-    for outcome in Outcome::ALL {
-        runs(job, outcome).increment(0);
-    }
+const BY_JOB: &[&str] = &["namespace", "job_namespace", "job_name"];
+
+/// What the jobs of one scheduler are told apart by from those of others.
+pub(crate) struct Meter {
+    namespace: Arc<str>,
+    job_namespace: Arc<str>,
 }
 
-fn runs(job: &str, outcome: Outcome) -> Counter {
-    let job = job.to_owned();
-    counter!("redlock_job_runs_total", "job_name" => job, "outcome" => outcome.as_str())
-}
-
-pub(crate) fn tell(report: &TickReport) {
-    let job = || report.job().to_owned();
-    let outcome = report.outcome();
-    runs(report.job(), outcome).increment(report.ticks());
-    if let Some(took) = report.took() {
-        histogram!("redlock_job_run_duration_seconds", "job_name" => job()).record(took);
-        histogram!("redlock_job_lag_seconds", "job_name" => job()).record(report.lag());
+impl Meter {
+    pub(crate) fn new(namespace: Arc<str>, job_namespace: Arc<str>) -> Self {
+        Self {
+            namespace,
+            job_namespace,
+        }
     }
-    if outcome == Outcome::Ok {
-        let since = report.lag() + report.took().unwrap_or_default();
-        let ended = report.tick().timestamp_millis() as f64 / 1e3 + since.as_secs_f64();
-        gauge!("redlock_job_last_success_timestamp_seconds", "job_name" => job()).set(ended);
+
+    /// Registers what a job's ticks are counted by, so that each count is seen to grow from 0: of a series that begins
+    /// with its first tick, nobody can tell that it was just now.
+    pub(crate) fn register(&self, job: &str) {
+        for outcome in Outcome::ALL {
+            self.runs(&job.into(), outcome).increment(0);
+        }
+    }
+
+    pub(crate) fn tell(&self, report: &TickReport) {
+        let (outcome, labels) = (report.outcome(), self.labels(&report.job));
+        self.runs(&report.job, outcome).increment(report.ticks());
+        if let Some(took) = report.took() {
+            histogram!("redlock_job_run_duration_seconds", &labels).record(took);
+            histogram!("redlock_job_lag_seconds", &labels).record(report.lag());
+        }
+        if outcome == Outcome::Ok {
+            let since = report.lag() + report.took().unwrap_or_default();
+            let ended = report.tick().timestamp_millis() as f64 / 1e3 + since.as_secs_f64();
+            gauge!("redlock_job_last_success_timestamp_seconds", &labels).set(ended);
+        }
+    }
+
+    fn runs(&self, job: &Arc<str>, outcome: Outcome) -> Counter {
+        let [namespace, job_namespace, job] = self.labels(job);
+        let outcome = ("outcome", outcome.as_str().into());
+        let labels = [namespace, job_namespace, job, outcome];
+        counter!("redlock_job_runs_total", &labels)
+    }
+
+    fn labels(&self, job: &Arc<str>) -> [(&'static str, Arc<str>); 3] {
+        [
+            ("namespace", Arc::clone(&self.namespace)),
+            ("job_namespace", Arc::clone(&self.job_namespace)),
+            ("job_name", Arc::clone(job)),
+        ]
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use redlock_core::Redlock;
 use tracing::{debug, error, info, warn};
 
-use crate::{Outcome, TickReport};
+use crate::{Outcome, TickReport, job::Namespace};
 
 pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
 
@@ -18,6 +18,8 @@ pub(crate) struct Observer {
     /// The number and the namespace of the client of the nodes.
     client: Option<u64>,
     namespace: Option<Arc<str>>,
+    #[cfg(feature = "metrics")]
+    meter: Option<super::metrics::Meter>,
 }
 
 impl Observer {
@@ -26,32 +28,39 @@ impl Observer {
         super::metrics::describe();
         Self {
             hook,
-            client: None,
-            namespace: None,
+            ..Self::default()
         }
     }
 
-    /// Says which client each event is of.
-    pub(crate) fn of(self, redlock: &Redlock) -> Self {
+    /// Says which client each event is of, and what the namespace of the jobs is.
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(unused_variables, reason = "the log has names of jobs only")
+    )]
+    pub(crate) fn of(self, redlock: &Redlock, jobs: &Namespace) -> Self {
         Self {
             client: Some(redlock.id()),
             namespace: Some(redlock.namespace()),
+            #[cfg(feature = "metrics")]
+            meter: Some(super::metrics::Meter::new(redlock.namespace(), jobs.name())),
             ..self
         }
     }
 
     /// Has a job's ticks counted from now on.
+    #[cfg(feature = "metrics")]
     pub(crate) fn expect(&self, job: &str) {
-        #[cfg(feature = "metrics")]
-        let _: Result<(), _> = guarded(|| super::metrics::register(job));
-        #[cfg(not(feature = "metrics"))]
-        let _ = job;
+        if let Some(meter) = &self.meter {
+            let _: Result<(), _> = guarded(|| meter.register(job));
+        }
     }
 
     pub(crate) fn tell(&self, report: &TickReport) {
         self.log(report);
         #[cfg(feature = "metrics")]
-        let _: Result<(), _> = guarded(|| super::metrics::tell(report));
+        if let Some(meter) = &self.meter {
+            let _: Result<(), _> = guarded(|| meter.tell(report));
+        }
         if let Some(hook) = &self.hook
             && guarded(|| hook(report)).is_err()
         {

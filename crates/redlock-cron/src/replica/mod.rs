@@ -46,7 +46,7 @@ impl Replica {
             );
             return Err(SetupError::misuse("replica", message));
         }
-        let observer = observer.of(&redlock);
+        let observer = observer.of(&redlock, &namespace);
         Ok(Arc::new(Self {
             namespace,
             claims: Claims {

@@ -88,6 +88,7 @@ impl SingletonScheduler {
             runner.check_agreement(within).await?;
         }
         runner.say_if_it_ended();
+        #[cfg(feature = "metrics")]
         self.replica.observer.expect(&name);
         self.jobs.insert(name, Arc::clone(&runner));
         if start.is_done {
