@@ -1,4 +1,5 @@
 #![doc = include_str!("../docs/crate.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
 mod claim;
@@ -55,3 +56,9 @@ pub use redlock_proto::{
     FanOut, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, RunRecord,
     RunState, StaleToken, Tick, Word,
 };
+
+// What the README shows compiles, and runs.
+#[cfg(doctest)]
+mod readme {
+    #![doc = include_str!("../README.md")]
+}

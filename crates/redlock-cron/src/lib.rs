@@ -1,4 +1,5 @@
 #![doc = include_str!("../docs/crate.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod clock;
 mod control;
@@ -42,3 +43,9 @@ pub use chrono;
 pub use chrono_tz;
 pub use redlock_core;
 pub use tokio_cron_scheduler;
+
+// What the README shows compiles, and runs.
+#[cfg(doctest)]
+mod readme {
+    #![doc = include_str!("../README.md")]
+}

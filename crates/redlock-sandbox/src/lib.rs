@@ -58,3 +58,9 @@ pub use crate::{
     server::Server,
     set::ServerSet,
 };
+
+// What the README shows compiles.
+#[cfg(doctest)]
+mod readme {
+    #![doc = include_str!("../README.md")]
+}

@@ -62,6 +62,8 @@
 //!
 //! `docs/safety.md` of the repository says which step of which proof each of them belongs to.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod campaign;
 mod checker;
 mod clock;

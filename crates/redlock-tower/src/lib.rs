@@ -1,4 +1,5 @@
 #![doc = include_str!("../docs/crate.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod answers;
 #[cfg(feature = "axum")]
@@ -52,3 +53,9 @@ pub use self::{
 
 // Its types are in this crate's signatures.
 pub use redlock_core;
+
+// What the README shows compiles, and runs.
+#[cfg(doctest)]
+mod readme {
+    #![doc = include_str!("../README.md")]
+}
