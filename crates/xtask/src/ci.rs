@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    modules,
+    features, modules, published,
     step::{Failed, Step},
     test,
 };
@@ -16,7 +16,9 @@ pub(crate) fn run() -> Result<(), Failed> {
     Step::cargo("format", "fmt --all --check").run()?;
     modules::run()?;
     Step::cargo("lints", LINTS).run()?;
-    without_features()?;
+    features::run()?;
+    published::package()?;
+    oldest_release()?;
     Step::cargo("documentation", DOCUMENTATION)
         .variable("RUSTDOCFLAGS", "-D warnings")
         .alone(&format!("RUSTDOCFLAGS='-D warnings' cargo {DOCUMENTATION}"))
@@ -27,15 +29,24 @@ pub(crate) fn run() -> Result<(), Failed> {
     test::run(&[])
 }
 
-/// What a user gets who asks for no feature: each library compiles without any.
+/// Compiles the published crates with the oldest release that they promise to build with.
 ///
-/// One at a time: checked together, they would get the features that others of the workspace,
-/// such as the examples, ask of them and of their dependencies.
-fn without_features() -> Result<(), Failed> {
-    LIBRARIES.iter().try_for_each(|library| {
-        let check = format!("check --locked --package {library} --lib --no-default-features");
-        Step::cargo("no features", &check).run()
-    })
+/// Clippy knows of each function when it came, and is among the lints; the language and dependencies need the compiler.
+fn oldest_release() -> Result<(), Failed> {
+    let release = published::oldest_release()?;
+    let asked = Command::new("rustup")
+        .args(["run", &release, "rustc", "--version"])
+        .stdin(Stdio::null())
+        .output();
+    if !asked.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "== oldest release: NOT CHECKED, Rust {release} is missing; type: rustup toolchain install {release} --profile minimal"
+        );
+        return Ok(());
+    }
+    let packages = published::packages()?;
+    let check = format!("run {release} cargo check --locked --all-features {packages}");
+    Step::program("oldest release", "rustup", &check).run()
 }
 
 /// Licences, sources and duplicates of what we depend on.
@@ -122,14 +133,6 @@ fn has_cargo_deny() -> bool {
 const LINTS: &str = "clippy --locked --workspace --all-targets --all-features -- -D warnings";
 
 const DOCUMENTATION: &str = "doc --locked --workspace --no-deps --all-features";
-
-const LIBRARIES: [&str; 5] = [
-    "redlock-proto",
-    "redlock-core",
-    "redlock-tower",
-    "redlock-cron",
-    "redlock-sandbox",
-];
 
 #[cfg(test)]
 mod tests {

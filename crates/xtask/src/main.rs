@@ -2,8 +2,10 @@
 
 mod bench;
 mod ci;
+mod features;
 mod modules;
 mod mutants;
+mod published;
 mod server;
 mod step;
 mod test;
@@ -19,7 +21,9 @@ fn main() -> ExitCode {
     let outcome = match (verb.as_deref(), rest.is_empty()) {
         (Some("test"), _) => test::run(&rest),
         (Some("ci"), true) => ci::run(),
+        (Some("features"), true) => features::run(),
         (Some("modules"), true) => modules::run(),
+        (Some("package"), true) => published::package(),
         (Some("bench"), _) => bench::run(&rest),
         (Some("mutants"), _) => {
             let names: Vec<_> = rest
@@ -53,9 +57,11 @@ usage: cargo xtask <verb>
 
   test [ARGUMENTS]  every test of the workspace, on real servers;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
-  ci                what a change must pass: format, modules, lints, libraries without features,
-                    documentation, dependencies, tests
+  ci                what a change must pass: format, modules, lints, features, packages,
+                    documentation, dependencies, what Docker and others are given, tests
+  features          checks each published crate with every set of its features
   modules           looks for circles among the modules of each crate
+  package           makes the packages of the published crates, and compiles what is in them
   mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the
                     suite catches each; NAMES are parts of names: protocol/, no-drift
   bench [ROWS]      the client measured beside others, against its goals, in a quarter of an hour;

@@ -1,5 +1,7 @@
 //! What a registry shows of each published crate is there, and what is not meant for one stays here.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::{
     collections::BTreeMap,
     fs,

@@ -1,0 +1,66 @@
+//! Every choice of features that a user can make: each crate compiles with it, without a warning.
+//!
+//! One at a time: checked together, crates would get the features that others of the workspace, such as the examples,
+//! ask of them and of their dependencies.
+
+use std::fs;
+
+use crate::{
+    published,
+    step::{Failed, Step, root},
+};
+
+/// Checks each published crate with every set of its features.
+pub(crate) fn run() -> Result<(), Failed> {
+    for name in published::crates()? {
+        let path = root().join("crates").join(&name).join("Cargo.toml");
+        let manifest = fs::read_to_string(&path)
+            .map_err(|error| Failed(format!("{}: {error}", path.display())))?;
+        for features in sets(&features(&manifest)) {
+            let check = format!(
+                "clippy --locked --package {name} --no-default-features --features={features} -- -D warnings"
+            );
+            Step::cargo("features", &check).run()?;
+        }
+    }
+    Ok(())
+}
+
+/// The features that a manifest defines, but for `default`, which is one of their sets.
+fn features(manifest: &str) -> Vec<&str> {
+    let lines = manifest.lines().skip_while(|line| *line != "[features]");
+    let defined = lines.skip(1).take_while(|line| !line.starts_with('['));
+    let names = defined.filter_map(|line| line.split_once(" = [").map(|(name, _)| name));
+    let is_name = |name: &&str| !name.starts_with('#') && *name != "default";
+    names.filter(is_name).collect()
+}
+
+/// All sets of features, as cargo reads them.
+fn sets(features: &[&str]) -> Vec<String> {
+    let with = |sets: Vec<Vec<_>>, feature| {
+        let more = sets.iter().map(|set| [&set[..], &[feature]].concat());
+        let more: Vec<_> = more.collect();
+        [sets, more].concat()
+    };
+    let sets = features.iter().copied().fold(vec![vec![]], with);
+    sets.iter().map(|set: &Vec<&str>| set.join(",")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_read_without_comments_and_without_what_is_chosen_by_default() {
+        let manifest = "[package]\nname = \"a\"\n\n[features]\ndefault = [\"tls\"]\n# TLS = [x]\ntls = [\"dep:t\"]\n\nmetrics = []\n\n[dependencies]\nb = [1]\n";
+        assert_eq!(features(manifest), ["tls", "metrics"]);
+        assert_eq!(features("[package]\n"), [""; 0]);
+    }
+
+    #[test]
+    fn every_set_is_there_once() {
+        assert_eq!(sets(&[]), [""]);
+        assert_eq!(sets(&["a", "b"]), ["", "a", "b", "a,b"]);
+        assert_eq!(sets(&["a", "b", "c"]).len(), 8);
+    }
+}
