@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    features, modules, published,
+    features, install, modules, published,
     step::{Failed, Step},
     test,
 };
@@ -76,6 +76,9 @@ fn dependencies() -> Result<(), Failed> {
 
 /// Has Prometheus itself read its configuration and the alerts, and try each.
 fn prometheus() -> Result<(), Failed> {
+    if !answers("promtool") && is_ci() {
+        install::debian("prometheus", "prometheus");
+    }
     if !answers("promtool") {
         return prometheus_unchecked(is_ci());
     }

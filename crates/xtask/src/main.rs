@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod features;
+mod install;
 mod modules;
 mod mutants;
 mod published;

@@ -1,13 +1,10 @@
 //! A server program for the tests: found, or installed where that needs no question to anyone.
 
-use std::{
-    env,
-    process::{Command, Stdio},
-};
+use std::env;
 
 use redlock_sandbox::{NotFound, SERVER_VARIABLE, ServerBinary};
 
-use crate::step::Failed;
+use crate::{install, step::Failed};
 
 /// Finds a server program, and installs one if there is none and this machine lets us.
 pub(crate) fn ensure() -> Result<ServerBinary, Failed> {
@@ -15,102 +12,13 @@ pub(crate) fn ensure() -> Result<ServerBinary, Failed> {
         Ok(found) => return Ok(found),
         Err(missing) => missing,
     };
-    if env::var_os(SERVER_VARIABLE).is_some() {
-        // It names one that is not there, and no installation makes that right.
+    // If one is named that is not there, no installation makes that right.
+    if env::var_os(SERVER_VARIABLE).is_some() || !install::debian("server", "redis-server") {
         return Err(explain(&missing));
-    }
-    let Some(mut shell) = Installer::of_this_machine().shell() else {
-        return Err(explain(&missing));
-    };
-    eprintln!("== server: none found; installing Debian's redis-server package");
-    let installed = shell.stdin(Stdio::null()).status();
-    if !installed.is_ok_and(|status| status.success()) {
-        eprintln!("== server: the installation failed");
     }
     ServerBinary::find().map_err(|missing| explain(&missing))
 }
 
 fn explain(missing: &NotFound) -> Failed {
     Failed(format!("the tests need a server: {missing}"))
-}
-
-/// Who may install a package here without being asked for a password.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Installer {
-    Root,
-    Sudo,
-    Nobody,
-}
-
-impl Installer {
-    fn of_this_machine() -> Self {
-        Self::among(succeeds)
-    }
-
-    fn among(mut succeeds: impl FnMut(&str, &[&str]) -> bool) -> Self {
-        if !succeeds("apt-get", &["--version"]) {
-            Self::Nobody
-        } else if succeeds("sh", &["-c", "test \"$(id -u)\" = 0"]) {
-            Self::Root
-        } else if succeeds("sudo", &["-n", "true"]) {
-            Self::Sudo
-        } else {
-            Self::Nobody
-        }
-    }
-
-    fn shell(self) -> Option<Command> {
-        let mut command = match self {
-            Self::Root => Command::new("sh"),
-            Self::Sudo => {
-                let mut sudo = Command::new("sudo");
-                sudo.args(["-n", "sh"]);
-                sudo
-            }
-            Self::Nobody => return None,
-        };
-        command.args(["-c", INSTALL]);
-        Some(command)
-    }
-}
-
-fn succeeds(program: &str, arguments: &[&str]) -> bool {
-    Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
-}
-
-const INSTALL: &str = include_str!("install-redis-server.sh");
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn root_installs_without_sudo() {
-        assert_eq!(Installer::among(|_, _| true), Installer::Root);
-    }
-
-    #[test]
-    fn others_install_with_a_sudo_that_asks_nothing() {
-        assert_eq!(
-            Installer::among(|program, _| program != "sh"),
-            Installer::Sudo
-        );
-        assert_eq!(
-            Installer::among(|program, _| program == "apt-get"),
-            Installer::Nobody
-        );
-    }
-
-    #[test]
-    fn nothing_is_run_where_there_is_no_apt() {
-        let installer = Installer::among(|program, _| program != "apt-get");
-        assert_eq!(installer, Installer::Nobody);
-        assert!(installer.shell().is_none());
-    }
 }

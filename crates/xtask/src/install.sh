@@ -1,7 +1,9 @@
 # shellcheck shell=sh
-# Installs the redis-server program on Debian and Ubuntu, as root, and leaves no service behind.
+# Installs a package with a server on Debian and Ubuntu, as root, and leaves no service behind.
 #
-# The package comes with a service that its installation starts.
+#   install.sh PACKAGE     such as: install.sh redis-server
+#
+# The package comes with a service of its name that its installation starts.
 # The tests start servers of their own, on their own ports, and end them; a server on the standard
 # port of a developer's machine is nobody's wish.
 set -eu
@@ -25,9 +27,9 @@ apt_get() {
 
 # Lists that are a little old still do when the network is away.
 apt_get update -qq || echo "apt-get update failed; going on with the lists at hand" >&2
-apt_get install -y -qq --no-install-recommends redis-server
+apt_get install -y -qq --no-install-recommends "$1"
 
 # Not at the next boot either.
 if command -v systemctl >/dev/null; then
-    systemctl disable --quiet redis-server || echo "could not disable the service redis-server" >&2
+    systemctl disable --quiet "$1" || echo "could not disable the service $1" >&2
 fi
