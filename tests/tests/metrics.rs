@@ -3,14 +3,16 @@
 
 use std::{convert::Infallible, io, time::Duration};
 
-use axum::{Router, body::Body, routing::post};
-use http::{HeaderName, Request, StatusCode};
+use axum::{Router, body::Body, extract::FromRequestParts, routing::post};
+use http::{HeaderName, Request, StatusCode, request::Parts};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
 use redlock_cron::{SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler};
 use redlock_tests::{Nodes, builder, eventually, voting, within};
-use redlock_tower::{HeaderKey, RedlockLayer};
-use tower_service::Service;
+use redlock_tower::{
+    HeaderKey, InHandler, KeyError, LockKey, Locked, LockedRejection, OnLost, RedlockLayer, generic,
+};
+use tower::{Layer, Service, service_fn};
 
 const TTL: Duration = Duration::from_millis(1_500);
 const SOON: Duration = Duration::from_secs(15);
@@ -124,6 +126,80 @@ async fn requests(redlock: &Redlock, prometheus: &PrometheusHandle) {
     assert_eq!(value(&text, "redlock_acquire_total", &account), 1.0);
 }
 
+/// What a request of a layer whose handlers take the locks was locked by.
+struct Account(String);
+
+impl LockKey for Account {
+    fn lock_key(&self) -> Result<ResourceKey, KeyError> {
+        Ok(ResourceKey::new("account", &self.0)?)
+    }
+
+    fn options(&self) -> AcquireOptions {
+        AcquireOptions::new().wait(Wait::Never)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Account {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.uri.path().to_owned()))
+    }
+}
+
+/// The layer around handlers that take the lock, or none, or answer by themselves when it is another's.
+async fn requests_of_handlers(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandle) {
+    let by_itself = async |account: Result<Locked<Account>, LockedRejection<Infallible>>| {
+        let is_free = account.is_ok();
+        if is_free { "paid" } else { "later" }
+    };
+    let layer = RedlockLayer::new(redlock.clone(), InHandler);
+    let mut app: Router = Router::new()
+        .route("/none", post(async || "nothing to lock"))
+        .route("/locked", post(async |_: Locked<Account>| "paid"))
+        .route("/itself", post(by_itself))
+        .route_layer(layer);
+    let counted = || {
+        let text = prometheus.render();
+        let of = |outcome| {
+            let labels = [&*format!("outcome=\"{outcome}\"")];
+            found(&text, "redlock_http_requests_total", &labels).unwrap_or(0.0)
+        };
+        ["unlocked", "served", "contended", "misuse"].map(of)
+    };
+    let mut grown = async |path: &str| {
+        let before = counted();
+        let request = Request::post(path).body(Body::empty()).unwrap();
+        let answer: Result<_, Infallible> = app.call(request).await;
+        drop(answer.unwrap());
+        let after = counted();
+        [0, 1, 2, 3].map(|outcome| after[outcome] - before[outcome])
+    };
+    assert_eq!(grown("/none").await, [1.0, 0.0, 0.0, 0.0]);
+    for path in ["/locked", "/itself"] {
+        assert_eq!(grown(path).await, [0.0, 1.0, 0.0, 0.0], "{path}");
+        let key = ResourceKey::new("account", path).unwrap();
+        let guard = other.acquire(key).await.unwrap();
+        assert_eq!(grown(path).await, [0.0, 0.0, 1.0, 0.0], "{path}");
+        guard.release().await.unwrap();
+    }
+
+    // Requests that are not HTTP's are not counted as such.
+    let before = counted();
+    let key = |path: &&'static str| Ok(Some(ResourceKey::new("account", path)?));
+    let options = AcquireOptions::new().wait(Wait::Never);
+    let layer = generic::RedlockLayer::with_options(redlock.clone(), options, OnLost::Abort, key);
+    let mut service = layer
+        .unwrap()
+        .layer(service_fn(async |_| Ok::<_, Infallible>(())));
+    service.call("/generic").await.unwrap();
+    let key = ResourceKey::new("account", "/generic").unwrap();
+    let guard = other.acquire(key).await.unwrap();
+    service.call("/generic").await.unwrap_err();
+    guard.release().await.unwrap();
+    assert_eq!(counted(), before);
+}
+
 /// A job that runs each second.
 async fn jobs(redlock: &Redlock, prometheus: &PrometheusHandle) {
     let scheduler =
@@ -226,8 +302,11 @@ async fn a_real_run_is_told_to_prometheus() {
         client
     };
     let redlock = client().await;
-    leases(&redlock, &client().await, &prometheus).await;
+    let other = client().await;
+    leases(&redlock, &other, &prometheus).await;
     requests(&redlock, &prometheus).await;
+    requests_of_handlers(&redlock, &other, &prometheus).await;
+    drop(other);
     jobs(&redlock, &prometheus).await;
     outage(&redlock, &mut nodes, &prometheus).await;
 

@@ -6,7 +6,11 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use redlock_core::Redlock;
 
-use crate::{Rejection, ResponseBody, protocol::Protocol};
+use crate::{
+    Rejection, ResponseBody,
+    meter::{self, Told},
+    protocol::Protocol,
+};
 
 /// The answers of a layer.
 #[derive(Clone)]
@@ -26,6 +30,7 @@ impl Answers {
         protocol: Protocol,
     ) -> Response<ResponseBody<B>> {
         rejection.log_of(self.redlock.as_ref());
+        meter::count(Told::Refused(rejection.kind()));
         self.tell(rejection, protocol)
     }
 

@@ -8,7 +8,14 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use pin_project_lite::pin_project;
 
-use crate::{Rejection, generic::BoxError, grpc, locks::Locks, protocol::Protocol};
+use crate::{
+    Rejection,
+    generic::BoxError,
+    grpc,
+    locks::Locks,
+    meter::{self, Told},
+    protocol::Protocol,
+};
 
 pin_project! {
     /// The response's body of [`RedlockService`](crate::RedlockService): the inner one, which holds
@@ -101,6 +108,7 @@ where
                     this.kind.set(Kind::Ended);
                     let rejection = Rejection::lost(reason);
                     rejection.log();
+                    meter::count(Told::Refused(rejection.kind()));
                     return Poll::Ready(Some(match protocol {
                         Protocol::Http => Err(rejection.into()),
                         Protocol::Grpc => Ok(Frame::trailers(grpc::trailers(&rejection))),

@@ -85,22 +85,24 @@ where
         Poll::Ready(match ready!(this.exclusive.poll(cx)) {
             Completion::Served(response, locks) => {
                 let protocol = *this.protocol;
+                let refused = response.extensions().get::<Rejection>();
+                meter::count(match (refused, &locks) {
+                    (Some(rejection), _) => Told::Refused(rejection.kind()),
+                    (None, Some(Locks::Layer(_))) => Told::Served,
+                    (None, Some(Locks::Handler(desk))) => desk.told(),
+                    (None, None) => Told::Unlocked,
+                });
                 match &locks {
                     Some(Locks::Layer(_)) => this.placement.look_at(response.status()),
                     // What the handler was refused is told as the layer tells it.
                     Some(Locks::Handler(desk)) if desk.has_refused() => {
-                        if let Some(rejection) = response.extensions().get::<Rejection>() {
+                        if let Some(rejection) = refused {
                             let told = this.answers.tell(rejection.clone(), protocol);
                             return Poll::Ready(Ok(told));
                         }
                     }
                     _ => {}
                 }
-                meter::count(if locks.is_some() {
-                    Told::Served
-                } else {
-                    Told::Unlocked
-                });
                 let locks = locks.filter(|_| *this.hold == Hold::Body);
                 let locks = locks.and_then(Locks::beyond_the_head);
                 Ok(response.map(|body| ResponseBody::new(body, locks, protocol)))

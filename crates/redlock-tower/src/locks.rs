@@ -1,16 +1,13 @@
 //! The locks of one request: that of its layer, or those that its handler takes.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     task::{Context, Poll},
 };
 
 use redlock_core::{LossReason, ResourceKey};
 
-use crate::{Lease, Rejection, held::Held, terms::Terms};
+use crate::{Lease, Rejection, RejectionKind, held::Held, meter::Told, terms::Terms};
 
 /// The locks of one request; dropping it releases them.
 #[derive(Debug)]
@@ -26,8 +23,8 @@ pub(crate) enum Locks {
 pub(crate) struct Desk {
     terms: Terms,
     held: Mutex<Vec<Held>>,
-    /// Whether one could not be taken.
-    refused: AtomicBool,
+    /// Why the first of those was refused that could not be taken.
+    refused: OnceLock<RejectionKind>,
 }
 
 /// The way to the desk, in the extensions of a request; it ends with the request.
@@ -39,7 +36,7 @@ impl Desk {
         Arc::new(Self {
             terms,
             held: Mutex::default(),
-            refused: AtomicBool::new(false),
+            refused: OnceLock::new(),
         })
     }
 
@@ -49,7 +46,18 @@ impl Desk {
 
     /// Returns whether the handler could not take a lock.
     pub(crate) fn has_refused(&self) -> bool {
-        self.refused.load(Ordering::Relaxed)
+        self.refused.get().is_some()
+    }
+
+    /// Returns what is counted of a request that the handler has answered by itself.
+    pub(crate) fn told(&self) -> Told {
+        if !self.held().is_empty() {
+            return Told::Served;
+        }
+        self.refused
+            .get()
+            .copied()
+            .map_or(Told::Unlocked, Told::Refused)
     }
 
     fn held(&self) -> MutexGuard<'_, Vec<Held>> {
@@ -64,9 +72,10 @@ impl Desk {
 )]
 impl ToDesk {
     /// Notes that the handler is told of a lock that it cannot have.
-    pub(crate) fn refused(&self) {
+    pub(crate) fn refused(&self, rejection: &Rejection) {
         if let Some(desk) = self.0.upgrade() {
-            desk.refused.store(true, Ordering::Relaxed);
+            // The first stays.
+            let _ = desk.refused.set(rejection.kind());
         }
     }
 
@@ -83,8 +92,9 @@ impl ToDesk {
         let held = match held {
             Ok(held) => held,
             Err(error) => {
-                self.refused();
-                return Some(Err(error.into()));
+                let rejection = error.into();
+                self.refused(&rejection);
+                return Some(Err(rejection));
             }
         };
         let lease = held.lease().clone();

@@ -1,19 +1,19 @@
 //! What is counted, with the feature `metrics`.
 
+use crate::RejectionKind;
+
 /// What became of a request.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(feature = "metrics"),
+    expect(dead_code, reason = "nothing is counted")
+)]
 pub(crate) enum Told {
     /// The inner service answered it, under its lock.
     Served,
-    /// The inner service answered it, and it needed no lock.
+    /// The inner service answered it, and took no lock.
     Unlocked,
-    Contended,
-    Key,
-    Overloaded,
-    Unavailable,
-    Closed,
-    Lost,
-    Misuse,
+    Refused(RejectionKind),
 }
 
 /// Counts a request.
@@ -32,13 +32,15 @@ pub(crate) fn count(told: Told) {
     let counter = match told {
         Told::Served => outcome!("served"),
         Told::Unlocked => outcome!("unlocked"),
-        Told::Contended => outcome!("contended"),
-        Told::Key => outcome!("key"),
-        Told::Overloaded => outcome!("overloaded"),
-        Told::Unavailable => outcome!("unavailable"),
-        Told::Closed => outcome!("closed"),
-        Told::Lost => outcome!("lost"),
-        Told::Misuse => outcome!("misuse"),
+        Told::Refused(kind) => match kind {
+            RejectionKind::Contended => outcome!("contended"),
+            RejectionKind::Key => outcome!("key"),
+            RejectionKind::Overloaded => outcome!("overloaded"),
+            RejectionKind::Unavailable => outcome!("unavailable"),
+            RejectionKind::Closed => outcome!("closed"),
+            RejectionKind::Lost => outcome!("lost"),
+            RejectionKind::Misuse => outcome!("misuse"),
+        },
     };
     counter.increment(1);
 }

@@ -10,5 +10,5 @@ pub const ALL: &[Metric] = &[Metric::new(
     Kind::Counter,
     Unit::Count,
     &["outcome"],
-    "Requests that were answered, by outcome; one whose body is cut off later counts as lost too.",
+    "HTTP requests that were answered, by outcome; one whose body is cut off later counts as lost too.",
 )];

@@ -4,11 +4,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use redlock_core::{AcquireError, AcquireErrorKind, LeaseLost, LossReason, Redlock};
 
-use crate::{
-    KeyError,
-    meter::{self, Told},
-    problem::problem,
-};
+use crate::{KeyError, problem::problem};
 
 /// A request that was refused, or cut off.
 ///
@@ -146,7 +142,7 @@ impl Rejection {
         problem(self.status(), self.detail(), self.retry_after())
     }
 
-    /// Tells the log of a refusal, with what each node said, and counts it.
+    /// Tells the log of a refusal, with what each node said.
     ///
     /// Who looks for the cause of an outage finds that of the nodes in the client's own warnings, so only what
     /// nobody else tells is more than a detail.
@@ -160,15 +156,6 @@ impl Rejection {
         let namespace = redlock.map(Redlock::namespace);
         let namespace = namespace.as_deref();
         let kind = self.kind();
-        meter::count(match kind {
-            RejectionKind::Contended => Told::Contended,
-            RejectionKind::Key => Told::Key,
-            RejectionKind::Overloaded => Told::Overloaded,
-            RejectionKind::Unavailable => Told::Unavailable,
-            RejectionKind::Closed => Told::Closed,
-            RejectionKind::Lost => Told::Lost,
-            RejectionKind::Misuse => Told::Misuse,
-        });
         // As a text, so that it stays on one line, and only if somebody listens.
         let cause = || self.source().map(ToString::to_string).unwrap_or_default();
         match kind {

@@ -144,8 +144,9 @@ fn lock<E: LockKey, R>(
         let missing = || LockedRejection::Layer(MissingLease(Missing::Layer));
         let desk = desk.ok_or_else(missing)?;
         let key = key.map_err(|error| {
-            desk.refused();
-            LockedRejection::Lock(error.into())
+            let rejection = Rejection::from(error);
+            desk.refused(&rejection);
+            LockedRejection::Lock(rejection)
         })?;
         let taken = desk.take(key, options, carried.as_ref()).await;
         taken.ok_or_else(missing)?.map_err(LockedRejection::Lock)
