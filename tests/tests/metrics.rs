@@ -70,6 +70,11 @@ async fn leases(redlock: &Redlock, other: &Redlock, prometheus: &PrometheusHandl
     let mut waiter = Box::pin(other.acquire_with(key(), waits));
     assert!(tokio::time::timeout(TTL / 10, &mut waiter).await.is_err());
     assert_eq!(value(&prometheus.render(), "redlock_waiters", &order), 1.0);
+    let retried = reaches(prometheus, "redlock_acquire_retries_total", &order, 1.0);
+    tokio::select! {
+        () = retried => {}
+        won = &mut waiter => panic!("somebody has it: {won:?}"),
+    }
     drop(waiter);
     let text = prometheus.render();
     assert_eq!(value(&text, "redlock_waiters", &order), 0.0);
@@ -252,6 +257,8 @@ async fn outage(redlock: &Redlock, nodes: &mut Nodes, prometheus: &PrometheusHan
     assert_eq!(value(&text, "redlock_node_up", &[&first]), 1.0);
     assert_eq!(value(&text, "redlock_node_votes", &[&first]), 1.0);
     assert!(value(&text, "redlock_clock_offset_seconds", &[]).abs() < 0.5);
+    let of_node = value(&text, "redlock_node_clock_offset_seconds", &[&first]);
+    assert!(of_node.abs() < 0.5, "{of_node}");
     let answered = [&*first, "result=\"ok\""];
     assert!(value(&text, "redlock_node_requests_total", &answered) >= 1.0);
     let seconds = "redlock_node_request_duration_seconds";

@@ -3,7 +3,7 @@
 
 use std::{io, time::Duration};
 
-use redlock_core::{Redlock, ResourceKey};
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
 use redlock_cron::{SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler};
 use redlock_tests::{Logs, Nodes, builder, eventually, voting, within};
 use tracing::Instrument;
@@ -76,6 +76,7 @@ async fn an_acquire_a_lease_and_a_call_have_a_span_each() {
         "namespace=\"redlock\"",
         "class=\"order\"",
         "result=\"acquired\"",
+        "attempts=1",
         &token,
         "INFO",
     ];
@@ -83,9 +84,17 @@ async fn an_acquire_a_lease_and_a_call_have_a_span_each() {
     let refused = [
         "redlock.acquire{",
         "result=\"contended\"",
+        "attempts=1",
         "holder=order@web:1",
     ];
     ends(&logs, &refused).await;
+    let some = AcquireOptions::new().wait(Wait::UpTo(TTL));
+    let busy = other.acquire_with(key(), some.class("busy")).await;
+    assert!(busy.is_err());
+    let line = ends(&logs, &["redlock.acquire{", "class=\"busy\""]).await;
+    let (_, attempts) = line.split_once("attempts=").unwrap();
+    let attempts: String = attempts.chars().take_while(char::is_ascii_digit).collect();
+    assert!(attempts.parse::<u32>().unwrap() > 1, "{line}");
     let address = format!("server.address=\"{}\"", nodes[0].address());
     let call = [
         "redlock.node{",

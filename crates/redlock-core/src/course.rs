@@ -35,6 +35,11 @@ impl Course {
         self.meter.has_its_turn(&self.began);
     }
 
+    /// The nodes were asked, in so many attempts.
+    pub(crate) fn attempted(&self, attempts: u32) {
+        self.span.record("attempts", attempts);
+    }
+
     /// It has won a lease, which may be over already.
     pub(crate) fn won(mut self, token: FencingToken, is_held: bool) {
         self.span.record("token", token.get());
@@ -90,6 +95,7 @@ pub(crate) fn acquire(
         namespace = &**namespace,
         class,
         result = Empty,
+        attempts = Empty,
         token = Empty,
         holder = Empty,
     )

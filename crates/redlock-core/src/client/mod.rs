@@ -455,7 +455,9 @@ impl Shared {
             return Ok((LockGuard::new(holding, turn), None));
         }
         turn.leave_a_gap(wait.duration()).await;
-        let Won { holding, last } = self.engine.acquire(request).await?;
+        let (attempts, won) = self.engine.acquire(request).await;
+        course.attempted(attempts);
+        let Won { holding, last } = won?;
         turn.won();
         Ok((LockGuard::new(holding, turn), last))
     }

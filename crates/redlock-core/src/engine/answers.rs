@@ -30,6 +30,7 @@ impl Driver {
         let Waiting {
             subject,
             terms,
+            attempts,
             answer,
         } = waiting;
         let shared = Arc::new(LeaseShared::new(
@@ -44,7 +45,7 @@ impl Driver {
         // A caller that has gone away drops the answer, and with it the holding, which releases
         // the lease.
         let holding = Holding::new(id, shared, engine, tokens, terms);
-        drop(answer.send(Ok(Won { holding, last })));
+        drop(answer.send((attempts, Ok(Won { holding, last }))));
     }
 
     /// An error with a line per node.

@@ -13,6 +13,8 @@ use crate::{ExtendError, ReleaseError, lease::Subject};
 pub(super) struct Waiting {
     pub(super) subject: Subject,
     pub(super) terms: Terms,
+    /// How many attempts were begun.
+    pub(super) attempts: u32,
     pub(super) answer: oneshot::Sender<AcquireAnswer<Won>>,
 }
 

@@ -104,7 +104,8 @@ impl NotWon {
     }
 }
 
-pub(super) type AcquireAnswer<W> = Result<W, NotWon>;
+/// After how many attempts an acquisition is over, and what came of it.
+pub(super) type AcquireAnswer<W> = (u32, Result<W, NotWon>);
 
 /// What nodes remember of a job, if a majority said, and what each said.
 pub(super) type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
@@ -174,7 +175,7 @@ impl<W> EngineHandle<W> {
         };
         let answer = answered.await;
         pending.answered = true;
-        answer.unwrap_or_else(|_| Err(NotWon::Failed(AcquireError::closed())))
+        answer.unwrap_or_else(|_| (0, Err(NotWon::Failed(AcquireError::closed()))))
     }
 
     /// What nodes remember of a job.

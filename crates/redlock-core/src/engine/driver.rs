@@ -199,6 +199,7 @@ impl Driver {
                 let waiting = Waiting {
                     subject,
                     terms,
+                    attempts: 1,
                     answer,
                 };
                 self.waiting.insert(id, waiting);
@@ -272,7 +273,7 @@ impl Driver {
                     // The caller may have gone away.
                     if let Some(waiting) = self.waiting.remove(&id) {
                         let refused = NotWon::Refused(why, self.reports(answers));
-                        drop(waiting.answer.send(Err(refused)));
+                        drop(waiting.answer.send((waiting.attempts, Err(refused))));
                     }
                 }
                 Effect::JobRead {
@@ -288,7 +289,8 @@ impl Driver {
                     // The caller may have gone away.
                     if let Some(waiting) = self.waiting.remove(&id) {
                         let error = self.acquire_error(failure, answers);
-                        drop(waiting.answer.send(Err(NotWon::Failed(error))));
+                        let failed = Err(NotWon::Failed(error));
+                        drop(waiting.answer.send((waiting.attempts, failed)));
                     }
                 }
                 Effect::Extended { lease, deadline } => {
@@ -313,6 +315,7 @@ impl Driver {
                 }
                 Effect::Notice(notice) => {
                     match &notice {
+                        Notice::Retries { acquisition } => self.retries(*acquisition),
                         Notice::Endangered { lease } => self.count(*lease, LockMeter::endangered),
                         Notice::ExtensionFailed { lease } => {
                             self.count(*lease, |meter| meter.extended(false));

@@ -4,13 +4,22 @@ use super::{
     driver::Driver,
     link::{LinkState, NodeLink},
 };
-use crate::meter::LockMeter;
+use crate::meter::{LockMeter, Offsets};
 
 impl Driver {
     /// Has something counted of a lease later: a recorder that is slow withholds no deadline.
     pub(super) fn count(&mut self, lease: u64, count: fn(&LockMeter)) {
         if let Some(shared) = self.leases.get(&lease) {
             self.counts.push((shared.meter().clone(), count));
+        }
+    }
+
+    /// Takes note of an attempt that follows another.
+    pub(super) fn retries(&mut self, acquisition: u64) {
+        if let Some(waiting) = self.waiting.get_mut(&acquisition) {
+            waiting.attempts += 1;
+            let meter = waiting.subject.meter.clone();
+            self.counts.push((meter, LockMeter::retries));
         }
     }
 
@@ -28,14 +37,19 @@ impl Driver {
         if self.links.iter().any(is_trying) {
             return;
         }
-        let theirs = self.client.node_time(now);
-        let offset = theirs.map(|theirs| {
-            let (ours, theirs) = (now.wall as f64, theirs.as_micros() as f64);
-            (ours - theirs) / 1e6
-        });
+        let common = self.client.node_time(now);
+        // From the common time on.
+        let off = |micros: u64| Some((micros as f64 - common?.as_micros() as f64) / 1e6);
+        let time_of = |node| self.client.time_of(node, now);
+        let offsets = Offsets {
+            own: off(now.wall),
+            nodes: (0..self.links.len())
+                .map(|node| time_of(node).and_then(|time| off(time.as_micros())))
+                .collect(),
+        };
         let is_up = |link: &NodeLink| link.state() == LinkState::Up;
         let up: Vec<_> = self.links.iter().map(is_up).collect();
         let standing = self.client.standing(now);
-        self.meter.look(&up, &standing, offset, now.clock);
+        self.meter.look(&up, &standing, &offsets, now.clock);
     }
 }

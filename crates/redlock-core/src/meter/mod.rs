@@ -19,3 +19,12 @@ pub(crate) use self::off::{LockMeter, Meter, NodeMeter, Stopwatch};
 pub(crate) use self::on::{LockMeter, Meter, NodeMeter, Stopwatch};
 #[cfg(feature = "metrics")]
 pub use self::table::{ALL, Kind, Metric, describe};
+
+/// How far wall clocks are ahead of that of a majority of the nodes, in seconds, as far as it is known.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "nobody looks"))]
+pub(crate) struct Offsets {
+    /// That of this machine.
+    pub(crate) own: Option<f64>,
+    pub(crate) nodes: Vec<Option<f64>>,
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use redlock_proto::{Instant, NodeAnswer};
 
+use super::Offsets;
 use crate::LossReason;
 
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ impl Meter {
         &self,
         _up: &[bool],
         _answers: &[NodeAnswer],
-        _offset: Option<f64>,
+        _offsets: &Offsets,
         _now: Instant,
     ) {
     }
@@ -52,6 +53,7 @@ impl LockMeter {
     pub(crate) fn begins_to_wait(&self) {}
     pub(crate) fn has_its_turn(&self, _waited: &Stopwatch) {}
     pub(crate) fn is_over(&self, _result: &'static str, _took: &Stopwatch) {}
+    pub(crate) fn retries(&self) {}
     pub(crate) fn is_held(&self) {}
     pub(crate) fn ended(&self, _why: LossReason, _held: &Stopwatch) {}
     pub(crate) fn extended(&self, _is_confirmed: bool) {}

@@ -9,6 +9,7 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use redlock_proto::NodeAnswer;
 
 use super::{
+    Offsets,
     recorder::tell,
     standing::Standing,
     table::{ALL, describe},
@@ -80,11 +81,11 @@ impl Meter {
         &mut self,
         up: &[bool],
         answers: &[NodeAnswer],
-        offset: Option<f64>,
+        offsets: &Offsets,
         now: redlock_proto::Instant,
     ) {
         self.looked_at = Some(now);
-        self.shared.standing.look(up, answers, offset);
+        self.shared.standing.look(up, answers, offsets);
     }
 }
 
@@ -105,6 +106,7 @@ struct OfLock {
     hold_seconds: Histogram,
     held: Gauge,
     waiters: Gauge,
+    retries: Counter,
     extended: Counter,
     not_extended: Counter,
     endangered: Counter,
@@ -141,6 +143,7 @@ impl LockMeter {
             hold_seconds: histogram!("redlock_hold_duration_seconds", &labels()),
             held: gauge!("redlock_held", &labels()),
             waiters: gauge!("redlock_waiters", &labels()),
+            retries: counter!("redlock_acquire_retries_total", &labels()),
             extended: extend("confirmed"),
             not_extended: extend("unconfirmed"),
             endangered: counter!("redlock_endangered_total", &labels()),
@@ -170,6 +173,11 @@ impl LockMeter {
         if let Some((_, count)) = acquires.find(|(of, _)| *of == result) {
             tell(|| count.increment(1));
         }
+    }
+
+    /// The nodes are asked again.
+    pub(crate) fn retries(&self) {
+        tell(|| self.0.retries.increment(1));
     }
 
     pub(crate) fn is_held(&self) {

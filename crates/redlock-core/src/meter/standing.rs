@@ -8,7 +8,7 @@ use std::{
 use metrics::{Gauge, gauge};
 use redlock_proto::NodeAnswer;
 
-use super::recorder::tell;
+use super::{Offsets, recorder::tell};
 
 /// The gauges of one client; the last one that goes takes back what they say.
 pub(super) struct Standing {
@@ -24,6 +24,7 @@ struct OfNode {
     up: Shared,
     votes: Shared,
     quarantine: Shared,
+    clock_offset: Shared,
 }
 
 impl Standing {
@@ -31,10 +32,12 @@ impl Standing {
         let of_client = |name, value| Shared::new(name, namespace, None, value);
         let of_node = |node: &Arc<str>| {
             let shared = |name| Shared::new(name, namespace, Some(node), 0.0);
+            let offset = "redlock_node_clock_offset_seconds";
             OfNode {
                 up: shared("redlock_node_up"),
                 votes: shared("redlock_node_votes"),
                 quarantine: shared("redlock_node_quarantine_remaining_seconds"),
+                clock_offset: Shared::new(offset, namespace, Some(node), UNKNOWN),
             }
         };
         Self {
@@ -49,9 +52,8 @@ impl Standing {
         }
     }
 
-    /// Notes which nodes there is a connection to, how they stand, and how many seconds this machine's clock is ahead of
-    /// theirs, if that is known.
-    pub(super) fn look(&self, up: &[bool], answers: &[NodeAnswer], offset: Option<f64>) {
+    /// Notes which nodes there is a connection to, how they stand, and how far clocks are off.
+    pub(super) fn look(&self, up: &[bool], answers: &[NodeAnswer], offsets: &Offsets) {
         let mut votes = 0;
         for ((node, is_up), answer) in self.nodes.iter().zip(up).zip(answers) {
             let is_voting = matches!(answer, NodeAnswer::Reachable);
@@ -66,7 +68,10 @@ impl Standing {
                 .set(ready_in.unwrap_or_default().as_secs_f64());
         }
         self.margin.set(f64::from(votes) - self.majority as f64);
-        self.clock_offset.set(offset.unwrap_or(UNKNOWN));
+        for (node, offset) in self.nodes.iter().zip(&offsets.nodes) {
+            node.clock_offset.set(offset.unwrap_or(UNKNOWN));
+        }
+        self.clock_offset.set(offsets.own.unwrap_or(UNKNOWN));
     }
 }
 

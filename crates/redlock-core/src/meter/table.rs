@@ -77,6 +77,11 @@ pub const ALL: &[Metric] = &[
         BY_RESULT,
         "Acquires that are over, by their result.",
     ),
+    counter(
+        "redlock_acquire_retries_total",
+        BY_LOCK,
+        "Attempts of acquires after their first one, because nodes had granted others the key or did not answer.",
+    ),
     seconds(
         "redlock_acquire_duration_seconds",
         BY_LOCK,
@@ -151,6 +156,12 @@ pub const ALL: &[Metric] = &[
         Unit::Seconds,
         BY_NODE,
         "In how long the node votes again at the earliest; 0 if it is not in quarantine.",
+    ),
+    gauge(
+        "redlock_node_clock_offset_seconds",
+        Unit::Seconds,
+        BY_NODE,
+        "How far the node's wall clock is ahead of that of a majority of the nodes; from 1 on it does not vote.",
     ),
     gauge(
         "redlock_clock_offset_seconds",

@@ -198,6 +198,7 @@ async fn gauges_of_nodes_are_what_the_client_says_that_knows_most_and_end_with_t
         "redlock_node_votes",
         "redlock_quorum_margin",
         "redlock_clock_offset_seconds",
+        "redlock_node_clock_offset_seconds",
         "redlock_nodes",
     ] {
         let last = since(name).last().copied();

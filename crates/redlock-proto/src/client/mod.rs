@@ -283,6 +283,12 @@ impl<E: Entropy> Client<E> {
         self.cx.nodes.members().common_time(now.clock)
     }
 
+    /// Returns what the wall clock of one node shows, whether it agrees with the others' or not; `None` if the node was not
+    /// heard lately.
+    pub fn time_of(&self, node: usize, now: Now) -> Option<NodeTime> {
+        self.cx.nodes.members().node_time(node, now.clock)
+    }
+
     /// Returns how many requests wait for their outcome; for those who look for leaks.
     pub fn open_requests(&self) -> usize {
         self.cx.rounds.open_requests()

@@ -56,6 +56,11 @@ pub enum Notice {
         /// Whether all nodes were read and none has ever counted, as on a first start.
         is_first_use: bool,
     },
+    /// An acquisition begins another attempt, after one that did not win.
+    Retries {
+        /// The acquisition.
+        acquisition: u64,
+    },
     /// An extension was not confirmed by a majority; the lease keeps its deadline.
     ExtensionFailed {
         /// The lease.

@@ -137,6 +137,14 @@ impl Clocks {
         Some(self.nodes.get(node)?.reading?.time)
     }
 
+    /// Returns what a node's clock shows now, unless nothing was heard of it for long.
+    ///
+    /// It is known to about half the time that the node's last answer was on its way.
+    pub fn shown(&self, node: usize, now: Instant) -> Option<NodeTime> {
+        let Ahead { least, most } = self.fresh(now).nth(node).flatten()?;
+        shown(now, i128::midpoint(least, most))
+    }
+
     /// Whether the clocks of a majority are known, so that it can be told which agree.
     pub fn are_comparable(&self, now: Instant) -> bool {
         self.fresh(now).flatten().count() >= self.quorum.majority()
@@ -162,9 +170,9 @@ impl Clocks {
             .map(|Ahead { least, most }| i128::midpoint(least, most))
             .collect();
         ahead.sort_unstable();
-        let middle = ahead.get(ahead.len() / 2)?;
-        let time = now.since_origin().as_micros().cast_signed() + middle;
-        u64::try_from(time).ok().map(NodeTime::from_micros)
+        ahead
+            .get(ahead.len() / 2)
+            .and_then(|middle| shown(now, *middle))
     }
 
     fn agreement(&self, now: Instant) -> Option<i128> {
@@ -202,6 +210,12 @@ impl Agreement {
     pub(crate) fn includes(self, reading: &ClockReading) -> bool {
         is_within(self.start, reading.ahead())
     }
+}
+
+/// Returns what a clock shows that is ahead of the client's by so many microseconds.
+fn shown(now: Instant, ahead: i128) -> Option<NodeTime> {
+    let time = now.since_origin().as_micros().cast_signed() + ahead;
+    u64::try_from(time).ok().map(NodeTime::from_micros)
 }
 
 /// Where the tolerance begins within which the largest group of clocks lies, and how large it is.

@@ -168,6 +168,11 @@ impl Membership {
         self.clocks.middle(now)
     }
 
+    /// Returns what the node's wall clock shows, as far as it was heard lately.
+    pub fn node_time(&self, node: usize, now: Instant) -> Option<NodeTime> {
+        self.clocks.shown(node, now)
+    }
+
     /// Whether what the node grants in its last answer is a vote, as far as its clock is right.
     ///
     /// Whether that is so is decided with all the votes of a round; see [`Votes`](crate::Votes).

@@ -14,8 +14,8 @@ use super::{
     not_acquired,
 };
 use crate::{
-    Attempt, AttemptVerdict, Failure, FailureKind, OwnerId, Request, Settled, TokenBlock, Verb,
-    Votes,
+    Attempt, AttemptVerdict, Failure, FailureKind, Notice, OwnerId, Request, Settled, TokenBlock,
+    Verb, Votes,
 };
 
 impl Acquisitions {
@@ -69,6 +69,9 @@ impl Acquisitions {
             entry.count(counts);
         }
         acquisition.attempt(round);
+        if acquisition.attempts > 1 {
+            cx.notice(Notice::Retries { acquisition: id });
+        }
         self.acquisitions.insert(id, acquisition);
         let nodes = cx.nodes.all().filter(|node| !held_back.contains(node));
         let nodes: Vec<usize> = nodes.collect();
