@@ -117,11 +117,24 @@ async fn an_acquire_a_lease_and_a_call_have_a_span_each() {
 
     runs(&redlock, &logs).await;
 
-    let guard = redlock.acquire(key()).await.unwrap();
-    nodes.freeze(0..3);
-    within("the loss", SOON, guard.lease().lost()).await;
-    drop(guard);
-    ends(&logs, &["redlock.hold{", "lost=its deadline passed"]).await;
-    nodes.thaw(0..3);
+    // In whatever way the guard of a lost lease ends.
+    for way in ["drop", "release", "leave"] {
+        let guard = redlock.acquire(key()).await.unwrap();
+        let token = format!("token={}", guard.token());
+        nodes.freeze(0..3);
+        within("the loss", SOON, guard.lease().lost()).await;
+        match way {
+            "drop" => drop(guard),
+            "release" => drop(guard.release().await.unwrap_err()),
+            _ => guard.leave(),
+        }
+        ends(
+            &logs,
+            &["redlock.hold{", &token, "lost=its deadline passed"],
+        )
+        .await;
+        nodes.thaw(0..3);
+        voting(&redlock, 3, SOON).await;
+    }
     assert!(!logs.text().contains(SECRET));
 }

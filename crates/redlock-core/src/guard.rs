@@ -176,7 +176,7 @@ impl LockGuard {
     /// The release is on its way when this is first polled or dropped; dropping it only gives up the
     /// confirmation.
     pub async fn release(mut self) -> Result<(), ReleaseError> {
-        let Some(holding) = self.holding.take() else {
+        let Some(holding) = self.give_up() else {
             return Ok(());
         };
         let Some(turn) = self.turn.take() else {
@@ -192,13 +192,24 @@ impl LockGuard {
         confirmation.await
     }
 
+    /// Takes what it holds, in whatever way it ends; its span says if that was lost.
+    fn give_up(&mut self) -> Option<Holding> {
+        let holding = self.holding.take()?;
+        if !self.span.is_disabled()
+            && let Some(reason) = holding.loss()
+        {
+            self.span.record("lost", tracing::field::display(reason));
+        }
+        Some(holding)
+    }
+
     /// Ends the renewal but leaves the key on the nodes until its time to live ends.
     ///
     /// For marks that must outlive their work, such as "this was started".
     /// From now on this process cannot tell how long the mark stays: views of the lease report it as
     /// released.
     pub fn leave(mut self) {
-        if let Some(holding) = self.holding.take() {
+        if let Some(holding) = self.give_up() {
             let _turn = self.turn.take();
             holding.leave();
         }
@@ -227,14 +238,9 @@ impl Kept for HolderTurn {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let Some(holding) = self.holding.take() else {
+        let Some(holding) = self.give_up() else {
             return;
         };
-        if !self.span.is_disabled()
-            && let Some(reason) = holding.loss()
-        {
-            self.span.record("lost", tracing::field::display(reason));
-        }
         match self.turn.take() {
             // If nobody in this process waits for it, the lease is released before the turn passes on.
             Some(turn) => drop(pass_on(&turn, holding)),
