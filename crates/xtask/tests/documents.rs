@@ -129,6 +129,7 @@ fn what_the_documents_link_to_is_there() {
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "README.md",
+        "docs/catalogue.md",
         "docs/dependencies.md",
         "docs/safety.md",
     ];
@@ -251,6 +252,58 @@ fn the_proofs_name_what_would_fail() {
         tests > 200 && mutants > 100,
         "{tests} tests and {mutants} mutants"
     );
+}
+
+/// The number with which the name of a test begins, such as `s15`, if it stands for a mistake of another library.
+fn number(name: &str) -> Option<&str> {
+    let (number, _) = name.split_once('_')?;
+    let digits = number.strip_prefix(['s', 'l'])?;
+    (digits.len() == 2 && digits.chars().all(|digit| digit.is_ascii_digit())).then_some(number)
+}
+
+#[test]
+fn the_catalogue_has_each_mistake_and_its_tests() {
+    let catalogue = root().join("docs/catalogue.md");
+    let document = read(&catalogue);
+    let mut listed = Vec::new();
+    for section in document.split("\n## ").skip(1) {
+        let (wanted, _) = section.split_once(": ").expect("a heading has a number");
+        let before = listed.len();
+        for Link { text, target } in links(section) {
+            let name = text.trim_matches('`');
+            if text.starts_with('`') {
+                assert_eq!(number(name), Some(wanted), "{name}");
+                listed.push((name.to_owned(), root().join("docs").join(target)));
+            }
+        }
+        assert!(listed.len() > before, "{wanted} has no test");
+    }
+    let mut all = Vec::new();
+    paths(&root(), &mut all);
+    let mut missing = Vec::new();
+    let mut found = 0;
+    for path in all
+        .iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "rs"))
+    {
+        let text = read(path);
+        let functions = text.split("fn ").skip(1);
+        for name in functions.filter_map(|rest| rest.split('(').next()) {
+            if number(name).is_none() {
+                continue;
+            }
+            found += 1;
+            let is_it = |(other, file): &(String, PathBuf)| {
+                other == name && file.canonicalize().ok() == path.canonicalize().ok()
+            };
+            if !listed.iter().any(is_it) {
+                missing.push(format!("{name} of {}", path.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    // Nothing stands there twice, and nothing that is gone.
+    assert_eq!(listed.len(), found);
 }
 
 #[test]
