@@ -62,7 +62,10 @@ pub trait Node: fmt::Debug + Send + Sync + 'static {
 pub trait Session: Send {
     /// Sends `requests` as one call, in the namespace that `keyspace` describes.
     ///
-    /// The request is on its way, in order, once the future was polled.
+    /// The requests have their place in the order once the future was polled, and are on their way once it was polled
+    /// again, or dropped.
+    /// What is left to send of a call that was dropped may wait for the next call of the session; so whoever gives up
+    /// its last call drops the session, or goes on calling.
     ///
     /// # Errors
     ///

@@ -73,9 +73,13 @@ impl Pipe {
 
     /// Sends a command, whose place in the order it takes when it is first polled, and waits for the answer.
     ///
+    /// It is written when it is polled next, or dropped.
+    ///
     /// # Cancel safety
     ///
     /// Dropping it after it was polled loses the answer only; what follows has its own.
+    /// If nobody else waits for an answer, and the system does not take all of the command at once, the rest is sent
+    /// with the next one: a pipe has no task of its own that could.
     pub(super) const fn ask<'a>(&'a self, cmd: &'a Cmd) -> Asking<'a> {
         Asking {
             pipe: self,

@@ -278,6 +278,25 @@ async fn a_command_that_is_given_up_is_sent_and_its_answer_goes_to_nobody_else()
 }
 
 #[tokio::test]
+async fn what_does_not_fit_of_a_command_that_is_given_up_is_sent_before_the_next() {
+    let (pipe, mut server) = connected();
+    let long = "long".repeat(100);
+    let (given_up, next) = (echo(&long), echo("next"));
+    {
+        let mut asking = pin!(pipe.ask(&given_up));
+        assert!(poll!(&mut asking).is_pending());
+    }
+    let serve = async {
+        assert_eq!(read_echo(&mut server).await, long);
+        say(&mut server, "long").await;
+        assert_eq!(read_echo(&mut server).await, "next");
+        say(&mut server, "next").await;
+    };
+    let (answer, ()) = soon(join(pipe.ask(&next), serve)).await;
+    assert_eq!(answer, said("next"));
+}
+
+#[tokio::test]
 async fn a_command_that_was_never_polled_is_not_sent() {
     let (pipe, mut server) = connected();
     drop(pipe.ask(&echo("never")));
