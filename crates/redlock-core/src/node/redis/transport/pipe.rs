@@ -2,17 +2,17 @@ use std::{
     collections::VecDeque,
     io,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Wake, Waker},
 };
 
 use deadpool_redis::redis::{Cmd, RedisError, RedisResult, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::resp::{self, Parsed};
+use super::{
+    resp::{self, Parsed},
+    waiting::{ToWake, Waiting},
+};
 
 /// Commands and answers over one connection, in order; cloning it gives another handle to it.
 ///
@@ -117,13 +117,15 @@ impl Future for Asking<'_> {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         };
+        let mut woken = ToWake::default();
         if !state.is_answered(place) {
             // Before anything is read: when the stream is ready again, all that wait are woken, whoever has read.
             state.waiting.add(cx.waker());
-            state.move_on();
+            woken = state.move_on();
         }
         let answer = state.take(place);
         drop(state);
+        woken.wake();
         match answer {
             Some(answer) => {
                 self.place = None;
@@ -140,7 +142,9 @@ impl Drop for Asking<'_> {
         let mut state = self.pipe.state();
         state.leave(place);
         // It may have been the only one to write what was added.
-        state.move_on();
+        let woken = state.move_on();
+        drop(state);
+        woken.wake();
     }
 }
 
@@ -152,14 +156,14 @@ impl State {
         self.first + self.places.len() as u64 - 1
     }
 
-    /// Writes and reads as far as that goes without waiting.
-    fn move_on(&mut self) {
+    /// Writes and reads as far as that goes without waiting; returns who is to be woken once the state is unlocked.
+    fn move_on(&mut self) -> ToWake {
         if self.broken.is_some() {
-            return;
+            return ToWake::default();
         }
         // Nothing has become ready since it was last tried, and nothing was added.
-        if !self.waiting.is_due.swap(false, Ordering::Acquire) && self.output.is_empty() {
-            return;
+        if !self.waiting.begin() && self.output.is_empty() {
+            return self.waiting.end();
         }
         let waker = Waker::from(Arc::clone(&self.waiting));
         let mut cx = Context::from_waker(&waker);
@@ -169,6 +173,7 @@ impl State {
         if let Err(error) = read.and(written) {
             self.break_off(&error);
         }
+        self.waiting.end()
     }
 
     fn write(&mut self, cx: &mut Context<'_>) -> RedisResult<()> {
@@ -248,7 +253,7 @@ impl State {
         }
         self.sweep();
         self.broken = Some(error.clone());
-        self.waiting.wake_all();
+        self.waiting.wake_by_ref();
     }
 
     fn place(&mut self, number: u64) -> Option<&mut Place> {
@@ -289,59 +294,6 @@ impl State {
             self.places.pop_front();
             self.first += 1;
         }
-    }
-}
-
-/// Those who wait for answers, woken together: any of them can read for all.
-#[derive(Default)]
-struct Waiting {
-    wakers: Mutex<Wakers>,
-    /// Whether the stream has something to read, or room again, since it was last tried.
-    is_due: AtomicBool,
-}
-
-/// Mostly one: a client waits for all of its calls in one task.
-#[derive(Default)]
-struct Wakers {
-    first: Option<Waker>,
-    others: Vec<Waker>,
-}
-
-impl Waiting {
-    fn add(&self, waker: &Waker) {
-        let mut wakers = self.wakers();
-        let mut known = wakers.first.iter().chain(&wakers.others);
-        if known.any(|known| known.will_wake(waker)) {
-            return;
-        }
-        if wakers.first.is_none() {
-            wakers.first = Some(waker.clone());
-        } else {
-            wakers.others.push(waker.clone());
-        }
-    }
-
-    fn wake_all(&self) {
-        // The lock is not held while they are woken.
-        let Wakers { first, others } = std::mem::take(&mut *self.wakers());
-        first.into_iter().chain(others).for_each(Waker::wake);
-    }
-
-    fn wakers(&self) -> MutexGuard<'_, Wakers> {
-        // Nothing panics while the lock is held.
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What the stream wakes.
-impl Wake for Waiting {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.is_due.store(true, Ordering::Release);
-        self.wake_all();
     }
 }
 

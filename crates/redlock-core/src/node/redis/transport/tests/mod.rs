@@ -1,24 +1,29 @@
 //! Commands over a connection of ours, with a server that is the other end of a pipe in memory.
 
+mod streams;
+
 use std::{
     io,
-    pin::{Pin, pin},
+    pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
     },
-    task::{Context, Poll, Wake, Waker},
+    task::{Context, Poll, Waker},
+    thread,
     time::Duration,
 };
 
 use deadpool_redis::redis::{Cmd, IntoConnectionInfo, RedisResult, Value, cmd};
 use futures_util::{FutureExt, future::join, poll};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex},
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadBuf, duplex},
     task::JoinSet,
     time::timeout,
 };
 
+use self::streams::{Bell, Dropper, Read};
 use super::{super::error::call_error, Direct, Pipe};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -63,20 +68,14 @@ async fn say(server: &mut DuplexStream, text: &str) {
         .expect("the client is there");
 }
 
-/// A connection over which a server sends so many bytes of an answer, and then more of them as fast as they are read.
-struct Flood {
-    beginning: &'static [u8],
-    reads: Arc<AtomicUsize>,
-}
-
-impl AsyncRead for Flood {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        match std::mem::take(&mut self.beginning) {
+/// A connection over which a server sends the beginning of an answer, and then more as fast as it is read; counts the
+/// reads.
+fn flooded(mut beginning: &'static [u8]) -> (Pipe, Arc<AtomicUsize>) {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&reads);
+    let read = move |_: &mut Context<'_>, buffer: &mut ReadBuf<'_>| {
+        count.fetch_add(1, Ordering::Relaxed);
+        match std::mem::take(&mut beginning) {
             b"" => {
                 let length = buffer.remaining().min(1_000);
                 buffer.initialize_unfilled_to(length).fill(b'x');
@@ -85,44 +84,8 @@ impl AsyncRead for Flood {
             beginning => buffer.put_slice(beginning),
         }
         Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Flood {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
-fn flooded(beginning: &'static [u8]) -> (Pipe, Arc<AtomicUsize>) {
-    let reads = Arc::new(AtomicUsize::new(0));
-    let flood = Flood {
-        beginning,
-        reads: Arc::clone(&reads),
     };
-    (Pipe::new(Box::pin(flood)), reads)
-}
-
-/// A waker that counts.
-#[derive(Default)]
-struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
+    (Pipe::new(Box::pin(Read(read))), reads)
 }
 
 #[test]
@@ -170,44 +133,59 @@ fn an_answer_without_end_ends_the_connection_before_it_takes_memory() {
     }
 }
 
-/// A connection over which the system has sent in vain.
-struct GivenUp;
-
-impl AsyncRead for GivenUp {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        _: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-impl AsyncWrite for GivenUp {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
 #[tokio::test]
 async fn a_connection_that_the_system_gave_up_is_lost_and_not_only_late() {
-    let pipe = Pipe::new(Box::pin(GivenUp));
+    // The system has sent in vain.
+    let read =
+        |_: &mut Context<'_>, _: &mut ReadBuf<'_>| Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+    let pipe = Pipe::new(Box::pin(Read(read)));
     for _ in 0..2 {
         let error = soon(pipe.ask(&echo("a"))).await.unwrap_err();
         let lost = call_error(&error);
         assert!(lost.session_lost && lost.may_have_run, "{lost:?}");
+    }
+}
+
+#[test]
+fn a_waker_may_drop_its_task_at_once() {
+    for becomes in [io::ErrorKind::WouldBlock, io::ErrorKind::ConnectionReset] {
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            let is_odd = Arc::new(AtomicBool::new(false));
+            let odd = Arc::clone(&is_odd);
+            let read = move |cx: &mut Context<'_>, _: &mut ReadBuf<'_>| {
+                if !odd.load(Ordering::Relaxed) {
+                    Poll::Pending
+                } else if becomes == io::ErrorKind::WouldBlock {
+                    // As a stream of tokio does, when its task has done enough for now.
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                } else {
+                    Poll::Ready(Err(becomes.into()))
+                }
+            };
+            let pipe = Pipe::new(Box::pin(Read(read)));
+            let dropper = Arc::new(Dropper::default());
+            let waker = Waker::from(Arc::clone(&dropper));
+            let other = pipe.clone();
+            let mut waits = async move { other.ask(&echo("waits")).await }.boxed();
+            for _ in 0..2 {
+                let cx = &mut Context::from_waker(&waker);
+                assert!(waits.poll_unpin(cx).is_pending());
+            }
+            *dropper.0.lock().unwrap() = Some(waits);
+            is_odd.store(true, Ordering::Relaxed);
+            let command = echo("looks");
+            let mut looks = pin!(pipe.ask(&command));
+            for _ in 0..2 {
+                let cx = &mut Context::from_waker(Waker::noop());
+                drop(looks.as_mut().poll(cx));
+            }
+            let is_dropped = dropper.0.lock().unwrap().is_none();
+            done.send(is_dropped).unwrap();
+        });
+        let is_dropped = is_done.recv_timeout(SOON);
+        assert_eq!(is_dropped, Ok(true), "{becomes:?}");
     }
 }
 
