@@ -46,7 +46,7 @@ pub(crate) enum Verb {
     Bless(bless::Args),
     /// Looks at the nodes each second, so that quarantines age, and tells what changes
     Watch(watch::Args),
-    /// Shows nodes, keys and holders as they are now, until you press q
+    /// Shows nodes, keys, holders and jobs as they are now, until you press q
     Top(top::Args),
     /// Restarts node after node, each when the one before votes again
     Roll(roll::Args),

@@ -1,9 +1,6 @@
 //! What the command asks each node for.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
@@ -12,7 +9,7 @@ use super::rights::{self, Rights};
 use crate::{
     clock,
     connection::Settings,
-    probe::{Info, Place, Probe, Timings},
+    probe::{ClockReading, Info, Place, Probe, Timings},
 };
 
 /// What a node has said of itself.
@@ -54,7 +51,7 @@ pub(super) async fn gather(places: &[Place], settings: &Settings) -> Vec<Option<
 }
 
 async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
-    let first = read_clock(probe).await;
+    let first = probe.read_clock(CLOCK_READINGS).await;
     let begun = clock::now();
     let info = probe.info().await.ok()?;
     let round_trip = probe.measure(&cmd("PING")).await;
@@ -76,12 +73,12 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
     };
     // A rate shows only after a while.
     tokio::time::sleep(LOOK_AT_CLOCKS.saturating_sub(begun.elapsed())).await;
-    let last = read_clock(probe).await;
+    let last = probe.read_clock(CLOCK_READINGS).await;
     Some(Facts {
         info,
         round_trip,
         script,
-        clock: first.zip(last).map(|(first, last)| first.compare(&last)),
+        clock: first.zip(last).map(|(first, last)| compare(&first, &last)),
         rights,
         syncs,
         slowest,
@@ -89,54 +86,15 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
     })
 }
 
-/// What a node's clock showed, and when.
-struct Reading {
-    shown: f64,
-    at: Instant,
-    /// By how much that may be wrong.
-    give_or_take: Duration,
-    /// What this machine's clock showed then.
-    wall: Duration,
-}
-
-impl Reading {
-    fn compare(&self, last: &Self) -> ClockFacts {
-        let here = last.at.duration_since(self.at).as_secs_f64();
-        let here = here.max(f64::EPSILON);
-        ClockFacts {
-            ahead: last.shown - last.wall.as_secs_f64(),
-            rate_error: (last.shown - self.shown) / here - 1.0,
-            uncertainty: (self.give_or_take + last.give_or_take).as_secs_f64() / here,
-        }
+/// Compares what a clock showed first with what it showed last.
+fn compare(first: &ClockReading, last: &ClockReading) -> ClockFacts {
+    let here = last.at.duration_since(first.at).as_secs_f64();
+    let here = here.max(f64::EPSILON);
+    ClockFacts {
+        ahead: last.ahead(),
+        rate_error: (last.shown - first.shown) / here - 1.0,
+        uncertainty: (first.give_or_take + last.give_or_take).as_secs_f64() / here,
     }
-}
-
-/// Takes the quickest of a few answers, whose moment is known best.
-async fn read_clock(probe: &mut Probe) -> Option<Reading> {
-    // `TIME` is a right of its own; every client may ask for `INFO`.
-    let mut command = cmd("INFO");
-    command.arg("server");
-    let mut best: Option<(Duration, Reading)> = None;
-    for _ in 0..CLOCK_READINGS {
-        let asked = clock::now();
-        let answer = probe.ask(&command).await.ok()?;
-        let took = asked.elapsed();
-        let text: String = from_redis_value(answer).ok()?;
-        let micros = text
-            .lines()
-            .find_map(|line| line.strip_prefix("server_time_usec:"));
-        let micros: f64 = micros?.trim().parse().ok()?;
-        let reading = Reading {
-            shown: micros / 1e6,
-            at: asked + took / 2,
-            give_or_take: took / 2,
-            wall: clock::wall() - took / 2,
-        };
-        if best.as_ref().is_none_or(|(least, _)| took < *least) {
-            best = Some((took, reading));
-        }
-    }
-    best.map(|(_, reading)| reading)
 }
 
 async fn sync_policy(probe: &mut Probe) -> Option<String> {

@@ -26,6 +26,11 @@ impl Memory {
         never_ran && self.0.is_paused() != Some(true)
     }
 
+    /// Whether enough nodes said all that there is to say.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.0.is_known() && self.0.is_paused().is_some()
+    }
+
     /// Returns the run that goes on, as far as its lock shows it.
     pub(crate) fn running(&self) -> Option<&PastRun> {
         let newest = self.0.runs().first().filter(|run| run.outcome().is_none());

@@ -6,10 +6,13 @@ mod list;
 mod memory;
 mod show;
 
-use self::memory::Memory;
 use clap::Subcommand;
 use redlock_core::{NodeReport, Redlock};
 
+pub(crate) use self::{
+    list::list,
+    memory::{Json, Memory},
+};
 use crate::{
     connection::{Connection, Settings},
     context::Context,

@@ -8,6 +8,7 @@
 mod info;
 mod scan;
 mod timings;
+mod wall_clock;
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,6 +26,7 @@ pub(crate) use self::{
     info::Info,
     scan::{Scan, may_not_scan},
     timings::{Percentiles, Timings},
+    wall_clock::ClockReading,
 };
 use crate::{clock, connection::Settings};
 

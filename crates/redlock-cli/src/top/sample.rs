@@ -1,14 +1,18 @@
 //! One look at the nodes and their keys, and what has changed since the one before.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::join_all;
-use redlock_core::{NodeReport, Redlock, deadpool_redis::redis::cmd};
+use redlock_core::{Redlock, deadpool_redis::redis::cmd};
 use serde::Serialize;
 
 use crate::{
     clock,
     connection::Settings,
+    jobs::{self, Memory},
     lookup::Owner,
     ls::{self, Line},
     output::millis,
@@ -20,6 +24,9 @@ use crate::{
 pub(super) struct Sampler {
     client: Redlock,
     prefix: String,
+    /// The jobs as they were at the last look at them, and when that was.
+    jobs: Vec<Job>,
+    jobs_seen: Option<Instant>,
     /// Who had each key at the last look, and how often it has changed hands.
     seen: HashMap<String, (Option<Owner>, u64)>,
 }
@@ -29,6 +36,7 @@ pub(super) struct Sampler {
 pub(super) struct Sample {
     pub(super) nodes: Vec<Node>,
     pub(super) keys: Vec<Key>,
+    pub(super) jobs: Vec<Job>,
     /// By how much this machine's clock is ahead of those of the nodes.
     pub(super) ahead_ms: Option<f64>,
 }
@@ -38,8 +46,24 @@ pub(super) struct Node {
     #[serde(flatten)]
     pub(super) standing: Standing,
     pub(super) round_trip_ms: Option<f64>,
+    /// By how much its clock is ahead of the one in the middle of the nodes'.
+    pub(super) clock_ahead_ms: Option<f64>,
     /// Why its keys are not known.
     pub(super) keys_unknown: Option<String>,
+}
+
+/// What is remembered of a job.
+#[derive(Clone, Serialize)]
+pub(super) struct Job {
+    pub(super) job: String,
+    #[serde(flatten)]
+    memory: jobs::Json,
+    /// How it stands, in words.
+    #[serde(skip)]
+    pub(super) state: String,
+    /// Its last run, in words.
+    #[serde(skip)]
+    pub(super) last: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -55,6 +79,8 @@ impl Sampler {
         Self {
             client,
             prefix,
+            jobs: Vec::new(),
+            jobs_seen: None,
             seen: HashMap::new(),
         }
     }
@@ -64,16 +90,24 @@ impl Sampler {
         let places = probe::connect(settings).await;
         let reports = self.client.node_reports().await;
         let times = join_all(places.iter().map(round_trip)).await;
+        let clocks = join_all(places.iter().map(clock_of)).await;
+        let middle = middle(&clocks);
+        self.look_at_jobs(&places, settings).await;
         let listed = ls::list(&places, settings, &self.prefix).await;
         let silent: HashMap<_, _> = listed.silent.into_iter().collect();
-        let nodes = reports.iter().zip(times).zip(&places);
-        let nodes = nodes.map(|((report, time), place)| {
-            let why = silent.get(&place.name);
-            Node::of(report, time, why)
+        let nodes = reports.iter().zip(times).zip(clocks).zip(&places);
+        let nodes = nodes.map(|(((report, time), ahead), place)| Node {
+            standing: Standing::of(report),
+            round_trip_ms: time.map(millis),
+            clock_ahead_ms: ahead
+                .zip(middle)
+                .map(|(ahead, middle)| (ahead - middle) * 1_000.0),
+            keys_unknown: silent.get(&place.name).cloned(),
         });
         Sample {
             nodes: nodes.collect(),
             keys: self.keys(listed.lines),
+            jobs: self.jobs.clone(),
             ahead_ms: self.ahead().await,
         }
     }
@@ -107,6 +141,25 @@ impl Sampler {
         keys
     }
 
+    /// Looks at what is remembered of jobs, now and then: that takes a dozen questions for each of them.
+    ///
+    /// Those that cannot be asked for stay as they were.
+    async fn look_at_jobs(&mut self, places: &[Place], settings: &Settings) {
+        let now = clock::now();
+        let is_due = |at: Instant| now.duration_since(at) >= JOBS_EVERY;
+        if !self.jobs_seen.is_none_or(is_due) {
+            return;
+        }
+        self.jobs_seen = Some(now);
+        if let Ok(listed) = jobs::list(&self.client, places, settings).await {
+            if !listed.jobs.iter().all(|(_, memory)| memory.is_whole()) {
+                // As in the first moments of a connection.
+                self.jobs_seen = None;
+            }
+            self.jobs = listed.jobs.into_iter().map(Job::of).collect();
+        }
+    }
+
     async fn ahead(&self) -> Option<f64> {
         let nodes = self.client.node_time().await?;
         let nodes = nodes.duration_since(std::time::UNIX_EPOCH).ok()?;
@@ -114,14 +167,28 @@ impl Sampler {
     }
 }
 
-impl Node {
-    fn of(report: &NodeReport, round_trip: Option<Duration>, why: Option<&String>) -> Self {
+impl Job {
+    fn of((job, memory): (String, Memory)) -> Self {
         Self {
-            standing: Standing::of(report),
-            round_trip_ms: round_trip.map(millis),
-            keys_unknown: why.cloned(),
+            job,
+            state: memory.state(),
+            last: memory.last().map(ToString::to_string),
+            memory: memory.to_json(),
         }
     }
+}
+
+/// Returns what the clock in the middle shows more than this machine's, in seconds.
+fn middle(clocks: &[Option<f64>]) -> Option<f64> {
+    let mut known: Vec<f64> = clocks.iter().flatten().copied().collect();
+    known.sort_by(f64::total_cmp);
+    known.get(known.len() / 2).copied()
+}
+
+/// Returns by how many seconds a node's clock is ahead of this machine's.
+async fn clock_of(place: &Place) -> Option<f64> {
+    let mut probe = place.probe.clone().ok()?;
+    Some(probe.read_clock(1).await?.ahead())
 }
 
 /// Returns how long a node takes to answer.
@@ -134,3 +201,6 @@ async fn round_trip(place: &Place) -> Option<Duration> {
 
 /// Of how many keys that are free the count is kept.
 const MOST_FREE: usize = 10_000;
+
+/// How often jobs are looked at, at most.
+const JOBS_EVERY: Duration = Duration::from_secs(5);

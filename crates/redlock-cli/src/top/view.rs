@@ -8,22 +8,32 @@ use ratatui::{
     widgets::{Block, Cell, Row, Table},
 };
 
-use super::sample::{Key, Node, Sample};
+use super::sample::{Job, Key, Node, Sample};
 use crate::{connection::Settings, output::rounded};
 
 /// Draws all of it; what does not fit is left out from below.
 pub(super) fn draw(frame: &mut Frame<'_>, sample: &Sample, settings: &Settings) {
+    let height = |rows: usize| {
+        u16::try_from(rows)
+            .unwrap_or(u16::MAX)
+            .saturating_add(BORDERS)
+    };
+    let of_jobs_height = match sample.jobs.len() {
+        0 => 0,
+        // Keys have the other half of what is left.
+        jobs => height(jobs).min(frame.area().height / 3),
+    };
     let heights = [
         Constraint::Length(1),
-        Constraint::Length(
-            u16::try_from(sample.nodes.len())
-                .unwrap_or(u16::MAX)
-                .saturating_add(3),
-        ),
+        Constraint::Length(height(sample.nodes.len())),
         Constraint::Min(3),
+        Constraint::Length(of_jobs_height),
         Constraint::Length(1),
     ];
-    let [head, nodes, keys, foot] = Layout::vertical(heights).areas(frame.area());
+    let [head, nodes, keys, jobs, foot] = Layout::vertical(heights).areas(frame.area());
+    if !sample.jobs.is_empty() {
+        frame.render_widget(of_jobs(&sample.jobs), jobs);
+    }
     frame.render_widget(title(sample, settings), head);
     frame.render_widget(of_nodes(&sample.nodes), nodes);
     frame.render_widget(of_keys(&sample.keys, settings.majority()), keys);
@@ -67,24 +77,68 @@ fn of_nodes(nodes: &[Node]) -> Table<'_> {
             (false, None) => ("no".to_owned(), Color::Red),
         };
         let time = node.round_trip_ms.map(|ms| format!("{ms:.1} ms"));
+        let clock = node.clock_ahead_ms.map_or_else(|| Cell::new("-"), clock);
         let why = standing.why.as_ref().or(node.keys_unknown.as_ref());
         Row::new([
             Cell::new(standing.node.as_str()),
             Cell::new(word).style(Style::new().fg(color)),
             Cell::new(time.unwrap_or_else(|| "-".to_owned())),
+            clock,
             Cell::new(why.map_or("", String::as_str)),
         ])
     });
     let widths = [
-        Constraint::Max(24),
-        Constraint::Length(9),
-        Constraint::Length(9),
+        Constraint::Max(21),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Length(8),
         Constraint::Fill(1),
     ];
-    let head = Row::new(["node", "vote", "answers", "why"]).bold();
+    let head = Row::new(["node", "vote", "answers", "clock", "why"]).bold();
     Table::new(rows, widths)
         .header(head)
         .block(Block::bordered().title("nodes"))
+}
+
+/// Returns how far a clock is off: from a second on, its node does not vote.
+fn clock(ahead_ms: f64) -> Cell<'static> {
+    let text = if ahead_ms.abs() < 0.5 {
+        "0 ms".to_owned()
+    } else if ahead_ms.abs() < 1_000.0 {
+        format!("{ahead_ms:+.0} ms")
+    } else {
+        format!("{:+.1} s", ahead_ms / 1_000.0)
+    };
+    let color = match ahead_ms.abs() {
+        off if off >= 1_000.0 => Color::Red,
+        off if off >= 250.0 => Color::Yellow,
+        _ => Color::Reset,
+    };
+    Cell::new(text).style(Style::new().fg(color))
+}
+
+fn of_jobs(jobs: &[Job]) -> Table<'_> {
+    let rows = jobs.iter().map(|job| {
+        let color = if job.state.starts_with("paused") {
+            Color::Yellow
+        } else {
+            Color::Reset
+        };
+        Row::new([
+            Cell::new(job.job.as_str()),
+            Cell::new(job.state.as_str()).style(Style::new().fg(color)),
+            Cell::new(job.last.as_deref().unwrap_or("-")),
+        ])
+    });
+    let widths = [
+        Constraint::Fill(2),
+        Constraint::Fill(1),
+        Constraint::Fill(2),
+    ];
+    let head = Row::new(["job", "state", "last run"]).bold();
+    Table::new(rows, widths)
+        .header(head)
+        .block(Block::bordered().title("jobs"))
 }
 
 fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {
@@ -116,3 +170,6 @@ fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {
         .header(head)
         .block(Block::bordered().title("keys"))
 }
+
+/// Two lines around a table, and its head.
+const BORDERS: u16 = 3;

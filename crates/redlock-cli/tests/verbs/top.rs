@@ -3,8 +3,10 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     process::Stdio,
+    time::Duration,
 };
 
+use redlock_sandbox::ServerOptions;
 use serde_json::Value;
 
 use crate::kit::{Nodes, at_terminal, run, screen};
@@ -14,6 +16,7 @@ async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
     let mut nodes = Nodes::blessed(3).await;
     let client = nodes.client().await;
     let guard = client.acquire("order:7").await.unwrap();
+    nodes.run(&["jobs", "pause", "billing/day", "--unseen"]);
     nodes[0].kill().unwrap();
     // Narrow, as in a window beside others.
     let line = "stty rows 24 cols 58; \"$REDLOCK\" top; echo \"ended with $?\"";
@@ -34,6 +37,9 @@ async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
         "order:7",
         "keys",
         "nodes",
+        "clock",
+        "billing/day",
+        "paused",
         "ended with 0",
     ] {
         assert!(said.contains(words), "{words:?} is not in {said}");
@@ -78,6 +84,41 @@ async fn it_counts_how_often_a_key_changes_hands() {
     drop(top.kill());
     drop(top.wait());
     assert!(changes >= 3, "{changes}");
+}
+
+#[tokio::test]
+async fn it_tells_clocks_that_are_off_quarantines_and_jobs() {
+    let mut nodes = Nodes::start_with(3, &ServerOptions::default().own_clock());
+    nodes.bless().await;
+    let done = nodes.run(&["jobs", "pause", "billing/day", "--unseen"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let ahead = Duration::from_millis(600);
+    nodes[1].clock().unwrap().advance(ahead).unwrap();
+    nodes[2].restart().unwrap();
+    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
+    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    // The first looks may come before the nodes have said where they stand.
+    let sample = lines
+        .take(60)
+        .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
+        .find(|sample| {
+            let is_quarantined = sample["nodes"][2]["ready_in_ms"].as_f64() > Some(0.0);
+            is_quarantined && sample["jobs"][0]["paused"].is_boolean()
+        });
+    drop(top.kill());
+    drop(top.wait());
+    let sample = sample.expect("it looks until it is ended");
+    let offs: Vec<_> = (0..3)
+        .map(|node| sample["nodes"][node]["clock_ahead_ms"].as_f64().unwrap())
+        .collect();
+    assert!((400.0..800.0).contains(&offs[1]), "{offs:?}");
+    assert!(offs[0].abs() < 200.0 && offs[2].abs() < 200.0, "{offs:?}");
+    let job = &sample["jobs"][0];
+    assert_eq!(
+        (&job["job"], &job["paused"]),
+        (&"billing/day".into(), &true.into())
+    );
 }
 
 #[tokio::test]
