@@ -372,17 +372,33 @@ impl Driver {
         }
     }
 
-    /// While anything is timed, the clock is looked at this often: timers stop while the machine is
-    /// suspended, and the client's clock does not.
+    /// Returns how long it can sleep if nothing happens before.
+    ///
+    /// While a caller has or wants something, the clock is looked at often: timers stop while the machine is suspended,
+    /// and the client's clock does not.
     fn until_next_timer(&self) -> Duration {
         let now = self.clock.now();
         let links = self.links.iter().map(|link| link.next_timer(now));
-        match self.client.next_timer().into_iter().chain(links).min() {
-            Some(due) => due.saturating_since(now).min(Duration::from_millis(250)),
-            None => Duration::from_secs(3_600),
+        let next = self.client.next_timer().into_iter().chain(links).min();
+        let wait = next.map_or(LOOK_EVERY, |due| due.saturating_since(now));
+        if self.is_idle() {
+            wait
+        } else {
+            wait.min(LOOK_EVERY)
         }
     }
+
+    /// Returns whether no caller has a lease or waits for anything.
+    fn is_idle(&self) -> bool {
+        self.leases.is_empty()
+            && self.waiting.is_empty()
+            && self.asked.is_empty()
+            && self.client.is_clean()
+    }
 }
+
+/// How often the clock is looked at while deadlines depend on it.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Lets the tasks of this thread go first that are ready.
 ///

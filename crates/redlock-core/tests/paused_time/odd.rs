@@ -104,3 +104,27 @@ async fn a_node_whose_code_panicked_is_connected_again() {
     assert_eq!(keys(&nodes), [1; 3]);
     guard.release().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_without_work_wakes_up_for_its_heartbeats_only() {
+    let nodes = odd(3, MS);
+    let redlock = client(&nodes).await;
+    let wake_ups = async || {
+        let parks = || {
+            tokio::runtime::Handle::current()
+                .metrics()
+                .worker_park_count(0)
+        };
+        let before = parks();
+        tokio::time::sleep(60 * SECOND).await;
+        parks() - before
+    };
+    let idle = wake_ups().await;
+    let guard = redlock.acquire("key").await.unwrap();
+    let busy = wake_ups().await;
+    guard.release().await.unwrap();
+    // Each of three nodes is asked and answers once a second.
+    assert!(idle <= 4 * 60, "{idle}");
+    assert!(busy >= 4 * 60, "{busy}");
+    assert!(wake_ups().await <= idle + 10);
+}
