@@ -114,7 +114,7 @@ impl MemoryNode {
         self.with(|state, _| state.up = false);
     }
 
-    /// CallResult again.
+    /// Answers again, after a stop.
     pub fn start(&self) {
         self.with(|state, _| state.up = true);
     }
