@@ -56,6 +56,9 @@ pub(super) const TLS_SERVER: &str = "it speaks TLS; give a rediss:// URL";
 pub(super) const NOT_REDIS: &str =
     "what answers does not speak the protocol of Redis; give the port of a Redis server";
 
+/// What is said of an answer that cannot be read, of a server that has answered before.
+pub(super) const NONSENSE: &str = "the server's answer makes no sense";
+
 /// The first byte of what a TLS server says to a client that does not speak it.
 pub(super) const TLS_ALERT: u8 = 0x15;
 
@@ -105,6 +108,8 @@ pub(super) fn call_error(error: &RedisError) -> CallError {
         // A pool of the user's may have a response time limit; the connection goes on after it, and
         // the call may run yet.
         None if error.is_timeout() => CallError::unknown(reason(error)),
+        // It has answered before, so it is no server of another kind.
+        None if error.kind() == ErrorKind::Parse => CallError::lost(NONSENSE),
         None => CallError::lost(reason(error)),
     }
 }
@@ -154,6 +159,13 @@ mod tests {
             let words = words(other.as_bytes());
             assert!(words.contains("does not speak the protocol"), "{words}");
         }
+    }
+
+    #[test]
+    fn a_server_that_has_answered_before_is_not_told_to_be_none() {
+        let error = parse_redis_value(b"HTTP/1.1 400 Bad Request\r\n").unwrap_err();
+        assert_eq!(call_error(&error), CallError::lost(NONSENSE));
+        assert_eq!(&*not_opened(&error).reason, HTTP_SERVER);
     }
 
     #[test]

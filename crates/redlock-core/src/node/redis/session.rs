@@ -18,7 +18,7 @@ use futures_util::{
 use redlock_proto::NodeVerb;
 
 use super::{
-    error::{NotOpened, call_error, not_opened, pool_error},
+    error::{NONSENSE, NotOpened, call_error, not_opened, pool_error},
     form::{Form, Forms},
     script,
     transport::{Direct, Transport},
@@ -103,8 +103,8 @@ impl Session for RedisSession {
             if attempt.form != Form::Function {
                 attempt.forms.set_cached(true);
             }
-            let answer = wire::answer(value, &attempt.requests)
-                .ok_or_else(|| CallError::lost("the server's answer makes no sense"))?;
+            let answer =
+                wire::answer(value, &attempt.requests).ok_or_else(|| CallError::lost(NONSENSE))?;
             Ok(with_policy(answer, policy.as_ref()))
         }
         .boxed()

@@ -341,6 +341,22 @@ async fn what_nobody_asked_for_ends_the_connection() {
     assert!(soon(pipe.ask(&command)).await.is_err());
 }
 
+#[tokio::test]
+async fn an_answer_that_makes_no_sense_ends_the_connection_and_is_told_as_such() {
+    let (pipe, mut server) = connected();
+    let command = echo("a");
+    let serve = async {
+        read_echo(&mut server).await;
+        server.write_all(b"what?\r\n").await.unwrap();
+    };
+    let (answer, ()) = soon(join(pipe.ask(&command), serve)).await;
+    let error = call_error(&answer.unwrap_err());
+    assert!(
+        error.session_lost && error.reason.contains("makes no sense"),
+        "{error:?}"
+    );
+}
+
 #[test]
 fn only_plain_connections_are_made_here() {
     let is_ours = |url: &str| {
