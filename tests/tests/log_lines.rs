@@ -154,6 +154,13 @@ async fn each_change_has_a_line_with_its_cause() {
         "deadline passed",
     ];
     line(&logs, seen, &lost).await;
+    let unconfirmed = [
+        "DEBUG redlock::lease",
+        "no majority confirmed an extension",
+        "class=\"order\"",
+        &token,
+    ];
+    line(&logs, 0, &unconfirmed).await;
     assert_eq!(count(&logs, "in danger"), 1, "{}", logs.text());
     assert_eq!(count(&logs, SECRET), 0, "{}", logs.text());
     let origin = format!("client={} namespace=\"redlock\"", redlock.id());

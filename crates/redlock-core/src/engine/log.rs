@@ -108,12 +108,19 @@ impl Origin {
                     );
                 }
             }
-            Notice::ExtensionFailed { .. } => event!(
-                debug,
-                LEASE,
-                self,
-                "no majority confirmed an extension; the lease keeps its deadline"
-            ),
+            Notice::ExtensionFailed { lease: id } => {
+                if let Some(lease) = lease(*id) {
+                    let (class, token) = (lease.class(), lease.token().get());
+                    event!(
+                        debug,
+                        LEASE,
+                        self,
+                        class,
+                        token,
+                        "no majority confirmed an extension; the lease keeps its deadline"
+                    );
+                }
+            }
             _ => {}
         }
     }
