@@ -63,6 +63,9 @@ fn main() -> ExitCode {
         }
     };
     let output = Output::new(arguments.json, arguments.color);
+    // Libraries leave the choice to their application, and a choice that was made stands.
+    #[cfg(feature = "tls-rustls")]
+    drop(rustls::crypto::ring::default_provider().install_default());
     let outcome = Runtime::new()
         .map_err(|error| Failure::wrong(format!("the runtime cannot be started: {error}")))
         .and_then(|runtime| {

@@ -339,7 +339,27 @@ const RECENT: Duration = Duration::from_secs(60 * 60);
 
 #[cfg(test)]
 mod tests {
-    use super::is_local;
+    use super::{Findings, Place, is_local, security};
+
+    #[test]
+    fn what_is_encrypted_is_not_called_plain() {
+        let of = |url: &str| {
+            let place = Place {
+                name: "node".into(),
+                info: redlock_core::NodeConfig::from(url).connection_info(),
+                probe: Err(String::new()),
+            };
+            let mut findings = Findings::default();
+            security(&place.name, &place, &mut findings);
+            let checks: Vec<_> = findings.0.iter().map(|finding| finding.check).collect();
+            checks
+        };
+        assert_eq!(of("redis://10.0.0.1"), ["credentials", "plaintext"]);
+        assert_eq!(of("redis://lock:pw@10.0.0.1"), ["plaintext"]);
+        #[cfg(feature = "tls-rustls")]
+        assert_eq!(of("rediss://lock:pw@10.0.0.1"), [""; 0]);
+        assert_eq!(of("redis://127.0.0.1"), [""; 0]);
+    }
 
     #[test]
     fn this_machine_is_no_network() {

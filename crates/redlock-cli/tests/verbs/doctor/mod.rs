@@ -7,3 +7,4 @@ mod limits;
 mod quorum;
 mod rights;
 mod roles;
+mod security;
