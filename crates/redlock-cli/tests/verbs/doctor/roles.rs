@@ -1,6 +1,12 @@
-use redlock_sandbox::ServerOptions;
+use std::{
+    fs,
+    net::{TcpListener, TcpStream},
+    process::Command,
+};
 
-use crate::kit::{Nodes, Relay, eventually};
+use redlock_sandbox::{ServerBinary, ServerOptions};
+
+use crate::kit::{Nodes, Relay, Running, eventually};
 
 #[tokio::test]
 async fn replicas_and_masters_with_replicas_do_not_vote_and_a_promotion_is_noticed() {
@@ -74,6 +80,33 @@ async fn a_part_of_a_cluster_is_no_node() {
             .any(|line| line.contains("it is part of a cluster")),
         "{examined:?}"
     );
+    assert_eq!(examined.code, 2);
+}
+
+#[tokio::test]
+async fn a_sentinel_is_no_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sentinel.conf");
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let nodes = Nodes::blessed(3).await;
+    let master = nodes[0].port();
+    let text = format!(
+        "bind 127.0.0.1\nport {}\nsentinel monitor locks 127.0.0.1 {master} 1\n",
+        address.port()
+    );
+    fs::write(&file, text).unwrap();
+    let binary = ServerBinary::find().unwrap();
+    let mut command = Command::new(binary.path());
+    let _sentinel = Running::start(command.arg(&file).arg("--sentinel").current_dir(&folder));
+    eventually("it listens", || TcpStream::connect(address).is_ok());
+    let mut urls = nodes.urls();
+    urls[0] = format!("redis://{address}");
+    let examined = nodes.at(urls).doctor(&[]);
+    let found = examined.found("reachable").concat();
+    assert!(found.contains("it is a Sentinel"), "{examined:?}");
+    assert!(found.contains("independent masters"), "{found}");
     assert_eq!(examined.code, 2);
 }
 
