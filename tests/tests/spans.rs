@@ -95,7 +95,12 @@ async fn an_acquire_a_lease_and_a_call_have_a_span_each() {
     let (_, attempts) = line.split_once("attempts=").unwrap();
     let attempts: String = attempts.chars().take_while(char::is_ascii_digit).collect();
     assert!(attempts.parse::<u32>().unwrap() > 1, "{line}");
-    let address = format!("server.address=\"{}\"", nodes[0].address());
+    let address = nodes[0].address();
+    let address = format!(
+        "server.address=\"{}\" server.port={}",
+        address.ip(),
+        address.port()
+    );
     let call = [
         "redlock.node{",
         "DEBUG",

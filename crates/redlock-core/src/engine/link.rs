@@ -171,6 +171,8 @@ impl NodeLink {
                 Arc::clone(&self.node),
                 Arc::clone(&self.keyspace),
                 self.clock,
+                self.origin.clone(),
+                self.meter.clone(),
             );
             self.connecting = Some(connecting.boxed());
             // It begins when it is first looked at.
@@ -288,10 +290,13 @@ async fn introduce(
     node: Arc<dyn Node>,
     keyspace: Arc<Keyspace>,
     clock: Clock,
+    origin: Origin,
+    meter: NodeMeter,
 ) -> Result<Connected, Arc<str>> {
     let mut session = node.connect().await?;
     let sent = clock.now();
-    let answer = session.call(&keyspace, &HELLO).await;
+    let call = session.call(&keyspace, &HELLO);
+    let answer = watched(call, &*node, &HELLO, &origin, &meter).await;
     let answer = answer.map_err(|error| error.reason)?;
     Ok(Connected {
         session,

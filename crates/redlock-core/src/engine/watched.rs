@@ -7,7 +7,7 @@ use tracing::{Instrument, field::Empty};
 use super::log::Origin;
 use crate::{
     meter::{NodeMeter, Stopwatch},
-    node::{CallResult, Node},
+    node::{CallError, CallResult, Node},
 };
 
 /// Returns the call as it is, unless somebody looks on.
@@ -28,10 +28,12 @@ pub(super) fn watched(
         db.system.name = "redis",
         db.operation.name = operation(requests),
         db.operation.batch.size = requests.len(),
-        server.address = &*node.name(),
+        server.address = split(&node.name()).0,
+        server.port = split(&node.name()).1,
         client = origin.client,
         namespace = &*origin.namespace,
         "error.type" = Empty,
+        reason = Empty,
     );
     if span.is_disabled() && !NodeMeter::IS_ON {
         return call;
@@ -42,7 +44,8 @@ pub(super) fn watched(
     let work = async move {
         let result = call.await;
         if let Err(error) = &result {
-            seen.record("error.type", &*error.reason);
+            seen.record("error.type", error_type(error));
+            seen.record("reason", &*error.reason);
         }
         unanswered.is_over(result.is_ok());
         result
@@ -85,5 +88,62 @@ fn operation(requests: &[Request]) -> &'static str {
         first
     } else {
         "BATCH"
+    }
+}
+
+/// Splits the name of a node into an address and a port, if it has one.
+fn split(name: &str) -> (&str, Option<u16>) {
+    let port = |(host, port): (_, &str)| Some((host, Some(port.parse().ok()?)));
+    let (host, port) = name.rsplit_once(':').and_then(port).unwrap_or((name, None));
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    (bare.unwrap_or(host), port)
+}
+
+/// Returns the kind of an error: the code that a server gave, or what became of the call.
+fn error_type(error: &CallError) -> &str {
+    let first = error.reason.split([' ', ',']).next().unwrap_or_default();
+    let is_code = first.len() > 1 && first.bytes().all(|byte| byte.is_ascii_uppercase());
+    match error {
+        _ if is_code => first,
+        CallError {
+            session_lost: true, ..
+        } => "connection_lost",
+        CallError {
+            may_have_run: true, ..
+        } => "no_answer",
+        _ => "not_executed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_and_its_port_are_told_apart() {
+        for (name, address, port) in [
+            ("10.0.0.7:6379", "10.0.0.7", Some(6379)),
+            ("[::1]:6379", "::1", Some(6379)),
+            ("node-1.internal:7000", "node-1.internal", Some(7000)),
+            ("/run/redis.sock", "/run/redis.sock", None),
+            ("blue:green", "blue:green", None),
+        ] {
+            assert_eq!(split(name), (address, port));
+        }
+    }
+
+    #[test]
+    fn there_are_few_types_of_errors() {
+        for (error, is) in [
+            (CallError::not_executed("OOM its memory is full"), "OOM"),
+            (CallError::unknown("ERR, an error"), "ERR"),
+            (CallError::lost("no answer for 2001 ms"), "connection_lost"),
+            (CallError::unknown("timed out"), "no_answer"),
+            (CallError::not_executed("a limit"), "not_executed"),
+        ] {
+            assert_eq!(error_type(&error), is);
+        }
     }
 }

@@ -162,6 +162,9 @@ async fn gauges_of_nodes_are_what_the_client_says_that_knows_most_and_end_with_t
     let build = |nodes: &[FaultyNode]| client_of(nodes).namespace("gauges").build();
     let recording = set_default_local_recorder(&recorder);
     let redlock = build(&nodes).await.unwrap();
+    settle().await;
+    // The first call over each connection counts as any other.
+    assert_eq!(since("redlock_node_requests_total").len(), nodes.len());
     tokio::time::sleep(2 * SECOND).await;
     assert_eq!(since("redlock_node_up").last(), Some(&1.0));
     assert_eq!(since("redlock_quorum_margin").last(), Some(&1.0));
