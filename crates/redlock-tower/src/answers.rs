@@ -29,7 +29,7 @@ impl Answers {
         rejection: Rejection,
         protocol: Protocol,
     ) -> Response<ResponseBody<B>> {
-        rejection.log_of(self.redlock.as_ref());
+        rejection.log(self.redlock.as_ref());
         meter::count(Told::Refused(rejection.kind()));
         self.tell(rejection, protocol)
     }

@@ -107,7 +107,7 @@ where
                     let protocol = *protocol;
                     this.kind.set(Kind::Ended);
                     let rejection = Rejection::lost(reason);
-                    rejection.log();
+                    rejection.log(None);
                     meter::count(Told::Refused(rejection.kind()));
                     return Poll::Ready(Some(match protocol {
                         Protocol::Http => Err(rejection.into()),

@@ -166,6 +166,7 @@ where
         ResponseFuture {
             // `self.inner` was never made ready, so its clone may be taken instead of itself.
             exclusive: Exclusive::new(self.inner.clone(), start),
+            redlock: self.shared.terms.redlock.clone(),
         }
     }
 }
@@ -189,6 +190,7 @@ pin_project! {
     {
         #[pin]
         exclusive: Exclusive<S, Req>,
+        redlock: Redlock,
     }
 }
 
@@ -200,12 +202,13 @@ where
     type Output = Result<S::Response, BoxError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(match ready!(self.project().exclusive.poll(cx)) {
+        let this = self.project();
+        Poll::Ready(match ready!(this.exclusive.poll(cx)) {
             // The work is done, and with it the hold.
             Completion::Served(response, _) => Ok(response),
             Completion::Failed(error) => Err(error.into()),
             Completion::Refused(rejection) => {
-                rejection.log();
+                rejection.log(Some(this.redlock));
                 Err(rejection.into())
             }
         })

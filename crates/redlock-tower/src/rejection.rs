@@ -142,16 +142,11 @@ impl Rejection {
         problem(self.status(), self.detail(), self.retry_after())
     }
 
-    /// Tells the log of a refusal, with what each node said.
+    /// Tells the log of a refusal, with what each node said, and with the client of the nodes if that is known.
     ///
     /// Who looks for the cause of an outage finds that of the nodes in the client's own warnings, so only what
     /// nobody else tells is more than a detail.
-    pub(crate) fn log(&self) {
-        self.log_of(None);
-    }
-
-    /// Tells the log as [`log`](Self::log) does, with the client of the nodes.
-    pub(crate) fn log_of(&self, redlock: Option<&Redlock>) {
+    pub(crate) fn log(&self, redlock: Option<&Redlock>) {
         let client = redlock.map(Redlock::id);
         let namespace = redlock.map(Redlock::namespace);
         let namespace = namespace.as_deref();

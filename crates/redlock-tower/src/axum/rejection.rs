@@ -8,7 +8,7 @@ use crate::Rejection;
 /// The answer is [`Rejection::problem`]; the rejection is in its extensions.
 impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
-        self.log();
+        self.log(None);
         let mut response = self.problem().map(Body::from);
         response.extensions_mut().insert(self);
         response

@@ -13,7 +13,9 @@ use axum::{Router, body::Body, routing::get};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::Wait;
-use redlock_tower::{KeyError, Lease, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind};
+use redlock_tower::{
+    KeyError, Lease, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, generic,
+};
 use tower::{Layer, ServiceExt, service_fn};
 use tracing::Level;
 
@@ -204,13 +206,23 @@ async fn a_layer_that_is_set_up_wrongly_is_an_error_in_the_log() {
     let _capture = tracing::subscriber::set_default(subscriber);
     let wrong = |_: &Request<Body>| Err(KeyError::misuse("there is no such parameter"));
     let redlock = virtual_client(&Nodes::new()).await;
-    let service = RedlockLayer::new(redlock, wrong).layer(service_fn(async |_: Request<Body>| {
-        Ok::<_, Infallible>(Response::new(Body::empty()))
-    }));
+    let inner =
+        service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
+    let service = RedlockLayer::new(redlock.clone(), wrong).layer(inner);
     assert_eq!(service.oneshot(request(KEY)).await.unwrap().status(), 500);
+    let generic = generic::RedlockLayer::new(redlock.clone(), wrong).layer(inner);
+    assert!(generic.oneshot(request(KEY)).await.is_err());
     let log = log.text();
-    assert!(log.contains("ERROR redlock::http"), "{log}");
-    assert!(log.contains("there is no such parameter"), "{log}");
+    let origin = format!("client={} namespace=\"redlock\"", redlock.id());
+    let lines = log
+        .lines()
+        .filter(|line| line.contains("ERROR redlock::http"));
+    let lines: Vec<&str> = lines.collect();
+    assert_eq!(lines.len(), 2, "{log}");
+    for line in lines {
+        assert!(line.contains("there is no such parameter"), "{line}");
+        assert!(line.contains(&origin), "{line}");
+    }
 }
 
 const TARGET: &str = "redlock::http";
