@@ -157,6 +157,25 @@ fn what_is_not_the_demo_comes_with_a_profile_and_is_open_to_this_machine_only() 
     }
 }
 
+#[test]
+fn each_image_is_built_of_a_package_by_a_stage_of_its_name() {
+    let dockerfile = read("Dockerfile");
+    let targets = values(&read("compose.yaml"), "target");
+    assert_eq!(targets, ["demo", "redlock"]);
+    for target in targets {
+        let stage = |name: &str| dockerfile.find(&format!(" AS {name}\n")).unwrap();
+        assert!(stage(&format!("build-{target}")) < stage(&target));
+        let start = stage(&format!("build-{target}"));
+        let (_, package) = dockerfile[start..].split_once("--package ").unwrap();
+        let (package, _) = package.split_once('\n').unwrap();
+        let folder = ["../examples", "../crates"]
+            .iter()
+            .map(|folder| path(folder));
+        let is_there = |folder: String| fs::metadata(format!("{folder}/{package}")).is_ok();
+        assert!(folder.into_iter().any(is_there), "{package}");
+    }
+}
+
 /// The lines of one service.
 fn service(compose: &str, name: &str) -> String {
     let lines = compose.lines();

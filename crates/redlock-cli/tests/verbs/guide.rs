@@ -77,7 +77,11 @@ fn all_waits_follow_from_the_longest_lease() {
         );
         for text in [compose, delayed] {
             assert_eq!(number(text, "REDLOCK_MAX_TTL: \""), ttl);
+            // What the comments say follows too.
+            assert!(ttl == 30 || !text.contains("30 s"), "{ttl}: {text}");
+            assert!(!text.contains("minute"), "{ttl}: {text}");
         }
+        assert!(compose.contains(&format!("until leases of {ttl} s would")));
         assert!(
             (quarantine + 2..quarantine + 20).contains(&number(compose, "start_period: ")),
             "{ttl}"
