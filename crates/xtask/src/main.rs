@@ -60,7 +60,7 @@ usage: cargo xtask <verb>
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
   ci                what a change must pass: format, modules, lints, features, packages,
                     documentation, dependencies, what Docker and others are given, tests
-  features          checks each published crate with every set of its features
+  features          checks each published library with every set of its features
   modules           looks for circles among the modules of each crate
   package           makes the packages of the published crates, and compiles what is in them
   mutants [NAMES]   puts mistakes into a copy of the sources, one at a time, and shows that the

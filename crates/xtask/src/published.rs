@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs, io::ErrorKind, path::Path, process::Command};
 
-use crate::step::{Failed, Step, root};
+use crate::step::{Failed, Step, root, target};
 
 /// Returns the names of the crates that may be published, which are those of their folders.
 pub(crate) fn crates() -> Result<Vec<String>, Failed> {
@@ -39,9 +39,12 @@ pub(crate) fn package() -> Result<(), Failed> {
         packages()?
     );
     Step::cargo("packages", &package).run()?;
-    let folder = root().join("target/package/unpacked");
+    let folder = target().join("package/unpacked");
     unpack(&folder).map_err(|error| Failed(format!("{}: {error}", folder.display())))?;
-    Step::cargo("packages, unpacked", UNPACKED)
+    // Without the network: all that it needs was there for the workspace itself.
+    Step::cargo("packages, unpacked", "check --offline --quiet --workspace")
+        .arguments(&["--manifest-path".into(), folder.join("Cargo.toml")])
+        .arguments(&["--target-dir".into(), target()])
         .alone("cargo xtask package")
         .run()
 }
@@ -104,6 +107,3 @@ fn of_workspace(key: &str) -> Result<String, Failed> {
         .map(|value| value.trim_matches('"').to_owned())
         .ok_or_else(|| Failed(format!("{}: no {key}", path.display())))
 }
-
-/// Without the network: all that it needs was there for the workspace itself.
-const UNPACKED: &str = "check --offline --quiet --workspace --manifest-path target/package/unpacked/Cargo.toml --target-dir target";

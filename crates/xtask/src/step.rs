@@ -108,6 +108,13 @@ pub(crate) fn root() -> PathBuf {
         .map_or_else(|| PathBuf::from("."), PathBuf::from)
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    // Relative to the root, in which cargo is called.
+    let chosen = env::var_os("CARGO_TARGET_DIR");
+    root().join(chosen.unwrap_or_else(|| "target".into()))
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "how long a step took, for its reader only"

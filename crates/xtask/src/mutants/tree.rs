@@ -10,7 +10,7 @@ use std::{
 use super::mutant::{Catch, Mutant};
 use crate::{
     server,
-    step::{Failed, root},
+    step::{Failed, root, target},
 };
 use redlock_sandbox::SERVER_VARIABLE;
 
@@ -58,9 +58,7 @@ impl Outcome {
 impl Tree {
     /// Copies the sources as they are now, changes that are not committed included.
     pub(super) fn copy() -> Result<Self, Failed> {
-        let target = env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| root().join("target"), PathBuf::from)
-            .join("mutants");
+        let target = target().join("mutants");
         let sources = target.join("sources");
         if sources.exists() {
             fs::remove_dir_all(&sources).map_err(|error| failed(&sources, &error))?;
