@@ -2,15 +2,29 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
-use redlock_core::{ClaimOptions, MemoryNode, Redlock, Tick, Word};
+use futures_util::{FutureExt, future::BoxFuture};
+use redlock_core::{
+    ClaimOptions, MemoryNode, NodeConfig, Redlock, ResourceKey, Tick, Word,
+    node::{CallResult, Keyspace, Node, Request, Session},
+};
 use redlock_cron::{
     ControlErrorKind, Missed, Outcome, Run, SetupErrorKind, SingletonJob, SingletonScheduler,
     tokio_cron_scheduler::JobScheduler,
 };
-use tokio::{sync::mpsc::unbounded_channel, time::timeout};
+use tokio::{
+    sync::mpsc::unbounded_channel,
+    time::{Instant, timeout},
+};
 
 async fn replica(nodes: &[MemoryNode], name: &str) -> SingletonScheduler {
     let redlock = Redlock::builder().nodes(nodes.iter().cloned());
@@ -57,6 +71,93 @@ async fn a_job_is_paused_resumed_triggered_and_looked_at_by_its_name() {
         assert_eq!(error.kind(), ControlErrorKind::UnknownJob);
         assert_eq!(error.job(), "other");
     }
+}
+
+/// A node that answers all, nothing, or the first request of each call only.
+#[derive(Clone, Debug, Default)]
+struct OddNode {
+    node: MemoryNode,
+    is_deaf: Arc<AtomicBool>,
+    is_brief: Arc<AtomicBool>,
+}
+
+struct OddSession {
+    inner: Box<dyn Session>,
+    node: OddNode,
+}
+
+impl Node for OddNode {
+    fn name(&self) -> Arc<str> {
+        self.node.name()
+    }
+
+    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
+        let (node, inner) = (self.clone(), self.node.connect());
+        async {
+            let inner = inner.await?;
+            Ok(Box::new(OddSession { inner, node }) as Box<dyn Session>)
+        }
+        .boxed()
+    }
+}
+
+impl Session for OddSession {
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        let answer = self.inner.call(keyspace, requests);
+        let is_brief = self.node.is_brief.load(Ordering::SeqCst);
+        let is_deaf = self.node.is_deaf.load(Ordering::SeqCst);
+        async move {
+            if is_deaf {
+                std::future::pending::<()>().await;
+            }
+            let mut answer = answer.await?;
+            if is_brief {
+                for reply in answer.replies.iter_mut().skip(1) {
+                    *reply = Err("OOM its memory is full".into());
+                }
+            }
+            Ok(answer)
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_a_job_costs_one_time_limit_and_is_whole_or_says_so() {
+    let nodes: Vec<_> = (0..3).map(|_| OddNode::default()).collect();
+    let configs = nodes.iter().cloned().map(NodeConfig::other);
+    let redlock = Redlock::builder().nodes(configs).virtual_time();
+    let redlock = redlock.build().await.unwrap();
+    let inspect = || redlock_cron::inspect(&redlock, "tests", "job");
+    assert!(inspect().await.unwrap().is_known());
+
+    nodes
+        .iter()
+        .for_each(|node| node.is_brief.store(true, Ordering::SeqCst));
+    let memory = inspect().await.unwrap();
+    assert!(!memory.is_known(), "{memory:?}");
+    nodes
+        .iter()
+        .for_each(|node| node.is_brief.store(false, Ordering::SeqCst));
+
+    nodes
+        .iter()
+        .for_each(|node| node.is_deaf.store(true, Ordering::SeqCst));
+    let start = Instant::now();
+    let key = ResourceKey::new("job", "other").unwrap();
+    assert!(redlock.job_status(key).await.unwrap().state().is_none());
+    let one = start.elapsed();
+    let start = Instant::now();
+    assert!(!inspect().await.unwrap().is_known());
+    assert!(
+        start.elapsed() <= 2 * one,
+        "{:?} for {one:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test]

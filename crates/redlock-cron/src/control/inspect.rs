@@ -1,6 +1,7 @@
 //! A look at a job from outside of its service.
 
-use redlock_core::{Redlock, RunRecord};
+use futures_util::future::{join, join_all};
+use redlock_core::{JobReading, JobState, NodeReport, Redlock};
 
 use crate::{
     JobMemory, PastRun, SetupError,
@@ -43,55 +44,71 @@ pub async fn inspect(
     name: &str,
 ) -> Result<JobMemory, SetupError> {
     let id = JobId::new(Namespace::new(namespace)?, name)?;
-    // A job's key is always valid, and then this is no error.
-    let first = redlock.job_status(id.job_key()).await.ok();
-    let nodes = first.as_ref().map(|reading| reading.reports().to_vec());
-    let state = first.and_then(|reading| reading.state().cloned());
-    let mut runs = further_runs(redlock, &id, MOST_ATTEMPTS).await;
-    let (is_known, watermark, free_in) = match state {
-        Some(state) => {
-            add(&mut runs, state.runs, 1, false);
-            (true, state.watermark, state.free_in)
-        }
-        None => (false, None, None),
-    };
-    newest_first(&mut runs);
-    let pause = redlock.job_status(id.pause_key()).await.ok();
-    let pause = pause.as_ref().and_then(|reading| reading.state());
+    let memory = read(redlock, &id, MOST_ATTEMPTS).await;
+    let state = memory.state.as_ref();
     Ok(JobMemory {
-        is_known,
-        watermark: watermark.map(to_instant),
-        free_in,
-        paused: pause.map(is_paused_by),
-        runs,
-        nodes: nodes.unwrap_or_default(),
+        is_known: memory.is_known,
+        watermark: state.and_then(|state| state.watermark).map(to_instant),
+        free_in: state.and_then(|state| state.free_in),
+        paused: memory.paused,
+        runs: memory.runs,
+        nodes: memory.nodes,
     })
 }
 
-/// Returns the runs that are remembered under keys of their own: attempts after the first, and those asked for.
-pub(super) async fn further_runs(redlock: &Redlock, id: &JobId, attempts: u32) -> Vec<PastRun> {
-    let mut runs = Vec::new();
-    for attempt in 2..=attempts {
-        let reading = redlock.job_status(id.attempt_key(attempt)).await.ok();
-        if let Some(state) = reading.as_ref().and_then(|reading| reading.state()) {
-            add(&mut runs, state.runs.clone(), attempt, false);
+/// What a majority of the nodes remembers of a job.
+pub(super) struct Memory {
+    /// Whether a majority has answered all that was read.
+    pub(super) is_known: bool,
+    /// What is under the job's own key.
+    pub(super) state: Option<JobState>,
+    pub(super) paused: Option<bool>,
+    /// The newest first.
+    pub(super) runs: Vec<PastRun>,
+    pub(super) nodes: Vec<NodeReport>,
+}
+
+/// Reads what is under all keys of a job, at once: an outage costs one time limit.
+///
+/// Pauses have a key of their own, as attempts after the first have, and runs that somebody asked for.
+pub(super) async fn read(redlock: &Redlock, id: &JobId, attempts: u32) -> Memory {
+    let further = (2..=attempts).map(|attempt| (attempt, false, id.attempt_key(attempt)));
+    let others = [(1, true, id.manual_key()), (1, false, id.job_key())];
+    let runs = further.chain(others);
+    let runs = join_all(runs.map(async |(attempt, is_manual, key)| {
+        let reading = redlock.job_status(key).await.ok();
+        (attempt, is_manual, reading)
+    }));
+    let (read, pause) = join(runs, redlock.job_status(id.pause_key())).await;
+    // A job's keys are always valid, and then this is no error.
+    let pause = pause.ok();
+    let paused = pause.as_ref().and_then(JobReading::state).map(is_paused_by);
+    let mut memory = Memory {
+        is_known: paused.is_some(),
+        state: None,
+        paused,
+        runs: Vec::new(),
+        nodes: Vec::new(),
+    };
+    for (attempt, is_manual, reading) in read {
+        let state = reading.as_ref().and_then(JobReading::state);
+        memory.is_known &= state.is_some();
+        let records = state.map(|state| state.runs.clone()).unwrap_or_default();
+        memory
+            .runs
+            .extend(records.into_iter().map(|record| PastRun {
+                record,
+                attempt,
+                is_manual,
+            }));
+        let is_own_key = attempt == 1 && !is_manual;
+        if is_own_key {
+            memory.state = state.cloned();
+            memory.nodes = reading.map_or_else(Vec::new, |reading| reading.reports().to_vec());
         }
     }
-    let reading = redlock.job_status(id.manual_key()).await.ok();
-    if let Some(state) = reading.as_ref().and_then(|reading| reading.state()) {
-        add(&mut runs, state.runs.clone(), 1, true);
-    }
-    runs
-}
-
-pub(super) fn add(runs: &mut Vec<PastRun>, records: Vec<RunRecord>, attempt: u32, is_manual: bool) {
-    runs.extend(records.into_iter().map(|record| PastRun {
-        record,
-        attempt,
-        is_manual,
-    }));
-}
-
-pub(super) fn newest_first(runs: &mut [PastRun]) {
-    runs.sort_by_key(|run| std::cmp::Reverse((run.record.claimed_at, run.record.token)));
+    memory
+        .runs
+        .sort_by_key(|run| std::cmp::Reverse((run.record.claimed_at, run.record.token)));
+    memory
 }

@@ -7,7 +7,7 @@ use crate::PastRun;
 
 /// What the nodes remember of a job, as [`inspect`](crate::inspect) reads it.
 ///
-/// It is what a majority says; it is missing if too few answered, and then [`nodes`](Self::nodes) tells why.
+/// It is what a majority says; what too few answered is missing, and then [`nodes`](Self::nodes) tells why.
 #[derive(Clone, Debug)]
 pub struct JobMemory {
     pub(crate) is_known: bool,
@@ -19,7 +19,7 @@ pub struct JobMemory {
 }
 
 impl JobMemory {
-    /// Returns whether enough nodes answered to say anything.
+    /// Returns whether a majority has answered all that was asked; otherwise a part may be missing.
     pub fn is_known(&self) -> bool {
         self.is_known
     }

@@ -7,7 +7,7 @@ use crate::{TickReport, clock::to_instant};
 
 /// What the nodes remember of a job, and what this replica has seen of it.
 ///
-/// What comes from the nodes is what a majority says; it is missing if too few answered, and then
+/// What comes from the nodes is what a majority says; what too few answered is missing, and then
 /// [`nodes`](Self::nodes) tells why.
 #[derive(Clone, Debug)]
 pub struct JobStatus {
@@ -32,7 +32,7 @@ pub struct PastRun {
 }
 
 impl JobStatus {
-    /// Returns whether enough nodes answered to say anything.
+    /// Returns whether a majority has answered all that was asked; otherwise a part may be missing.
     pub fn is_known(&self) -> bool {
         self.is_known
     }
