@@ -60,6 +60,7 @@ impl Course {
                 AcquireErrorKind::Quarantined => "quarantined",
                 AcquireErrorKind::Expired => "expired",
                 AcquireErrorKind::Overloaded => "overloaded",
+                AcquireErrorKind::Deadlock => "deadlock",
                 _ => "closed",
             },
         });

@@ -1,11 +1,12 @@
 //! The leases under which the code of this thread runs at this moment.
 //!
-//! An acquire that is made under a lease on the same resource would wait for itself.
+//! An acquire that is made under a lease on the same resource would wait for itself, and two that are made under a lease on
+//! what the other wants would wait for each other.
 //! Tasks cannot be told apart from outside, but what runs under a lease is polled by it.
 
 use std::cell::RefCell;
 
-use crate::{Lease, ResourceKeys};
+use crate::{Lease, ResourceKey, ResourceKeys};
 
 thread_local! {
     static LEASES: RefCell<Vec<Lease>> = const { RefCell::new(Vec::new()) };
@@ -29,6 +30,15 @@ pub(crate) fn holds(client: u64, keys: &ResourceKeys) -> bool {
     LEASES.with_borrow(|leases| {
         let mut leases = leases.iter();
         leases.any(|lease| lease.client() == client && is_on_one(lease) && lease.is_held())
+    })
+}
+
+/// Returns what this code holds by the leases of this client under which it runs.
+pub(crate) fn held(client: u64) -> Vec<ResourceKey> {
+    LEASES.with_borrow(|leases| {
+        let held = leases.iter();
+        let held = held.filter(|lease| lease.client() == client && lease.is_held());
+        held.flat_map(Lease::keys).cloned().collect()
     })
 }
 

@@ -55,7 +55,7 @@ pub use self::{
     key::{CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, NodeKey, OwnerId},
     lease::{LeaseAction, LeaseState, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
-    local::{Left, LocalQueue, ParkedLease, QueueFull, QueueLimits, Streak, Terms, Ticket},
+    local::{Left, LocalQueue, NoPlace, ParkedLease, QueueLimits, Streak, Terms, Ticket},
     membership::{ClockReading, Clocks, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, GiveBack, Keyspace, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request,

@@ -35,6 +35,8 @@ counters! {
     widened: "attempts that asked more nodes",
     /// Acquisitions that won a lease and had asked a majority, and no more.
     won_narrowly: "acquisitions of a bare majority",
+    /// Acquisitions that won a lease on several keys.
+    won_sets: "acquisitions of several keys",
     /// Acquisitions that won a lease.
     acquisitions: "acquisitions",
     /// Acquisitions that failed for good.

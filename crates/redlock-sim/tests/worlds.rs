@@ -43,6 +43,8 @@ const OF_ACQUIRES: [&str; 2] = [
     "attempts that asked more nodes",
     "acquisitions of a bare majority",
 ];
+/// What is at work only in the plan `sets`.
+const OF_SETS: [&str; 1] = ["acquisitions of several keys"];
 /// What is at work only in the plan `default`.
 const OF_ROUTES: [&str; 1] = ["addresses that led elsewhere"];
 const OF_ASSUMPTIONS: [&str; 8] = [
@@ -61,7 +63,8 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
     let outcome = campaign(Plan::Default, 0, 300);
     assert_nothing_went_wrong(&outcome);
     let counters = outcome.counters;
-    assert_all_at_work(&counters, &[&OF_TICKS[..], &OF_ASSUMPTIONS].concat());
+    let never = [&OF_TICKS[..], &OF_ASSUMPTIONS, &OF_SETS].concat();
+    assert_all_at_work(&counters, &never);
     assert!(counters.acquisitions >= 30 * counters.seeds);
     assert!(counters.faults() >= 10 * counters.seeds);
     assert!(counters.write_backs >= counters.seeds / 4);
@@ -80,6 +83,21 @@ fn nothing_goes_wrong_while_everything_is_at_work() {
     // So does the choice of the nodes that are asked first.
     assert!(counters.won_narrowly >= counters.seeds);
     assert!(counters.widened >= counters.seeds);
+}
+
+#[test]
+fn nothing_goes_wrong_where_some_lock_several_keys_together() {
+    let outcome = campaign(Plan::Sets, 0, 200);
+    assert_nothing_went_wrong(&outcome);
+    let counters = outcome.counters;
+    assert!(
+        counters.won_sets >= 2 * counters.seeds,
+        "{}",
+        counters.won_sets
+    );
+    assert!(counters.acquisitions >= 30 * counters.seeds);
+    assert!(counters.write_backs >= counters.seeds / 4);
+    assert!(counters.heals >= counters.seeds / 4);
 }
 
 /// A node comes back with a key that it had lost, and is asked to extend it, just before the lease is let go: its
@@ -148,6 +166,7 @@ fn no_tick_starts_twice_while_everything_is_at_work() {
         &OF_ACQUIRES,
         &OF_ASSUMPTIONS,
         &OF_ROUTES,
+        &OF_SETS,
         &["clocks set"],
     ]
     .concat();
@@ -175,7 +194,10 @@ fn no_tick_starts_twice_while_clocks_are_set() {
         "requests of strangers refused",
         "acquisitions of strangers",
     ];
-    assert_all_at_work(&counters, &[&never[..], &OF_ACQUIRES, &OF_ROUTES].concat());
+    assert_all_at_work(
+        &counters,
+        &[&never[..], &OF_ACQUIRES, &OF_ROUTES, &OF_SETS].concat(),
+    );
     assert!(counters.ticks_started >= 10 * counters.seeds);
     assert!(counters.ticks_forgotten >= 10 * counters.seeds);
     assert!(counters.statuses >= 10 * counters.seeds);

@@ -36,7 +36,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// # Examples
 ///
 /// ```
-/// use redlock_core::{FencingToken, Redlock, ResourceKey};
+/// use redlock_core::{FencingToken, Redlock, ResourceKey, ResourceKeys};
 /// use redlock_tower::{KeyError, KeyExtractor, Lease, Rejection, RejectionKind, generic::RedlockLayer};
 /// use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 ///
@@ -45,8 +45,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// struct ByAccount;
 ///
 /// impl KeyExtractor<Charge> for ByAccount {
-///     async fn extract(&self, charge: &mut Charge) -> Result<Option<ResourceKey>, KeyError> {
-///         Ok(Some(ResourceKey::new("account", charge.account)?))
+///     async fn extract(&self, charge: &mut Charge) -> Result<Option<ResourceKeys>, KeyError> {
+///         Ok(Some(ResourceKey::new("account", charge.account)?.into()))
 ///     }
 ///
 ///     fn granted(&self, charge: &mut Charge, lease: &Lease) {

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use redlock_core::{AcquireError, AcquireOptions, LossReason, Redlock, ResourceKey};
+use redlock_core::{AcquireError, AcquireOptions, LossReason, Redlock, ResourceKeys};
 
 use crate::{Lease, OnLost, slot::Slot};
 
@@ -19,21 +19,21 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Locks `key` for a request that may hold leases already.
+    /// Locks `keys` for a request that may hold leases already.
     ///
-    /// If one of them is on that key, it is used: the request would wait for itself.
+    /// If one of them is on all of these keys, it is used: the request would wait for itself.
     /// The lease is watched if its loss ends the request.
     pub(crate) async fn take(
         redlock: &Redlock,
         options: AcquireOptions,
         on_lost: OnLost,
-        key: ResourceKey,
+        keys: ResourceKeys,
         carried: Option<&Lease>,
     ) -> Result<Self, AcquireError> {
-        let (lease, slot) = match carried.and_then(|carried| carried.of(&key, redlock)) {
+        let (lease, slot) = match carried.and_then(|carried| carried.of(&keys, redlock)) {
             Some(same) => (same.again(carried), None),
             None => {
-                let guard = redlock.acquire_with(key, options).await?;
+                let guard = redlock.acquire_all_with(keys, options).await?;
                 let lease = guard.lease().clone();
                 let slot = Arc::new(Slot::new(guard, on_lost));
                 (Lease::new(lease, redlock, &slot, carried), Some(slot))

@@ -3,7 +3,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use redlock_core::{Redlock, ResourceKey};
+use redlock_core::{Redlock, ResourceKeys};
 
 use crate::slot::Slot;
 
@@ -74,10 +74,11 @@ impl Lease {
         self.slot.upgrade()
     }
 
-    /// Returns the lease on `key`, if it is this one or one further out.
-    pub(crate) fn of(&self, key: &ResourceKey, client: &Redlock) -> Option<&Self> {
+    /// Returns the lease on all of `keys`, if it is this one or one further out.
+    pub(crate) fn of(&self, keys: &ResourceKeys, client: &Redlock) -> Option<&Self> {
         let mut leases = std::iter::successors(Some(self), |lease| lease.outer());
-        leases.find(|lease| lease.client == client.id() && lease.key() == key)
+        let is_on_all = |lease: &Self| keys.iter().all(|key| lease.keys().contains(key));
+        leases.find(|lease| lease.client == client.id() && is_on_all(lease))
     }
 }
 

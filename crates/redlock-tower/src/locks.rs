@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use redlock_core::{LossReason, ResourceKey};
+use redlock_core::{LossReason, ResourceKeys};
 
 use crate::{Lease, Rejection, RejectionKind, held::Held, meter::Told, terms::Terms};
 
@@ -82,13 +82,13 @@ impl ToDesk {
     /// Takes a lock for a request that may hold leases already; `None` if the request is over.
     pub(crate) async fn take(
         &self,
-        key: ResourceKey,
+        keys: ResourceKeys,
         options: redlock_core::AcquireOptions,
         carried: Option<&Lease>,
     ) -> Option<Result<Lease, Rejection>> {
         let terms = self.0.upgrade()?.terms.clone();
         let options = options.or(&terms.options);
-        let held = Held::take(&terms.redlock, options, terms.on_lost, key, carried).await;
+        let held = Held::take(&terms.redlock, options, terms.on_lost, keys, carried).await;
         let held = match held {
             Ok(held) => held,
             Err(error) => {

@@ -42,7 +42,9 @@ enum Cause {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum RejectionKind {
-    /// Another request holds the resource, and the wait ran out: the client tries again later.
+    /// Another request holds the resource, and the wait ran out, or would have: two requests would have waited for each
+    /// other.
+    /// The client tries again later.
     Contended,
     /// The request names no resource though it must, or none that can be: the client must change it.
     Key,
@@ -85,7 +87,9 @@ impl Rejection {
             Cause::Key(_) => RejectionKind::Key,
             Cause::Lost(_) => RejectionKind::Lost,
             Cause::Acquire(error) => match error.kind() {
-                AcquireErrorKind::Contended => RejectionKind::Contended,
+                AcquireErrorKind::Contended | AcquireErrorKind::Deadlock => {
+                    RejectionKind::Contended
+                }
                 AcquireErrorKind::Overloaded => RejectionKind::Overloaded,
                 AcquireErrorKind::Closed => RejectionKind::Closed,
                 AcquireErrorKind::Misuse | AcquireErrorKind::AlreadyHeld => RejectionKind::Misuse,

@@ -2,7 +2,7 @@
 
 use std::{fmt, pin::Pin, sync::Arc};
 
-use redlock_core::ResourceKey;
+use redlock_core::ResourceKeys;
 
 use crate::{KeyError, KeyExtractor, Lease, Rejection, held::Held, locks::Desk, terms::Terms};
 
@@ -45,29 +45,29 @@ impl<K> Shared<K> {
         Req: Send + 'static,
         C: Carrier<Req> + 'static,
     {
-        let key = match self.key.extract_now(&mut request) {
+        let keys = match self.key.extract_now(&mut request) {
             Some(Ok(None)) => return Start::Unlocked(request),
             Some(Err(error)) => return Start::Refused(error.into()),
-            Some(Ok(Some(key))) => Some(key),
+            Some(Ok(Some(keys))) => Some(keys),
             None => None,
         };
         let shared = Arc::clone(self);
         Start::Acquiring(Box::pin(async move {
-            shared.acquire::<Req, C>(request, key).await
+            shared.acquire::<Req, C>(request, keys).await
         }))
     }
 
     /// Names the resource, if it is not named yet, takes the lock and leaves a view of the lease with the request.
-    async fn acquire<Req, C>(&self, mut request: Req, key: Option<ResourceKey>) -> Locked<Req>
+    async fn acquire<Req, C>(&self, mut request: Req, keys: Option<ResourceKeys>) -> Locked<Req>
     where
         K: KeyExtractor<Req>,
         C: Carrier<Req>,
     {
-        let key: Result<_, KeyError> = match key {
-            Some(key) => Ok(Some(key)),
+        let keys: Result<_, KeyError> = match keys {
+            Some(keys) => Ok(Some(keys)),
             None => self.key.extract(&mut request).await,
         };
-        let Some(key) = key? else {
+        let Some(keys) = keys? else {
             return Ok((request, None));
         };
         let carried = C::carried(&request).cloned();
@@ -77,7 +77,7 @@ impl<K> Shared<K> {
             on_lost,
         } = &self.terms;
         let options = options.clone();
-        let held = Held::take(redlock, options, *on_lost, key, carried.as_ref()).await?;
+        let held = Held::take(redlock, options, *on_lost, keys, carried.as_ref()).await?;
         // The view and never the guard: extensions are cloned, and a clone kept somewhere would hold on.
         C::carry(&mut request, held.lease().clone());
         self.key.granted(&mut request, held.lease());

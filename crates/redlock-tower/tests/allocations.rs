@@ -76,7 +76,7 @@ fn the_layer_allocates_at_most_six_times_for_a_lock_and_never_without_one() {
         let key = ResourceKey::new("account", "7").unwrap();
         drop(redlock.acquire(key).await.unwrap());
     });
-    let unlocked = around(&redlock, |_: &Req| Ok(None));
+    let unlocked = around(&redlock, |_: &Req| Ok(None::<ResourceKey>));
     let header = HeaderKey::new("account", HeaderName::from_static("x-account"));
     let locked = around(&redlock, header);
     eprintln!("handler {bare}, acquire {acquire}, unlocked {unlocked}, locked {locked}");

@@ -72,9 +72,10 @@ impl Tower {
     /// Measures the microseconds of each line, one exchange of each in turn: what disturbs one disturbs all.
     async fn round(&mut self) -> Result<[f64; 6]> {
         let mut handler = Handler;
-        let mut unlocked =
-            RedlockLayer::new(self.redlock.clone(), |_: &Request<Full<Bytes>>| Ok(None))
-                .layer(Handler);
+        let mut unlocked = RedlockLayer::new(self.redlock.clone(), |_: &Request<Full<Bytes>>| {
+            Ok(None::<ResourceKey>)
+        })
+        .layer(Handler);
         let key = HeaderKey::new("order", HeaderName::from_static(HEADER));
         let mut locked = RedlockLayer::new(self.redlock.clone(), key).layer(Handler);
         let mut samples: [Vec<Duration>; 5] = Default::default();

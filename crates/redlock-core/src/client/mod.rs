@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use redlock_proto::{Acquire, QueueFull, QueueLimits, RunRecord, Terms};
+use redlock_proto::{Acquire, NoPlace, QueueLimits, RunRecord, Terms};
 use tokio::select;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -491,12 +491,16 @@ impl Shared {
         limits: QueueLimits,
     ) -> Result<Turn<Parked>, AcquireError> {
         let mut turns: Option<Turn<Parked>> = None;
-        for key in keys {
-            let place = self.queue.enter(key, limits).map_err(|full| {
-                AcquireError::overloaded(match full {
-                    QueueFull::PerKey => "the resource's local queue is full",
-                    QueueFull::Total => "the local queues are full",
-                })
+        for (number, key) in keys.iter().enumerate() {
+            let mut held = within::held(self.engine.client());
+            held.extend_from_slice(&keys.as_slice()[..number]);
+            let place = self.queue.enter(key, held, limits);
+            let place = place.map_err(|why| match why {
+                NoPlace::FullPerKey => {
+                    AcquireError::overloaded("the resource's local queue is full")
+                }
+                NoPlace::FullInTotal => AcquireError::overloaded("the local queues are full"),
+                NoPlace::Deadlock => AcquireError::deadlock(),
             })?;
             let turn = if let Wait::Never = wait {
                 let turn = place.try_turn();

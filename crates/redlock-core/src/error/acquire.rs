@@ -51,6 +51,13 @@ pub enum AcquireErrorKind {
     /// layer of `redlock-tower`; not in a task that was spawned there.
     /// The caller must use the lease that is there.
     AlreadyHeld,
+    /// The caller runs under a lease on what another caller of this process waits for, which holds what this one wants:
+    /// each would wait for the other until its wait ends.
+    ///
+    /// Told where the client can know it, as [`AlreadyHeld`](Self::AlreadyHeld) is.
+    /// The caller lets go what it holds and tries again; if both [acquire](crate::Redlock::acquire_all) at once all that they
+    /// need, it cannot happen.
+    Deadlock,
     /// The client was closed.
     Closed,
     /// The key or an option is not valid: the caller must change it.
@@ -105,6 +112,11 @@ impl AcquireError {
     /// The caller holds it.
     pub(crate) fn already_held() -> Self {
         Self::plain(AcquireErrorKind::AlreadyHeld)
+    }
+
+    /// It would wait for who waits for it.
+    pub(crate) fn deadlock() -> Self {
+        Self::plain(AcquireErrorKind::Deadlock)
     }
 
     pub(crate) fn closed() -> Self {
@@ -181,6 +193,9 @@ impl fmt::Display for AcquireError {
             AcquireErrorKind::Overloaded => "too many callers wait",
             AcquireErrorKind::AlreadyHeld => {
                 "the caller holds the resource itself, and would wait for itself: use the lease that is there"
+            }
+            AcquireErrorKind::Deadlock => {
+                "the holder of the resource waits for what the caller holds: acquire all of it at once, or in one order"
             }
             AcquireErrorKind::Closed => "the client is closed",
             AcquireErrorKind::Misuse => "bad request",

@@ -278,6 +278,7 @@ const RESULTS: &[&str] = &[
     "quarantined",
     "expired",
     "overloaded",
+    "deadlock",
     "closed",
     "refused",
     "abandoned",

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Left, LocalQueue, QueueFull, QueueLimits, Ticket};
+use redlock_proto::{Left, LocalQueue, NoPlace, QueueLimits, Ticket};
 use tokio::sync::oneshot;
 
 use crate::{ResourceKey, clock::Clock};
@@ -54,14 +54,16 @@ impl<P> Queue<P> {
         })
     }
 
-    /// Takes a place behind those who came before, if they are few enough.
+    /// Takes a place behind those who came before, if they are few enough and none of them waits for one of the keys that
+    /// the caller holds.
     pub(crate) fn enter(
         self: &Arc<Self>,
         key: &ResourceKey,
+        held: Vec<ResourceKey>,
         limits: QueueLimits,
-    ) -> Result<Place<P>, QueueFull> {
+    ) -> Result<Place<P>, NoPlace> {
         let now = self.clock.now();
-        let ticket = self.state().queue.enter(key, limits, now)?;
+        let ticket = self.state().queue.enter(key, held, limits, now)?;
         Ok(Place {
             queue: Arc::clone(self),
             key: key.clone(),
@@ -232,9 +234,13 @@ mod tests {
     #[tokio::test]
     async fn turns_come_in_order_and_leave_nothing() {
         let queue = queue();
-        let first = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
-        let mut second = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
-        let mut third = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
+        let first = queue
+            .enter(&key("a"), Vec::new(), LIMITS)
+            .unwrap()
+            .turn()
+            .await;
+        let mut second = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
+        let mut third = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
         assert!(poll!(second.as_mut()).is_pending());
         assert!(poll!(third.as_mut()).is_pending());
         drop(first);
@@ -250,9 +256,13 @@ mod tests {
     #[tokio::test]
     async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
         let queue = queue();
-        let first = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
-        let mut second = Box::pin(queue.enter(&key("a"), LIMITS).unwrap().turn());
-        let mut third = pin!(queue.enter(&key("a"), LIMITS).unwrap().turn());
+        let first = queue
+            .enter(&key("a"), Vec::new(), LIMITS)
+            .unwrap()
+            .turn()
+            .await;
+        let mut second = Box::pin(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
+        let mut third = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
         assert!(poll!(second.as_mut()).is_pending());
         assert!(poll!(third.as_mut()).is_pending());
         drop(first);
@@ -265,8 +275,12 @@ mod tests {
     #[tokio::test]
     async fn a_turn_that_comes_before_it_is_waited_for_is_not_missed() {
         let queue = queue();
-        let first = queue.enter(&key("a"), LIMITS).unwrap().turn().await;
-        let second = queue.enter(&key("a"), LIMITS).unwrap().turn();
+        let first = queue
+            .enter(&key("a"), Vec::new(), LIMITS)
+            .unwrap()
+            .turn()
+            .await;
+        let second = queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn();
         drop(first);
         drop(second.await);
         assert!(is_empty(&queue));

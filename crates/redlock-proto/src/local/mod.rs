@@ -11,6 +11,6 @@ mod streak;
 
 pub use self::{
     hand_over::{ParkedLease, Terms},
-    queue::{Left, LocalQueue, QueueFull, QueueLimits, Ticket},
+    queue::{Left, LocalQueue, NoPlace, QueueLimits, Ticket},
     streak::Streak,
 };

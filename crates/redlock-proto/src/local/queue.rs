@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     hash::Hash,
     time::Duration,
 };
@@ -23,6 +23,8 @@ pub struct LocalQueue<K, P> {
     busy: usize,
     /// With this many queues, those that are over are swept out.
     sweep_at: usize,
+    /// The places of callers that hold keys while they wait for another, and which they hold.
+    holding: BTreeMap<Ticket, (K, Vec<K>)>,
 }
 
 /// How many callers may wait.
@@ -38,18 +40,20 @@ pub struct QueueLimits {
     pub total: usize,
 }
 
-/// Too many callers wait.
+/// Why a caller has no place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "a driver must handle every limit")]
-pub enum QueueFull {
-    /// For this key.
-    PerKey,
-    /// In all.
-    Total,
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle every reason")]
+pub enum NoPlace {
+    /// Too many callers wait for this key.
+    FullPerKey,
+    /// Too many callers wait in all.
+    FullInTotal,
+    /// Somebody who is ahead waits for a key that this caller holds: each would wait for the other.
+    Deadlock,
 }
 
 /// The number of a caller's place.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Ticket(u64);
 
 /// What follows when a caller leaves its place.
@@ -84,26 +88,33 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             callers: 0,
             busy: 0,
             sweep_at: 0,
+            holding: BTreeMap::new(),
         }
     }
 
-    /// Takes a place behind the callers that came before.
+    /// Takes a place behind the callers that came before, for a caller that holds other keys: those of `held`.
     ///
     /// # Errors
     ///
     /// Too many wait already; the caller whose turn it is does not count as waiting, hence one more than each limit.
+    /// Or the wait could only end by its time limit, or by that of another: who has the turn waits for a key that the
+    /// caller holds, or for one whose turn has somebody who does, as far as callers have said what they hold.
     pub fn enter(
         &mut self,
         key: &K,
+        held: Vec<K>,
         limits: QueueLimits,
         now: Instant,
-    ) -> Result<Ticket, QueueFull> {
+    ) -> Result<Ticket, NoPlace> {
         let ahead = self.queues.get(key).map_or(0, |queue| queue.places.len());
         if ahead > limits.per_key {
-            return Err(QueueFull::PerKey);
+            return Err(NoPlace::FullPerKey);
         }
         if ahead > 0 && self.callers - self.busy >= limits.total {
-            return Err(QueueFull::Total);
+            return Err(NoPlace::FullInTotal);
+        }
+        if ahead > 0 && self.waits_for_one_of(key, &held) {
+            return Err(NoPlace::Deadlock);
         }
         self.callers += 1;
         self.busy += usize::from(ahead == 0);
@@ -119,7 +130,35 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             }
             queue.places.push_back(ticket);
         }
+        if !held.is_empty() {
+            self.holding.insert(ticket, (key.clone(), held));
+        }
         Ok(ticket)
+    }
+
+    /// Returns whether the holder of `key` waits for one of these, or for a key whose holder does, and so on.
+    fn waits_for_one_of(&self, key: &K, held: &[K]) -> bool {
+        if held.is_empty() {
+            return false;
+        }
+        let mut seen = vec![key];
+        let mut next = 0;
+        while let Some(key) = seen.get(next).copied() {
+            next += 1;
+            for (ticket, (awaited, others)) in &self.holding {
+                // Who has its turn contends, and nobody of this process is in its way.
+                if !others.contains(key) || self.has_turn(awaited, *ticket) {
+                    continue;
+                }
+                if held.contains(awaited) {
+                    return true;
+                }
+                if !seen.contains(&awaited) {
+                    seen.push(awaited);
+                }
+            }
+        }
+        false
     }
 
     /// Whether it is this caller's turn.
@@ -182,6 +221,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             return left;
         };
         queue.places.remove(place);
+        self.holding.remove(&ticket);
         self.callers -= 1;
         if place == 0 {
             left.next = queue.places.front().copied();
@@ -260,7 +300,8 @@ mod tests {
     #[test]
     fn turns_come_in_order_whoever_leaves() {
         let mut queue = queue();
-        let [first, second, third] = [0; 3].map(|_| queue.enter(&"a", LIMITS, at(0)).unwrap());
+        let [first, second, third] =
+            [0; 3].map(|_| queue.enter(&"a", Vec::new(), LIMITS, at(0)).unwrap());
         assert!(queue.has_turn(&"a", first));
         assert!(!queue.has_turn(&"a", second) && !queue.has_turn(&"a", third));
         assert_eq!(queue.leave(&"a", second, at(1)).next, None);
@@ -274,23 +315,32 @@ mod tests {
     fn waiting_is_bounded_per_key_and_in_all() {
         let mut queue = queue();
         for _ in 0..3 {
-            queue.enter(&"a", LIMITS, at(0)).unwrap();
+            queue.enter(&"a", Vec::new(), LIMITS, at(0)).unwrap();
         }
-        assert_eq!(queue.enter(&"a", LIMITS, at(0)), Err(QueueFull::PerKey));
+        assert_eq!(
+            queue.enter(&"a", Vec::new(), LIMITS, at(0)),
+            Err(NoPlace::FullPerKey)
+        );
         for _ in 0..2 {
-            queue.enter(&"b", LIMITS, at(0)).unwrap();
+            queue.enter(&"b", Vec::new(), LIMITS, at(0)).unwrap();
         }
-        assert_eq!(queue.enter(&"b", LIMITS, at(0)), Err(QueueFull::Total));
-        assert!(queue.enter(&"c", LIMITS, at(0)).is_ok(), "nobody is ahead");
+        assert_eq!(
+            queue.enter(&"b", Vec::new(), LIMITS, at(0)),
+            Err(NoPlace::FullInTotal)
+        );
+        assert!(
+            queue.enter(&"c", Vec::new(), LIMITS, at(0)).is_ok(),
+            "nobody is ahead"
+        );
     }
 
     #[test]
     fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
         let mut queue = queue();
-        let first = queue.enter(&"a", LIMITS, at(0)).unwrap();
+        let first = queue.enter(&"a", Vec::new(), LIMITS, at(0)).unwrap();
         queue.on_won(&"a", at(0));
         assert!(!queue.may_pass_on(&"a", at(0)), "nobody waits");
-        let second = queue.enter(&"a", LIMITS, at(0)).unwrap();
+        let second = queue.enter(&"a", Vec::new(), LIMITS, at(0)).unwrap();
         assert!(queue.may_pass_on(&"a", at(249)));
         assert!(!queue.may_pass_on(&"a", at(250)), "others have their turn");
         queue.park(&"a", 7);
@@ -305,12 +355,12 @@ mod tests {
     #[test]
     fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
         let mut queue = queue();
-        let mut before = queue.enter(&"a", LIMITS, at(0)).unwrap();
+        let mut before = queue.enter(&"a", Vec::new(), LIMITS, at(0)).unwrap();
         queue.on_won(&"a", at(0));
         for ms in [100, 200, 274] {
             queue.leave(&"a", before, at(ms));
             // It comes back before a gap has passed.
-            before = queue.enter(&"a", LIMITS, at(ms + 24)).unwrap();
+            before = queue.enter(&"a", Vec::new(), LIMITS, at(ms + 24)).unwrap();
         }
         assert_eq!(queue.gap(&"a", Streak::PAUSE, at(298)), Some(Streak::PAUSE));
         let short = Streak::PAUSE - Duration::from_millis(1);
@@ -319,15 +369,51 @@ mod tests {
         assert_eq!(queue.gap(&"a", Streak::PAUSE, at(323)), None);
         queue.on_won(&"a", at(323));
         queue.leave(&"a", before, at(573));
-        queue.enter(&"a", LIMITS, at(598)).unwrap();
+        queue.enter(&"a", Vec::new(), LIMITS, at(598)).unwrap();
         assert_eq!(queue.gap(&"a", Streak::PAUSE, at(598)), None, "it was left");
+    }
+
+    #[test]
+    fn who_would_wait_for_somebody_who_waits_for_it_has_no_place() {
+        let mut queue = queue();
+        for key in ["a", "b", "c"] {
+            queue.enter(&key, Vec::new(), LIMITS, at(0)).unwrap();
+        }
+        let enter = |queue: &mut LocalQueue<_, _>, key: &&'static str, held: &[&'static str]| {
+            queue.enter(key, held.to_vec(), LIMITS, at(0))
+        };
+        // The holder of a waits for b, and that of b for c.
+        let first = enter(&mut queue, &"b", &["a"]).unwrap();
+        enter(&mut queue, &"c", &["b", "d"]).unwrap();
+        for (key, held) in [("b", "c"), ("a", "c"), ("a", "b")] {
+            let refused = enter(&mut queue, &key, &["e", held]);
+            assert_eq!(refused, Err(NoPlace::Deadlock), "{key} for {held}");
+        }
+        let other = enter(&mut queue, &"a", &["e"]).unwrap();
+        queue.leave(&"a", other, at(1));
+        queue.leave(&"b", first, at(1));
+        assert!(enter(&mut queue, &"a", &["c"]).is_ok(), "it waits no more");
+        assert_eq!(enter(&mut queue, &"b", &["c"]), Err(NoPlace::Deadlock));
+    }
+
+    #[test]
+    fn who_has_its_turn_waits_for_nobody_here() {
+        let mut queue = queue();
+        let holder = queue.enter(&"a", Vec::new(), LIMITS, at(0)).unwrap();
+        let nested = queue.enter(&"b", vec!["a"], LIMITS, at(0)).unwrap();
+        let waits = queue.enter(&"a", vec!["b"], LIMITS, at(0)).unwrap();
+        for (key, ticket) in [("a", waits), ("b", nested), ("a", holder)] {
+            queue.leave(&key, ticket, at(1));
+        }
+        assert!(queue.holding.is_empty());
+        assert_eq!(queue.callers(), 0);
     }
 
     #[test]
     fn l09_keys_used_once_do_not_accumulate() {
         let mut queue = LocalQueue::<u64, ()>::new();
         for key in 0..20_000 {
-            let ticket = queue.enter(&key, LIMITS, at(key)).unwrap();
+            let ticket = queue.enter(&key, Vec::new(), LIMITS, at(key)).unwrap();
             queue.leave(&key, ticket, at(key));
             assert!(queue.queues() <= 64, "{} queues are kept", queue.queues());
         }

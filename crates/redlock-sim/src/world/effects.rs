@@ -136,6 +136,7 @@ impl World {
         if let State::Waiting { waiter, .. } = self.processes[client].users[key].state {
             self.observe(&Event::Answered { waiter });
         }
+        self.counters.won_sets += u64::from(key >= self.setup.keys.len());
         let lease = self.next_lease;
         self.next_lease += 1;
         let until = self.true_time(client, deadline);

@@ -28,7 +28,7 @@ impl World {
         let now = process.now(self.now).clock;
         let ends_at = process.when(acquire.wait_until);
         let queue = &mut process.callers.queue;
-        let Ok(ticket) = queue.enter(&key, LIMITS, now) else {
+        let Ok(ticket) = queue.enter(&key, Vec::new(), LIMITS, now) else {
             self.counters.overloaded += 1;
             self.observe(&Event::Answered { waiter });
             return self.rest(client, key);

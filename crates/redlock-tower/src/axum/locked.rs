@@ -21,8 +21,10 @@ use crate::{Lease, LockKey, Rejection, locks::ToDesk};
 /// answered as the layer says.
 /// So dropping this releases nothing; [`Lease::into_owned`] takes the lock out of the request.
 ///
-/// If a layer, or an argument before, holds the same lock for this request, it is used.
-/// Two different keys in one handler are taken from left to right: take them in the same order everywhere.
+/// If a layer, or an argument before, holds a lock on all of these keys for this request, it is used.
+/// What must be locked together is best named by one value, which gives several [`ResourceKeys`](redlock_core::ResourceKeys):
+/// they are granted together or not at all.
+/// Two such arguments in one handler are taken from left to right: take them in the same order everywhere.
 ///
 /// # Cancel safety
 ///
@@ -33,20 +35,21 @@ use crate::{Lease, LockKey, Rejection, locks::ToDesk};
 ///
 /// ```
 /// use axum::{Json, Router, routing::post};
-/// use redlock_core::{Redlock, ResourceKey};
+/// use redlock_core::{Redlock, ResourceKey, ResourceKeys};
 /// use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
 ///
 /// #[derive(serde::Deserialize)]
-/// struct Transfer { from: u64, cents: u64 }
+/// struct Transfer { from: u64, to: u64, cents: u64 }
 ///
 /// impl LockKey for Transfer {
-///     fn lock_key(&self) -> Result<ResourceKey, KeyError> {
-///         Ok(ResourceKey::new("account", self.from)?)
+///     fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+///         let accounts = [ResourceKey::new("account", self.from)?, ResourceKey::new("account", self.to)?];
+///         Ok(ResourceKeys::new(accounts)?)
 ///     }
 /// }
 ///
 /// async fn transfer(transfer: Locked<Json<Transfer>>) -> String {
-///     // No other transfer from this account runs now, on any replica.
+///     // No other transfer from or to one of these accounts runs now, on any replica.
 ///     format!("{} cents under token {}", transfer.cents, transfer.lease().token())
 /// }
 ///

@@ -1,6 +1,6 @@
 use std::{fmt, pin::Pin, sync::Arc};
 
-use redlock_core::ResourceKey;
+use redlock_core::ResourceKeys;
 
 use crate::{KeyError, KeyExtractor, Lease};
 
@@ -13,14 +13,14 @@ use crate::{KeyError, KeyExtractor, Lease};
 ///
 /// ```
 /// use http::{HeaderName, Request};
-/// use redlock_core::Redlock;
+/// use redlock_core::{Redlock, ResourceKey};
 /// use redlock_tower::{BoxedKey, HeaderKey, RedlockLayer};
 ///
 /// fn layer<B: Send + 'static>(redlock: Redlock, locked: bool) -> RedlockLayer<BoxedKey<Request<B>>> {
 ///     let key = if locked {
 ///         BoxedKey::new(HeaderKey::new("account", HeaderName::from_static("x-account")))
 ///     } else {
-///         BoxedKey::new(|_: &Request<B>| Ok(None))
+///         BoxedKey::new(|_: &Request<B>| Ok(None::<ResourceKey>))
 ///     };
 ///     RedlockLayer::new(redlock, key)
 /// }
@@ -29,11 +29,11 @@ use crate::{KeyError, KeyExtractor, Lease};
 pub struct BoxedKey<Req>(Arc<dyn Erased<Req>>);
 
 type Extracting<'a> =
-    Pin<Box<dyn Future<Output = Result<Option<ResourceKey>, KeyError>> + Send + 'a>>;
+    Pin<Box<dyn Future<Output = Result<Option<ResourceKeys>, KeyError>> + Send + 'a>>;
 
 trait Erased<Req>: Send + Sync {
     fn extract<'a>(&'a self, request: &'a mut Req) -> Extracting<'a>;
-    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>>;
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>>;
     fn granted(&self, request: &mut Req, lease: &Lease);
     fn leaves_it_to_the_handler(&self) -> bool;
 }
@@ -50,7 +50,7 @@ impl<Req, K: KeyExtractor<Req>> Erased<Req> for K {
         Box::pin(KeyExtractor::extract(self, request))
     }
 
-    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         KeyExtractor::extract_now(self, request)
     }
 
@@ -64,11 +64,11 @@ impl<Req, K: KeyExtractor<Req>> Erased<Req> for K {
 }
 
 impl<Req: Send + 'static> KeyExtractor<Req> for BoxedKey<Req> {
-    async fn extract(&self, request: &mut Req) -> Result<Option<ResourceKey>, KeyError> {
+    async fn extract(&self, request: &mut Req) -> Result<Option<ResourceKeys>, KeyError> {
         self.0.extract(request).await
     }
 
-    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         self.0.extract_now(request)
     }
 

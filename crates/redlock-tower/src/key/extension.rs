@@ -1,7 +1,7 @@
 use std::{any::type_name, fmt, marker::PhantomData};
 
 use http::Request;
-use redlock_core::ResourceKey;
+use redlock_core::ResourceKeys;
 
 use crate::{KeyError, KeyExtractor, LockKey};
 
@@ -13,15 +13,15 @@ use crate::{KeyError, KeyExtractor, LockKey};
 /// # Examples
 ///
 /// ```
-/// use redlock_core::{Redlock, ResourceKey};
+/// use redlock_core::{Redlock, ResourceKey, ResourceKeys};
 /// use redlock_tower::{ExtensionKey, KeyError, LockKey, RedlockLayer};
 ///
 /// #[derive(Clone)]
 /// struct User { id: u64 }
 ///
 /// impl LockKey for User {
-///     fn lock_key(&self) -> Result<ResourceKey, KeyError> {
-///         Ok(ResourceKey::new("user", self.id)?)
+///     fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+///         Ok(ResourceKey::new("user", self.id)?.into())
 ///     }
 /// }
 ///
@@ -59,7 +59,7 @@ impl<T> ExtensionKey<T>
 where
     T: LockKey + Send + Sync + 'static,
 {
-    fn key<B>(&self, request: &Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+    fn key<B>(&self, request: &Request<B>) -> Result<Option<ResourceKeys>, KeyError> {
         match request.extensions().get::<T>() {
             Some(value) => value.lock_key().map(Some),
             None if self.optional => Ok(None),
@@ -77,14 +77,14 @@ where
     T: LockKey + Send + Sync + 'static,
     B: Send,
 {
-    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKeys>, KeyError> {
         self.key(request)
     }
 
     fn extract_now(
         &self,
         request: &mut Request<B>,
-    ) -> Option<Result<Option<ResourceKey>, KeyError>> {
+    ) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         Some(self.key(request))
     }
 }

@@ -1,7 +1,7 @@
 use std::{fmt::Display, str::FromStr};
 
 use http::{HeaderName, Request, StatusCode};
-use redlock_core::ResourceKey;
+use redlock_core::ResourceKeys;
 
 use super::named::Named;
 use crate::{KeyError, KeyExtractor};
@@ -9,7 +9,7 @@ use crate::{KeyError, KeyExtractor};
 /// Locks the resource that a header names.
 ///
 /// A request without the header is answered with 400, unless the key is [`optional`](Self::optional); so
-/// is a header that is there twice, is not visible ASCII, or makes no valid [`ResourceKey`].
+/// is a header that is there twice, is not visible ASCII, or makes no valid [`ResourceKey`](redlock_core::ResourceKey).
 ///
 /// What is locked is the text of the header; if the handler parses it, use [`parsed`](Self::parsed), or
 /// one resource has as many locks as it has spellings.
@@ -54,7 +54,7 @@ impl HeaderKey {
         self
     }
 
-    fn key<B>(&self, request: &Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+    fn key<B>(&self, request: &Request<B>) -> Result<Option<ResourceKeys>, KeyError> {
         let bad = |wrong: &str| {
             KeyError::new(
                 StatusCode::BAD_REQUEST,
@@ -74,19 +74,19 @@ impl HeaderKey {
             return Err(bad("is there more than once"));
         }
         let value = value.to_str().map_err(|_| bad("is not visible ASCII"))?;
-        Ok(Some(self.named.key(value)?))
+        Ok(Some(self.named.key(value)?.into()))
     }
 }
 
 impl<B: Send> KeyExtractor<Request<B>> for HeaderKey {
-    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKeys>, KeyError> {
         self.key(request)
     }
 
     fn extract_now(
         &self,
         request: &mut Request<B>,
-    ) -> Option<Result<Option<ResourceKey>, KeyError>> {
+    ) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         Some(self.key(request))
     }
 }

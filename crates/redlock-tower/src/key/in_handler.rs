@@ -1,4 +1,4 @@
-use redlock_core::ResourceKey;
+use redlock_core::ResourceKeys;
 
 use crate::{KeyError, KeyExtractor};
 
@@ -15,11 +15,11 @@ use crate::{KeyError, KeyExtractor};
 pub struct InHandler;
 
 impl<Req: Send> KeyExtractor<Req> for InHandler {
-    async fn extract(&self, _: &mut Req) -> Result<Option<ResourceKey>, KeyError> {
+    async fn extract(&self, _: &mut Req) -> Result<Option<ResourceKeys>, KeyError> {
         Ok(None)
     }
 
-    fn extract_now(&self, _: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
+    fn extract_now(&self, _: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         Some(Ok(None))
     }
 

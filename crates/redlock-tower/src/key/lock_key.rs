@@ -1,6 +1,6 @@
 use std::ops::Deref;
 
-use redlock_core::{AcquireOptions, ResourceKey};
+use redlock_core::{AcquireOptions, ResourceKeys};
 
 use crate::KeyError;
 
@@ -12,29 +12,31 @@ use crate::KeyError;
 /// # Examples
 ///
 /// ```
-/// use redlock_core::ResourceKey;
+/// use redlock_core::{ResourceKey, ResourceKeys};
 /// use redlock_tower::{KeyError, LockKey};
 ///
 /// struct Transfer { from: u64, to: u64, cents: u64 }
 ///
 /// impl LockKey for Transfer {
-///     fn lock_key(&self) -> Result<ResourceKey, KeyError> {
-///         Ok(ResourceKey::new("account", self.from)?)
+///     fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+///         // Both accounts: whatever else moves money from or to one of them waits.
+///         let accounts = [ResourceKey::new("account", self.from)?, ResourceKey::new("account", self.to)?];
+///         Ok(ResourceKeys::new(accounts)?)
 ///     }
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what to lock",
     label = "implement `LockKey` for `{Self}`, or for what it derefs to",
-    note = "`fn lock_key(&self) -> Result<ResourceKey, KeyError> {{ Ok(ResourceKey::new(\"order\", self.id)?) }}`"
+    note = "`fn lock_key(&self) -> Result<ResourceKeys, KeyError> {{ Ok(ResourceKey::new(\"order\", self.id)?.into()) }}`"
 )]
 pub trait LockKey {
-    /// The key of what to lock.
+    /// The keys of what to lock, one as a rule: `Ok(ResourceKey::new("order", self.id)?.into())`.
     ///
     /// # Errors
     ///
     /// The request must not go on; the error says with which answer.
-    fn lock_key(&self) -> Result<ResourceKey, KeyError>;
+    fn lock_key(&self) -> Result<ResourceKeys, KeyError>;
 
     /// How `Locked` asks for the lease; as the layer around it says, unless this says otherwise.
     fn options(&self) -> AcquireOptions {
@@ -49,7 +51,7 @@ where
     T: Deref,
     T::Target: LockKey,
 {
-    fn lock_key(&self) -> Result<ResourceKey, KeyError> {
+    fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
         (**self).lock_key()
     }
 

@@ -19,7 +19,7 @@ pub use self::{
 
 use std::future;
 
-use redlock_core::ResourceKey;
+use redlock_core::ResourceKeys;
 
 use crate::Lease;
 
@@ -27,7 +27,8 @@ use crate::Lease;
 ///
 /// Ready made are [`HeaderKey`], [`ExtensionKey`] and, with the feature `axum`, `PathKey`; [`BoxedKey`] hides which
 /// one it is.
-/// A closure `Fn(&Req) -> Result<Option<ResourceKey>, KeyError>` is one as well.
+/// A closure `Fn(&Req) -> Result<Option<ResourceKey>, KeyError>` is one as well, and so is one that gives
+/// [`ResourceKeys`], which are locked together.
 ///
 /// A key that comes from the client is a handle for keeping others waiting: put the authenticated
 /// principal into it wherever one account must not touch another's.
@@ -38,7 +39,7 @@ use crate::Lease;
 ///
 /// ```
 /// use http::Request;
-/// use redlock_core::{Redlock, ResourceKey};
+/// use redlock_core::{Redlock, ResourceKey, ResourceKeys};
 /// use redlock_tower::{KeyError, KeyExtractor, RedlockLayer};
 ///
 /// #[derive(Clone)]
@@ -52,14 +53,24 @@ use crate::Lease;
 /// # fn check<K: KeyExtractor<Request<()>>>(_: K) {}
 /// # check(by_user);
 ///
+/// // Both accounts of a transfer, in whatever direction it goes:
+/// let both = |request: &Request<_>| -> Result<Option<ResourceKeys>, KeyError> {
+///     let Some(Transfer { from, to }) = request.extensions().get() else { return Ok(None) };
+///     let accounts = [ResourceKey::new("account", from)?, ResourceKey::new("account", to)?];
+///     Ok(Some(ResourceKeys::new(accounts)?))
+/// };
+/// # #[derive(Clone)]
+/// # struct Transfer { from: u64, to: u64 }
+/// # check(both);
+///
 /// // A type, to be named or to await something:
 /// struct ByTeam;
 ///
 /// impl<B: Send> KeyExtractor<Request<B>> for ByTeam {
-///     async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+///     async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKeys>, KeyError> {
 ///         let Some(User(id)) = request.extensions().get() else { return Ok(None) };
 ///         let team = team_of(*id).await;
-///         Ok(Some(ResourceKey::new("team", team)?))
+///         Ok(Some(ResourceKey::new("team", team)?.into()))
 ///     }
 /// }
 /// # check(ByTeam);
@@ -72,7 +83,7 @@ use crate::Lease;
     note = "a path parameter is `PathKey::new(\"order\", \"order_id\")`, a header `HeaderKey::new(\"account\", name)`"
 )]
 pub trait KeyExtractor<Req>: Send + Sync + 'static {
-    /// The key of what `request` locks; `Ok(None)` lets it through without a lock.
+    /// The keys of what `request` locks, one as a rule; `Ok(None)` lets it through without a lock.
     ///
     /// # Errors
     ///
@@ -84,13 +95,13 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     fn extract(
         &self,
         request: &mut Req,
-    ) -> impl Future<Output = Result<Option<ResourceKey>, KeyError>> + Send;
+    ) -> impl Future<Output = Result<Option<ResourceKeys>, KeyError>> + Send;
 
     /// What [`extract`](Self::extract) would give, if nothing needs to be awaited for it.
     ///
     /// It is asked first, and saves a request without a lock its only allocation.
     /// The default is `None`: ask `extract`.
-    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         let _ = request;
         None
     }
@@ -113,18 +124,19 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
 
 // Else the compiler tells whoever gave something else that it is no closure.
 #[diagnostic::do_not_recommend]
-impl<F, Req> KeyExtractor<Req> for F
+impl<F, Req, T> KeyExtractor<Req> for F
 where
-    F: Fn(&Req) -> Result<Option<ResourceKey>, KeyError> + Send + Sync + 'static,
+    F: Fn(&Req) -> Result<Option<T>, KeyError> + Send + Sync + 'static,
+    T: Into<ResourceKeys>,
 {
     fn extract(
         &self,
         request: &mut Req,
-    ) -> impl Future<Output = Result<Option<ResourceKey>, KeyError>> + Send {
-        future::ready(self(request))
+    ) -> impl Future<Output = Result<Option<ResourceKeys>, KeyError>> + Send {
+        future::ready(self(request).map(|keys| keys.map(Into::into)))
     }
 
-    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKey>, KeyError>> {
-        Some(self(request))
+    fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>> {
+        Some(self(request).map(|keys| keys.map(Into::into)))
     }
 }

@@ -4,7 +4,7 @@ use ::axum::extract::{
     FromRequestParts, MatchedPath, RawPathParams, rejection::RawPathParamsRejection,
 };
 use http::{Request, StatusCode};
-use redlock_core::ResourceKey;
+use redlock_core::ResourceKeys;
 
 use super::named::Named;
 use crate::{KeyError, KeyExtractor};
@@ -17,7 +17,7 @@ use crate::{KeyError, KeyExtractor};
 /// would turn a typing error into a missing lock.
 /// A request that no route has matched, which `Router::layer` passes on its way to the fallback, is answered with 404:
 /// behind a fallback there may be another router, whose handlers must not run unlocked.
-/// A value that makes no valid [`ResourceKey`] is answered with 400.
+/// A value that makes no valid [`ResourceKey`](redlock_core::ResourceKey) is answered with 400.
 ///
 /// # One resource, one spelling
 ///
@@ -72,7 +72,7 @@ impl PathKey {
 }
 
 impl<B: Send> KeyExtractor<Request<B>> for PathKey {
-    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKey>, KeyError> {
+    async fn extract(&self, request: &mut Request<B>) -> Result<Option<ResourceKeys>, KeyError> {
         // The parameters are among the extensions, and axum reads them only from a request's parts.
         let (mut parts, ()) = Request::new(()).into_parts();
         mem::swap(&mut parts.extensions, request.extensions_mut());
@@ -91,6 +91,6 @@ impl<B: Send> KeyExtractor<Request<B>> for PathKey {
             // On its way to a router's fallback, or to a service that routes by itself.
             None => KeyError::new(StatusCode::NOT_FOUND, "no route has this path"),
         })?;
-        Ok(Some(self.named.key(value)?))
+        Ok(Some(self.named.key(value)?.into()))
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::{future::join_all, poll};
-use redlock_core::{AcquireOptions, FencingToken, Redlock, ResourceKey, Wait};
+use redlock_core::{AcquireOptions, FencingToken, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
     ConfigError, KeyError, KeyExtractor, Lease, OnLost, Rejection, RejectionKind,
     generic::{BoxError, RedlockLayer, RedlockService},
@@ -24,11 +24,11 @@ use crate::kit::{Gauge, Nodes, in_time, is_free, let_others_run, virtual_client}
 struct ByNumber(Arc<Mutex<Vec<FencingToken>>>);
 
 impl KeyExtractor<u32> for ByNumber {
-    async fn extract(&self, number: &mut u32) -> Result<Option<ResourceKey>, KeyError> {
+    async fn extract(&self, number: &mut u32) -> Result<Option<ResourceKeys>, KeyError> {
         match number {
             0 => Ok(None),
             13 => Err(KeyError::misuse("there is no 13")),
-            _ => Ok(Some(ResourceKey::new("test", *number)?)),
+            _ => Ok(Some(ResourceKey::new("test", *number)?.into())),
         }
     }
 

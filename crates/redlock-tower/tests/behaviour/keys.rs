@@ -23,7 +23,7 @@ async fn extract<K: KeyExtractor<Request<()>>>(
     request: http::request::Builder,
 ) -> Result<Option<String>, StatusCode> {
     let key = key.extract(&mut request.body(()).unwrap()).await;
-    key.map(|key| Some(key?.as_str().to_owned()))
+    key.map(|key| Some(key?.first().as_str().to_owned()))
         .map_err(|error| error.status())
 }
 

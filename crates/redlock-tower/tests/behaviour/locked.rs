@@ -20,7 +20,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
     Hold, InHandler, KeyError, LockKey, Locked, OnLost, RedlockLayer, RedlockLayerBuilder,
     Rejection,
@@ -39,8 +39,8 @@ struct Order {
 }
 
 impl LockKey for Order {
-    fn lock_key(&self) -> Result<ResourceKey, KeyError> {
-        Ok(ResourceKey::new("test", &self.id)?)
+    fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+        Ok(ResourceKey::new("test", &self.id)?.into())
     }
 
     fn options(&self) -> AcquireOptions {

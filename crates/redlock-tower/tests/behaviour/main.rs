@@ -31,6 +31,7 @@ mod replicas;
 mod reuse;
 mod secrets;
 mod serving;
+mod sets;
 mod signal;
 mod values;
 mod waiters;

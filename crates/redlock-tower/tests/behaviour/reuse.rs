@@ -11,7 +11,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use http::{HeaderName, Request, Response, request::Parts};
 use http_body_util::BodyExt;
-use redlock_core::{Redlock, ResourceKey};
+use redlock_core::{Redlock, ResourceKey, ResourceKeys};
 use redlock_tower::{
     HeaderKey, Hold, InHandler, KeyError, Lease, LockKey, Locked, OnLost, RedlockLayer, Rejection,
     RejectionKind,
@@ -33,8 +33,8 @@ impl<S: Sync> FromRequestParts<S> for Named {
 }
 
 impl LockKey for Named {
-    fn lock_key(&self) -> Result<ResourceKey, KeyError> {
-        Ok(ResourceKey::new("test", &self.0)?)
+    fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+        Ok(ResourceKey::new("test", &self.0)?.into())
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 use axum::{Router, body::Body, routing::get};
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use redlock_core::Wait;
+use redlock_core::{ResourceKey, Wait};
 use redlock_tower::{
     KeyError, Lease, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, generic,
 };
@@ -204,7 +204,9 @@ async fn a_layer_that_is_set_up_wrongly_is_an_error_in_the_log() {
         .with_writer(move || writer.clone())
         .finish();
     let _capture = tracing::subscriber::set_default(subscriber);
-    let wrong = |_: &Request<Body>| Err(KeyError::misuse("there is no such parameter"));
+    let wrong = |_: &Request<Body>| -> Result<Option<ResourceKey>, KeyError> {
+        Err(KeyError::misuse("there is no such parameter"))
+    };
     let redlock = virtual_client(&Nodes::new()).await;
     let inner =
         service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));

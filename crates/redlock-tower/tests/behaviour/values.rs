@@ -12,7 +12,7 @@ use std::{
 use axum::{Json, body::Body};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
-use redlock_core::{FencingToken, Redlock, ResourceKey};
+use redlock_core::{FencingToken, Redlock, ResourceKey, ResourceKeys};
 use redlock_tower::{
     BoxedKey, ExtensionKey, KeyError, KeyExtractor, Lease, LockKey, RedlockLayer, Rejection,
     RejectionKind,
@@ -26,10 +26,10 @@ use crate::kit::{KEY, Nodes, is_free, request, virtual_client};
 struct User(&'static str);
 
 impl LockKey for User {
-    fn lock_key(&self) -> Result<ResourceKey, KeyError> {
+    fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
         match self.0 {
             "guest" => Err(KeyError::new(StatusCode::FORBIDDEN, "guests lock nothing")),
-            name => Ok(ResourceKey::new("user", name)?),
+            name => Ok(ResourceKey::new("user", name)?.into()),
         }
     }
 }
@@ -92,7 +92,7 @@ async fn what_derefs_to_a_value_names_the_resource_too() {
     let shared = ExtensionKey::<Arc<User>>::new();
     let ann = Some("user:ann".to_owned());
     assert_eq!(key_seen(shared, Some(User("ann"))).await, ann);
-    let key = |value: &dyn LockKey| value.lock_key().unwrap().as_str().to_owned();
+    let key = |value: &dyn LockKey| value.lock_key().unwrap().first().as_str().to_owned();
     assert_eq!(key(&Json(User("bob"))), "user:bob");
     assert_eq!(key(&Box::new(Arc::new(User("bob")))), "user:bob");
 }
@@ -149,7 +149,7 @@ impl Lookup {
 }
 
 impl KeyExtractor<Request<Body>> for Lookup {
-    async fn extract(&self, request: &mut Request<Body>) -> Result<Option<ResourceKey>, KeyError> {
+    async fn extract(&self, request: &mut Request<Body>) -> Result<Option<ResourceKeys>, KeyError> {
         self.0.awaited.fetch_add(1, SeqCst);
         tokio::time::sleep(Duration::from_secs(1)).await;
         match request.uri().path() {
@@ -158,7 +158,9 @@ impl KeyExtractor<Request<Body>> for Lookup {
             // The request may be read and changed while the key is awaited.
             _ => {
                 let body = std::mem::take(request.body_mut()).collect().await.unwrap();
-                Ok(Some(ResourceKey::new("body", body.to_bytes().len())?))
+                Ok(Some(
+                    ResourceKey::new("body", body.to_bytes().len())?.into(),
+                ))
             }
         }
     }
@@ -166,12 +168,12 @@ impl KeyExtractor<Request<Body>> for Lookup {
     fn extract_now(
         &self,
         request: &mut Request<Body>,
-    ) -> Option<Result<Option<ResourceKey>, KeyError>> {
+    ) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         self.0.now.fetch_add(1, SeqCst);
         match request.uri().path() {
             "/now" => Some(
                 ResourceKey::new("path", "now")
-                    .map(Some)
+                    .map(|key| Some(key.into()))
                     .map_err(Into::into),
             ),
             "/now-free" => Some(Ok(None)),
