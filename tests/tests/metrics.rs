@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, convert::Infallible, io, time::Duration};
 use axum::{Router, body::Body, extract::FromRequestParts, routing::post};
 use http::{HeaderName, Request, StatusCode, request::Parts};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_cron::{SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler};
 use redlock_tests::{Nodes, builder, eventually, voting, within};
 use redlock_tower::{
@@ -148,8 +148,8 @@ async fn requests(redlock: &Redlock, prometheus: &PrometheusHandle) {
 struct Account(String);
 
 impl LockKey for Account {
-    fn lock_key(&self) -> Result<ResourceKey, KeyError> {
-        Ok(ResourceKey::new("account", &self.0)?)
+    fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+        Ok(ResourceKey::new("account", &self.0)?.into())
     }
 
     fn options(&self) -> AcquireOptions {
