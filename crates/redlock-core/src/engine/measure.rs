@@ -28,8 +28,7 @@ impl Driver {
         for (meter, count) in self.counts.drain(..) {
             count(&meter);
         }
-        let now = self.now();
-        if !self.meter.is_due(now.clock) {
+        if !self.meter.is_due(|| self.clock.now()) {
             return;
         }
         // Before it has tried each node, a client knows less than others of its process, which may have said more.
@@ -37,6 +36,7 @@ impl Driver {
         if self.links.iter().any(is_trying) {
             return;
         }
+        let now = self.now();
         let common = self.client.node_time(now);
         // From the common time on.
         let off = |micros: u64| Some((micros as f64 - common?.as_micros() as f64) / 1e6);

@@ -27,7 +27,7 @@ impl Meter {
     }
 
     /// Nobody asks how nodes stand.
-    pub(crate) fn is_due(&self, _now: Instant) -> bool {
+    pub(crate) fn is_due(&self, _now: impl FnOnce() -> Instant) -> bool {
         false
     }
 

@@ -71,9 +71,9 @@ impl Meter {
     }
 
     /// Returns whether it is time to look at how nodes stand.
-    pub(crate) fn is_due(&self, now: redlock_proto::Instant) -> bool {
+    pub(crate) fn is_due(&self, now: impl FnOnce() -> redlock_proto::Instant) -> bool {
         let looked_at = self.looked_at;
-        looked_at.is_none_or(|at| now.saturating_since(at) >= LOOK_EVERY)
+        looked_at.is_none_or(|at| now().saturating_since(at) >= LOOK_EVERY)
     }
 
     /// Notes how nodes stand, as [`Standing::look`] says.
