@@ -5,6 +5,7 @@ mod view;
 
 use std::{
     io::{self, IsTerminal},
+    thread,
     time::Duration,
 };
 
@@ -12,6 +13,7 @@ use ratatui::{
     DefaultTerminal,
     crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers},
 };
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use self::sample::{Sample, Sampler};
 use crate::{
@@ -81,37 +83,51 @@ async fn show(
 }
 
 /// The terminal, which is as it was before when this is dropped.
-struct Screen(DefaultTerminal);
+struct Screen {
+    terminal: DefaultTerminal,
+    /// What is typed, and what becomes of the window.
+    events: UnboundedReceiver<io::Result<Event>>,
+}
 
 impl Screen {
     fn open() -> io::Result<Self> {
-        ratatui::try_init().map(Self)
+        let terminal = ratatui::try_init()?;
+        let (tell, events) = unbounded_channel();
+        // Not here: of a terminal that is gone, a read may never end, and signals must be heard all the same.
+        thread::spawn(move || {
+            loop {
+                let event = event::read();
+                let is_over = event.is_err();
+                if tell.send(event).is_err() || is_over {
+                    return;
+                }
+            }
+        });
+        Ok(Self { terminal, events })
     }
 
     fn draw(&mut self, sample: &Sample, settings: &Settings) -> io::Result<()> {
-        self.0
+        self.terminal
             .draw(|frame| view::draw(frame, sample, settings))
             .map(drop)
     }
 
     /// Waits until somebody wants to leave.
     async fn wait_for_the_end(&mut self, sample: &Sample, settings: &Settings) -> io::Result<()> {
-        loop {
-            while event::poll(Duration::ZERO)? {
-                match event::read()? {
-                    Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
-                        KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
-                        KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => {
-                            return Ok(());
-                        }
-                        _ => {}
-                    },
-                    Event::Resize(..) => self.draw(sample, settings)?,
+        while let Some(event) = self.events.recv().await {
+            match event? {
+                Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
+                    KeyCode::Char('q') | KeyCode::Esc => return Ok(()),
+                    KeyCode::Char('c') if key.modifiers == KeyModifiers::CONTROL => {
+                        return Ok(());
+                    }
                     _ => {}
-                }
+                },
+                Event::Resize(..) => self.draw(sample, settings)?,
+                _ => {}
             }
-            tokio::time::sleep(ATTENTIVE).await;
         }
+        Ok(())
     }
 }
 
@@ -123,6 +139,3 @@ impl Drop for Screen {
 
 /// More often would be a load of its own: each look scans the keys of each node.
 const SHORTEST: Duration = Duration::from_millis(200);
-
-/// How soon a key is heard.
-const ATTENTIVE: Duration = Duration::from_millis(50);

@@ -7,9 +7,10 @@ use std::{
 };
 
 use redlock_sandbox::ServerOptions;
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
-use crate::kit::{Nodes, at_terminal, run, screen};
+use crate::kit::{Nodes, at_terminal, eventually, run, screen};
 
 #[tokio::test]
 async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
@@ -52,6 +53,30 @@ async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
         "{said}"
     );
     guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn it_ends_when_it_is_asked_to_though_its_terminal_is_gone() {
+    let nodes = Nodes::blessed(1).await;
+    let line = "stty rows 24 cols 80; echo \"pid $$.\"; exec \"$REDLOCK\" top";
+    let mut terminal = at_terminal(line, &nodes)
+        .env("TERM", "xterm")
+        .spawn()
+        .unwrap();
+    let said = screen(&mut terminal, "1 of 1 nodes vote");
+    let pid = said
+        .split("pid ")
+        .nth(1)
+        .unwrap()
+        .split('.')
+        .next()
+        .unwrap();
+    let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+    // It may have ended with its terminal, and its id is not another's for a while.
+    terminal.kill().unwrap();
+    terminal.wait().unwrap();
+    let _: Result<_, _> = kill_process(pid, Signal::TERM);
+    eventually("it is over", || test_kill_process(pid).is_err());
 }
 
 #[tokio::test]
