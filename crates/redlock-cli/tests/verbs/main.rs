@@ -10,6 +10,7 @@ mod guide;
 mod jobs;
 mod keys;
 mod kit;
+mod operating;
 mod ready;
 mod roll;
 mod run;
