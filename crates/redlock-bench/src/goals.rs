@@ -142,4 +142,8 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("P11", "hand-over p50, 10000 waiters", "10 waiters", AtMost(1.5)),
     goal("P11", "memory of the client after all keys", "that after a tenth of them", AtMost(1.05)),
     goal("P11", "memory of the nodes after all keys", "that after a tenth of them", AtMost(1.05)),
+
+    // One lease on several keys.
+    goal("P12", "2 keys", "1 key", AtMost(1.3)),
+    goal("P12", "16 keys", "1 key", AtMost(3.0)),
 ];

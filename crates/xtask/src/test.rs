@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
 fn searches() -> Result<(), Failed> {
     Step::cargo("simulation", SIMULATION).run()?;
     Step::cargo("simulation of clocks that are set", CLOCKS).run()?;
+    Step::cargo("simulation of sets of keys", SETS).run()?;
     Step::cargo("simulation of ticks", TICKS).run()?;
     Step::cargo("model", MODEL).run()
 }
@@ -41,6 +42,9 @@ const SIMULATION: &str = "run --locked --release --package redlock-sim -- --seed
 /// Leases while clocks of nodes are set: all that a lease does not need them for.
 const CLOCKS: &str =
     "run --locked --release --package redlock-sim -- --seeds 4000 --plan clock-steps";
+
+/// Leases on several keys beside leases on one of them.
+const SETS: &str = "run --locked --release --package redlock-sim -- --seeds 1000 --plan sets";
 
 /// Claims of ticks while every clock is set.
 const TICKS: &str =

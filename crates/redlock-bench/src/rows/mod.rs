@@ -8,6 +8,7 @@ mod leases;
 mod pairs;
 #[cfg(feature = "seam")]
 mod script;
+mod sets;
 mod tower;
 mod uncontended;
 
@@ -103,6 +104,7 @@ const ROWS: &[Row] = &[
     row("P9", "script", script::p9),
     row("P10", "tower", tower::p10),
     row("P11", "", growth::p11),
+    row("P12", "sets", sets::p12),
 ];
 
 /// Finds rows by their names; all if none is named.
