@@ -298,13 +298,20 @@ fn security(node: &Arc<str>, place: &Place, findings: &mut Findings) {
     if is_local(host) {
         return;
     }
-    let password = info.redis_settings().password();
-    if password.is_none() {
+    if info.redis_settings().password().is_none() {
         findings.at(
             node,
             Level::Warning,
             "credentials",
             "is reached over the network without a password",
+            "give locks a user of their own with ACL SETUSER",
+        );
+    } else if user(place) == "default" {
+        findings.at(
+            node,
+            Level::Note,
+            "credentials",
+            "is reached as the default user, who may do everything",
             "give locks a user of their own with ACL SETUSER",
         );
     }
@@ -355,6 +362,7 @@ mod tests {
             checks
         };
         assert_eq!(of("redis://10.0.0.1"), ["credentials", "plaintext"]);
+        assert_eq!(of("redis://:pw@10.0.0.1"), ["credentials", "plaintext"]);
         assert_eq!(of("redis://lock:pw@10.0.0.1"), ["plaintext"]);
         #[cfg(feature = "tls-rustls")]
         assert_eq!(of("rediss://lock:pw@10.0.0.1"), [""; 0]);

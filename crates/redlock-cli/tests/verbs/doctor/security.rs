@@ -21,13 +21,20 @@ async fn nodes_on_a_network_without_a_password_or_encryption_are_told_of() {
         assert!(found.len() == 3 && found[0].contains(words), "{found:?}");
     }
     assert!(found[0][0].contains("ACL SETUSER") && found[1][0].contains("rediss://"));
+    examined.one("failure-domains", &["warning all", "3 nodes are on 127.1"]);
     assert_eq!(examined.code, 0, "{examined:?}");
 
     let nodes = Nodes::start_with(3, &ServerOptions::default().password("hunter2"));
     nodes.bless().await;
     let urls = as_from_afar(&nodes);
-    let examined = nodes.at(urls).doctor(&[]);
-    assert_eq!(examined.found("credentials"), [""; 0]);
+    let nodes = nodes.at(urls);
+    let examined = nodes.doctor(&[]);
+    let found = examined.found("credentials");
+    assert!(
+        found.len() == 3 && found[0].contains("note 127.1:"),
+        "{found:?}"
+    );
+    assert!(found[0].contains("as the default user"), "{found:?}");
     assert_eq!(examined.found("plaintext").len(), 3);
 }
 
