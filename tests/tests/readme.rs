@@ -62,7 +62,8 @@ async fn send_report() -> usize {
 }
 
 async fn anything_else(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
-    let guard = redlock.acquire("report:2026-11").await?;
+    #[rustfmt::skip] // one line there
+    let guard = redlock.acquire_all(["account:7", "account:9"]).await?; // or acquire("report")
     let sent = guard.run(send_report()).await?; // dropped if the lease is lost
     guard.release().await?; // or drop the guard
     assert_eq!(sent, 1);
