@@ -52,7 +52,7 @@ pub use self::{
         Acquire, Ask, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobState, Majority,
         NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError, TickClaim,
     },
-    key::{CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, NodeKey, OwnerId},
+    key::{CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, NodeKey, OwnerId, Shard},
     lease::{LeaseAction, LeaseState, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     local::{Left, LocalQueue, NoPlace, ParkedLease, QueueLimits, Streak, Terms, Ticket},
@@ -69,7 +69,6 @@ pub use self::{
     tick::{JobEntry, JobVerb, NoClaim, RunRecord, RunState, Tick, Window, Word},
     time::{Instant, NodeTime, Timing},
     token::{
-        Fence, FencingToken, InvalidToken, Settled, Shard, StaleToken, TokenBlock, next_counter,
-        settle,
+        Fence, FencingToken, InvalidToken, Settled, StaleToken, TokenBlock, next_counter, settle,
     },
 };

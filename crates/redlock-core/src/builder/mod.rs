@@ -223,8 +223,9 @@ impl RedlockBuilder {
     /// client has seen before and that was away for less or voted in the same run, is quarantined all the same.
     /// So is one that cannot be called by functions
     /// ([`RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
-    /// A master that is emptied by `FLUSHALL` while it runs is noticed by the functions of clients of the same release
-    /// that have used it before, and by nobody else.
+    /// A master that is emptied by `FLUSHALL` while it runs is noticed by clients that have heard it vote, and by the
+    /// functions of their release, which later clients of that release call too.
+    /// A client of another release that comes later does not notice it: empty no master while a new release is rolled out.
     /// All clients of a namespace must agree on it.
     pub fn dangerous_trust_delayed_restarts(mut self) -> Self {
         self.config.delayed_restarts = true;

@@ -117,7 +117,7 @@ pub const ALL: &[Metric] = &[
     counter(
         "redlock_endangered_total",
         BY_LOCK,
-        "Leases whose renewal failed until a third of their time to live was left.",
+        "Leases whose renewal failed until little more than a third of their time to live was left.",
     ),
     counter(
         "redlock_lost_total",

@@ -1,7 +1,6 @@
 use std::{error::Error, fmt, slice, sync::Arc};
 
-use super::NodeKey;
-use crate::Shard;
+use super::{NodeKey, Shard};
 
 /// The keys of one lock: one, or several that are granted together or not at all.
 ///

@@ -4,10 +4,12 @@ mod key_set;
 mod label;
 mod node_key;
 mod owner;
+mod shard;
 
 pub use self::{
     key_set::{CountedKey, InvalidKeySet, KeySet},
     label::{HolderLabel, InvalidLabel},
     node_key::NodeKey,
     owner::OwnerId,
+    shard::Shard,
 };

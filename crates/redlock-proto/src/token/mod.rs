@@ -5,5 +5,5 @@ mod fencing;
 
 pub use self::{
     fence::{Fence, StaleToken},
-    fencing::{FencingToken, InvalidToken, Settled, Shard, TokenBlock, next_counter, settle},
+    fencing::{FencingToken, InvalidToken, Settled, TokenBlock, next_counter, settle},
 };

@@ -13,7 +13,23 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command
+        // A shell that runs the tests in the background has them ignore the signal of Ctrl-C, and the command does as it
+        // was told.
+        let mut heeding = Command::new("env");
+        heeding
+            .arg("--default-signal=INT")
+            .arg(command.get_program())
+            .args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => heeding.env(name, value),
+                None => heeding.env_remove(name),
+            };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            heeding.current_dir(folder);
+        }
+        let mut child = heeding
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
