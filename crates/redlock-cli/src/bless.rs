@@ -98,12 +98,12 @@ struct Evidence {
 }
 
 impl Evidence {
-    /// Whether it is one of those that are blessed.
+    /// Returns whether it is one of those that are blessed.
     const fn is_waiting(&self) -> bool {
         self.ready_in.is_some()
     }
 
-    /// Whether what was shown of a node is still so, but for the time that has passed.
+    /// Returns whether what was shown of a node is still so, but for the time that has passed.
     fn still_holds(&self, now: &Self) -> bool {
         self.run_id == now.run_id
             && self.is_waiting() == now.is_waiting()

@@ -100,7 +100,7 @@ impl Settings {
         Redlock::builder().config(self.config.clone())
     }
 
-    /// The namespace, as it is called in output.
+    /// Returns the namespace, as it is called in output.
     pub(crate) fn namespace(&self) -> &str {
         match &self.config.namespace {
             Some(namespace) => namespace,
@@ -109,7 +109,7 @@ impl Settings {
         }
     }
 
-    /// The pattern of the keys that a user of the nodes must be allowed to use.
+    /// Returns the pattern of the keys that a user of the nodes must be allowed to use.
     pub(crate) fn key_patterns(&self) -> String {
         if self.config.verbatim_keys {
             "~* ~{redlock:verbatim}:*".to_owned()
@@ -126,7 +126,7 @@ impl Settings {
         self.config.max_ttl.unwrap_or(Self::MAX_TTL)
     }
 
-    /// How long a node may take to answer, as the client has it.
+    /// Returns how long a node may take to answer, as the client has it.
     pub(crate) fn node_timeout(&self) -> Duration {
         let (least, most) = (Duration::from_millis(50), Duration::from_millis(500));
         let default = (self.ttl() / 10).clamp(least, most);
@@ -142,17 +142,17 @@ impl Settings {
         self.config.clock_rate_error.unwrap_or(0.01)
     }
 
-    /// How long a node does not vote that may have forgotten leases.
+    /// Returns how long a node does not vote that may have forgotten leases.
     pub(crate) fn quarantine(&self) -> Duration {
         self.policy().length()
     }
 
-    /// What the length of a quarantine rests on.
+    /// Returns what the length of a quarantine rests on.
     pub(crate) fn policy(&self) -> Quarantine {
         Quarantine::new(self.max_ttl(), self.clock_rate_error())
     }
 
-    /// The number of nodes that must grant.
+    /// Returns the number of nodes that must grant.
     pub(crate) fn majority(&self) -> usize {
         self.config.nodes.len() / 2 + 1
     }

@@ -97,7 +97,7 @@ async fn wait(
     }
 }
 
-/// Whether a node has said too little yet, as in the first moments of a connection.
+/// Returns whether a node has said too little yet, as in the first moments of a connection.
 fn may_change_soon(report: &NodeReport) -> bool {
     let alone = NodeAnswer::NotAVote {
         reason: NotAVote::Alone,

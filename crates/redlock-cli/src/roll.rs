@@ -178,7 +178,7 @@ async fn run_id(settings: &Settings, node: usize) -> Option<String> {
     Some(info.text("run_id").to_owned()).filter(|id| !id.is_empty())
 }
 
-/// Whether a fresh client says that a node votes: what it says is of the present run.
+/// Returns whether a fresh client says that a node votes: what it says is of the present run.
 async fn was_seen_in_this_run(settings: &Settings, node: usize) -> bool {
     let Ok(client) = settings.builder().build().await else {
         return false;

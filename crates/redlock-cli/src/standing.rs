@@ -59,7 +59,7 @@ pub(crate) async fn settled(client: &Redlock, settings: &Settings) -> Vec<NodeRe
     }
 }
 
-/// Whether a node has not said yet where it stands.
+/// Returns whether a node has not said yet where it stands.
 pub(crate) fn is_open(report: &NodeReport) -> bool {
     let unexamined = NodeAnswer::NotAVote {
         reason: NotAVote::Unexamined,
@@ -67,12 +67,12 @@ pub(crate) fn is_open(report: &NodeReport) -> bool {
     report.answer == unexamined || report.answer == NodeAnswer::Pending
 }
 
-/// Whether a node votes.
+/// Returns whether a node votes.
 pub(crate) fn votes(report: &NodeReport) -> bool {
     report.answer == NodeAnswer::Reachable
 }
 
-/// After how long a node votes, if it is only quarantined.
+/// Returns after how long a node votes, if it is only quarantined.
 pub(crate) fn ready_in(answer: &NodeAnswer) -> Option<Duration> {
     match answer {
         NodeAnswer::NotAVote { reason } => reason.ready_in(),

@@ -25,7 +25,7 @@ impl Clock {
         }
     }
 
-    /// The wall clock, in microseconds since the Unix epoch.
+    /// Returns the wall clock, in microseconds since the Unix epoch.
     pub(crate) fn wall(self) -> u64 {
         match self {
             Self::Boot => since_epoch(),
@@ -57,7 +57,7 @@ impl PauseDetector {
         }
     }
 
-    /// Whether tokio's time has stood still since the start, or has jumped ahead.
+    /// Returns whether tokio's time has stood still since the start, or has jumped ahead.
     ///
     /// It reads the same clock, so between the readings of that clock it can do neither.
     pub(crate) fn is_paused(&self) -> bool {
@@ -67,7 +67,7 @@ impl PauseDetector {
     }
 }
 
-/// The clock of nodes in memory: the same for all of them, on tokio's time, and the wall clock when it is first
+/// Returns the clock of nodes in memory: the same for all of them, on tokio's time, and the wall clock when it is first
 /// looked at.
 pub(crate) fn node_time() -> NodeTime {
     #[expect(
@@ -83,7 +83,7 @@ pub(crate) fn node_time() -> NodeTime {
     NodeTime::from_micros((wall + elapsed).saturating_sub(micros(AN_HOUR)))
 }
 
-/// The one look at the wall clock: fencing tokens are close to it, and nodes in memory begin with it.
+/// Returns the one look at the wall clock: fencing tokens are close to it, and nodes in memory begin with it.
 fn since_epoch() -> u64 {
     #[expect(
         clippy::disallowed_methods,

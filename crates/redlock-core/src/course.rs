@@ -81,7 +81,7 @@ impl Drop for Course {
     }
 }
 
-/// The span of an acquire.
+/// Returns the span of an acquire.
 pub(crate) fn acquire(
     client: u64,
     namespace: &Arc<str>,
@@ -102,7 +102,7 @@ pub(crate) fn acquire(
     )
 }
 
-/// The span of a lease, from its acquire to the end of its guard.
+/// Returns the span of a lease, from its acquire to the end of its guard.
 pub(crate) fn hold(client: u64, class: Option<&str>, token: FencingToken) -> Span {
     tracing::info_span!(target: LEASE, "redlock.hold", client, class, token = token.get(), lost = Empty)
 }

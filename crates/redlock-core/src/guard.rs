@@ -8,7 +8,7 @@ use redlock_proto::Word;
 use tracing::Span;
 
 use crate::{
-    ExtendError, FencingToken, Lease, LeaseLost, ReleaseError, ResourceKey,
+    ExtendError, FencingToken, Lease, LeaseLost, LossReason, ReleaseError, ResourceKey,
     engine::{Holding, Parked},
     lease::Kept,
     queue::Turn,
@@ -73,12 +73,12 @@ impl LockGuard {
         self.holding().finish(outcome, took);
     }
 
-    /// A view of the lease, to be cloned and handed on.
+    /// Returns a view of the lease, to be cloned and handed on.
     pub fn lease(&self) -> &Lease {
         self.holding().lease()
     }
 
-    /// The fencing token of this lease: greater than that of every lease on the resource before it.
+    /// Returns the fencing token of this lease: greater than that of every lease on the resource before it.
     ///
     /// Give it to the resource with each write, and let the resource refuse older ones; see
     /// [`Fence`](crate::Fence).
@@ -86,7 +86,7 @@ impl LockGuard {
         self.holding().token()
     }
 
-    /// What is locked; the first of its [keys](Self::keys) if several are.
+    /// Returns what is locked; the first of its [keys](Self::keys) if several are.
     pub fn key(&self) -> &ResourceKey {
         self.lease().key()
     }
@@ -125,6 +125,47 @@ impl LockGuard {
     /// ```
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
         self.lease().run(work).await
+    }
+
+    /// Returns whether the lease can be relied on at this moment, as [`Lease::is_held`] says.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let guard = redlock.acquire("invoice:2026-11").await?;
+    /// // Code that blocks its thread cannot be dropped in time: it asks before each step that matters.
+    /// for _page in 0..3 {
+    ///     if !guard.is_held() {
+    ///         return Err("the lease was lost".into());
+    ///     }
+    /// }
+    /// assert!(guard.remaining() <= redlock.ttl());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_held(&self) -> bool {
+        self.lease().is_held()
+    }
+
+    /// Returns how much longer the lease is valid, as [`Lease::remaining`] says; zero once it is lost.
+    pub fn remaining(&self) -> Duration {
+        self.lease().remaining()
+    }
+
+    /// Waits until the lease can no longer be relied on, as [`Lease::lost`] says.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn lost(&self) -> LossReason {
+        self.lease().lost().await
     }
 
     /// Waits until the lease is in danger, as [`Lease::endangered`] says.

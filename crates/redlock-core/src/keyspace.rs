@@ -26,7 +26,7 @@ impl Namespace {
 }
 
 impl KeySpace {
-    /// What the log calls the namespace.
+    /// Returns what the log calls the namespace.
     pub(crate) fn name(&self) -> Arc<str> {
         match self {
             Self::Namespace(Namespace(namespace)) => Arc::clone(namespace),
@@ -34,7 +34,7 @@ impl KeySpace {
         }
     }
 
-    /// With what the nodes' own keys begin: the mark, the counters, the tombstones.
+    /// Returns with what the nodes' own keys begin: the mark, the counters, the tombstones.
     pub(crate) fn prefix(&self) -> String {
         let mut text = String::new();
         self.write_prefix(&mut text);
@@ -54,7 +54,7 @@ impl KeySpace {
         }
     }
 
-    /// The key for a resource.
+    /// Returns the key for a resource.
     ///
     /// Injective within a namespace: a long name becomes its SHA-256 under a prefix of its own, so
     /// that it can never meet a short name that looks like a hash.
@@ -70,7 +70,7 @@ impl KeySpace {
         }
     }
 
-    /// The keys for the resources that a lease is on.
+    /// Returns the keys for the resources that a lease is on.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl KeySpace {
         KeySet::new(encoded).map_err(|_| InvalidKey::count(count))
     }
 
-    /// The key of what nodes remember of a job; its lock is the resource of the same name.
+    /// Returns the key of what nodes remember of a job; its lock is the resource of the same name.
     pub(crate) fn encode_job(&self, job: &ResourceKey) -> NodeKey {
         self.own("job", job)
     }

@@ -61,7 +61,7 @@ pub struct AcquireOptions {
 }
 
 impl AcquireOptions {
-    /// The client's defaults, with automatic renewal.
+    /// Returns the client's defaults, with automatic renewal.
     pub fn new() -> Self {
         Self::default()
     }
@@ -88,7 +88,7 @@ impl AcquireOptions {
         }
     }
 
-    /// How long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole
+    /// Sets how long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole
     /// milliseconds.
     ///
     /// It bounds how long a crashed holder keeps others out.
@@ -97,13 +97,13 @@ impl AcquireOptions {
         self
     }
 
-    /// How long to wait for a resource that another holds.
+    /// Sets how long to wait for a resource that another holds.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = Some(wait);
         self
     }
 
-    /// How long an outage of the nodes may last before this acquire fails because of it; never longer than the
+    /// Sets how long an outage of the nodes may last before this acquire fails because of it; never longer than the
     /// [`wait`](Self::wait).
     ///
     /// Default: the client's [`quorum_wait`](crate::RedlockBuilder::quorum_wait), which says how it counts.
@@ -112,13 +112,13 @@ impl AcquireOptions {
         self
     }
 
-    /// Who moves the deadline.
+    /// Sets who moves the deadline.
     pub fn renewal(mut self, renewal: Renewal) -> Self {
         self.renewal = renewal;
         self
     }
 
-    /// The longest time for which the lease is held, however often it is renewed or extended.
+    /// Sets the longest time for which the lease is held, however often it is renewed or extended.
     ///
     /// It counts from the start of the attempt that won; the lease is lost then, with
     /// [`LossReason::MaxHold`](crate::LossReason::MaxHold).
@@ -128,7 +128,7 @@ impl AcquireOptions {
         self
     }
 
-    /// How long the resource rests after a holder that did not release it, such as one that crashed.
+    /// Sets how long the resource rests after a holder that did not release it, such as one that crashed.
     ///
     /// Nodes keep the key for this much longer than the lease is valid, so that what such a holder had under
     /// way can end; a release frees it at once.
@@ -158,7 +158,7 @@ impl AcquireOptions {
         self
     }
 
-    /// What the resource is one of, such as `order`: the name by which log lines call a lease that is in danger or
+    /// Sets what the resource is one of, such as `order`: the name by which log lines call a lease that is in danger or
     /// lost, because they never have its key, and a part of what others are [told](crate::HolderLabel) of the holder.
     ///
     /// Default: the class of the [key](crate::ResourceKey::class), if it was made of one.

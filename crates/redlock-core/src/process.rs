@@ -38,7 +38,7 @@ pub struct VirtualProcess {
 }
 
 impl VirtualProcess {
-    /// A process that runs.
+    /// Makes a process that runs.
     pub fn new() -> Self {
         Self {
             frozen: Arc::new(watch::Sender::new(false)),
@@ -57,7 +57,7 @@ impl VirtualProcess {
         self.frozen.send_replace(false);
     }
 
-    /// Whether it stands still.
+    /// Returns whether it stands still.
     pub fn is_frozen(&self) -> bool {
         *self.frozen.borrow()
     }

@@ -35,7 +35,7 @@ impl Settings {
 
     pub(crate) const LONGEST_MAX_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// The timing of a lease, or what is wrong with its time to live.
+    /// Returns the timing of a lease, or what is wrong with its time to live.
     ///
     /// Nodes count in whole milliseconds, so the rest is cut off before anything is computed from it.
     pub(crate) fn timing(
@@ -67,7 +67,7 @@ impl Settings {
             })
     }
 
-    /// The timing of a lease that is asked for with `options`, or what is wrong with them.
+    /// Returns the timing of a lease that is asked for with `options`, or what is wrong with them.
     pub(crate) fn timing_of(&self, options: &AcquireOptions) -> Result<Timing, InvalidOption> {
         if options.max_hold.is_some_and(|max_hold| max_hold.is_zero()) {
             let message = "a lease cannot be held for no time".to_owned();
@@ -76,13 +76,13 @@ impl Settings {
         self.timing(options.ttl.unwrap_or(self.ttl), options.lock_delay)
     }
 
-    /// What is told of a holder of something of this class.
+    /// Returns what is told of a holder of something of this class.
     pub(crate) fn label_for(&self, class: Option<&str>) -> Option<HolderLabel> {
         let process = self.label?;
         Some(class.map_or(process, |class| process.holding_for(class)))
     }
 
-    /// How long nodes that may have forgotten leases do not vote.
+    /// Returns how long nodes that may have forgotten leases do not vote.
     pub(crate) fn quarantine(&self) -> Quarantine {
         let mut quarantine = Quarantine::new(self.max_ttl, self.clock_rate_error);
         if self.trust_persistence {

@@ -55,7 +55,7 @@ pub(crate) fn check(names: impl Iterator<Item = String>) -> Result<(), BuildErro
     Ok(())
 }
 
-/// How many letters must be added, left out or changed to make one of the other.
+/// Returns how many letters must be added, left out or changed to make one of the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

@@ -35,7 +35,7 @@ impl ServerBinary {
         Self(path.into())
     }
 
-    /// The path of the program.
+    /// Returns the path of the program.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -62,7 +62,7 @@ enum Cause {
 }
 
 impl CommandError {
-    /// What went wrong.
+    /// Returns what went wrong.
     pub fn kind(&self) -> CommandErrorKind {
         match &self.0 {
             Cause::Refused(_) => CommandErrorKind::Refused,

@@ -11,7 +11,7 @@ pub struct StartError {
 }
 
 impl StartError {
-    /// What went wrong.
+    /// Returns what went wrong.
     pub fn kind(&self) -> StartErrorKind {
         self.kind
     }
@@ -119,7 +119,7 @@ pub enum StartErrorKind {
     Io,
 }
 
-/// The end of a log: the last lines say what stopped a server.
+/// Returns the end of a log: the last lines say what stopped a server.
 fn last_lines(log: &str) -> String {
     const LINES: usize = 4;
     let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();

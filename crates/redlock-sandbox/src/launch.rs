@@ -88,7 +88,7 @@ fn await_answer(
     }
 }
 
-/// Whether a server answers at `port`, and is the process `pid`.
+/// Returns whether a server answers at `port`, and is the process `pid`.
 ///
 /// If somebody else took the port, somebody else's server may answer there while ours is about to
 /// give up.

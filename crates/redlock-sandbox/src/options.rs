@@ -14,7 +14,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// The port to listen on, instead of a free one.
+    /// Sets the port to listen on, instead of a free one.
     ///
     /// A start fails with [`PortTaken`](crate::StartErrorKind::PortTaken) if another socket has it.
     pub fn port(mut self, port: u16) -> Self {
@@ -22,7 +22,7 @@ impl ServerOptions {
         self
     }
 
-    /// The password of the default user; none by default.
+    /// Sets the password of the default user; none by default.
     ///
     /// It appears in the process list, as every argument of a program does.
     pub fn password(mut self, password: impl Into<String>) -> Self {
@@ -30,13 +30,13 @@ impl ServerOptions {
         self
     }
 
-    /// What a server still knows after a kill; nothing by default.
+    /// Sets what a server still knows after a kill; nothing by default.
     pub fn persistence(mut self, persistence: Persistence) -> Self {
         self.persistence = persistence;
         self
     }
 
-    /// A wall clock of the server's own, which [`Server::clock`](crate::Server::clock) gives out; by
+    /// Sets a wall clock of the server's own, which [`Server::clock`](crate::Server::clock) gives out; by
     /// default it has the machine's.
     ///
     /// Only Linux can do it, and it takes the C compiler that Rust's linker needs as well: `cc`, or

@@ -7,7 +7,7 @@ use std::{
     ops::Range,
 };
 
-/// A port that nobody listens on at this moment.
+/// Returns a port that nobody listens on at this moment.
 ///
 /// The kernel's own choice, port 0, comes from the range it also takes the local ports of
 /// outgoing connections from.
@@ -27,7 +27,7 @@ pub(crate) fn free() -> io::Result<u16> {
     Err(last.unwrap_or_else(|| io::ErrorKind::AddrInUse.into()))
 }
 
-/// A random number of `range`: two processes that start servers at once rarely draw the same.
+/// Returns a random number of `range`: two processes that start servers at once rarely draw the same.
 fn random(range: Range<u16>) -> u16 {
     // Each `RandomState` hashes with keys of its own, which the standard library draws at random.
     let random = RandomState::new().build_hasher().finish();

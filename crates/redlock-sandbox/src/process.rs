@@ -33,7 +33,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// A command for `program` that [`Process::spawn`] can start.
+    /// Returns a command for `program` that [`Process::spawn`] can start.
     ///
     /// Arguments, environment, folder and output are the caller's to set.
     /// Its standard input is empty.
@@ -79,17 +79,17 @@ impl Process {
         Ok(process)
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// The standard output, if the command piped it, for the first caller.
+    /// Returns the standard output, if the command piped it, for the first caller.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Whether the process runs; a frozen one does, one that ended and was not waited for does not.
+    /// Returns whether the process runs; a frozen one does, one that ended and was not waited for does not.
     pub fn is_running(&self) -> bool {
         // The id stays reserved: looking does not reap.
         self.status.is_none()
@@ -185,7 +185,7 @@ impl Process {
         }
     }
 
-    /// Whether the process is in one of the states `options` asks for, without reaping it.
+    /// Returns whether the process is in one of the states `options` asks for, without reaping it.
     fn peek(&self, options: WaitIdOptions) -> io::Result<bool> {
         let seen = waitid(WaitId::Pid(self.pid), options | WaitIdOptions::NOWAIT)?;
         Ok(seen.is_some())

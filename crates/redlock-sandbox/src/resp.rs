@@ -21,7 +21,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The number, if this is one.
+    /// Returns the number, if this is one.
     pub fn as_integer(&self) -> Option<i64> {
         match self {
             Self::Integer(integer) => Some(*integer),
@@ -29,7 +29,7 @@ impl Value {
         }
     }
 
-    /// The text, if this is a status or data in UTF-8.
+    /// Returns the text, if this is a status or data in UTF-8.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Status(text) => Some(text),
@@ -38,7 +38,7 @@ impl Value {
         }
     }
 
-    /// The elements, if this is an array.
+    /// Returns the elements, if this is an array.
     pub fn as_array(&self) -> Option<&[Self]> {
         match self {
             Self::Array(values) => Some(values),
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// Whether this is nothing.
+    /// Returns whether this is nothing.
     pub fn is_nil(&self) -> bool {
         *self == Self::Nil
     }
@@ -73,7 +73,7 @@ impl Value {
     }
 }
 
-/// A command as bytes: an array of its arguments.
+/// Returns a command as bytes: an array of its arguments.
 pub(crate) fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
     for argument in arguments {

@@ -43,7 +43,7 @@ impl Server {
         Self::start_on(binary, options, port::free)
     }
 
-    /// The port it listens on, or did when it was up.
+    /// Returns the port it listens on, or did when it was up.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -60,7 +60,7 @@ impl Server {
         format!("redis://{user}{}", self.address())
     }
 
-    /// The id of its process; `None` while it is down.
+    /// Returns the id of its process; `None` while it is down.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(Process::pid)
     }
@@ -70,7 +70,7 @@ impl Server {
         self.clock.as_ref()
     }
 
-    /// Whether its process runs; a frozen one does.
+    /// Returns whether its process runs; a frozen one does.
     pub fn is_running(&self) -> bool {
         self.process.as_ref().is_some_and(Process::is_running)
     }

@@ -49,27 +49,27 @@ impl ServerSet {
         })
     }
 
-    /// The URLs, in the order of the servers.
+    /// Returns the URLs, in the order of the servers.
     pub fn urls(&self) -> Vec<String> {
         self.iter().map(Server::url).collect()
     }
 
-    /// How many servers there are, up or down.
+    /// Returns how many servers there are, up or down.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The servers.
+    /// Returns the servers.
     pub fn iter(&self) -> slice::Iter<'_, Server> {
         self.0.iter()
     }
 
-    /// The servers, to kill and to restart.
+    /// Returns the servers, to kill and to restart.
     pub fn iter_mut(&mut self) -> slice::IterMut<'_, Server> {
         self.0.iter_mut()
     }

@@ -60,7 +60,7 @@ impl Campaign {
         }
     }
 
-    /// How many worlds are run at once; one by default.
+    /// Sets how many worlds are run at once; one by default.
     ///
     /// What comes of a seed does not depend on it.
     pub const fn threads(mut self, threads: NonZeroUsize) -> Self {
@@ -68,7 +68,7 @@ impl Campaign {
         self
     }
 
-    /// Whether to go on after something went wrong; not by default.
+    /// Sets whether to go on after something went wrong; not by default.
     pub const fn going_on(mut self, goes_on: bool) -> Self {
         self.goes_on = goes_on;
         self

@@ -28,7 +28,7 @@ impl Clock {
         self
     }
 
-    /// What it shows, in microseconds.
+    /// Returns what it shows, in microseconds.
     pub(crate) fn reading(self, time: u64) -> u64 {
         let time = time.cast_signed();
         let gained = match self.stretch.cast_signed() {
@@ -43,7 +43,7 @@ impl Clock {
         (time + gained + self.ahead).max(0).cast_unsigned()
     }
 
-    /// The first true time at which it shows at least this, if it is not set meanwhile.
+    /// Returns the first true time at which it shows at least this, if it is not set meanwhile.
     pub(crate) fn when(self, reading: u64) -> u64 {
         let elapsed = i128::from(reading.cast_signed() - self.ahead);
         let guess = elapsed * 1_000_000 / i128::from(1_000_000 + self.fast);

@@ -73,7 +73,7 @@ fn run_many(options: &Options) -> io::Result<bool> {
     Ok(outcome.first.is_none())
 }
 
-/// The figures that matter, in a few lines.
+/// Returns the figures that matter, in a few lines.
 fn summary(counters: &Counters, took: Duration) -> String {
     let per_minute = 60.0 * to_f64(counters.seeds) / took.as_secs_f64().max(1e-9);
     let each = to_f64(counters.acquisitions) / to_f64(counters.seeds).max(1.0);
@@ -119,7 +119,7 @@ fn tell_findings(
     )
 }
 
-/// How fast this runs is all that is timed.
+/// Returns how fast this runs is all that is timed.
 #[expect(
     clippy::disallowed_methods,
     reason = "no deadline depends on it, and nothing simulated sees it"

@@ -18,12 +18,12 @@ impl Moment {
         Self(micros)
     }
 
-    /// The microseconds since the history began.
+    /// Returns the microseconds since the history began.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to `self`, or zero if `earlier` is not earlier.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is not earlier.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }

@@ -62,22 +62,22 @@ impl Plan {
         }
     }
 
-    /// Whether what is locked are jobs.
+    /// Returns whether what is locked are jobs.
     pub(crate) const fn has_jobs(self) -> bool {
         matches!(self, Self::Ticks | Self::TicksClocks | Self::TicksBack)
     }
 
-    /// Whether nodes' clocks are set while they keep keys.
+    /// Returns whether nodes' clocks are set while they keep keys.
     pub(crate) const fn sets_clocks(self) -> bool {
         matches!(self, Self::ClockSteps | Self::TicksClocks | Self::TicksBack)
     }
 
-    /// Whether the clocks of replicas are set too, and each clock as often as it may be.
+    /// Returns whether the clocks of replicas are set too, and each clock as often as it may be.
     pub(crate) const fn sets_all_clocks(self) -> bool {
         matches!(self, Self::TicksClocks | Self::TicksBack)
     }
 
-    /// Whether something may go wrong in it.
+    /// Returns whether something may go wrong in it.
     pub(crate) const fn excuses(self, violation: &Violation) -> bool {
         match self {
             Self::Default | Self::Sets | Self::Ticks => false,

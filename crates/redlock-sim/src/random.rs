@@ -11,7 +11,7 @@ impl Random {
         Self(seed)
     }
 
-    /// The generator of something else, which draws without disturbing this one.
+    /// Returns the generator of something else, which draws without disturbing this one.
     pub(crate) fn fork(&mut self) -> Self {
         Self(self.bits64() ^ 0x5851_f42d_4c95_7f2d)
     }
@@ -24,7 +24,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number less than `bound`; 0 if that is 0.
+    /// Returns a number less than `bound`; 0 if that is 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         let scaled = (u128::from(self.bits64()) * u128::from(bound)) >> 64;
         u64::try_from(scaled).unwrap_or_default()
@@ -36,12 +36,12 @@ impl Random {
         usize::try_from(self.below(bound)).unwrap_or_default()
     }
 
-    /// A number from `least` to `most`.
+    /// Returns a number from `least` to `most`.
     pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most.saturating_sub(least) + 1)
     }
 
-    /// Whether something happens that does so `per_mille` times of a thousand.
+    /// Returns whether something happens that does so `per_mille` times of a thousand.
     pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1_000) < per_mille
     }

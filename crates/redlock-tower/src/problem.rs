@@ -5,7 +5,7 @@ use std::{fmt::Write, time::Duration};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 
-/// An answer that says what went wrong.
+/// Returns an answer that says what went wrong.
 pub(crate) fn problem(
     status: StatusCode,
     detail: &str,

@@ -100,7 +100,7 @@ async fn look(probe: &mut Probe, settings: &Settings) -> RedisResult<Keys> {
     Ok(found)
 }
 
-/// Whether a key has the form of those that clients of some namespace use.
+/// Returns whether a key has the form of those that clients of some namespace use.
 fn is_a_locks(key: &str) -> bool {
     let rest = key.strip_prefix('{').and_then(|key| key.split_once("}:"));
     rest.is_some_and(|(_, rest)| {

@@ -75,7 +75,7 @@ impl Findings {
             .count()
     }
 
-    /// Whether a check has found something at a node.
+    /// Returns whether a check has found something at a node.
     pub(super) fn has(&self, node: &str, check: &str) -> bool {
         let mut found = self.0.iter();
         found.any(|f| f.check == check && f.node.as_deref() == Some(node))

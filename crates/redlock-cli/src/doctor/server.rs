@@ -105,7 +105,7 @@ fn persistence(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &m
     }
 }
 
-/// What was declared of restarts must be so.
+/// Checks that what was declared of restarts is so.
 fn delays(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
     if settings.config.delayed_restarts && facts.info.text("aof_enabled") == "1" {
         findings.at(
@@ -326,7 +326,7 @@ fn security(node: &Arc<str>, place: &Place, findings: &mut Findings) {
     }
 }
 
-/// Whether a host is this machine.
+/// Returns whether a host is this machine.
 pub(super) fn is_local(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let ip = host.parse::<std::net::IpAddr>();

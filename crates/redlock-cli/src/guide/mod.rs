@@ -161,7 +161,7 @@ fn adapted(file: &File, args: &Args) -> String {
     text
 }
 
-/// Whether a namespace can be written into all files as it is.
+/// Returns whether a namespace can be written into all files as it is.
 fn is_name(namespace: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     (1..=32).contains(&namespace.len()) && namespace.chars().all(is_plain)

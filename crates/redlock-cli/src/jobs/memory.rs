@@ -20,13 +20,13 @@ impl Memory {
             .map_err(|error| Failure::wrong(error.to_string()))
     }
 
-    /// Whether there is anything to remember.
+    /// Returns whether there is anything to remember.
     pub(super) fn is_empty(&self) -> bool {
         let never_ran = self.0.watermark().is_none() && self.0.runs().is_empty();
         never_ran && self.0.is_paused() != Some(true)
     }
 
-    /// Whether enough nodes said all that there is to say.
+    /// Returns whether enough nodes said all that there is to say.
     pub(crate) fn is_whole(&self) -> bool {
         self.0.is_known() && self.0.is_paused().is_some()
     }
@@ -37,7 +37,7 @@ impl Memory {
         newest.filter(|_| self.is_locked())
     }
 
-    /// Whether the job's lock is held.
+    /// Returns whether the job's lock is held.
     pub(super) fn is_locked(&self) -> bool {
         self.0.free_in().is_some_and(|left| !left.is_zero())
     }

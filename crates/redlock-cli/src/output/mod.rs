@@ -57,7 +57,7 @@ impl Output {
         }
     }
 
-    /// Whether JSON is wanted.
+    /// Returns whether JSON is wanted.
     pub(crate) const fn is_json(self) -> bool {
         self.is_json
     }
@@ -150,7 +150,7 @@ impl Mark {
     }
 }
 
-/// How many columns there are: those of the terminal, or else what `COLUMNS` says.
+/// Returns how many columns there are: those of the terminal, or else what `COLUMNS` says.
 fn width() -> usize {
     let terminal = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let columns = terminal.map(|size| usize::from(size.ws_col));

@@ -57,7 +57,7 @@ async fn ready(State(shared): State<Shared>, Path(node): Path<String>) -> Respon
     }
 }
 
-/// What the client has measured, for Prometheus.
+/// Returns what the client has measured, for Prometheus.
 async fn metrics(State(shared): State<Shared>) -> Response {
     let text = shared.exposition.text();
     let kind = "text/plain; version=0.0.4; charset=utf-8";

@@ -114,7 +114,7 @@ async fn watch(
     }
 }
 
-/// Whether nothing has changed but a time.
+/// Returns whether nothing has changed but a time.
 fn is_same(before: &NodeReport, now: &NodeReport) -> bool {
     let are_waiting = ready_in(&before.answer).is_some() && ready_in(&now.answer).is_some();
     let (before, now) = (&before.answer, &now.answer);
@@ -176,7 +176,7 @@ fn now() -> u64 {
     u64::try_from(clock::wall().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The time of day, in UTC.
+/// Returns the time of day, in UTC.
 fn time() -> String {
     moment(clock::wall())
 }

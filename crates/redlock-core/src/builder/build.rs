@@ -211,7 +211,7 @@ impl RedlockBuilder {
         Ok(nodes)
     }
 
-    /// A node that is called by functions, where that is not turned off.
+    /// Returns a node that is called by functions, where that is not turned off.
     fn by_its_forms(&self, node: RedisNode) -> Arc<dyn Node> {
         Arc::new(if self.functions {
             node
@@ -232,7 +232,7 @@ async fn connected(states: &mut [watch::Receiver<LinkState>], limit: Duration) {
     }
 }
 
-/// Whether a node votes, or will by itself.
+/// Returns whether a node votes, or will by itself.
 fn may_vote(answer: &NodeAnswer) -> bool {
     match answer {
         NodeAnswer::Reachable => true,

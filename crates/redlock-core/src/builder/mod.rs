@@ -79,7 +79,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// The namespace of all keys: 1 to 32 letters, digits, `.`, `_` or `-`.
+    /// Sets the namespace of all keys: 1 to 32 letters, digits, `.`, `_` or `-`.
     ///
     /// Default: `redlock`.
     /// Clients of different namespaces do not exclude each other.
@@ -109,7 +109,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// How long nodes keep a key without a renewal, where an acquire asks for nothing else: from
+    /// Sets how long nodes keep a key without a renewal, where an acquire asks for nothing else: from
     /// 100 ms to `max_ttl`.
     ///
     /// Default: 10 s.
@@ -118,7 +118,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// The longest time to live that an acquire may ask for, up to 24 hours.
+    /// Sets the longest time to live that an acquire may ask for, up to 24 hours.
     ///
     /// Default: 30 s.
     /// A node that restarts without its data must stay away for longer than this, so all clients of a
@@ -128,7 +128,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// How long an acquire waits for a resource that another holds, where it asks for nothing else.
+    /// Sets how long an acquire waits for a resource that another holds, where it asks for nothing else.
     ///
     /// Default: up to 5 s.
     pub fn wait(mut self, wait: Wait) -> Self {
@@ -136,7 +136,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// How long an outage of the nodes may last before acquires fail because of it: any time, zero included.
+    /// Sets how long an outage of the nodes may last before acquires fail because of it: any time, zero included.
     ///
     /// Default: 2 s, so that a proxy or a node that is back within a second fails nobody.
     /// The [`wait`](Self::wait) is for another holder; it does not help when too few nodes give a usable answer.
@@ -151,7 +151,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// How long a node may take to answer before it is left behind: from 1 ms to 60 s.
+    /// Sets how long a node may take to answer before it is left behind: from 1 ms to 60 s.
     ///
     /// Default: a tenth of `ttl`, between 50 ms and 500 ms.
     /// It is never longer than half the time to live asked for.
@@ -161,7 +161,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// How long a connection to a node may take to be made: from 1 ms to 60 s.
+    /// Sets how long a connection to a node may take to be made: from 1 ms to 60 s.
     ///
     /// Default: 1 s.
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
@@ -169,7 +169,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// By how much the rate of any clock involved may be off: from 0 to 0.25.
+    /// Sets by how much the rate of any clock involved may be off: from 0 to 0.25.
     ///
     /// Default: 0.01, which is one per cent.
     /// Exclusion rests on it; chrony, for one, slews by up to 8.3 % unless `maxslewrate` is set.
@@ -258,7 +258,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// How often in a row a lease may pass from one caller of this process to the next, without asking the
+    /// Sets how often in a row a lease may pass from one caller of this process to the next, without asking the
     /// nodes and under a new fencing token each time: up to 1,000.
     ///
     /// Default: 15, and for a quarter of a second at most; zero turns it off.
@@ -268,7 +268,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// How many of the nodes an acquire asks at once.
+    /// Sets how many of the nodes an acquire asks at once.
     ///
     /// Default: [`FanOut::Adaptive`], which asks all while the client has little to do.
     /// An acquire that asks a majority first asks the others as soon as one of those fails, when all of those have

@@ -35,22 +35,22 @@ impl Claim {
         Self { guard, tick, last }
     }
 
-    /// The tick that may be started.
+    /// Returns the tick that may be started.
     pub fn tick(&self) -> Tick {
         self.tick
     }
 
-    /// The fencing token: greater than that of every run of the job before it, whatever the clocks do.
+    /// Returns the fencing token: greater than that of every run of the job before it, whatever the clocks do.
     pub fn token(&self) -> FencingToken {
         self.guard.token()
     }
 
-    /// A view of the lock's lease, to be cloned and handed on.
+    /// Returns a view of the lock's lease, to be cloned and handed on.
     pub fn lease(&self) -> &Lease {
         self.guard.lease()
     }
 
-    /// The newest run before this one, as far as the nodes that voted remember.
+    /// Returns the newest run before this one, as far as the nodes that voted remember.
     ///
     /// If its [`fingerprint`](RunRecord::fingerprint) is another, the replica that claimed it has another
     /// configuration.

@@ -31,7 +31,7 @@ pub struct ClaimOptions {
 }
 
 impl ClaimOptions {
-    /// A claim on behalf of this replica, with the defaults of everything else.
+    /// Makes a claim on behalf of this replica, with the defaults of everything else.
     ///
     /// The name is remembered with the run, for people: 1 to 64 bytes, without spaces and control characters.
     pub fn new(replica: impl Into<String>) -> Self {
@@ -48,7 +48,7 @@ impl ClaimOptions {
         }
     }
 
-    /// The lock under which the run goes on: the resource of the job's name by default.
+    /// Sets the lock under which the run goes on: the resource of the job's name by default.
     ///
     /// Jobs that share a lock do not run at the same time, and their runs have one order of fencing tokens.
     /// Runs of a job that are claimed under different locks may overlap, and their tokens have no order; no tick is
@@ -58,7 +58,8 @@ impl ClaimOptions {
         self
     }
 
-    /// By how much the nodes' clocks may be before the tick: 5 s by default, a year at most, in whole milliseconds.
+    /// Sets by how much the nodes' clocks may be before the tick: 5 s by default, a year at most, in whole
+    /// milliseconds.
     ///
     /// A replica whose clock is ahead by more than this, and that comes to ticks by it, claims nothing.
     /// All replicas must agree on it, also from one version of a program to the next: a node that lost its data
@@ -70,13 +71,15 @@ impl ClaimOptions {
         self
     }
 
-    /// By how much the nodes' clocks may be after the tick: 10 s by default, a year at most, in whole milliseconds.
+    /// Sets by how much the nodes' clocks may be after the tick: 10 s by default, a year at most, in whole
+    /// milliseconds.
     pub fn start_within(mut self, start_within: Duration) -> Self {
         self.start_within = start_within;
         self
     }
 
-    /// How long nodes keep the lock without a renewal: from 100 ms to the client's `max_ttl`, in whole milliseconds;
+    /// Sets how long nodes keep the lock without a renewal: from 100 ms to the client's `max_ttl`, in whole
+    /// milliseconds;
     /// the client's `ttl` by default.
     ///
     /// It bounds how long a crashed replica keeps the next tick from running.
@@ -85,8 +88,8 @@ impl ClaimOptions {
         self
     }
 
-    /// How long to wait for a run that goes on, for a majority, and for the tick's window to open: 1 s by default, a
-    /// day at most.
+    /// Sets how long to wait for a run that goes on, for a majority, and for the tick's window to open: 1 s by default,
+    /// a day at most.
     ///
     /// A tick that a majority has granted in this time may take longer to be confirmed, for as long as the lease lasts:
     /// it is lost otherwise.
@@ -95,13 +98,13 @@ impl ClaimOptions {
         self
     }
 
-    /// The longest time for which the lock is held, however often it is renewed; without end by default.
+    /// Sets the longest time for which the lock is held, however often it is renewed; without end by default.
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
         self
     }
 
-    /// A number that stands for the job's configuration, to be remembered with the run.
+    /// Sets a number that stands for the job's configuration, to be remembered with the run.
     ///
     /// Replicas that disagree are not refused; whoever claims sees the number of the run before, and so does whoever
     /// asks for the job's status.

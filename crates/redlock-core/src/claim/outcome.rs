@@ -71,7 +71,7 @@ impl ClaimOutcome {
         }
     }
 
-    /// The claim, if it was won.
+    /// Returns the claim, if it was won.
     pub fn won(self) -> Option<Claim> {
         match self {
             Self::Won(claim) => Some(*claim),

@@ -14,12 +14,12 @@ impl JobReading {
         Self { state, reports }
     }
 
-    /// What a majority says; `None` if too few nodes gave a usable answer.
+    /// Returns what a majority says; `None` if too few nodes gave a usable answer.
     pub fn state(&self) -> Option<&JobState> {
         self.state.as_ref()
     }
 
-    /// What each node had to do with it; empty if the client is closed.
+    /// Returns what each node had to do with it; empty if the client is closed.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
     }

@@ -139,7 +139,7 @@ impl Redlock {
         }
     }
 
-    /// What the nodes remember of a job: its newest claimed tick, its last runs, and whether its lock is free.
+    /// Returns what the nodes remember of a job: its newest claimed tick, its last runs, and whether its lock is free.
     ///
     /// Every node is asked, for the nodes' time limit at the longest.
     ///

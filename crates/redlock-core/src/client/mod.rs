@@ -317,7 +317,7 @@ impl Redlock {
         self.client.engine.close().await;
     }
 
-    /// Where each node stands: whether it can be reached and votes, and if not, why.
+    /// Returns where each node stands: whether it can be reached and votes, and if not, why.
     ///
     /// For health checks and operators; acquires do not need it.
     ///
@@ -328,7 +328,7 @@ impl Redlock {
         NodeReport::of_all(&self.client.names, self.client.engine.standing().await)
     }
 
-    /// What the nodes' wall clocks show now: the one in the middle, of a majority that agrees within a second.
+    /// Returns what the nodes' wall clocks show now: the one in the middle, of a majority that agrees within a second.
     ///
     /// `None` if no majority does, or so many have not been reached.
     /// It is what their last answers said and the time since then, so that no node is asked; it is known to about a
@@ -377,7 +377,7 @@ impl Redlock {
         NodeReport::of_all(&self.client.names, self.client.engine.bless().await)
     }
 
-    /// A number for this client that no other client of the process has; all its handles tell the same.
+    /// Returns a number for this client that no other client of the process has; all its handles tell the same.
     pub fn id(&self) -> u64 {
         self.client.engine.client()
     }
@@ -387,22 +387,22 @@ impl Redlock {
         Arc::clone(&self.client.namespace)
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn nodes(&self) -> usize {
         self.client.names.len()
     }
 
-    /// The number of nodes that must grant: a strict majority.
+    /// Returns the number of nodes that must grant: a strict majority.
     pub fn majority(&self) -> usize {
         self.nodes() / 2 + 1
     }
 
-    /// The time to live of a lease for which none is asked.
+    /// Returns the time to live of a lease for which none is asked.
     pub fn ttl(&self) -> Duration {
         self.client.settings.ttl
     }
 
-    /// The longest time to live that may be asked for.
+    /// Returns the longest time to live that may be asked for.
     pub fn max_ttl(&self) -> Duration {
         self.client.settings.max_ttl
     }

@@ -48,7 +48,7 @@ impl Driver {
         drop(answer.send((attempts, Ok(Won { holding, last }))));
     }
 
-    /// An error with a line per node.
+    /// Returns an error with a line per node.
     pub(super) fn acquire_error(
         &self,
         failure: Option<Failure>,

@@ -94,7 +94,7 @@ pub(crate) enum NotWon {
 }
 
 impl NotWon {
-    /// The error of an acquisition without a tick.
+    /// Returns the error of an acquisition without a tick.
     pub(crate) fn into_error(self) -> AcquireError {
         match self {
             Self::Failed(error) => error,
@@ -152,7 +152,7 @@ impl<W> EngineHandle<W> {
         )
     }
 
-    /// A number that no other client of this process has.
+    /// Returns a number that no other client of this process has.
     pub(crate) fn client(&self) -> u64 {
         self.client
     }
@@ -178,7 +178,7 @@ impl<W> EngineHandle<W> {
         answer.unwrap_or_else(|_| (0, Err(NotWon::Failed(AcquireError::closed()))))
     }
 
-    /// What nodes remember of a job.
+    /// Returns what nodes remember of a job.
     pub(crate) async fn read_job(&self, job: NodeKey, lock: NodeKey) -> JobAnswer {
         let (answer, answered) = oneshot::channel();
         self.send(Command::ReadJob { job, lock, answer });
@@ -192,14 +192,14 @@ impl<W> EngineHandle<W> {
         answered.await.unwrap_or_default()
     }
 
-    /// Where each node stands.
+    /// Returns where each node stands.
     pub(crate) async fn standing(&self) -> Vec<NodeAnswer> {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Standing { answer });
         answered.await.unwrap_or_default()
     }
 
-    /// What the nodes' wall clocks show.
+    /// Returns what the nodes' wall clocks show.
     pub(crate) async fn node_time(&self) -> Option<NodeTime> {
         let (answer, answered) = oneshot::channel();
         self.send(Command::NodeTime { answer });
@@ -214,7 +214,7 @@ impl<W> EngineHandle<W> {
         let _ = answered.await;
     }
 
-    /// A handle that does not keep the driver alive.
+    /// Returns a handle that does not keep the driver alive.
     pub(super) fn downgrade(&self) -> WeakEngineHandle<W> {
         WeakEngineHandle {
             client: self.client,

@@ -109,7 +109,7 @@ impl Holding {
         self.engine.send(Command::Leave { lease: self.id });
     }
 
-    /// What the next holder in this process may have; `None` if the lease is lost or cannot be handed over.
+    /// Returns what the next holder in this process may have; `None` if the lease is lost or cannot be handed over.
     pub(crate) fn to_hand_over(&self) -> Option<ParkedLease> {
         let deadline = self.shared.deadline();
         let lease = ParkedLease::new(self.tokens, self.terms, deadline);
@@ -159,7 +159,7 @@ pub(crate) struct Parked {
 }
 
 impl Parked {
-    /// The lease, for a caller who asks for it on these terms, if enough of it is left.
+    /// Returns the lease, for a caller who asks for it on these terms, if enough of it is left.
     pub(crate) fn take_over(
         mut self,
         subject: Subject,

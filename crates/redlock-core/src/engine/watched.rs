@@ -70,7 +70,7 @@ impl Drop for Unanswered {
     }
 }
 
-/// What a call does; its operations are mostly alike.
+/// Returns what a call does; its operations are mostly alike.
 fn operation(requests: &[Request]) -> &'static str {
     let name = |request: &Request| match request {
         Request::Lock { verb, .. } => match verb {

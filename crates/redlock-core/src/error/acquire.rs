@@ -65,7 +65,7 @@ pub enum AcquireErrorKind {
 }
 
 impl AcquireError {
-    /// An acquisition that failed on the nodes.
+    /// Makes an acquisition that failed on the nodes.
     pub(crate) fn failed(
         failure: &Failure,
         needed: usize,
@@ -137,12 +137,12 @@ impl AcquireError {
         }
     }
 
-    /// Why it failed.
+    /// Returns why it failed.
     pub fn kind(&self) -> AcquireErrorKind {
         self.kind
     }
 
-    /// After how long the present holders' keys allow a majority at the latest, as far as nodes said.
+    /// Returns after how long the present holders' keys allow a majority at the latest, as far as nodes said.
     ///
     /// A holder that renews its lease stays longer, and one that releases it goes sooner.
     pub fn remaining(&self) -> Option<Duration> {
@@ -152,7 +152,7 @@ impl AcquireError {
         }
     }
 
-    /// What is told of the present holder, as most of the nodes said that refused.
+    /// Returns what is told of the present holder, as most of the nodes said that refused.
     ///
     /// `None` if none is told: the holder has no [label](HolderLabel), or another caller of this process was in the way.
     /// It may be gone since.
@@ -166,7 +166,7 @@ impl AcquireError {
         told.iter().max_by_key(|label| count(label)).copied()
     }
 
-    /// When enough nodes vote again at the earliest, if quarantined nodes are what is missing.
+    /// Returns when enough nodes vote again at the earliest, if quarantined nodes are what is missing.
     pub fn ready_in(&self) -> Option<Duration> {
         match self.detail {
             Detail::Nodes { ready_in, .. } => ready_in,
@@ -174,7 +174,7 @@ impl AcquireError {
         }
     }
 
-    /// What each node said in the last attempt; empty if no node was asked.
+    /// Returns what each node said in the last attempt; empty if no node was asked.
     pub fn reports(&self) -> &[NodeReport] {
         match &self.detail {
             Detail::Nodes { reports, .. } => reports,

@@ -54,17 +54,17 @@ impl BuildError {
         }
     }
 
-    /// Why it failed.
+    /// Returns why it failed.
     pub fn kind(&self) -> BuildErrorKind {
         self.kind
     }
 
-    /// The setting at fault, as the builder and the configuration call it, such as `nodes[2]`.
+    /// Returns the setting at fault, as the builder and the configuration call it, such as `nodes[2]`.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// What each node said, if they were asked.
+    /// Returns what each node said, if they were asked.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
     }

@@ -35,12 +35,12 @@ impl ExtendError {
         }
     }
 
-    /// Why it failed.
+    /// Returns why it failed.
     pub fn kind(&self) -> ExtendErrorKind {
         self.kind
     }
 
-    /// What each node said; empty if no node was asked.
+    /// Returns what each node said; empty if no node was asked.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
     }

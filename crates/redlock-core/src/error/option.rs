@@ -16,7 +16,7 @@ impl InvalidOption {
         &self.message
     }
 
-    /// The option at fault, as [`AcquireOptions`](crate::AcquireOptions) calls it.
+    /// Returns the option at fault, as [`AcquireOptions`](crate::AcquireOptions) calls it.
     pub fn field(&self) -> &'static str {
         self.field
     }

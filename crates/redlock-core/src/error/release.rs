@@ -41,7 +41,7 @@ impl ReleaseError {
         }
     }
 
-    /// What was wrong.
+    /// Returns what was wrong.
     pub fn kind(&self) -> ReleaseErrorKind {
         self.kind
     }
@@ -51,7 +51,7 @@ impl ReleaseError {
         self.ends_within
     }
 
-    /// What each node said; empty if the lease had been lost.
+    /// Returns what each node said; empty if the lease had been lost.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
     }

@@ -43,7 +43,7 @@ impl ResourceKey {
     /// The longest name, in bytes.
     pub const MAX_LEN: usize = 512;
 
-    /// The key of the resource `id` of the class `class`, as `class:id`.
+    /// Returns the key of the resource `id` of the class `class`, as `class:id`.
     ///
     /// # Errors
     ///
@@ -62,12 +62,12 @@ impl ResourceKey {
         Ok(Self { class, ..key })
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.name
     }
 
-    /// The class that it was made of by [`new`](Self::new); `None` if it was made of a whole name.
+    /// Returns the class that it was made of by [`new`](Self::new); `None` if it was made of a whole name.
     pub fn class(&self) -> Option<&str> {
         self.name
             .get(..self.class)

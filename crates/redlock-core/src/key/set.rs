@@ -31,7 +31,7 @@ impl ResourceKeys {
     /// The most different keys of a lease.
     pub const MAX_LEN: usize = redlock_proto::KeySet::MAX_LEN;
 
-    /// The set of these keys, in whatever order; the same key twice is one key.
+    /// Returns the set of these keys, in whatever order; the same key twice is one key.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl ResourceKeys {
         }
     }
 
-    /// The first key, which is the only one but for sets.
+    /// Returns the first key, which is the only one but for sets.
     pub fn first(&self) -> &ResourceKey {
         match &self.0 {
             Keys::One(key) => key,

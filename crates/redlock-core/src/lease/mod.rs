@@ -39,7 +39,7 @@ impl Lease {
         Self { shared }
     }
 
-    /// What the lease is on; the first of its [keys](Self::keys) if it is on several.
+    /// Returns what the lease is on; the first of its [keys](Self::keys) if it is on several.
     pub fn key(&self) -> &ResourceKey {
         self.shared.subject.keys.first()
     }
@@ -57,24 +57,24 @@ impl Lease {
         self.shared.class()
     }
 
-    /// The client that it is of.
+    /// Returns the client that it is of.
     pub(crate) fn client(&self) -> u64 {
         self.shared.client
     }
 
-    /// The fencing token of the lease: greater than that of every lease on the resource before it.
+    /// Returns the fencing token of the lease: greater than that of every lease on the resource before it.
     pub fn token(&self) -> FencingToken {
         self.shared.token
     }
 
-    /// How much longer the lease is valid; zero once it is lost or released.
+    /// Returns how much longer the lease is valid; zero once it is lost or released.
     ///
     /// Automatic renewal makes it longer again.
     pub fn remaining(&self) -> Duration {
         self.shared.remaining()
     }
 
-    /// Up to when the lease is valid, on the clock of tokio's timers.
+    /// Returns up to when the lease is valid, on the clock of tokio's timers.
     ///
     /// That clock stops while the machine is suspended; [`remaining`](Self::remaining) and
     /// [`lost`](Self::lost) are right even then.
@@ -82,7 +82,7 @@ impl Lease {
         tokio::time::Instant::now() + self.remaining()
     }
 
-    /// Whether the lease can be relied on at this moment.
+    /// Returns whether the lease can be relied on at this moment.
     pub fn is_held(&self) -> bool {
         self.shared.loss().is_none()
     }
@@ -309,7 +309,7 @@ impl LeaseShared {
         }
     }
 
-    /// The class of the lease, for the log.
+    /// Returns the class of the lease, for the log.
     pub(crate) fn class(&self) -> Option<&str> {
         let class = self.subject.class.as_deref();
         class.or_else(|| self.subject.keys.first().class())
@@ -333,7 +333,7 @@ impl LeaseShared {
         matches!(validity.over, None | Some(LossReason::Released))
     }
 
-    /// Up to when the lease is valid, or was.
+    /// Returns up to when the lease is valid, or was.
     pub(crate) fn deadline(&self) -> Instant {
         self.look().deadline
     }
@@ -370,7 +370,7 @@ impl LeaseShared {
         self.look().over
     }
 
-    /// How much longer the lease is not in danger.
+    /// Returns how much longer the lease is not in danger.
     fn safe_for(&self) -> Duration {
         self.remaining()
             .saturating_sub(self.subject.timing.warning())
@@ -384,7 +384,7 @@ impl LeaseShared {
         }
     }
 
-    /// The state as of now: a deadline that has passed ends the lease by being looked at.
+    /// Returns the state as of now: a deadline that has passed ends the lease by being looked at.
     fn look(&self) -> std::sync::MutexGuard<'_, Validity> {
         // Nothing panics while the lock is held, and a state is whole at every moment.
         let mut validity = self.validity.lock().unwrap_or_else(PoisonError::into_inner);

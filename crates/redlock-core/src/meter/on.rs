@@ -45,7 +45,7 @@ impl Meter {
         }
     }
 
-    /// The metrics of the locks of a class.
+    /// Returns the metrics of the locks of a class.
     pub(crate) fn lock(&self, class: Option<&str>) -> LockMeter {
         let class = class.unwrap_or(UNNAMED);
         let locks = self.shared.locks.lock();

@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 impl Metric {
-    /// A metric with this name.
+    /// Makes a metric with this name.
     pub const fn new(
         name: &'static str,
         kind: Kind,

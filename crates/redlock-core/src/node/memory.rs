@@ -58,7 +58,7 @@ struct State {
 }
 
 impl MemoryNode {
-    /// A node without keys.
+    /// Makes a node without keys.
     pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -119,7 +119,7 @@ impl MemoryNode {
         self.with(|state, _| state.up = true);
     }
 
-    /// The number of lock keys that have not expired.
+    /// Returns the number of lock keys that have not expired.
     pub fn keys(&self) -> usize {
         self.with(|state, now| state.store.locks(now))
     }
@@ -187,7 +187,7 @@ impl Session for MemorySession {
     }
 }
 
-/// A new run of a node.
+/// Returns a new run of a node.
 fn run() -> RunId {
     RunId::from(&*uuid::Uuid::new_v4().simple().to_string())
 }

@@ -42,7 +42,7 @@ pub type CallResult = Result<Answer, CallError>;
 
 /// One of the independent stores that vote.
 pub trait Node: fmt::Debug + Send + Sync + 'static {
-    /// How to call it in errors and logs: its address, without credentials.
+    /// Returns how to call it in errors and logs: its address, without credentials.
     fn name(&self) -> Arc<str>;
 
     /// Opens a connection.

@@ -87,13 +87,13 @@ impl<P> Place<P> {
         Turn::new(self)
     }
 
-    /// The turn, if nobody is ahead.
+    /// Returns the turn, if nobody is ahead.
     pub(crate) fn try_turn(self) -> Option<Turn<P>> {
         let has_turn = self.queue.state().queue.has_turn(&self.key, self.ticket);
         has_turn.then(|| Turn::new(self))
     }
 
-    /// What tells of the turn; `None` if it has come.
+    /// Returns what tells of the turn; `None` if it has come.
     fn until_turn(&self) -> Option<oneshot::Receiver<()>> {
         let mut state = self.queue.state();
         if state.queue.has_turn(&self.key, self.ticket) {

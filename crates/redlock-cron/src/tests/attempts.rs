@@ -3,7 +3,7 @@ use crate::{Delivery, Missed, Trigger};
 
 const MINUTE: &str = "5 * * * * *";
 
-/// A job that is endless in its first runs, so many, and then quick.
+/// Returns a job that is endless in its first runs, so many, and then quick.
 fn job(starts: &Starts, endless: u32, max_attempts: u32) -> SingletonJob {
     let job = starts.job(MINUTE, move |run: Run| async move {
         if run.attempt() <= endless {
@@ -240,7 +240,7 @@ async fn a_run_of_which_nothing_is_heard_is_started_again_when_its_lock_is_free_
     assert!(fleet.origin.elapsed() < Duration::from_secs(28));
 }
 
-/// Whether a tick may be started again is looked at before its lock is waited for, so it must be looked at again.
+/// A look at whether a tick may be started again comes before the wait for its lock, so there must be another one.
 #[tokio::test(start_paused = true)]
 async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
     let mut later_first = 0;
@@ -269,7 +269,7 @@ async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
     assert!(later_first > 0);
 }
 
-/// A job of every minute that makes up for all ticks, whose first run of the first tick is endless.
+/// Returns a job of every minute that makes up for all ticks, whose first run of the first tick is endless.
 fn complete_job(starts: &Starts) -> SingletonJob {
     let job = starts.job(MINUTE, move |run: Run| async move {
         if run.tick() == tick(3) && run.attempt() == 1 {

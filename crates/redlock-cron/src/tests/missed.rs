@@ -5,7 +5,7 @@ const MINUTE: &str = "5 * * * * *";
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A fleet of which one replica has started a tick at second 3, and then ended.
+/// Returns a fleet of which one replica has started a tick at second 3, and then ended.
 async fn fleet_with_history(starts: &Starts) -> Fleet {
     let fleet = Fleet::new();
     let mut member = fleet.member(0, starts.quick_job(MINUTE)).await;
@@ -300,7 +300,7 @@ async fn ticks_that_all_nodes_may_have_forgotten_are_told_at_once_and_do_not_sto
     assert_eq!(told, (8..200).step_by(5).map(tick).collect());
 }
 
-/// A job of every minute, whose runs take so many seconds.
+/// Returns a job of every minute, whose runs take so many seconds.
 fn every_minute(starts: &Starts, seconds: u64, max: usize) -> SingletonJob {
     let job = starts.job(MINUTE, move |_| async move {
         tokio::time::sleep(Duration::from_secs(seconds)).await;

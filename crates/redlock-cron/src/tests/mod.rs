@@ -85,7 +85,7 @@ impl Fleet {
         }
     }
 
-    /// A replica whose clock is `skew` milliseconds ahead.
+    /// Returns a replica whose clock is `skew` milliseconds ahead.
     async fn member(&self, skew: i64, job: SingletonJob) -> Member {
         let (tell, reports) = unbounded_channel();
         let hook = move |report: &TickReport| drop(tell.send(report.clone()));
@@ -104,7 +104,7 @@ impl Fleet {
         }
     }
 
-    /// The most locks on any node, when what was given back is gone, which takes a turn of the client.
+    /// Returns the most locks on any node, when what was given back is gone, which takes a turn of the client.
     async fn keys(&self) -> usize {
         tokio::time::sleep(Duration::from_millis(100)).await;
         self.nodes.iter().map(MemoryNode::keys).max().unwrap_or(0)
@@ -129,14 +129,14 @@ impl Member {
         self.runner.replica.tasks.spawn(runner.begin());
     }
 
-    /// The ticks that were reported to have ended so, up to now.
+    /// Returns the ticks that were reported to have ended so, up to now.
     fn ticks(&mut self, outcome: Outcome) -> Vec<DateTime<Utc>> {
         let reports = std::iter::from_fn(|| self.reports.try_recv().ok());
         let such = reports.filter(|report| report.outcome() == outcome);
         such.map(|report| report.tick()).collect()
     }
 
-    /// The next report, of this minute.
+    /// Returns the next report, of this minute.
     async fn report(&mut self) -> TickReport {
         let report = timeout(Duration::from_secs(60), self.reports.recv());
         report.await.expect("no report").unwrap()
@@ -158,7 +158,7 @@ impl Starts {
         self.0.lock().unwrap().clone()
     }
 
-    /// A job that does `work`, and whose starts are listed here.
+    /// Returns a job that does `work`, and whose starts are listed here.
     fn job<F>(&self, pattern: &str, work: impl Fn(Run) -> F + Send + Sync + 'static) -> SingletonJob
     where
         F: Future<Output = Result<(), BoxError>> + Send + 'static,
@@ -172,7 +172,7 @@ impl Starts {
         job.spread(Duration::ZERO)
     }
 
-    /// A job of five milliseconds.
+    /// Returns a job of five milliseconds.
     fn quick_job(&self, pattern: &str) -> SingletonJob {
         self.job(pattern, |_| async {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -184,7 +184,7 @@ impl Starts {
 /// Due three seconds after the fleet's start, and every five seconds from then on.
 const EVERY_FIVE_SECONDS: &str = "*/5 * * * * *";
 
-/// The instant `second` seconds after the fleet's start.
+/// Returns the instant `second` seconds after the fleet's start.
 fn tick(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_002 + second, 0).unwrap()
 }

@@ -10,7 +10,7 @@ impl Drop for TellDropped {
     }
 }
 
-/// A job that never ends, and whether its future was dropped.
+/// Returns a job that never ends, and whether its future was dropped.
 fn endless_job(starts: &Starts) -> (SingletonJob, Arc<AtomicBool>) {
     let dropped = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&dropped);

@@ -44,7 +44,7 @@ async fn replica_at(observer: Observer, clock: impl Clock + 'static) -> Arc<Repl
     Replica::new(redlock, "tests", None, observer, Arc::new(clock)).unwrap()
 }
 
-/// A replica whose reports are heard of.
+/// Returns a replica whose reports are heard of.
 async fn heard(clock: impl Clock + 'static) -> (Arc<Replica>, UnboundedReceiver<TickReport>) {
     let (tell, reports) = unbounded_channel();
     let hook = move |report: &TickReport| drop(tell.send(report.clone()));
@@ -52,7 +52,7 @@ async fn heard(clock: impl Clock + 'static) -> (Arc<Replica>, UnboundedReceiver<
     (replica, reports)
 }
 
-/// When the scheduler would wake its jobs up next, in seconds.
+/// Returns when the scheduler would wake its jobs up next, in seconds.
 async fn next_alarms(scheduler: &JobScheduler) -> Vec<u64> {
     let context = scheduler.context();
     let mut store = context.metadata_storage.write().await;

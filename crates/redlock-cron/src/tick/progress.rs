@@ -108,7 +108,7 @@ mod tests {
         Progress::from(at(second), &schedule())
     }
 
-    /// The first tick that is due, and how many are before it.
+    /// Returns the first tick that is due, and how many are before it.
     fn due(progress: &mut Progress, wake: i64) -> Option<(DateTime<Utc>, i64)> {
         let due = progress.due(&schedule(), at(wake))?;
         let others = (due.ticks[0] - due.after - TimeDelta::milliseconds(1)).num_seconds() / 10;

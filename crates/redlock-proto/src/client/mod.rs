@@ -67,7 +67,7 @@ pub struct Client<E> {
 }
 
 impl<E: Entropy> Client<E> {
-    /// A client that knows nothing of its nodes yet.
+    /// Makes a client that knows nothing of its nodes yet.
     pub fn new(config: ClientConfig, entropy: E) -> Self {
         Self {
             acquisitions: Acquisitions::default(),

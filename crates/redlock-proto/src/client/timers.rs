@@ -26,7 +26,7 @@ pub(super) enum Timer {
 pub(super) struct TimerKey(Instant, u64);
 
 impl TimerKey {
-    /// When it is due.
+    /// Returns when it is due.
     pub(super) fn at(self) -> Instant {
         self.0
     }

@@ -26,7 +26,7 @@ impl KeySet {
     /// The most keys of a set.
     pub const MAX_LEN: usize = 16;
 
-    /// The set of these keys, in whatever order, duplicates being one key.
+    /// Returns the set of these keys, in whatever order, duplicates being one key.
     ///
     /// # Errors
     ///
@@ -45,12 +45,12 @@ impl KeySet {
         keys.pop().map(Self::from).ok_or(InvalidKeySet { len: 0 })
     }
 
-    /// The first key, which is the only one but for sets.
+    /// Returns the first key, which is the only one but for sets.
     pub fn first(&self) -> &NodeKey {
         &self.first_counted().key
     }
 
-    /// Which counter counts the leases on the first key.
+    /// Returns which counter counts the leases on the first key.
     pub fn first_shard(&self) -> Shard {
         self.first_counted().shard
     }
@@ -77,12 +77,12 @@ impl KeySet {
 }
 
 impl CountedKey {
-    /// The key as the nodes know it.
+    /// Returns the key as the nodes know it.
     pub const fn key(&self) -> &NodeKey {
         &self.key
     }
 
-    /// Which counter counts the leases on it.
+    /// Returns which counter counts the leases on it.
     pub const fn shard(&self) -> Shard {
         self.shard
     }

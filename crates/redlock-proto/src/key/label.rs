@@ -93,7 +93,7 @@ impl HolderLabel {
         (secret.len() == 32 && secret.bytes().all(is_digit)).then_some(secret)
     }
 
-    /// The label as text.
+    /// Returns the label as text.
     pub fn as_str(&self) -> &str {
         // invariant: it is ASCII
         str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc};
 pub struct NodeKey(Arc<str>);
 
 impl NodeKey {
-    /// The key as the nodes know it.
+    /// Returns the key as the nodes know it.
     pub fn as_str(&self) -> &str {
         &self.0
     }

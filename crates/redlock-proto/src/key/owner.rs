@@ -18,7 +18,7 @@ pub struct OwnerId {
 }
 
 impl OwnerId {
-    /// An owner made of these bits, such as those of a random UUID.
+    /// Makes an owner made of these bits, such as those of a random UUID.
     pub const fn from_random(bits: [u8; 16]) -> Self {
         Self {
             secret: bits,
@@ -26,7 +26,7 @@ impl OwnerId {
         }
     }
 
-    /// An owner made of the last 74 of these bits and of a time since 1970, as a UUID of version 7 is.
+    /// Makes an owner made of the last 74 of these bits and of a time since 1970, as a UUID of version 7 is.
     ///
     /// The time is public, as a label is: [`drawn_at`](Self::drawn_at) reads it in what a node stores.
     pub const fn drawn(bits: [u8; 16], at: Duration) -> Self {

@@ -15,7 +15,7 @@ impl Shard {
     /// The number of counters.
     pub const COUNT: u16 = 1_024;
 
-    /// The counter of the resource with this key.
+    /// Returns the counter of the resource with this key.
     ///
     /// All clients of a namespace must agree on it, so it never changes: FNV-1a with 64 bits, folded.
     pub fn of(key: &NodeKey) -> Self {

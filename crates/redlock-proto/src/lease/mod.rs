@@ -80,7 +80,7 @@ pub enum Loss {
 }
 
 impl LeaseState {
-    /// The lease that an attempt with these `votes` won.
+    /// Returns the lease that an attempt with these `votes` won.
     ///
     /// With `renew`, rounds of extension are due from a third of the ttl on; a lease for which only a majority was
     /// asked is extended after 100 ms first, so that the other nodes are given the key too.
@@ -125,12 +125,12 @@ impl LeaseState {
         }
     }
 
-    /// Up to when the lease is valid.
+    /// Returns up to when the lease is valid.
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Whether the lease may be handed out at `now`: enough of it is left, or else anything at all of one that
+    /// Returns whether the lease may be handed out at `now`: enough of it is left, or else anything at all of one that
     /// may not be held for longer.
     pub fn may_hand_out(&self, now: Instant) -> bool {
         match self.ends {
@@ -139,17 +139,17 @@ impl LeaseState {
         }
     }
 
-    /// When the lease ends however often it is extended, if it does.
+    /// Returns when the lease ends however often it is extended, if it does.
     pub const fn ends(&self) -> Option<Instant> {
         self.ends
     }
 
-    /// Whether the lease was neither lost nor released.
+    /// Returns whether the lease was neither lost nor released.
     pub fn is_live(&self) -> bool {
         self.renewal != Renewal::Over
     }
 
-    /// When [`on_timer`](Self::on_timer) has something to say at the earliest.
+    /// Returns when [`on_timer`](Self::on_timer) has something to say at the earliest.
     pub fn next_timer(&self) -> Option<Instant> {
         let warning = self.danger.unwrap_or(self.deadline).min(self.deadline);
         match self.renewal {
@@ -160,7 +160,7 @@ impl LeaseState {
         }
     }
 
-    /// What is due at `now`.
+    /// Returns what is due at `now`.
     pub fn on_timer(&mut self, now: Instant) -> Option<LeaseAction> {
         if !self.is_live() {
             return None;
@@ -229,7 +229,7 @@ impl LeaseState {
         is_lost.then(|| self.lose(Loss::ClockJump))?
     }
 
-    /// The round that [`LeaseAction::Extend`] asks for, with requests sent after `now`.
+    /// Returns the round that [`LeaseAction::Extend`] asks for, with requests sent after `now`.
     pub fn extension(&self, quorum: Quorum, now: Instant) -> Extension {
         Extension::start(quorum, self.timing, self.deadline, now)
     }
@@ -299,7 +299,7 @@ impl LeaseState {
         }
     }
 
-    /// Whether a node that has lost the key, and said so in a round of extension that came to this
+    /// Returns whether a node that has lost the key, and said so in a round of extension that came to this
     /// `verdict`, should be given it again.
     ///
     /// Only once a majority has confirmed that round: it proves that the lease is valid still, and the node
@@ -346,7 +346,7 @@ impl LeaseState {
         Some(LeaseAction::Lost(loss))
     }
 
-    /// How long to wait after a round that has not come to a majority.
+    /// Returns how long to wait after a round that has not come to a majority.
     pub(crate) fn pause_after_failure(&self) -> Duration {
         (self.timing.ttl() / 20).clamp(Duration::from_millis(5), Duration::from_millis(500))
     }
@@ -355,7 +355,7 @@ impl LeaseState {
 /// After which time a lease that is still held is worth a round to all nodes, if it is renewed.
 const SPREAD: Duration = Duration::from_millis(100);
 
-/// When so little of the lease is left that it is in danger, and not before the next renewal is due.
+/// Returns when so little of the lease is left that it is in danger, and not before the next renewal is due.
 fn danger(timing: Timing, start: Instant, deadline: Instant) -> Instant {
     (deadline - timing.warning()).max(start + timing.ttl() / 3)
 }

@@ -30,7 +30,7 @@ fn lease_for(ttl: u64, renew: bool, max_hold: Option<Duration>) -> LeaseState {
     LeaseState::new(timing, &grant, &votes, renew, max_hold)
 }
 
-/// The nodes that are told, and whether the owner is tombstoned there.
+/// Returns the nodes that are told, and whether the owner is tombstoned there.
 fn released(lease: &mut LeaseState) -> Vec<(usize, bool)> {
     let give_back = lease.release().into_iter();
     give_back.map(|back| (back.node, back.tombstone)).collect()

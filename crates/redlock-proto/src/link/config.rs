@@ -29,7 +29,7 @@ pub struct LinkConfig {
 }
 
 impl LinkConfig {
-    /// The limits of a client in production.
+    /// Returns the limits of a client in production.
     pub const fn new(connect_timeout: Duration, lag_after: Duration) -> Self {
         let (patience, least) = (lag_after.saturating_mul(4), Duration::from_secs(2));
         Self {
@@ -51,7 +51,7 @@ impl LinkConfig {
         }
     }
 
-    /// How long to wait before a connection is tried again, after so many failures and at least one.
+    /// Returns how long to wait before a connection is tried again, after so many failures and at least one.
     ///
     /// `random` is random bits.
     /// The pause is between half and all of what it may be, so that the clients of a node that came back do not all

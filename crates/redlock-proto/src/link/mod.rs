@@ -90,7 +90,7 @@ enum Phase {
 }
 
 impl<E: Entropy> Link<E> {
-    /// A link that connects at once.
+    /// Makes a link that connects at once.
     pub fn new(config: LinkConfig, entropy: E) -> Self {
         Self {
             config,
@@ -285,12 +285,12 @@ impl<E: Entropy> Link<E> {
         }
     }
 
-    /// Whether there is a connection.
+    /// Returns whether there is a connection.
     pub const fn is_up(&self) -> bool {
         matches!(self.phase, Phase::Up { .. })
     }
 
-    /// Whether a connection is being made.
+    /// Returns whether a connection is being made.
     pub const fn is_connecting(&self) -> bool {
         matches!(self.phase, Phase::Connecting { .. })
     }

@@ -15,7 +15,7 @@ pub struct Op {
 }
 
 impl Op {
-    /// A request of an [`Effect::Send`](crate::Effect::Send), which the client made at `now`.
+    /// Makes a request of an [`Effect::Send`](crate::Effect::Send), which the client made at `now`.
     pub fn new(round: u64, request: Request, connection: u64, now: Instant) -> Self {
         // What a release lets go has ended by itself then.
         let pending_until = request.worth_repeating_for().map(|ttl| now + ttl);
@@ -38,7 +38,7 @@ impl Op {
         self.request = self.request.clone().over_another_connection();
     }
 
-    /// Whether what it lets go has ended by itself.
+    /// Returns whether what it lets go has ended by itself.
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.pending_until.is_none_or(|until| until <= now)
     }

@@ -52,7 +52,7 @@ impl PendingReleases {
         }
     }
 
-    /// When the next releases are due.
+    /// Returns when the next releases are due.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.due
     }

@@ -34,7 +34,7 @@ fn hello() -> Answer {
     store.call(&keyspace, &HELLO, NodeTime::from_micros(1_000_000))
 }
 
-/// A link with a connection since a moment.
+/// Returns a link with a connection since a moment.
 fn up(config: LinkConfig, now: Instant) -> Link<Bits> {
     let mut link = Link::new(config, Bits(0));
     connect(&mut link, now);
@@ -96,7 +96,7 @@ fn answer(replies: Vec<Result<Reply, Arc<str>>>) -> Answer {
     }
 }
 
-/// What the client was told: the word for it, and the round.
+/// Returns what the client was told: the word for it, and the round.
 fn told(link: &mut Link<Bits>) -> Vec<(&'static str, u64)> {
     let mut told = Vec::new();
     while let Some(event) = link.poll_event() {

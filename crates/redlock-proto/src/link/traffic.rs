@@ -83,13 +83,13 @@ impl Traffic {
         (sent.collect(), queue)
     }
 
-    /// How long the oldest call has waited for its answer.
+    /// Returns how long the oldest call has waited for its answer.
     pub(super) fn silence(&self, now: Instant) -> Duration {
         let oldest = self.in_flight.first_key_value();
         oldest.map_or(Duration::ZERO, |(_, call)| now.saturating_since(call.sent))
     }
 
-    /// When something is to be looked at, if nothing happens before.
+    /// Returns when something is to be looked at, if nothing happens before.
     pub(super) fn next_check(&self, config: &LinkConfig, now: Instant) -> Instant {
         let Some((_, oldest)) = self.in_flight.first_key_value() else {
             return self.idle_since + config.heartbeat;
@@ -106,7 +106,7 @@ impl Traffic {
         self.queue.iter()
     }
 
-    /// How many requests wait to be sent, or for their answer.
+    /// Returns how many requests wait to be sent, or for their answer.
     pub(super) fn len(&self) -> usize {
         let sent = self.in_flight.values().map(|call| call.ops.len());
         self.queue.len() + sent.sum::<usize>()

@@ -11,7 +11,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The terms of an acquisition.
+    /// Returns the terms of an acquisition.
     pub const fn of(acquire: &Acquire) -> Self {
         Self {
             timing: acquire.timing,
@@ -49,7 +49,7 @@ impl ParkedLease {
         })
     }
 
-    /// Up to when the lease is valid.
+    /// Returns up to when the lease is valid.
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }

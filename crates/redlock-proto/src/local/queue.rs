@@ -80,7 +80,7 @@ struct Queue<P> {
 }
 
 impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
-    /// A queue in which nobody waits.
+    /// Makes a queue in which nobody waits.
     pub fn new() -> Self {
         Self {
             queues: HashMap::new(),
@@ -161,7 +161,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         false
     }
 
-    /// Whether it is this caller's turn.
+    /// Returns whether it is this caller's turn.
     pub fn has_turn(&self, key: &K, ticket: Ticket) -> bool {
         let queue = self.queues.get(key);
         queue.is_some_and(|queue| queue.places.front() == Some(&ticket))
@@ -193,8 +193,8 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
-    /// Whether the present turn's lease may be left to the next caller: one waits, and it is not time to let other
-    /// processes have their turn.
+    /// Returns whether the present turn's lease may be left to the next caller: one waits, and it is not time to let
+    /// other processes have their turn.
     pub fn may_pass_on(&self, key: &K, now: Instant) -> bool {
         let queue = self.queues.get(key);
         queue.is_some_and(|queue| queue.places.len() > 1 && queue.streak.pause(now).is_none())
@@ -274,7 +274,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Whether nobody was there for long enough to let another process in.
+    /// Returns whether nobody was there for long enough to let another process in.
     fn is_over(&self, now: Instant) -> bool {
         self.places.is_empty() && now.saturating_since(self.idle_since) >= Streak::PAUSE
     }

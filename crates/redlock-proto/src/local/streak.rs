@@ -25,7 +25,7 @@ impl Streak {
         self.began.get_or_insert(now);
     }
 
-    /// How long the next turn must wait before it contends, if it must.
+    /// Returns how long the next turn must wait before it contends, if it must.
     pub fn pause(&self, now: Instant) -> Option<Duration> {
         let began = self.began?;
         (now.saturating_since(began) >= Self::LONGEST).then_some(Self::PAUSE)

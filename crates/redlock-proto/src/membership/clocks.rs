@@ -50,7 +50,7 @@ struct Known {
 }
 
 impl ClockReading {
-    /// By how much the node's clock was ahead at some moment between sending and seeing.
+    /// Returns by how much the node's clock was ahead at some moment between sending and seeing.
     fn ahead(&self) -> Ahead {
         let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
         let shown = i128::from(self.time.as_micros());
@@ -60,7 +60,7 @@ impl ClockReading {
         }
     }
 
-    /// By how much it can be ahead by now.
+    /// Returns by how much it can be ahead by now.
     fn ahead_by(&self, now: Instant) -> Ahead {
         let Ahead { least, most } = self.ahead();
         let age = now.saturating_since(self.received).as_micros();
@@ -119,7 +119,8 @@ impl Clocks {
         }
     }
 
-    /// By how many microseconds a majority's clocks have gone ahead of the client's for certain, since the beginning.
+    /// Returns by how many microseconds a majority's clocks have gone ahead of the client's for certain, since the
+    /// beginning.
     ///
     /// Clocks drift apart by little.
     /// If so many are ahead at once, the client's own stood still, as it does while a hypervisor pauses the machine;
@@ -132,7 +133,7 @@ impl Clocks {
         all().filter(is_certain).max().unwrap_or(0)
     }
 
-    /// What a node's clock showed in its last answer.
+    /// Returns what a node's clock showed in its last answer.
     pub fn time(&self, node: usize) -> Option<NodeTime> {
         Some(self.nodes.get(node)?.reading?.time)
     }
@@ -145,12 +146,12 @@ impl Clocks {
         shown(now, i128::midpoint(least, most))
     }
 
-    /// Whether the clocks of a majority are known, so that it can be told which agree.
+    /// Returns whether the clocks of a majority are known, so that it can be told which agree.
     pub fn are_comparable(&self, now: Instant) -> bool {
         self.fresh(now).flatten().count() >= self.quorum.majority()
     }
 
-    /// Whether the node's clock agrees with those of a majority.
+    /// Returns whether the node's clock agrees with those of a majority.
     pub fn agrees(&self, node: usize, now: Instant) -> bool {
         let Some(own) = self.fresh(now).nth(node).flatten() else {
             return false;
@@ -159,7 +160,7 @@ impl Clocks {
         start.is_some_and(|start| is_within(start, own))
     }
 
-    /// What the clock in the middle of those that agree shows now, if a majority does.
+    /// Returns what the clock in the middle of those that agree shows now, if a majority does.
     ///
     /// Each is known to about half the time that its last answer was on its way.
     pub fn middle(&self, now: Instant) -> Option<NodeTime> {
@@ -180,7 +181,7 @@ impl Clocks {
         (size >= self.quorum.majority()).then_some(start)
     }
 
-    /// By how much each node's clock is ahead, unless nothing was heard of it for long.
+    /// Returns by how much each node's clock is ahead, unless nothing was heard of it for long.
     fn fresh(&self, now: Instant) -> impl Iterator<Item = Option<Ahead>> + Clone {
         self.nodes.iter().map(move |known| {
             let reading = known.reading?;
@@ -218,7 +219,7 @@ fn shown(now: Instant, ahead: i128) -> Option<NodeTime> {
     u64::try_from(time).ok().map(NodeTime::from_micros)
 }
 
-/// Where the tolerance begins within which the largest group of clocks lies, and how large it is.
+/// Returns where the tolerance begins within which the largest group of clocks lies, and how large it is.
 fn largest_group<C>(clocks: &C) -> Option<(i128, usize)>
 where
     C: Iterator<Item = Ahead> + Clone,
@@ -238,7 +239,7 @@ where
         .max_by_key(|(start, size)| (*size, -start))
 }
 
-/// Whether a clock that is ahead of ours by this can be among those that agree.
+/// Returns whether a clock that is ahead of ours by this can be among those that agree.
 fn is_within(start: i128, Ahead { least, most }: Ahead) -> bool {
     let tolerance = Clocks::TOLERANCE.as_micros().cast_signed();
     least <= start + tolerance && most >= start

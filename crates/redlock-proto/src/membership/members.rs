@@ -79,14 +79,15 @@ impl Membership {
         self.forget_twins();
     }
 
-    /// Whether a node has not said yet what it is.
+    /// Returns whether a node has not said yet what it is.
     pub(crate) fn is_unexamined(&self, node: usize) -> bool {
         self.nodes
             .get(node)
             .is_some_and(|known| known.server_info.is_none())
     }
 
-    /// Why no node may be let out of its quarantine, if a node remembers clients with longer leases than this one's:
+    /// Returns why no node may be let out of its quarantine, if a node remembers clients with longer leases than this
+    /// one's:
     /// the quarantine was not for those.
     pub(crate) fn longer_policy(&self) -> Option<Arc<str>> {
         let ours = self.quarantine.max_ttl();
@@ -101,7 +102,7 @@ impl Membership {
         Some(LONGER_POLICY.into())
     }
 
-    /// By how many microseconds the clocks of a majority have gone ahead of the client's since the beginning.
+    /// Returns by how many microseconds the clocks of a majority have gone ahead of the client's since the beginning.
     pub(crate) fn jumped(&self) -> i64 {
         self.clocks.jumped()
     }
@@ -138,23 +139,23 @@ impl Membership {
         }
     }
 
-    /// What the node's clock showed in its last answer, if it agrees with those of a majority.
+    /// Returns what the node's clock showed in its last answer, if it agrees with those of a majority.
     pub(crate) fn right_time(&self, node: usize, now: Instant) -> Option<NodeTime> {
         self.clocks.agrees(node, now).then_some(())?;
         self.clocks.time(node)
     }
 
-    /// Whether the node votes in its namespace, as far as its mark goes.
+    /// Returns whether the node votes in its namespace, as far as its mark goes.
     pub fn state(&self, node: usize) -> Option<&MarkState> {
         self.nodes.get(node)?.state.as_ref()
     }
 
-    /// Which run of a server the node is, if it has said so.
+    /// Returns which run of a server the node is, if it has said so.
     pub(crate) fn run(&self, node: usize) -> Option<&RunId> {
         self.nodes.get(node)?.run.as_ref()
     }
 
-    /// The first node that is the same server as this one, if there is one before it.
+    /// Returns the first node that is the same server as this one, if there is one before it.
     pub fn same_server(&self, node: usize) -> Option<usize> {
         let (before, rest) = self.nodes.split_at_checked(node)?;
         let run = rest.first()?.run.as_ref()?;
@@ -163,7 +164,7 @@ impl Membership {
             .position(|other| other.run.as_ref() == Some(run))
     }
 
-    /// What the nodes' wall clocks show, if a majority's agree.
+    /// Returns what the nodes' wall clocks show, if a majority's agree.
     pub fn common_time(&self, now: Instant) -> Option<NodeTime> {
         self.clocks.middle(now)
     }
@@ -173,7 +174,7 @@ impl Membership {
         self.clocks.shown(node, now)
     }
 
-    /// Whether what the node grants in its last answer is a vote, as far as its clock is right.
+    /// Returns whether what the node grants in its last answer is a vote, as far as its clock is right.
     ///
     /// Whether that is so is decided with all the votes of a round; see [`Votes`](crate::Votes).
     ///
@@ -187,7 +188,7 @@ impl Membership {
         }
     }
 
-    /// Whether the node votes, as far as its last answers tell.
+    /// Returns whether the node votes, as far as its last answers tell.
     ///
     /// # Errors
     ///
@@ -226,7 +227,7 @@ impl Membership {
         }
     }
 
-    /// Whether the node is in quarantine.
+    /// Returns whether the node is in quarantine.
     fn quarantine_of(&self, node: usize) -> Result<(), NotAVote> {
         let known = self.nodes.get(node).ok_or(NotAVote::Unexamined)?;
         let ready_in = match &known.state {

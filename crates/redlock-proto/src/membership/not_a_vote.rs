@@ -39,7 +39,7 @@ pub enum NotAVote {
 }
 
 impl NotAVote {
-    /// Whether somebody has to change something first.
+    /// Returns whether somebody has to change something first.
     pub(crate) const fn needs_a_change(&self) -> bool {
         matches!(
             self,
@@ -47,7 +47,7 @@ impl NotAVote {
         )
     }
 
-    /// When the node may vote again, if it is only quarantined.
+    /// Returns when the node may vote again, if it is only quarantined.
     pub const fn ready_in(&self) -> Option<Duration> {
         match self {
             Self::Quarantined { ready_in } => Some(*ready_in),

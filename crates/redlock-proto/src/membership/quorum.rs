@@ -18,22 +18,22 @@ pub struct Quorum {
 }
 
 impl Quorum {
-    /// The quorum of `nodes` nodes.
+    /// Returns the quorum of `nodes` nodes.
     pub const fn of(nodes: NonZeroUsize) -> Self {
         Self { nodes }
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub const fn nodes(self) -> usize {
         self.nodes.get()
     }
 
-    /// The number of nodes that make a strict majority.
+    /// Returns the number of nodes that make a strict majority.
     pub const fn majority(self) -> usize {
         self.nodes.get() / 2 + 1
     }
 
-    /// How many nodes may be missing before no majority is left.
+    /// Returns how many nodes may be missing before no majority is left.
     pub const fn tolerated(self) -> usize {
         self.nodes.get() - self.majority()
     }

@@ -38,7 +38,7 @@ pub enum Floor {
 }
 
 impl Survey {
-    /// A survey on behalf of this node.
+    /// Makes a survey on behalf of this node.
     pub fn start(quorum: Quorum, node: usize) -> Self {
         Self {
             quorum,
@@ -47,7 +47,7 @@ impl Survey {
         }
     }
 
-    /// The node that the floor is for.
+    /// Returns the node that the floor is for.
     pub const fn node(&self) -> usize {
         self.node
     }
@@ -66,7 +66,7 @@ impl Survey {
         }
     }
 
-    /// The floor, once enough is known.
+    /// Returns the floor, once enough is known.
     pub fn floor(&self) -> Option<Floor> {
         let (mut voters, mut others) = (0, 0);
         let mut greatest = 0;
@@ -95,7 +95,7 @@ impl Survey {
             .then_some(Floor::Degraded(greatest))
     }
 
-    /// The floor if nothing more is waited for: of a majority of the nodes, whether or not they vote.
+    /// Returns the floor if nothing more is waited for: of a majority of the nodes, whether or not they vote.
     ///
     /// For those who prefer that leases are available while the nodes stay away which could complete a voting majority:
     /// a token that only those know may be greater.
@@ -106,23 +106,23 @@ impl Survey {
             .or_else(|| (read >= self.quorum.majority()).then(|| Floor::Degraded(self.greatest())))
     }
 
-    /// Whether a node was read.
+    /// Returns whether a node was read.
     pub fn has_read(&self, node: usize) -> bool {
         matches!(self.readings.get(node), Some(Reading::Counters { .. }))
     }
 
-    /// Whether every node was read.
+    /// Returns whether every node was read.
     pub fn has_read_all(&self) -> bool {
         (0..self.readings.len()).all(|node| self.has_read(node))
     }
 
-    /// Whether every node was read, and none has ever counted: nothing was used before, or everything is lost.
+    /// Returns whether every node was read, and none has ever counted: nothing was used before, or everything is lost.
     pub fn is_first_use(&self) -> bool {
         let unused = |reading: &Reading| matches!(reading, Reading::Counters { greatest: 0, .. });
         self.readings.iter().all(unused)
     }
 
-    /// The greatest counter that was read.
+    /// Returns the greatest counter that was read.
     pub fn greatest(&self) -> u64 {
         self.readings
             .iter()

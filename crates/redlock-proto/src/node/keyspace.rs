@@ -11,7 +11,7 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// The keyspace whose own keys begin with `prefix`, such as `{namespace}`.
+    /// Returns the keyspace whose own keys begin with `prefix`, such as `{namespace}`.
     pub fn new(prefix: &str, quarantine: Quarantine) -> Self {
         Self {
             mark: format!("{prefix}:mark").into(),
@@ -22,22 +22,22 @@ impl Keyspace {
         }
     }
 
-    /// The key that says which run of the server may vote, and since when.
+    /// Returns the key that says which run of the server may vote, and since when.
     pub const fn mark(&self) -> &NodeKey {
         &self.mark
     }
 
-    /// The key of the fencing counters.
+    /// Returns the key of the fencing counters.
     pub const fn fence(&self) -> &NodeKey {
         &self.fence
     }
 
-    /// The key that says since when the node remembers which ticks were claimed, if it ever forgot.
+    /// Returns the key that says since when the node remembers which ticks were claimed, if it ever forgot.
     pub const fn horizon(&self) -> &NodeKey {
         &self.horizon
     }
 
-    /// The key that says that this owner has given up.
+    /// Returns the key that says that this owner has given up.
     pub fn tombstone(&self, owner: OwnerId) -> NodeKey {
         let mut key = String::new();
         self.write_tombstone(owner, &mut key);
@@ -50,7 +50,7 @@ impl Keyspace {
         owner.write_secret(text);
     }
 
-    /// For how long nodes that may have forgotten leases do not vote.
+    /// Returns for how long nodes that may have forgotten leases do not vote.
     pub const fn quarantine(&self) -> &Quarantine {
         &self.quarantine
     }

@@ -32,7 +32,7 @@ pub enum NodeOutcome {
 }
 
 impl NodeOutcome {
-    /// Whether the node may hold, now or later, what it was asked to take.
+    /// Returns whether the node may hold, now or later, what it was asked to take.
     pub const fn may_hold(self) -> bool {
         matches!(
             self,
@@ -40,7 +40,7 @@ impl NodeOutcome {
         )
     }
 
-    /// Whether the node holds what it was asked to take.
+    /// Returns whether the node holds what it was asked to take.
     pub const fn holds(self) -> bool {
         matches!(self, Self::Granted { .. } | Self::NotAVote { .. })
     }

@@ -24,7 +24,7 @@ pub struct Quarantine {
 }
 
 impl Quarantine {
-    /// The quarantine for leases of up to `max_ttl`, with clocks whose rates are off by at most
+    /// Returns the quarantine for leases of up to `max_ttl`, with clocks whose rates are off by at most
     /// `clock_rate_error` (0.01 is one per cent).
     pub fn new(max_ttl: Duration, clock_rate_error: f64) -> Self {
         let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
@@ -87,22 +87,22 @@ impl Quarantine {
         self
     }
 
-    /// Whether a node votes again though too few that have kept their counters can be reached.
+    /// Returns whether a node votes again though too few that have kept their counters can be reached.
     pub const fn guesses_floors(&self) -> bool {
         self.guess_floors
     }
 
-    /// The longest time for which a node keeps a key.
+    /// Returns the longest time for which a node keeps a key.
     pub const fn max_ttl(&self) -> Duration {
         Duration::from_millis(self.max_ttl)
     }
 
-    /// How long a node does not vote.
+    /// Returns how long a node does not vote.
     pub const fn length(&self) -> Duration {
         Duration::from_millis(self.length)
     }
 
-    /// The most that counts of the time between two looks at the node's clock, so that a clock that is set
+    /// Returns the most that counts of the time between two looks at the node's clock, so that a clock that is set
     /// forward does not end the quarantine.
     ///
     /// Nodes in quarantine must be looked at twice as often.
@@ -110,12 +110,12 @@ impl Quarantine {
         Duration::from_millis(self.step)
     }
 
-    /// Whether a node that still has its data may vote after a restart.
+    /// Returns whether a node that still has its data may vote after a restart.
     pub const fn trusts_persistence(&self) -> bool {
         self.trust_persistence
     }
 
-    /// Whether a node that began a new run without data may vote without a quarantine.
+    /// Returns whether a node that began a new run without data may vote without a quarantine.
     pub const fn trusts_delayed_restarts(&self) -> bool {
         self.trust_delayed_restarts
     }
@@ -127,7 +127,7 @@ impl Quarantine {
         Duration::from_millis(self.max_ttl + error + 1_000)
     }
 
-    /// Whether a master votes that has replicas.
+    /// Returns whether a master votes that has replicas.
     pub const fn accepts_replicas(&self) -> bool {
         self.accept_replicas
     }

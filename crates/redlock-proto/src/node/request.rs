@@ -102,12 +102,12 @@ pub enum NodeVerb {
 }
 
 impl Request {
-    /// Whether this lets something go, whatever the node's standing: a key, or a tick that was not started.
+    /// Returns whether this lets something go, whatever the node's standing: a key, or a tick that was not started.
     pub const fn is_release(&self) -> bool {
         self.worth_repeating_for().is_some()
     }
 
-    /// For how long this is worth making again, should it fail: as long as what it lets go may stay.
+    /// Returns for how long this is worth making again, should it fail: as long as what it lets go may stay.
     ///
     /// `None` for anything but a release.
     pub const fn worth_repeating_for(&self) -> Option<Duration> {
@@ -124,7 +124,7 @@ impl Request {
         }
     }
 
-    /// The request as it must be made again over another connection.
+    /// Returns the request as it must be made again over another connection.
     ///
     /// On one connection a release cannot overtake the acquire before it; on another it can, so it tombstones
     /// the owner.
@@ -194,7 +194,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// How this answer counts in a round, from a node that votes.
+    /// Returns how this answer counts in a round, from a node that votes.
     pub const fn outcome(&self) -> NodeOutcome {
         match self {
             Self::Done | Self::ServerInfo(_) | Self::Greatest(_) | Self::Runs { .. } => {

@@ -7,7 +7,7 @@ use crate::Quarantine;
 pub struct RunId(Arc<str>);
 
 impl RunId {
-    /// The identity as text.
+    /// Returns the identity as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -83,7 +83,7 @@ impl ServerInfo {
     /// The oldest version that is supported.
     pub const OLDEST: (u32, u32) = (6, 2);
 
-    /// What keeps it from voting, if anything.
+    /// Returns what keeps it from voting, if anything.
     pub fn unfit(&self, quarantine: &Quarantine) -> Option<Unfit> {
         if !self.is_master {
             return Some(Unfit::Replica);

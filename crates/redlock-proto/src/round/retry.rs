@@ -34,7 +34,7 @@ impl RetryPolicy {
         Some(Self { shortest, longest })
     }
 
-    /// What follows the failure of the `attempts`-th attempt of a caller that waits until `wait_until`.
+    /// Returns what follows the failure of the `attempts`-th attempt of a caller that waits until `wait_until`.
     ///
     /// `random` is 64 fresh random bits.
     pub fn next(

@@ -52,7 +52,7 @@ impl JobEntry {
         format!("{:016} {token:016} {text}", tick.as_millis())
     }
 
-    /// What nodes keep, read; `None` if it is something else.
+    /// Returns what nodes keep, read; `None` if it is something else.
     pub fn from_wire(line: &str) -> Option<Self> {
         let (tick, rest) = line.split_once(' ')?;
         let (token, text) = rest.split_once(' ')?;
@@ -67,7 +67,7 @@ impl JobEntry {
         })
     }
 
-    /// Whether it is about the same run as another.
+    /// Returns whether it is about the same run as another.
     pub fn is_same_run(&self, other: &Self) -> bool {
         (self.tick, self.token) == (other.tick, other.token)
     }
@@ -118,7 +118,7 @@ impl RunRecord {
     /// The word that is recorded where the lease was let go and nobody said how the run ended.
     pub const DROPPED: &'static str = "dropped";
 
-    /// Whether it was cut short, once nobody holds its lock: nobody has said how it ended, or it was
+    /// Returns whether it was cut short, once nobody holds its lock: nobody has said how it ended, or it was
     /// [never started](Self::UNSTARTED), [dropped](Self::DROPPED), or ended as one of `outcomes` says.
     pub fn was_cut_short(&self, outcomes: &[Word]) -> bool {
         match &self.state {
@@ -130,7 +130,7 @@ impl RunRecord {
         }
     }
 
-    /// Whether nobody has said how it ended.
+    /// Returns whether nobody has said how it ended.
     pub fn is_open(&self) -> bool {
         self.state == RunState::Claimed
     }
@@ -148,7 +148,7 @@ impl RunRecord {
         }
     }
 
-    /// What an entry says; `None` if it is an anchor, or if this version cannot read it.
+    /// Returns what an entry says; `None` if it is an anchor, or if this version cannot read it.
     pub fn of(entry: &JobEntry) -> Option<Self> {
         let mut words = entry.text.split(' ');
         let fingerprint = u64::from_str_radix(words.next()?, 16).ok()?;

@@ -21,7 +21,7 @@ impl Tick {
     /// The last one, in the year 9999: nodes store ticks as digits of one length and subtract them as doubles.
     pub const MAX: Self = Self(253_402_300_799_999);
 
-    /// The tick at so many milliseconds since the epoch; `None` beyond [`MAX`](Self::MAX).
+    /// Returns the tick at so many milliseconds since the epoch; `None` beyond [`MAX`](Self::MAX).
     pub const fn from_millis(millis: u64) -> Option<Self> {
         if millis > Self::MAX.0 {
             None
@@ -30,7 +30,7 @@ impl Tick {
         }
     }
 
-    /// The milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
@@ -68,29 +68,29 @@ impl Window {
         }
     }
 
-    /// By how much a clock may be before the tick.
+    /// Returns by how much a clock may be before the tick.
     pub const fn early(&self) -> Duration {
         Duration::from_millis(self.early)
     }
 
-    /// By how much a clock may be after the tick.
+    /// Returns by how much a clock may be after the tick.
     pub const fn start_within(&self) -> Duration {
         Duration::from_millis(self.start_within)
     }
 
-    /// By how much a clock that shows `now` milliseconds is too early for the tick.
+    /// Returns by how much a clock that shows `now` milliseconds is too early for the tick.
     pub(crate) fn too_early(&self, tick: Tick, now: u64) -> Option<Duration> {
         let by = tick.0.saturating_sub(now.saturating_add(self.early));
         (by > 0).then(|| Duration::from_millis(by))
     }
 
-    /// By how much it is too late.
+    /// Returns by how much it is too late.
     pub(crate) fn too_late(&self, tick: Tick, now: u64) -> Option<Duration> {
         let by = now.saturating_sub(tick.0.saturating_add(self.start_within));
         (by > 0).then(|| Duration::from_millis(by))
     }
 
-    /// Whether a node that remembers nothing from before its clock showed `horizon` milliseconds may have
+    /// Returns whether a node that remembers nothing from before its clock showed `horizon` milliseconds may have
     /// forgotten that the tick was claimed: until then it could be.
     pub(crate) fn forgets(&self, tick: Tick, horizon: u64) -> bool {
         tick.0 <= horizon.saturating_add(self.early)

@@ -17,17 +17,17 @@ impl Instant {
     /// The origin of the clock.
     pub const ORIGIN: Self = Self(Duration::ZERO);
 
-    /// The point that lies `since_origin` after the clock's origin.
+    /// Returns the point that lies `since_origin` after the clock's origin.
     pub const fn from_origin(since_origin: Duration) -> Self {
         Self(since_origin)
     }
 
-    /// The time since the clock's origin.
+    /// Returns the time since the clock's origin.
     pub const fn since_origin(self) -> Duration {
         self.0
     }
 
-    /// The time from `earlier` to `self`, or zero if `earlier` is not earlier.
+    /// Returns the time from `earlier` to `self`, or zero if `earlier` is not earlier.
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }

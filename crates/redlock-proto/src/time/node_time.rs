@@ -10,12 +10,12 @@ impl NodeTime {
         Self(micros)
     }
 
-    /// The microseconds since the epoch.
+    /// Returns the microseconds since the epoch.
     pub const fn as_micros(self) -> u64 {
         self.0
     }
 
-    /// The whole milliseconds since the epoch, in which nodes expire keys.
+    /// Returns the whole milliseconds since the epoch, in which nodes expire keys.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000
     }

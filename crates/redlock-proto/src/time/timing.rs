@@ -14,7 +14,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// A lease of `ttl`, with clocks whose rates differ by at most `clock_rate_error` (0.01 is one per
+    /// Makes a lease of `ttl`, with clocks whose rates differ by at most `clock_rate_error` (0.01 is one per
     /// cent) and at least `min_validity` left when it is handed out.
     ///
     /// Returns `None` if such a lease could never be handed out, or if `clock_rate_error` is not a
@@ -44,34 +44,35 @@ impl Timing {
         self
     }
 
-    /// How long the lease is for, after it was granted or extended.
+    /// Returns how long the lease is for, after it was granted or extended.
     pub const fn ttl(self) -> Duration {
         self.ttl
     }
 
-    /// How long a node keeps the key after it granted or extended it.
+    /// Returns how long a node keeps the key after it granted or extended it.
     pub const fn key_ttl(self) -> Duration {
         self.ttl.saturating_add(self.lock_delay)
     }
 
-    /// The part of the ttl that is kept back for the difference between clocks.
+    /// Returns the part of the ttl that is kept back for the difference between clocks.
     pub const fn drift(self) -> Duration {
         self.drift
     }
 
-    /// What must be left of the lease when it is handed out.
+    /// Returns what must be left of the lease when it is handed out.
     pub const fn min_validity(self) -> Duration {
         self.min_validity
     }
 
-    /// How long before its deadline a lease is in danger: a third of the ttl, and a thirtieth for timers that are late.
+    /// Returns how long before its deadline a lease is in danger: a third of the ttl, and a thirtieth for timers that
+    /// are late.
     ///
     /// Renewal begins earlier than that, unless more than a sixth of the ttl is kept back for each of the clocks.
     pub fn warning(self) -> Duration {
         self.ttl / 3 + self.ttl / 30
     }
 
-    /// The moment up to which a lease is valid whose requests were sent after `start`.
+    /// Returns the moment up to which a lease is valid whose requests were sent after `start`.
     ///
     /// `start` is read before the first byte is sent: no node can have begun to count earlier, so no
     /// node lets the key go before this moment.
@@ -79,7 +80,7 @@ impl Timing {
         start + (self.ttl - self.drift)
     }
 
-    /// Whether a lease with this deadline may be handed out now.
+    /// Returns whether a lease with this deadline may be handed out now.
     pub fn may_hand_out(self, deadline: Instant, now: Instant) -> bool {
         deadline.saturating_since(now) >= self.min_validity
     }

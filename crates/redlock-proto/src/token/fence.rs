@@ -69,7 +69,7 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// A fence that has seen no token.
+    /// Makes a fence that has seen no token.
     pub const fn new() -> Self {
         Self {
             newest: 0,

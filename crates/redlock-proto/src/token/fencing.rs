@@ -28,7 +28,7 @@ impl FencingToken {
     /// 2^53.
     pub const MAX: Self = Self((1 << 53) - (1 << 20));
 
-    /// The token of this value; `None` unless it is from 1 to [`MAX`](Self::MAX).
+    /// Returns the token of this value; `None` unless it is from 1 to [`MAX`](Self::MAX).
     pub const fn new(value: u64) -> Option<Self> {
         match value {
             0 => None,
@@ -37,7 +37,7 @@ impl FencingToken {
         }
     }
 
-    /// The value.
+    /// Returns the value.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -105,7 +105,7 @@ impl fmt::Display for InvalidToken {
 
 impl Error for InvalidToken {}
 
-/// What a node's counter becomes when it grants: greater than before, and what was proposed if that is
+/// Returns what a node's counter becomes when it grants: greater than before, and what was proposed if that is
 /// greater still.
 ///
 /// `floor` stands for what the node's counters were before it lost them.
@@ -151,17 +151,17 @@ impl TokenBlock {
         })
     }
 
-    /// The present holder's token.
+    /// Returns the present holder's token.
     pub const fn first(&self) -> FencingToken {
         self.first
     }
 
-    /// The last token that is reserved.
+    /// Returns the last token that is reserved.
     pub const fn last(&self) -> FencingToken {
         self.last
     }
 
-    /// What is left for the next holder, whose token is greater; `None` if no token is left.
+    /// Returns what is left for the next holder, whose token is greater; `None` if no token is left.
     pub fn hand_over(self) -> Option<Self> {
         let first = FencingToken::new(self.first.get() + 1)?;
         (first <= self.last).then_some(Self { first, ..self })

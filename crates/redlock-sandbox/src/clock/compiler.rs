@@ -53,7 +53,7 @@ fn compile(compiler: &OsStr, path: &Path) -> Result<(), StartError> {
     }
 }
 
-/// The program of `CC`, which is `cc` unless something is said, and its arguments.
+/// Returns the program of `CC`, which is `cc` unless something is said, and its arguments.
 pub(super) fn words(compiler: &OsStr) -> (OsString, Vec<OsString>) {
     let mut words = compiler
         .as_bytes()

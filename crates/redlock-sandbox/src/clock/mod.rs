@@ -85,7 +85,7 @@ struct State {
 }
 
 impl ServerClock {
-    /// The clock of a server whose files are in `folder`; it follows the real time at no distance.
+    /// Returns the clock of a server whose files are in `folder`; it follows the real time at no distance.
     pub(crate) fn create(folder: &Folder) -> Result<Self, StartError> {
         let folder = folder.path().join("clock");
         let preload = Preload::build(&folder)?;
@@ -154,7 +154,7 @@ impl ServerClock {
         self.preload.give_to(command);
     }
 
-    /// Whether the process that was started has this clock indeed.
+    /// Returns whether the process that was started has this clock indeed.
     pub(crate) fn check(&self, pid: u32) -> Result<(), StartError> {
         self.preload.check(pid)
     }

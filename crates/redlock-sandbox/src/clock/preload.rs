@@ -40,7 +40,7 @@ impl Preload {
         Ok(Self { library, settings })
     }
 
-    /// Where the library expects its settings.
+    /// Returns where the library expects its settings.
     pub(crate) fn settings(&self) -> &Path {
         &self.settings
     }
@@ -78,7 +78,7 @@ impl Preload {
     }
 }
 
-/// Whether a path with this byte means something else to the loader.
+/// Returns whether a path with this byte means something else to the loader.
 fn separates(byte: &u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b':' | b'$')
 }

@@ -127,7 +127,7 @@ impl Probe {
     }
 }
 
-/// What the kernel says, in microseconds.
+/// Returns what the kernel says, in microseconds.
 fn real(clock: ClockId) -> i64 {
     let now = clock_gettime(clock);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1_000

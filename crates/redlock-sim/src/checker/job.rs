@@ -36,7 +36,7 @@ struct Run {
 }
 
 impl Run {
-    /// Whether it was told of both that it was not started, and that it was.
+    /// Returns whether it was told of both that it was not started, and that it was.
     fn is_false(&self) -> bool {
         let was_not = |outcome: &Arc<str>| **outcome == *RunRecord::UNSTARTED;
         match self.is_started {
@@ -210,7 +210,7 @@ impl Job {
         self.not_started.insert(tick);
     }
 
-    /// A tick that nodes were asked to remember, and of which nobody knows what became of it.
+    /// Returns a tick that nodes were asked to remember, and of which nobody knows what became of it.
     pub(super) fn lost(&self, job: usize) -> Option<Violation> {
         let is_lost =
             |tick: &&u64| !self.started.contains_key(tick) && !self.not_started.contains(tick);

@@ -196,7 +196,7 @@ impl Checker {
         }
     }
 
-    /// What events call by the number `set` is all of these keys.
+    /// Takes what events call by the number `set` to be all of these keys.
     pub fn is_set(&mut self, set: usize, keys: impl IntoIterator<Item = usize>) {
         self.sets.insert(set, keys.into_iter().collect());
     }
@@ -214,17 +214,17 @@ impl Checker {
         self.found.push((at, violation));
     }
 
-    /// Whether something must still happen that has a time limit, other than answers.
+    /// Returns whether something must still happen that has a time limit, other than answers.
     pub fn expects_something(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// What was wrong so far.
+    /// Returns what was wrong so far.
     pub fn found(&self) -> &[(Moment, Violation)] {
         &self.found
     }
 
-    /// What was wrong in a history that ends at `at`.
+    /// Returns what was wrong in a history that ends at `at`.
     pub fn finish(mut self, at: Moment) -> Vec<(Moment, Violation)> {
         let waiters: Vec<u64> = self.waiters.keys().copied().collect();
         for waiter in waiters {
@@ -245,7 +245,7 @@ impl Checker {
         self.found
     }
 
-    /// For how long a client has stood still so far.
+    /// Returns for how long a client has stood still so far.
     fn stood(&self, client: usize) -> Duration {
         self.stood.get(&client).copied().unwrap_or_default()
     }

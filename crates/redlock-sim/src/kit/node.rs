@@ -70,17 +70,17 @@ impl SimNodes {
         self.nodes.iter()
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The number of lock keys on each.
+    /// Returns the number of lock keys on each.
     pub fn locks(&self) -> Vec<usize> {
         self.iter().map(SimNode::locks).collect()
     }
@@ -168,7 +168,7 @@ impl SimNode {
         self.state().ahead -= micros(by).cast_signed();
     }
 
-    /// The number of lock keys that it has.
+    /// Returns the number of lock keys that it has.
     pub fn locks(&self) -> usize {
         let state = self.state();
         state.store.locks(self.time(&state))
@@ -178,7 +178,7 @@ impl SimNode {
         Arc::clone(&self.shared.name)
     }
 
-    /// The start that a connection is made to; `None` if it is down.
+    /// Returns the start that a connection is made to; `None` if it is down.
     pub(super) fn accept(&self) -> Option<u64> {
         let state = self.state();
         state.up.then_some(state.start)

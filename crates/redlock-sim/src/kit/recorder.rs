@@ -74,12 +74,12 @@ impl Recorder {
         state.held.insert(id, (lease.clone(), until));
     }
 
-    /// How many leases were handed out.
+    /// Returns how many leases were handed out.
     pub fn leases(&self) -> u64 {
         self.state().next
     }
 
-    /// What was handed out when, as a number: two runs that differ in any of it have different ones.
+    /// Returns what was handed out when, as a number: two runs that differ in any of it have different ones.
     pub fn trace(&self) -> u64 {
         self.state().trace
     }

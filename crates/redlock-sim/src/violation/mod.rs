@@ -297,7 +297,7 @@ impl Violation {
         }
     }
 
-    /// Whether it follows from a node's clock that was set while the node kept a key, which no lease
+    /// Returns whether it follows from a node's clock that was set while the node kept a key, which no lease
     /// survives.
     pub const fn needs_steady_clocks(&self) -> bool {
         matches!(

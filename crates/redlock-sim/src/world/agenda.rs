@@ -58,7 +58,7 @@ pub(super) enum Due {
 }
 
 impl Due {
-    /// The client that must be awake for it.
+    /// Returns the client that must be awake for it.
     pub(super) const fn client(self, nodes: usize) -> Option<usize> {
         match self {
             Self::Answer { link, .. }
@@ -83,7 +83,7 @@ impl Due {
         }
     }
 
-    /// A number that tells it from others, for the trace.
+    /// Returns a number that tells it from others, for the trace.
     pub(super) const fn code(self) -> u64 {
         let (kind, of) = match self {
             Self::Arrive { link, .. } => (1, link),

@@ -164,7 +164,7 @@ impl World {
     }
 }
 
-/// What a client is told about the world.
+/// Returns what a client is told about the world.
 pub(super) fn config(setup: &Setup, client: usize) -> ClientConfig {
     ClientConfig {
         quorum: setup.quorum,
@@ -175,13 +175,13 @@ pub(super) fn config(setup: &Setup, client: usize) -> ClientConfig {
     }
 }
 
-/// By how many millionths a clock is fast: the most, the least, or something between.
+/// Returns by how many millionths a clock is fast: the most, the least, or something between.
 fn draw_rate(random: &mut Random, most: u64) -> i64 {
     let between = random.below(2 * most + 1).cast_signed() - most.cast_signed();
     random.pick(&[most.cast_signed(), -most.cast_signed(), between])
 }
 
-/// A clock that changes its rate on the way, if clocks do in this world.
+/// Returns a clock that changes its rate on the way, if clocks do in this world.
 fn changing(clock: Clock, setup: &Setup, odd: &mut Random) -> Clock {
     match setup.odd.stretch {
         Some(stretch) => {

@@ -327,7 +327,7 @@ impl World {
         }
     }
 
-    /// Whether a node was told to vote, and does.
+    /// Returns whether a node was told to vote, and does.
     fn was_opened(&mut self, node: usize, verb: NodeVerb, reply: &Reply) -> bool {
         let (NodeVerb::Open { horizon, floor, .. }, Reply::Done) = (verb, reply) else {
             return false;
@@ -349,7 +349,7 @@ impl World {
     }
 }
 
-/// Why a node did nothing of a call.
+/// Returns why a node did nothing of a call.
 fn refused() -> Arc<str> {
     "the node refused the call".into()
 }

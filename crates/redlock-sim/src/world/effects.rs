@@ -234,7 +234,7 @@ impl World {
         }
     }
 
-    /// The lease that a client knows by this number, and its key.
+    /// Returns the lease that a client knows by this number, and its key.
     fn holding(&mut self, client: usize, lease: u64) -> Option<(usize, &mut Holding)> {
         let users = self.processes[client].users.iter_mut().enumerate();
         users
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// Up to when a majority keeps the key of a client's lease.
+    /// Returns up to when a majority keeps the key of a client's lease.
     fn promised(&self, client: usize, key: usize) -> Moment {
         let majority = self.setup.quorum.majority();
         let owner = self.processes[client].users[key].owner;
@@ -265,7 +265,7 @@ impl World {
         Moment::from_micros(self.processes[client].when(instant))
     }
 
-    /// When an answer to what a client asks for now is due, if it takes so many rounds.
+    /// Returns when an answer to what a client asks for now is due, if it takes so many rounds.
     pub(super) fn answer_due(&self, rounds: u64) -> Micros {
         self.now + rounds * (self.setup.node_timeout + self.setup.node_timeout / 50) + 5 * MS
     }

@@ -7,7 +7,7 @@ use redlock_proto::{Answer, Keyspace, NodeTime, NodeVerb, Request, Store};
 use crate::{fault::Failing, random::Random};
 
 impl Failing {
-    /// Whether an operation fails.
+    /// Returns whether an operation fails.
     pub(super) fn concerns(self, request: &Request, random: &mut Random) -> bool {
         let reads = matches!(
             request,
@@ -21,7 +21,7 @@ impl Failing {
     }
 }
 
-/// What a node does with a call if the operations for which `fails` is true fail and change nothing.
+/// Returns what a node does with a call if the operations for which `fails` is true fail and change nothing.
 pub(super) fn call_but(
     store: &mut Store,
     keyspace: &Keyspace,

@@ -189,7 +189,7 @@ impl World {
         self.agenda.add(self.now + down, Due::Restart { node });
     }
 
-    /// What a node forgets is forgotten when its process ends.
+    /// Begins another run of a node with these data; the judge is told what it forgot.
     pub(super) fn restart(&mut self, node: usize, data: Data) {
         self.servers[node].restart(data);
         if data != Data::Kept {

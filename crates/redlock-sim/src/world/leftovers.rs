@@ -30,7 +30,8 @@ impl World {
         }
     }
 
-    /// Whether a node took an owner's key over an address and has it, or a request that may take it is on its way there.
+    /// Returns whether a node took an owner's key over an address and has it, or a request that may take it is on its
+    /// way there.
     fn may_have(&self, client: usize, address: usize, owner: u32) -> bool {
         let taken = self.owners.get(owner);
         let has = |(node, server): (usize, &Server)| {
@@ -93,7 +94,8 @@ impl World {
         self.observe(&Event::KeyFound { node, key, due });
     }
 
-    /// Whether the address over which a node took an owner's key may have led elsewhere when it was to let it go.
+    /// Returns whether the address over which a node took an owner's key may have led elsewhere when it was to let it
+    /// go.
     fn was_rerouted(&self, node: usize, owner: &Owner) -> bool {
         let (client, _) = owner.client;
         let rerouted = |address| self.links[self.link(client, address)].rerouted;
@@ -101,8 +103,8 @@ impl World {
         rerouted.is_some_and(|at| at >= owner.started)
     }
 
-    /// Whether a node was told to let an owner's key go and knows nothing of it any more: it lost its data, or its
-    /// clock was set.
+    /// Returns whether a node was told to let an owner's key go and knows nothing of it any more: it lost its data, or
+    /// its clock was set.
     fn has_forgotten(&self, node: usize, owner: &Owner) -> bool {
         let server = &self.servers[node];
         let gone = owner.gone(node);
@@ -110,7 +112,7 @@ impl World {
     }
 }
 
-/// Whether a request may take a key.
+/// Returns whether a request may take a key.
 const fn takes(request: &Request) -> bool {
     matches!(
         request,

@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// Whether its client takes it to have a connection, or to be about to.
+    /// Returns whether its client takes it to have a connection, or to be about to.
     pub(super) const fn has_connection(&self) -> bool {
         self.machine.is_up() || self.machine.is_connecting()
     }
@@ -134,13 +134,13 @@ impl Calls {
             .expect("a call is there until it is taken")
     }
 
-    /// The call of this number, if it is still the one with this serial number.
+    /// Returns the call of this number, if it is still the one with this serial number.
     pub(super) fn find(&mut self, number: u32, serial: u32) -> Option<&mut Call> {
         let call = self.calls.get_mut(number as usize)?.as_mut();
         call.filter(|call| call.serial == serial)
     }
 
-    /// The calls that arrive late, in the order in which they were made.
+    /// Returns the calls that arrive late, in the order in which they were made.
     pub(super) fn late(&self) -> Vec<(u32, u32)> {
         let numbered = self.calls.iter().zip(0..);
         let mut late: Vec<(u32, u32)> = numbered
@@ -152,7 +152,7 @@ impl Calls {
         late
     }
 
-    /// Whether any call arrives late.
+    /// Returns whether any call arrives late.
     pub(super) const fn has_late(&self) -> bool {
         self.late > 0
     }
@@ -164,7 +164,7 @@ impl Calls {
         self.late = self.late + u32::from(is_late) - u32::from(was_late);
     }
 
-    /// The calls of a link that no node has executed, and one may execute.
+    /// Returns the calls of a link that no node has executed, and one may execute.
     pub(super) fn unexecuted(&self, link: usize) -> impl Iterator<Item = &Call> {
         let calls = self.calls.iter().flatten();
         calls.filter(move |call| call.link == link && !call.is_executed)

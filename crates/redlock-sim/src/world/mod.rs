@@ -232,7 +232,7 @@ impl World {
         self.checker.observe(Moment::from_micros(self.now), event);
     }
 
-    /// Whether something was wrong that nothing excuses.
+    /// Returns whether something was wrong that nothing excuses.
     fn must_stop(&self) -> bool {
         let plan = self.setup.plan;
         let found = self.checker.found().iter();

@@ -23,7 +23,7 @@ struct Heard {
 }
 
 impl News {
-    /// An event; of a call that was answered, `said` is what it says of each request.
+    /// Makes an event; of a call that was answered, `said` is what it says of each request.
     pub(super) fn of(event: LinkEvent, said: Vec<Option<Said>>) -> Self {
         let heard = if let LinkEvent::Answered { results, .. } = &event {
             let rounds = results.iter().map(|(round, _)| *round);

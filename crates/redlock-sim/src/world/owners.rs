@@ -115,7 +115,7 @@ impl Owners {
 }
 
 impl Owner {
-    /// Up to when so many nodes keep its key.
+    /// Returns up to when so many nodes keep its key.
     pub(super) fn promised_by(&self, count: usize) -> Micros {
         let mut promised = self.promised;
         promised.sort_unstable();
@@ -139,7 +139,7 @@ impl Owner {
         self.told |= 1 << address;
     }
 
-    /// Whether its client told whatever is behind an address to let its key go.
+    /// Returns whether its client told whatever is behind an address to let its key go.
     pub(super) const fn is_told(&self, address: usize) -> bool {
         self.told >> address & 1 == 1
     }
@@ -149,7 +149,7 @@ impl Owner {
         self.taken_over[node] = Some(address);
     }
 
-    /// The address over which a node took its key, if it did.
+    /// Returns the address over which a node took its key, if it did.
     pub(super) const fn taken_over(&self, node: usize) -> Option<usize> {
         self.taken_over[node]
     }
@@ -160,7 +160,7 @@ impl Owner {
         self.gone[node] = Some(gone);
     }
 
-    /// When and where a node was told to let its key go, if it was.
+    /// Returns when and where a node was told to let its key go, if it was.
     pub(super) const fn gone(&self, node: usize) -> Option<Gone> {
         self.gone[node]
     }
@@ -188,7 +188,7 @@ impl Owner {
         }
     }
 
-    /// Whether a node said that it lost the key in a round that so many others confirmed.
+    /// Returns whether a node said that it lost the key in a round that so many others confirmed.
     pub(super) fn may_heal(&self, node: usize, majority: usize) -> bool {
         self.rounds.iter().any(|seen| {
             seen.missing >> node & 1 == 1 && seen.confirmed.count_ones() as usize >= majority

@@ -174,7 +174,7 @@ impl Process {
         }
     }
 
-    /// What it reads on its clocks.
+    /// Returns what it reads on its clocks.
     pub(super) fn now(&self, time: Micros) -> Now {
         Now {
             clock: Instant::from_origin(Duration::from_micros(self.clock.reading(time))),
@@ -182,7 +182,7 @@ impl Process {
         }
     }
 
-    /// The first true time at which its clock shows at least this.
+    /// Returns the first true time at which its clock shows at least this.
     pub(super) fn when(&self, instant: Instant) -> Micros {
         let since = instant.since_origin();
         let rounded_up = micros(since + Duration::from_nanos(999));

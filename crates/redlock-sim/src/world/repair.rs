@@ -114,14 +114,14 @@ impl World {
             .add(self.now + wait + 1, Due::Close { last: true });
     }
 
-    /// How long it takes until every node votes that can.
+    /// Returns how long it takes until every node votes that can.
     fn repair_takes(&self) -> Micros {
         let pauses = 2 * micros(self.setup.link.longest_pause);
         let absence = self.setup.absence().unwrap_or(0);
         self.setup.quarantine() + absence + pauses + 12 * self.setup.node_timeout + SECOND
     }
 
-    /// When every client is connected to every node, if everything was repaired at a moment.
+    /// Returns when every client is connected to every node, if everything was repaired at a moment.
     pub(super) fn reconnected_by(&self, repaired: Micros) -> Micros {
         let limits = self.setup.link;
         let absence = self.setup.absence().unwrap_or(0);
@@ -157,7 +157,7 @@ impl World {
         }
     }
 
-    /// What was broken has mended: from now on, whatever is not won has a reason.
+    /// Takes what was broken to be mended: from now on, whatever is not won has a reason.
     pub(super) fn on_settled(&mut self) {
         if !self.phase.is_closing() {
             self.settled = Some(self.now);

@@ -13,7 +13,7 @@ pub(super) struct Said {
     pub(super) is_there: bool,
 }
 
-/// What a server's answer says of each request whose result a client is told, if it was asked to extend.
+/// Returns what a server's answer says of each request whose result a client is told, if it was asked to extend.
 pub(super) fn said(
     server: usize,
     requests: &[Request],
@@ -47,12 +47,12 @@ pub(super) fn said(
     said.collect()
 }
 
-/// Whether a node is told to vote.
+/// Returns whether a node is told to vote.
 pub(super) fn opens(request: &Request) -> bool {
     matches!(request, Request::Node(NodeVerb::Open { .. }))
 }
 
-/// Whether what a node grants is a vote, by where it stands.
+/// Returns whether what a node grants is a vote, by where it stands.
 pub(super) fn is_vote(standing: Option<&Standing>) -> bool {
     standing.is_some_and(|standing| standing.state == MarkState::Voting)
 }

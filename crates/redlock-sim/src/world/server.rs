@@ -91,12 +91,12 @@ impl Server {
         self.clock.step(by);
     }
 
-    /// Whether its clock was set since a moment.
+    /// Returns whether its clock was set since a moment.
     pub(super) fn was_set_since(&self, moment: Micros) -> bool {
         self.set.iter().any(|(at, _)| *at >= moment)
     }
 
-    /// Whether it must still refuse an owner that it was told is gone.
+    /// Returns whether it must still refuse an owner that it was told is gone.
     ///
     /// It need not once it has lost that data, or once its clock has shown more than it was told: what has ended by
     /// then stays away, even if the clock is set back.

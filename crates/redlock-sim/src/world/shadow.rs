@@ -63,7 +63,7 @@ impl Shadow {
         }
     }
 
-    /// The key as it is kept at `now`, in milliseconds of the node's clock.
+    /// Returns the key as it is kept at `now`, in milliseconds of the node's clock.
     pub(super) fn kept(&self, key: usize, now: u64) -> Option<Kept> {
         self.keys[key].filter(|kept| kept.until >= now)
     }
@@ -154,7 +154,7 @@ impl Shadow {
     }
 }
 
-/// What is wrong about a key on a node.
+/// Returns what is wrong about a key on a node.
 pub(super) const fn wrong(node: usize, key: usize, what: &'static str) -> Violation {
     Violation::ForeignKey { node, key, what }
 }

@@ -50,7 +50,7 @@ impl World {
         });
     }
 
-    /// Up to which tick a majority of the nodes remembers a job, and 0 if none does.
+    /// Returns up to which tick a majority of the nodes remembers a job, and 0 if none does.
     pub(super) fn known(&self, job: usize) -> u64 {
         let name = &self.setup.job_keys[job];
         let newest = |server: &Server| {
@@ -105,14 +105,14 @@ impl World {
     }
 }
 
-/// Whether something kept a client from what it did not win, other than faults: it is closed, another has the lock,
-/// or a node refused the tick.
+/// Returns whether something kept a client from what it did not win, other than faults: it is closed, another has the
+/// lock, or a node refused the tick.
 pub(super) fn has_reason(failure: Option<&Failure>, answers: &[NodeAnswer]) -> bool {
     failure.is_none_or(|failure| failure.kind == FailureKind::Contended)
         || answers.iter().any(is_refusal)
 }
 
-/// Whether a node that is up and votes would not give a tick away.
+/// Returns whether a node that is up and votes would not give a tick away.
 const fn is_refusal(answer: &NodeAnswer) -> bool {
     matches!(
         answer,

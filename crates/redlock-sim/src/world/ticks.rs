@@ -55,7 +55,7 @@ impl World {
         self.processes[client].client.claim(id, acquire, claim, now);
     }
 
-    /// Whether ticks that were claimed are claimed again, for as long as things go wrong.
+    /// Returns whether ticks that were claimed are claimed again, for as long as things go wrong.
     fn brings_back(&self, key: usize) -> bool {
         let sets_clocks = self.setup.plan.sets_all_clocks();
         sets_clocks && self.now < self.setup.horizon && !self.recent[key].is_empty()
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// What nodes remember of a job when somebody starts a tick of it who wants no run before it to be cut short.
+    /// Notes what nodes remember of a job when somebody starts a tick of it who wants no run before it to be cut short.
     ///
     /// A node that lost its data since the claim may remember again what it did not know when it granted the tick.
     fn follows(&mut self, client: usize, job: usize) {
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// Whether the clocks of a majority were in the tick's window when their nodes granted it.
+    /// Returns whether the clocks of a majority were in the tick's window when their nodes granted it.
     fn is_timely(&self, client: usize, tick: u64, owner: u32) -> bool {
         let Some(jobs) = self.setup.jobs else {
             return true;
@@ -255,7 +255,7 @@ impl World {
         }
     }
 
-    /// How far a majority of the nodes remembers each job.
+    /// Looks how far a majority of the nodes remembers each job.
     pub(super) fn look_at_watermarks(&mut self) {
         for job in 0..self.setup.job_keys.len() {
             let watermark = self.known(job);
@@ -288,7 +288,7 @@ impl Jobs {
         Window::new(ms(self.early_of(client)), ms(self.start_within))
     }
 
-    /// What a client takes to be early enough.
+    /// Returns what a client takes to be early enough.
     const fn early_of(&self, client: usize) -> u64 {
         match client % 2 {
             0 => self.early,
@@ -297,7 +297,7 @@ impl Jobs {
     }
 }
 
-/// What a request about a job does to the job's lock, as a request about that, and what was answered.
+/// Returns what a request about a job does to the job's lock, as a request about that, and what was answered.
 pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, Reply)> {
     match verb {
         JobVerb::Claim {
@@ -330,7 +330,7 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
     }
 }
 
-/// The outcome, besides those of the protocol's own, of runs that are to be settled.
+/// Returns the outcome, besides those of the protocol's own, of runs that are to be settled.
 fn cut_short() -> Arc<[Word]> {
     [Word::new(LOST).expect("it is a word")].into()
 }

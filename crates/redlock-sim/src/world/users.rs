@@ -235,7 +235,7 @@ impl World {
         self.act_next(client, key);
     }
 
-    /// What a user of a lease does next, and when.
+    /// Decides what a user of a lease does next, and when.
     fn act_next(&mut self, client: usize, key: usize) {
         let process = &self.processes[client];
         let State::Holding(holding) = process.users[key].state else {

@@ -172,7 +172,7 @@ impl World {
         }
     }
 
-    /// The number of the owner on whose behalf a request is made, if it is about a key.
+    /// Returns the number of the owner on whose behalf a request is made, if it is about a key.
     pub(super) fn owner_of(&self, request: &Request) -> Option<u32> {
         match request {
             Request::Lock { owner, .. }
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// How long a message takes.
+    /// Returns how long a message takes.
     pub(super) fn delay(&mut self) -> Micros {
         let net = self.setup.net;
         if self.phase.is_faulty() && net.slow > 0 && self.random.chance(net.slow) {
@@ -221,13 +221,14 @@ impl World {
         }
     }
 
-    /// What a link's client reads on its clock.
+    /// Returns what a link's client reads on its clock.
     pub(super) fn instant(&self, link: usize) -> Instant {
         let (client, _) = self.ends(link);
         self.processes[client].now(self.now).clock
     }
 
-    /// The client and the address of a link, which is the number of the node to which it leads unless a proxy is wrong.
+    /// Returns the client and the address of a link, which is the number of the node to which it leads unless a proxy
+    /// is wrong.
     pub(super) const fn ends(&self, link: usize) -> (usize, usize) {
         (link / self.setup.nodes, link % self.setup.nodes)
     }

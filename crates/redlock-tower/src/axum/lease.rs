@@ -51,7 +51,7 @@ pub(super) enum Missing {
 }
 
 impl MissingLease {
-    /// The status of the answer.
+    /// Returns the status of the answer.
     pub fn status(&self) -> StatusCode {
         StatusCode::INTERNAL_SERVER_ERROR
     }

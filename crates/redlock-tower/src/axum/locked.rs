@@ -65,7 +65,7 @@ pub struct Locked<E> {
 }
 
 impl<E> Locked<E> {
-    /// The lease.
+    /// Returns the lease.
     pub fn lease(&self) -> &Lease {
         &self.lease
     }

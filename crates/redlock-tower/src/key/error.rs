@@ -15,7 +15,7 @@ pub struct KeyError {
 }
 
 impl KeyError {
-    /// An answer with `status`, which tells the client `detail`.
+    /// Makes an answer with `status`, which tells the client `detail`.
     ///
     /// Do not repeat the key in it.
     pub fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
@@ -41,12 +41,12 @@ impl KeyError {
         self.misuse
     }
 
-    /// The answer's status.
+    /// Returns the answer's status.
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// What the client is told.
+    /// Returns what the client is told.
     pub fn detail(&self) -> &str {
         &self.detail
     }

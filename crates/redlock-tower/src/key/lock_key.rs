@@ -31,14 +31,14 @@ use crate::KeyError;
     note = "`fn lock_key(&self) -> Result<ResourceKeys, KeyError> {{ Ok(ResourceKey::new(\"order\", self.id)?.into()) }}`"
 )]
 pub trait LockKey {
-    /// The keys of what to lock, one as a rule: `Ok(ResourceKey::new("order", self.id)?.into())`.
+    /// Returns the keys of what to lock, one as a rule: `Ok(ResourceKey::new("order", self.id)?.into())`.
     ///
     /// # Errors
     ///
     /// The request must not go on; the error says with which answer.
     fn lock_key(&self) -> Result<ResourceKeys, KeyError>;
 
-    /// How `Locked` asks for the lease; as the layer around it says, unless this says otherwise.
+    /// Returns how `Locked` asks for the lease; as the layer around it says, unless this says otherwise.
     fn options(&self) -> AcquireOptions {
         AcquireOptions::new()
     }

@@ -83,7 +83,7 @@ use crate::Lease;
     note = "a path parameter is `PathKey::new(\"order\", \"order_id\")`, a header `HeaderKey::new(\"account\", name)`"
 )]
 pub trait KeyExtractor<Req>: Send + Sync + 'static {
-    /// The keys of what `request` locks, one as a rule; `Ok(None)` lets it through without a lock.
+    /// Returns the keys of what `request` locks, one as a rule; `Ok(None)` lets it through without a lock.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
         request: &mut Req,
     ) -> impl Future<Output = Result<Option<ResourceKeys>, KeyError>> + Send;
 
-    /// What [`extract`](Self::extract) would give, if nothing needs to be awaited for it.
+    /// Returns what [`extract`](Self::extract) would give, if nothing needs to be awaited for it.
     ///
     /// It is asked first, and saves a request without a lock its only allocation.
     /// The default is `None`: ask `extract`.
@@ -106,7 +106,7 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
         None
     }
 
-    /// Whether nothing is locked before the handler runs, which takes its locks by itself: see [`InHandler`].
+    /// Returns whether nothing is locked before the handler runs, which takes its locks by itself: see [`InHandler`].
     #[doc(hidden)]
     fn leaves_it_to_the_handler(&self) -> bool {
         false

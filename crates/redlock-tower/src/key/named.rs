@@ -29,7 +29,7 @@ impl Named {
         Self { spelling, ..self }
     }
 
-    /// The key of the resource that `text` names.
+    /// Returns the key of the resource that `text` names.
     pub(crate) fn key(&self, text: &str) -> Result<ResourceKey, KeyError> {
         let Some(name) = (self.spelling)(text) else {
             let detail = format!("that is no valid {}", self.class);

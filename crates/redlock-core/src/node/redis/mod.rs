@@ -75,7 +75,7 @@ impl RedisNode {
     /// A line at `DEBUG` under the target `redlock::node` says which, and why.
     pub const RIGHTS_FOR_FUNCTIONS: &str = "+fcall +function|load +time";
 
-    /// A node at this URL, with a second for a connection to be made.
+    /// Makes a node at this URL, with a second for a connection to be made.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl RedisNode {
         }
     }
 
-    /// The same node, called by the script only: no functions are loaded into it.
+    /// Returns the same node, called by the script only: no functions are loaded into it.
     #[must_use]
     pub fn without_functions(self) -> Self {
         Self {

@@ -37,7 +37,7 @@ impl Probe {
         })
     }
 
-    /// What is wrong there, if it shows; asks for nothing but `PING`.
+    /// Returns what is wrong there, if it shows; asks for nothing but `PING`.
     pub(super) async fn finding(&self) -> Option<Arc<str>> {
         let address = (self.host.as_str(), self.port);
         let connected = timeout(PATIENCE, TcpStream::connect(address)).await;

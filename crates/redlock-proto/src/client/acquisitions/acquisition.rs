@@ -36,7 +36,7 @@ pub(super) enum Phase {
 }
 
 impl Acquisition {
-    /// An acquisition whose first attempt is this round.
+    /// Makes an acquisition whose first attempt is this round.
     pub(super) fn new(request: Acquire, claim: Option<TickClaim>) -> Self {
         Self {
             request,

@@ -48,7 +48,7 @@ impl Health {
             .map(|trouble| &trouble.reason)
     }
 
-    /// How a node stands that votes, as far as its mark and its clock go.
+    /// Returns how a node stands that votes, as far as its mark and its clock go.
     pub(super) fn standing(&self) -> NodeAnswer {
         match &self.trouble {
             None => NodeAnswer::Reachable,
@@ -58,7 +58,7 @@ impl Health {
         }
     }
 
-    /// Whether it answered a short while ago.
+    /// Returns whether it answered a short while ago.
     pub(super) fn is_alive(&self, now: Instant) -> bool {
         self.heard.is_some_and(|heard| now < heard + ALIVE)
     }

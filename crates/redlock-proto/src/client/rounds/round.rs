@@ -32,7 +32,7 @@ struct Heard {
 }
 
 impl Round {
-    /// A round of so many nodes that is started now, and that has this time limit.
+    /// Makes a round of so many nodes that is started now, and that has this time limit.
     pub(in super::super) fn new(
         kind: RoundKind,
         started: Instant,

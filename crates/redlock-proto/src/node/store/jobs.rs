@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Store {
-    /// The runs of a job, the newest first.
+    /// Returns the runs of a job, the newest first.
     pub fn runs(&self, job: &NodeKey) -> &[JobEntry] {
         self.jobs.get(job).map_or(&[], Vec::as_slice)
     }
@@ -116,7 +116,7 @@ impl Store {
         }
     }
 
-    /// Why a tick cannot be claimed, whoever has the lock.
+    /// Returns why a tick cannot be claimed, whoever has the lock.
     fn refusal(
         &self,
         keyspace: &Keyspace,
@@ -142,7 +142,7 @@ impl Store {
             .then_some(NoClaim::Forgot)
     }
 
-    /// What was claimed up to then may be forgotten.
+    /// Notes up to when what was claimed may be forgotten.
     pub(super) fn remember_since(&mut self, keyspace: &Keyspace, then: NodeTime) {
         let horizon = self.horizons.entry(keyspace.horizon().clone()).or_default();
         *horizon = then.as_millis().max(*horizon);

@@ -58,7 +58,7 @@ struct Counters {
 }
 
 impl Store {
-    /// A store without keys, in this run of its server.
+    /// Makes a store without keys, in this run of its server.
     pub fn new(run: RunId) -> Self {
         Self {
             run,
@@ -74,7 +74,7 @@ impl Store {
         }
     }
 
-    /// A store that votes at once, because nobody can have used it before.
+    /// Makes a store that votes at once, because nobody can have used it before.
     pub fn vouched_for(run: RunId) -> Self {
         Self {
             vouched: true,
@@ -82,7 +82,7 @@ impl Store {
         }
     }
 
-    /// The same store, of a server that remembers nothing but its data.
+    /// Returns the same store, of a server that remembers nothing but its data.
     pub fn without_memory(self) -> Self {
         Self {
             looked: None,
@@ -172,20 +172,20 @@ impl Store {
         }
     }
 
-    /// The number of lock keys that are there at `time`.
+    /// Returns the number of lock keys that are there at `time`.
     pub fn locks(&self, time: NodeTime) -> usize {
         let now = time.as_millis();
         let live = |(key, held): &(&NodeKey, &Key)| held.until >= now && !is_tomb(key);
         self.keys.iter().filter(live).count()
     }
 
-    /// Who has this key at `time`.
+    /// Returns who has this key at `time`.
     pub fn holder(&self, key: &NodeKey, time: NodeTime) -> Option<OwnerId> {
         let held = self.keys.get(key)?;
         (held.until >= time.as_millis()).then_some(held.owner)
     }
 
-    /// Which run of the server it is.
+    /// Returns which run of the server it is.
     pub const fn run(&self) -> &RunId {
         &self.run
     }
@@ -315,7 +315,7 @@ impl Store {
         self.keys.insert(key.clone(), Key { owner, until });
     }
 
-    /// The counter as an acquire would raise it: never below the floor.
+    /// Returns the counter as an acquire would raise it: never below the floor.
     fn counter(&self, keyspace: &Keyspace, shard: u16) -> u64 {
         let Some(counters) = self.fences.get(keyspace.fence()) else {
             return 0;
@@ -324,7 +324,7 @@ impl Store {
         stored.max(counters.floor)
     }
 
-    /// The greatest of the counters of these keys.
+    /// Returns the greatest of the counters of these keys.
     fn counter_of_all(&self, keyspace: &Keyspace, keys: &KeySet) -> u64 {
         let counters = keys
             .iter()
@@ -354,7 +354,7 @@ fn is_tomb(key: &NodeKey) -> bool {
     key.as_str().contains("}:tomb:")
 }
 
-/// Whether a request only looks, so that clients of another policy may make it.
+/// Returns whether a request only looks, so that clients of another policy may make it.
 const fn is_inspection(request: &Request) -> bool {
     matches!(
         request,

@@ -93,13 +93,13 @@ impl Votes {
         asked
     }
 
-    /// Whether nodes are held back.
+    /// Returns whether nodes are held back.
     pub fn are_held_back(&self) -> bool {
         self.iter().any(|vote| vote == Vote::HeldBack)
     }
 
-    /// Whether nodes were held back, and those that were asked have failed to grant, or all of them have answered
-    /// without making a majority.
+    /// Returns whether nodes were held back, and those that were asked have failed to grant, or all of them have
+    /// answered without making a majority.
     ///
     /// A refusal alone is none of this: where one node has the key of another owner, the others that were asked
     /// mostly have it too, and those that were not need not be bothered.
@@ -118,7 +118,7 @@ impl Votes {
         }
     }
 
-    /// The quorum that they are votes of.
+    /// Returns the quorum that they are votes of.
     pub const fn quorum(&self) -> Quorum {
         self.quorum
     }
@@ -149,22 +149,22 @@ impl Votes {
         }
     }
 
-    /// The votes, by node.
+    /// Returns the votes, by node.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Vote> + '_ {
         self.nodes.iter().map(|said| said.vote)
     }
 
-    /// The number of nodes that granted, and whose grant counts.
+    /// Returns the number of nodes that granted, and whose grant counts.
     pub fn granted(&self) -> usize {
         self.nodes.iter().filter(|said| said.counts).count()
     }
 
-    /// Whether a node granted, and its grant counts.
+    /// Returns whether a node granted, and its grant counts.
     pub fn counts(&self, node: usize) -> bool {
         self.nodes.get(node).is_some_and(|said| said.counts)
     }
 
-    /// The number of nodes that refused.
+    /// Returns the number of nodes that refused.
     pub fn refused(&self) -> usize {
         self.count(|vote| {
             matches!(
@@ -174,13 +174,13 @@ impl Votes {
         })
     }
 
-    /// The number of nodes that gave no answer that counts, as far as the votes go that have come.
+    /// Returns the number of nodes that gave no answer that counts, as far as the votes go that have come.
     pub fn failed(&self) -> usize {
         let came = self.count(|vote| matches!(vote, Vote::Cast(_)));
         came - self.refused() - self.granted()
     }
 
-    /// The nodes whose grants count, each with its counter.
+    /// Returns the nodes whose grants count, each with its counter.
     pub fn counters(&self) -> Vec<(usize, u64)> {
         self.nodes
             .iter()
@@ -194,32 +194,32 @@ impl Votes {
             .collect()
     }
 
-    /// Whether a majority has granted.
+    /// Returns whether a majority has granted.
     pub fn is_won(&self) -> bool {
         self.granted() >= self.quorum.majority()
     }
 
-    /// Whether a majority can no longer grant, whatever is still to come.
+    /// Returns whether a majority can no longer grant, whatever is still to come.
     pub fn is_out_of_reach(&self) -> bool {
         self.refused() + self.failed() > self.quorum.tolerated()
     }
 
-    /// Whether too few nodes are left that may give a usable answer.
+    /// Returns whether too few nodes are left that may give a usable answer.
     pub fn is_majority_down(&self) -> bool {
         self.failed() > self.quorum.tolerated()
     }
 
-    /// Whether so many nodes refused that the others are no majority.
+    /// Returns whether so many nodes refused that the others are no majority.
     pub fn is_majority_gone(&self) -> bool {
         self.refused() > self.quorum.tolerated()
     }
 
-    /// Whether every node has voted.
+    /// Returns whether every node has voted.
     pub fn is_complete(&self) -> bool {
         self.iter().all(|vote| matches!(vote, Vote::Cast(_)))
     }
 
-    /// The nodes that may hold what they were asked to take, now or once their request arrives.
+    /// Returns the nodes that may hold what they were asked to take, now or once their request arrives.
     ///
     /// Where the request is still on its way over a connection that stands, a release on that connection
     /// follows it; where nobody knows, the owner must be tombstoned.
@@ -236,7 +236,7 @@ impl Votes {
             })
     }
 
-    /// How long until enough of the nodes that are quarantined vote again, if too few do without them.
+    /// Returns how long until enough of the nodes that are quarantined vote again, if too few do without them.
     ///
     /// `None` if they are not what is missing.
     pub fn quorum_ready_in(&self) -> Option<Duration> {
@@ -252,7 +252,7 @@ impl Votes {
         ready_in.get(missing - 1).copied()
     }
 
-    /// How long until the remaining times that nodes reported allow a majority again.
+    /// Returns how long until the remaining times that nodes reported allow a majority again.
     ///
     /// Nodes that granted count as free, since a failed round frees them, and so do those that were held back; those in
     /// quarantine are free when they vote again, and nodes that gave no answer, or do not vote for another reason, count

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{HolderLabel, Shard};
 
-/// A request about several keys.
+/// Returns a request about several keys.
 fn several(verb: Verb, keys: &[&str], by: u8) -> Request {
     let keys = keys.iter().map(|key| NodeKey::from(*key));
     Request::Lock {

@@ -68,8 +68,8 @@ async fn say(server: &mut DuplexStream, text: &str) {
         .expect("the client is there");
 }
 
-/// A connection over which a server sends the beginning of an answer, and then more as fast as it is read; counts the
-/// reads.
+/// Returns a connection over which a server sends the beginning of an answer, and then more as fast as it is read;
+/// counts the reads.
 fn flooded(mut beginning: &'static [u8]) -> (Pipe, Arc<AtomicUsize>) {
     let reads = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&reads);
