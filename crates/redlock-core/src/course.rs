@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing::{Span, field::Empty};
 
 use crate::{
-    AcquireErrorKind, FencingToken, ResourceKey,
+    AcquireErrorKind, FencingToken,
     engine::NotWon,
     meter::{LockMeter, Stopwatch},
 };
@@ -82,13 +82,7 @@ impl Drop for Course {
 }
 
 /// Returns the span of an acquire.
-pub(crate) fn acquire(
-    client: u64,
-    namespace: &Arc<str>,
-    key: &ResourceKey,
-    class: Option<&str>,
-) -> Span {
-    let class = class.or_else(|| key.class());
+pub(crate) fn acquire(client: u64, namespace: &Arc<str>, class: Option<&str>) -> Span {
     tracing::info_span!(
         target: LEASE,
         "redlock.acquire",

@@ -18,7 +18,7 @@ use crate::{
     course::{self, Course},
     engine::{AcquireRequest, EngineHandle, NotWon, Parked, Won},
     keyspace::KeySpace,
-    lease::Subject,
+    lease::{Subject, class_of},
     meter::Meter,
     queue::{Queue, Turn},
     settings::Settings,
@@ -250,7 +250,7 @@ impl Redlock {
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = options.wait.unwrap_or(client.settings.wait);
-        let class = options.class.as_deref().or_else(|| keys.first().class());
+        let class = class_of(options.class.as_deref(), &keys);
         let meter = client.meter.lock(class);
         let acquire = Acquire {
             label: client.settings.label_for(class),
@@ -416,12 +416,10 @@ impl Shared {
         wait: Wait,
         limits: QueueLimits,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
-        let Subject {
-            keys, class, meter, ..
-        } = &request.subject;
+        let subject = &request.subject;
         let client = self.engine.client();
-        let span = course::acquire(client, &self.namespace, keys.first(), class.as_deref());
-        let course = Course::begin(meter.clone(), span.clone());
+        let span = course::acquire(client, &self.namespace, subject.class());
+        let course = Course::begin(subject.meter.clone(), span.clone());
         let contend = self.contend(request, wait, limits, &course);
         let won = contend.instrument(span).await;
         match &won {

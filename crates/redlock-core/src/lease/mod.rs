@@ -244,6 +244,18 @@ pub(crate) struct Subject {
     pub(crate) meter: LockMeter,
 }
 
+impl Subject {
+    /// Returns the class: what was asked for, or else the first key's.
+    pub(crate) fn class(&self) -> Option<&str> {
+        class_of(self.class.as_deref(), &self.keys)
+    }
+}
+
+/// Returns the class of a lease on these keys for which this one was asked, or none.
+pub(crate) fn class_of<'a>(asked: Option<&'a str>, keys: &'a ResourceKeys) -> Option<&'a str> {
+    asked.or_else(|| keys.first().class())
+}
+
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
 pub(crate) trait Kept: fmt::Debug + Send + Sync {
     /// The lease is over: lets it go, if the holder has not taken it by itself.
@@ -311,8 +323,7 @@ impl LeaseShared {
 
     /// Returns the class of the lease, for the log.
     pub(crate) fn class(&self) -> Option<&str> {
-        let class = self.subject.class.as_deref();
-        class.or_else(|| self.subject.keys.first().class())
+        self.subject.class()
     }
 
     pub(crate) fn token(&self) -> FencingToken {
