@@ -188,10 +188,7 @@ fn an_answer_that_is_told_twice_is_heard_once() {
     assert_eq!(bench.client.open_requests(), 2, "two have not answered");
     bench.answer(1);
     assert!(bench.is_held());
-    let lost = RequestError {
-        may_have_run: true,
-        reason: "lost".into(),
-    };
+    let lost = RequestError::unknown("lost".into());
     let (_, round, _) = bench.sent.remove(0);
     let now = bench.now();
     let results = [(round, Err(lost))];

@@ -155,14 +155,11 @@ impl World {
         while !self.sent.is_empty() {
             for (node, round, request) in std::mem::take(&mut self.sent) {
                 let now = self.now();
-                let error = |may_have_run| RequestError {
-                    may_have_run,
-                    reason: "it is down".into(),
-                };
+                let reason = || "it is down".into();
                 let outage = self.outage[node];
                 if !matches!(outage, None | Some(Outage::Deaf)) {
                     if matches!(outage, Some(Outage::Refused)) {
-                        let results = [(round, Err(error(false)))];
+                        let results = [(round, Err(RequestError::not_executed(reason())))];
                         self.client.on_answer(node, None, results, now.clock, now);
                     }
                     continue;
@@ -176,7 +173,7 @@ impl World {
                     self.client
                         .on_answer(node, standing, results, now.clock, now);
                 } else if self.random.below(2) == 0 {
-                    let results = [(round, Err(error(true)))];
+                    let results = [(round, Err(RequestError::unknown(reason())))];
                     self.client.on_answer(node, None, results, now.clock, now);
                 }
             }

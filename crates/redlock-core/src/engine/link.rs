@@ -262,13 +262,15 @@ impl NodeLink {
                 let CallError {
                     may_have_run,
                     session_lost,
+                    refuses_writes,
                     reason,
                 } = error;
                 let error = RequestError {
                     may_have_run,
+                    refuses_writes,
                     reason,
                 };
-                self.link.on_call_failed(id, error, session_lost, now);
+                self.link.on_call_failed(id, &error, session_lost, now);
             }
         }
     }

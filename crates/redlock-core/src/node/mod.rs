@@ -86,6 +86,8 @@ pub struct CallError {
     pub may_have_run: bool,
     /// Whether the session is of no more use.
     pub session_lost: bool,
+    /// Whether the node said that it refuses to write, instead of executing the call.
+    pub refuses_writes: bool,
     /// Why, in words for an operator: without credentials, and without the words of a server, which may repeat what
     /// it was asked.
     pub reason: Arc<str>,
@@ -97,7 +99,16 @@ impl CallError {
         Self {
             may_have_run: false,
             session_lost: false,
+            refuses_writes: false,
             reason: reason.into(),
+        }
+    }
+
+    /// The call was not and will not be executed, because the node refuses to write, and the session goes on.
+    pub fn refuses_writes(reason: impl Into<Arc<str>>) -> Self {
+        Self {
+            refuses_writes: true,
+            ..Self::not_executed(reason)
         }
     }
 
@@ -106,6 +117,7 @@ impl CallError {
         Self {
             may_have_run: true,
             session_lost: true,
+            refuses_writes: false,
             reason: reason.into(),
         }
     }
@@ -115,6 +127,7 @@ impl CallError {
         Self {
             may_have_run: true,
             session_lost: false,
+            refuses_writes: false,
             reason: reason.into(),
         }
     }

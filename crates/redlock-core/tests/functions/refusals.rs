@@ -60,6 +60,15 @@ async fn without_memory_leases_are_kept_and_let_go_by_functions() {
     }
     assert_eq!(master.calls("evalsha"), scripts);
 
+    // Another call follows, and the script does not stand in.
+    let (first, second) = ([request(acquire(3), "c", 1)], [request(RELEASE, "c", 1)]);
+    let first = master.session.call(&keyspace(), &first);
+    let second = master.session.call(&keyspace(), &second);
+    let (first, second) = tokio::join!(first, second);
+    let error = first.expect_err("there is no memory");
+    assert!(error.refuses_writes && !error.may_have_run, "{error:?}");
+    assert_eq!(second.unwrap().replies, [Ok(Reply::Missing)]);
+
     // The script does one without the other.
     let both = [request(acquire(3), "c", 1), request(RELEASE, "b", 1)];
     let answer = master.call(&both).await;

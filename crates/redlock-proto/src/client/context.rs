@@ -154,7 +154,11 @@ impl<E: Entropy> Context<E> {
             (Ok(_), _) => Heard::Done { wrote: granted },
             // A node is let go of in its own time, and asked for a probe because it is in trouble.
             (Err(_), None | Some(RoundKind::Probe | RoundKind::Release { .. })) => return,
-            (Err(error), Some(_)) => Heard::Error(&error.reason),
+            (Err(error), Some(_)) => Heard::Error {
+                reason: &error.reason,
+                // What it ran, and looked at its mark for, can have failed only because it does not write.
+                refuses_writes: looked || error.refuses_writes,
+            },
         };
         if let Some(notice) = self.nodes.on_heard(node, heard, looked, now.clock) {
             self.notice(notice);

@@ -177,11 +177,13 @@ impl<E: Entropy> Link<E> {
             Phase::Connecting { .. } => {}
             Phase::Up { since } => {
                 let (sent, unsent) = self.traffic.take_all();
+                let error = RequestError::unknown(Arc::clone(&reason));
                 for op in sent {
-                    self.fail(op, true, &reason, now);
+                    self.fail(op, &error, now);
                 }
+                let error = RequestError::not_executed(Arc::clone(&reason));
                 for op in unsent {
-                    self.fail(op, false, &reason, now);
+                    self.fail(op, &error, now);
                 }
                 if now.saturating_since(since) >= self.config.longest_pause {
                     self.failures = 0;
@@ -211,8 +213,8 @@ impl<E: Entropy> Link<E> {
             match self.phase {
                 Phase::Up { .. } => self.traffic.push(op, now),
                 _ => {
-                    let reason = Arc::clone(&self.reason);
-                    self.fail(op, false, &reason, now);
+                    let error = RequestError::not_executed(Arc::clone(&self.reason));
+                    self.fail(op, &error, now);
                 }
             }
         }
@@ -249,15 +251,17 @@ impl<E: Entropy> Link<E> {
         };
         if answer.replies.len() != ops.len() {
             let reason = "the node's answer has not one reply for each request".into();
-            return self.give_up_call(ops, true, reason, now);
+            return self.give_up_call(ops, &RequestError::unknown(reason), now);
         }
         let Answer { standing, replies } = answer;
         let mut results = Vec::with_capacity(ops.len());
         for (op, reply) in ops.into_iter().zip(replies) {
             match reply {
-                Err(reason) if op.request.is_release() => self.fail(op, false, &reason, now),
+                Err(reason) if op.request.is_release() => {
+                    self.fail(op, &RequestError::not_executed(reason), now);
+                }
                 // An operation that ended with an error has changed nothing.
-                Err(reason) => results.push((op.round, Err(not_run(reason)))),
+                Err(reason) => results.push((op.round, Err(RequestError::not_executed(reason)))),
                 Ok(reply) => results.push((op.round, Ok(reply))),
             }
         }
@@ -269,19 +273,15 @@ impl<E: Entropy> Link<E> {
     }
 
     /// A call has no answer, and will have none; with `is_lost`, the connection is of no more use.
-    pub fn on_call_failed(&mut self, call: u64, error: RequestError, is_lost: bool, now: Instant) {
+    pub fn on_call_failed(&mut self, call: u64, error: &RequestError, is_lost: bool, now: Instant) {
         let Some(InFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
             return;
         };
-        let RequestError {
-            may_have_run,
-            reason,
-        } = error;
         if is_lost {
-            return self.give_up_call(ops, may_have_run, reason, now);
+            return self.give_up_call(ops, error, now);
         }
         for op in ops {
-            self.fail(op, may_have_run, &reason, now);
+            self.fail(op, error, now);
         }
     }
 
@@ -311,19 +311,16 @@ impl<E: Entropy> Link<E> {
     }
 
     /// A call has failed, and its connection with it.
-    fn give_up_call(&mut self, ops: Vec<Op>, may_have_run: bool, reason: Arc<str>, now: Instant) {
+    fn give_up_call(&mut self, ops: Vec<Op>, error: &RequestError, now: Instant) {
         for op in ops {
-            self.fail(op, may_have_run, &reason, now);
+            self.fail(op, error, now);
         }
-        self.on_lost(reason, now);
+        self.on_lost(Arc::clone(&error.reason), now);
     }
 
     /// Says that a request failed; a release is repeated instead.
-    fn fail(&mut self, op: Op, may_have_run: bool, reason: &Arc<str>, now: Instant) {
-        let error = RequestError {
-            may_have_run,
-            reason: Arc::clone(reason),
-        };
+    fn fail(&mut self, op: Op, error: &RequestError, now: Instant) {
+        let error = error.clone();
         if !op.request.is_release() {
             return self.tell_failed(&op, error);
         }
@@ -344,13 +341,6 @@ impl<E: Entropy> Link<E> {
 
 fn no_answer(silence: std::time::Duration) -> Arc<str> {
     format!("no answer for {} ms", silence.as_millis()).into()
-}
-
-const fn not_run(reason: Arc<str>) -> RequestError {
-    RequestError {
-        may_have_run: false,
-        reason,
-    }
 }
 
 impl<E> fmt::Debug for Link<E> {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Link, LinkEvent, Op, no_answer};
-use crate::{Entropy, Instant, JobVerb, OwnerId, Request, Verb};
+use crate::{Entropy, Instant, JobVerb, OwnerId, Request, RequestError, Verb};
 
 impl<E: Entropy> Link<E> {
     /// Sheds the requests in the queue of a node that cannot keep up, instead of letting them pile up.
@@ -19,7 +19,7 @@ impl<E: Entropy> Link<E> {
         if silence < self.config.lag_after {
             return;
         }
-        let reason = no_answer(silence);
+        let error = RequestError::not_executed(no_answer(silence));
         let mut needless = Vec::new();
         let mut unsent = HashSet::new();
         self.traffic.waiting.clear();
@@ -29,7 +29,7 @@ impl<E: Entropy> Link<E> {
                 Fate::Needless => needless.push(op.round),
                 Fate::Shed => {
                     self.shed += 1;
-                    self.fail(op, false, &reason, now);
+                    self.fail(op, &error, now);
                 }
             }
         }

@@ -126,11 +126,8 @@ impl World {
             (None, Some(answer)) => machine.on_connected(answer, sent, now),
             (None, None) => machine.on_lost(refused(), now),
             (Some(id), None) => {
-                let error = RequestError {
-                    may_have_run: false,
-                    reason: refused(),
-                };
-                machine.on_call_failed(id, error, false, now);
+                let error = RequestError::not_executed(refused());
+                machine.on_call_failed(id, &error, false, now);
             }
             (Some(id), Some(answer)) => {
                 let said = said(call.server, &call.requests, &call.owners, &answer);

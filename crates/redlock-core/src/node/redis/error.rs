@@ -102,6 +102,7 @@ pub(super) struct NotOpened {
 /// Returns what a call that failed as a whole leaves behind.
 pub(super) fn call_error(error: &RedisError) -> CallError {
     match error.code() {
+        Some(code) if WRITES_NOT.contains(&code) => CallError::refuses_writes(reason(error)),
         _ if is_refusal(error) => CallError::not_executed(reason(error)),
         // Another error from the server: the script may have stopped in the middle.
         Some(_) => CallError::unknown(reason(error)),
@@ -133,6 +134,9 @@ const NOT_RUN: [&str; 11] = [
     "OOM",
     "READONLY",
 ];
+
+/// Those of them that servers send which run what writes nothing.
+const WRITES_NOT: [&str; 4] = ["MISCONF", "NOREPLICAS", "OOM", "READONLY"];
 
 #[cfg(test)]
 mod tests {

@@ -30,7 +30,7 @@ impl Health {
         self.heard = Some(at);
     }
 
-    /// A node has ended what it was asked for with an error; `refuses_writes` if it ran it.
+    /// A node has ended what it was asked for with an error; `refuses_writes` if it is because it does not write.
     pub(super) fn on_error(&mut self, reason: &Arc<str>, refuses_writes: bool) {
         self.trouble = Some(Trouble {
             reason: Arc::clone(reason),

@@ -46,7 +46,11 @@ pub(super) enum Heard<'a> {
     /// It did what it was asked, and wrote something for that if `wrote`.
     Done { wrote: bool },
     /// It failed.
-    Error(&'a Arc<str>),
+    Error {
+        reason: &'a Arc<str>,
+        /// Nothing but a write shows that it is over.
+        refuses_writes: bool,
+    },
 }
 
 impl Nodes {
@@ -188,10 +192,13 @@ impl Nodes {
         let refused = health.refuses_writes().is_some();
         match heard {
             Heard::Done { wrote } => health.on_reply(looked, wrote, at),
-            Heard::Error(reason) if self.connections[node].is_up() => {
-                health.on_error(reason, looked);
+            Heard::Error {
+                reason,
+                refuses_writes,
+            } if self.connections[node].is_up() => {
+                health.on_error(reason, refuses_writes);
             }
-            Heard::Error(_) => {}
+            Heard::Error { .. } => {}
         }
         match (refused, health.refuses_writes()) {
             (false, Some(reason)) => Some(Notice::RefusesWrites {

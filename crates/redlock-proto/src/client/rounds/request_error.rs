@@ -11,11 +11,33 @@ use crate::NodeAnswer;
 pub struct RequestError {
     /// Whether the node may have run it, or may run it yet.
     pub may_have_run: bool,
+    /// Whether the node said that it refuses to write, instead of running it.
+    ///
+    /// Such a node says where it stands all the same, so only a write shows that it writes again.
+    pub refuses_writes: bool,
     /// Why, in words for an operator and without credentials.
     pub reason: Arc<str>,
 }
 
 impl RequestError {
+    /// The request was not and will not be run, for a reason that says nothing of what the node writes.
+    pub const fn not_executed(reason: Arc<str>) -> Self {
+        Self {
+            may_have_run: false,
+            refuses_writes: false,
+            reason,
+        }
+    }
+
+    /// Nobody knows whether the request was run.
+    pub const fn unknown(reason: Arc<str>) -> Self {
+        Self {
+            may_have_run: true,
+            refuses_writes: false,
+            reason,
+        }
+    }
+
     pub(in super::super) fn to_answer(&self) -> NodeAnswer {
         let reason = Arc::clone(&self.reason);
         if self.may_have_run {

@@ -64,14 +64,6 @@ impl Entropy for Counting {
     }
 }
 
-/// What becomes of a request on a connection that is gone.
-fn failed(may_have_run: bool) -> Result<Reply, RequestError> {
-    Err(RequestError {
-        may_have_run,
-        reason: "cut".into(),
-    })
-}
-
 impl Bench {
     /// Two clients of nodes whose clocks agree.
     pub(crate) fn new(nodes: usize) -> Self {
@@ -322,7 +314,7 @@ impl Bench {
         while let Some(effect) = peer.client.poll_effect() {
             match effect {
                 Effect::Send { node, round, .. } if peer.down[node] => {
-                    let result = [(round, failed(false))];
+                    let result = [(round, Err(RequestError::not_executed("cut".into())))];
                     peer.client.on_answer(node, None, result, now.clock, now);
                 }
                 Effect::Send {

@@ -20,12 +20,10 @@ impl Bench {
         let (at, now) = (self.at[node], self.now());
         let time = self.time(at);
         let answer = self.nodes[at].call(&self.keyspace, &requests, time);
-        let replies = answer.replies.into_iter().map(|reply| {
-            reply.map_err(|reason| RequestError {
-                may_have_run: false,
-                reason,
-            })
-        });
+        let replies = answer
+            .replies
+            .into_iter()
+            .map(|reply| reply.map_err(RequestError::not_executed));
         let results: Vec<_> = rounds.into_iter().zip(replies).collect();
         let client = &mut self.peers[peer].client;
         client.on_answer(node, answer.standing, results, now.clock, now);
@@ -135,11 +133,23 @@ impl Bench {
         self.ahead[node] = ahead;
     }
 
+    /// The oldest request to a node ends with an error, and the connection goes on.
+    pub(crate) fn fail(&mut self, peer: usize, node: usize, error: RequestError) {
+        let now = self.now();
+        let Peer { client, sent, .. } = &mut self.peers[peer];
+        let oldest = sent.iter().position(|(to, ..)| *to == node);
+        let (_, round, _) = sent.remove(oldest.expect("something was sent"));
+        client.on_answer(node, None, [(round, Err(error))], now.clock, now);
+        self.gather(peer);
+    }
+
     /// A client's connection to a node breaks, with all that was sent over it and not answered.
     pub(crate) fn cut(&mut self, peer: usize, node: usize) {
         let now = self.now();
         let sent = self.peers[peer].sent.extract_if(.., |(to, ..)| *to == node);
-        let failed: Vec<_> = sent.map(|(_, round, _)| (round, failed(true))).collect();
+        let failed: Vec<_> = sent
+            .map(|(_, round, _)| (round, Err(RequestError::unknown("cut".into()))))
+            .collect();
         let Peer { client, down, .. } = &mut self.peers[peer];
         down[node] = true;
         client.on_disconnected(node, "cut".into(), now);
