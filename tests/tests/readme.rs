@@ -12,7 +12,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 async fn a_handler(listener: tokio::net::TcpListener) -> Result<(), BoxError> {
     use axum::{Router, extract::Path, routing::post};
     use redlock_core::Redlock;
-    use redlock_tower::{Lease, PathKey, RedlockLayer};
+    use redlock_tower::{PathKey, RedlockLayer, RequestLease};
 
     let nodes = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
     let redlock = Redlock::builder().nodes(nodes).build().await?;
@@ -22,7 +22,7 @@ async fn a_handler(listener: tokio::net::TcpListener) -> Result<(), BoxError> {
     let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(one_per_order));
     axum::serve(listener, app).await?;
 
-    async fn pay(Path(order_id): Path<u64>, lease: Lease) -> String {
+    async fn pay(Path(order_id): Path<u64>, lease: RequestLease) -> String {
         // No other request for this order runs now, on any replica.
         format!(
             "order {order_id} is paid, with {:?} to spare\n",

@@ -22,7 +22,7 @@ pin_project! {
     /// the lock until it ends, or a refusal.
     ///
     /// The lock is released with the last frame, with an error, or when this is dropped.
-    /// A lock that the handler has [taken out](crate::Lease::into_owned) is no longer this body's.
+    /// A lock that the handler has [taken out](crate::RequestLease::into_owned) is no longer this body's.
     /// A body that is empty from the start, such as that of a `204` or of a `HEAD` request, releases
     /// it with the head.
     ///

@@ -17,7 +17,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    ConfigError, KeyExtractor, Lease, OnLost,
+    ConfigError, KeyExtractor, OnLost, RequestLease,
     exclusive::{Completion, Exclusive},
     shared::{Carrier, Shared},
     terms::Terms,
@@ -30,14 +30,14 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 ///
 /// It is [`crate::RedlockLayer`] for requests that are not HTTP's.
 /// The lock is held until the inner service's future ends, unless the service has taken it out by
-/// [`Lease::into_owned`].
+/// [`RequestLease::into_owned`].
 /// A request that needs the fencing token gets it from [`KeyExtractor::granted`].
 ///
 /// # Examples
 ///
 /// ```
 /// use redlock_core::{FencingToken, Redlock, ResourceKey, ResourceKeys};
-/// use redlock_tower::{KeyError, KeyExtractor, Lease, Rejection, RejectionKind, generic::RedlockLayer};
+/// use redlock_tower::{KeyError, KeyExtractor, RequestLease, Rejection, RejectionKind, generic::RedlockLayer};
 /// use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 ///
 /// struct Charge { account: u64, token: Option<FencingToken> }
@@ -49,7 +49,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 ///         Ok(Some(ResourceKey::new("account", charge.account)?.into()))
 ///     }
 ///
-///     fn granted(&self, charge: &mut Charge, lease: &Lease) {
+///     fn granted(&self, charge: &mut Charge, lease: &RequestLease) {
 ///         charge.token = Some(lease.token());
 ///     }
 /// }
@@ -135,15 +135,32 @@ pub struct RedlockService<S, K> {
     shared: Arc<Shared<K>>,
 }
 
+impl<S, K> RedlockService<S, K> {
+    /// Returns the inner service, by which no lock is taken.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service, to be changed; by it no lock is taken.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Takes the inner service out; by it no lock is taken.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
 /// Requests of any kind have no place for a lease.
 struct Nowhere;
 
 impl<Req> Carrier<Req> for Nowhere {
-    fn carried(_: &Req) -> Option<&Lease> {
+    fn carried(_: &Req) -> Option<&RequestLease> {
         None
     }
 
-    fn carry(_: &mut Req, _: Lease) {}
+    fn carry(_: &mut Req, _: RequestLease) {}
 }
 
 impl<S, K, Req> Service<Req> for RedlockService<S, K>

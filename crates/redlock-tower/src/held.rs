@@ -7,11 +7,11 @@ use std::{
 
 use redlock_core::{AcquireError, AcquireOptions, LossReason, Redlock, ResourceKeys};
 
-use crate::{Lease, OnLost, slot::Slot};
+use crate::{OnLost, RequestLease, slot::Slot};
 
 /// A lock that a request holds, and the watch over it; dropping it releases the lock.
 pub(crate) struct Held {
-    lease: Lease,
+    lease: RequestLease,
     // `Sync`, so that a response's body is if the inner one is.
     lost: Option<Pin<Box<dyn Future<Output = LossReason> + Send + Sync>>>,
     /// `None` if something further out in the same request holds the lock.
@@ -28,7 +28,7 @@ impl Held {
         options: AcquireOptions,
         on_lost: OnLost,
         keys: ResourceKeys,
-        carried: Option<&Lease>,
+        carried: Option<&RequestLease>,
     ) -> Result<Self, AcquireError> {
         let (lease, slot) = match carried.and_then(|carried| carried.of(&keys, redlock)) {
             Some(same) => (same.again(carried), None),
@@ -36,10 +36,13 @@ impl Held {
                 let guard = redlock.acquire_all_with(keys, options).await?;
                 let lease = guard.lease().clone();
                 let slot = Arc::new(Slot::new(guard, on_lost));
-                (Lease::new(lease, redlock, &slot, carried), Some(slot))
+                (
+                    RequestLease::new(lease, redlock, &slot, carried),
+                    Some(slot),
+                )
             }
         };
-        let watched = redlock_core::Lease::clone(&lease);
+        let watched = lease.view().clone();
         let lost = (on_lost == OnLost::Abort)
             .then(|| Box::pin(async move { watched.lost().await }) as Pin<Box<_>>);
         Ok(Self { lease, lost, slot })
@@ -50,13 +53,13 @@ impl Held {
     /// A lock that was taken out may be released by another task, for which such work can wait.
     pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
         if self.owns() {
-            self.lease.within(work)
+            self.lease.view().within(work)
         } else {
             work()
         }
     }
 
-    pub(crate) fn lease(&self) -> &Lease {
+    pub(crate) fn lease(&self) -> &RequestLease {
         &self.lease
     }
 
@@ -83,7 +86,7 @@ impl Held {
     }
 
     /// Returns the lease, if the guard is here.
-    pub(crate) fn owned(&self) -> Option<&Lease> {
+    pub(crate) fn owned(&self) -> Option<&RequestLease> {
         self.owns().then_some(&self.lease)
     }
 

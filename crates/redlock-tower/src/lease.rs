@@ -1,29 +1,32 @@
 use std::{
-    ops::Deref,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
-use redlock_core::{Redlock, ResourceKeys};
+use redlock_core::{
+    FencingToken, Lease, LeaseLost, LossReason, Redlock, ResourceKey, ResourceKeys,
+};
 
 use crate::slot::Slot;
 
 /// A view of the lease that the request holds.
 ///
-/// [`RedlockLayer`](crate::RedlockLayer) leaves it in the request's extensions; it is a
-/// [`redlock_core::Lease`] in all but name.
+/// [`RedlockLayer`](crate::RedlockLayer) leaves it in the request's extensions.
 /// With the feature `axum` it is an extractor, whose rejection says that there is no lease; take
-/// `Option<Lease>` in handlers that are also reached without a lock.
+/// `Option<RequestLease>` in handlers that are also reached without a lock.
 /// If two layers locked something for the request, it is the lease of the inner one, and
 /// [`outer`](Self::outer) leads to the other.
 ///
 /// Keeping it keeps nothing locked; [`into_owned`](Self::into_owned) does.
+/// What can be asked of any lease can be asked of it; [`view`](Self::view) is for code that takes a
+/// [`redlock_core::Lease`].
 ///
 /// # Examples
 ///
 /// ```
-/// use redlock_tower::Lease;
+/// use redlock_tower::RequestLease;
 ///
-/// async fn pay(lease: Lease) {
+/// async fn pay(lease: RequestLease) {
 ///     // Before a step that cannot be dropped half way:
 ///     if lease.is_held() { /* … */ }
 ///     // And for the resource, which refuses older ones:
@@ -31,8 +34,8 @@ use crate::slot::Slot;
 /// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Lease {
-    lease: redlock_core::Lease,
+pub struct RequestLease {
+    lease: Lease,
     /// The client it comes from: equal keys of two clients are two resources.
     client: u64,
     /// The guard, while the request has it.
@@ -40,10 +43,107 @@ pub struct Lease {
     outer: Option<Arc<Self>>,
 }
 
-impl Lease {
+impl RequestLease {
+    /// Returns what is locked; the first of its [keys](Self::keys) if several are.
+    ///
+    /// It is the name that the layer's key gave it, which no log line repeats.
+    pub fn key(&self) -> &ResourceKey {
+        self.lease.key()
+    }
+
+    /// Returns all that is locked, in order.
+    pub fn keys(&self) -> &[ResourceKey] {
+        self.lease.keys()
+    }
+
+    /// Returns the class of what is locked, if it has one: a name that may be logged.
+    pub fn class(&self) -> Option<&str> {
+        self.lease.class()
+    }
+
+    /// Returns the fencing token: greater than that of every lease on the resource before it.
+    ///
+    /// Write it with every change, and let the resource refuse older ones; see [fencing](crate#fencing).
+    pub fn token(&self) -> FencingToken {
+        self.lease.token()
+    }
+
+    /// Returns whether the lease can be relied on at this moment.
+    pub fn is_held(&self) -> bool {
+        self.lease.is_held()
+    }
+
+    /// Returns how much longer the lease is valid; zero once it is lost or released.
+    ///
+    /// The client renews it for as long as the request holds it, so this grows again.
+    pub fn remaining(&self) -> Duration {
+        self.lease.remaining()
+    }
+
+    /// Waits until the lease can no longer be relied on, and says why, as [`Lease::lost`] does.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn lost(&self) -> LossReason {
+        self.lease.lost().await
+    }
+
+    /// Returns whether the lease is in danger, as [`Lease::is_endangered`] says.
+    pub fn is_endangered(&self) -> bool {
+        self.lease.is_endangered()
+    }
+
+    /// Waits until the lease is in danger: its renewal is failing and a third of its time to live is left, as
+    /// [`Lease::endangered`] says.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn endangered(&self) {
+        self.lease.endangered().await;
+    }
+
+    /// Runs `work` for as long as the lease is valid, as [`Lease::run`] says.
+    ///
+    /// The layer does so with the whole handler, unless it is to [signal](crate::OnLost::Signal) a loss only.
+    ///
+    /// # Errors
+    ///
+    /// The lease was lost or released, and `work` was dropped unfinished.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it drops `work`; the request keeps the lock.
+    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
+        self.lease.run(work).await
+    }
+
+    /// Returns the lease that a layer further out took for the same request.
+    pub fn outer(&self) -> Option<&Self> {
+        self.outer.as_deref()
+    }
+
+    /// Returns the lease as any other, for code that knows nothing of requests.
+    pub fn view(&self) -> &Lease {
+        &self.lease
+    }
+
     /// Makes a view of a lease of `client` whose guard is in `slot`, for a request that already has `outer`.
     pub(crate) fn new(
-        lease: redlock_core::Lease,
+        lease: Lease,
         client: &Redlock,
         slot: &Arc<Slot>,
         outer: Option<&Self>,
@@ -64,11 +164,6 @@ impl Lease {
         }
     }
 
-    /// Returns the lease that a layer further out took for the same request.
-    pub fn outer(&self) -> Option<&Self> {
-        self.outer.as_deref()
-    }
-
     /// Returns where the guard is, unless the request is over.
     pub(crate) fn slot(&self) -> Option<Arc<Slot>> {
         self.slot.upgrade()
@@ -82,16 +177,8 @@ impl Lease {
     }
 }
 
-impl Deref for Lease {
-    type Target = redlock_core::Lease;
-
-    fn deref(&self) -> &Self::Target {
-        &self.lease
-    }
-}
-
-impl From<Lease> for redlock_core::Lease {
-    fn from(lease: Lease) -> Self {
+impl From<RequestLease> for Lease {
+    fn from(lease: RequestLease) -> Self {
         lease.lease
     }
 }

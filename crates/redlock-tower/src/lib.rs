@@ -44,7 +44,7 @@ pub use self::{
     hold::Hold,
     key::{BoxedKey, ExtensionKey, HeaderKey, InHandler, KeyError, KeyExtractor, LockKey},
     layer::RedlockLayer,
-    lease::Lease,
+    lease::RequestLease,
     on_lost::OnLost,
     owned::{LeaseTaken, OwnedLease},
     rejection::{Rejection, RejectionKind},

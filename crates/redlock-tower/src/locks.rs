@@ -7,7 +7,7 @@ use std::{
 
 use redlock_core::{LossReason, ResourceKeys};
 
-use crate::{Lease, Rejection, RejectionKind, held::Held, meter::Told, terms::Terms};
+use crate::{Rejection, RejectionKind, RequestLease, held::Held, meter::Told, terms::Terms};
 
 /// The locks of one request; dropping it releases them.
 #[derive(Debug)]
@@ -84,8 +84,8 @@ impl ToDesk {
         &self,
         keys: ResourceKeys,
         options: redlock_core::AcquireOptions,
-        carried: Option<&Lease>,
-    ) -> Option<Result<Lease, Rejection>> {
+        carried: Option<&RequestLease>,
+    ) -> Option<Result<RequestLease, Rejection>> {
         let terms = self.0.upgrade()?.terms.clone();
         let options = options.or(&terms.options);
         let held = Held::take(&terms.redlock, options, terms.on_lost, keys, carried).await;
@@ -111,7 +111,8 @@ impl Locks {
             Self::Handler(desk) => {
                 // The handler takes more of them meanwhile.
                 let held = desk.held();
-                let leases: Vec<Lease> = held.iter().filter_map(Held::owned).cloned().collect();
+                let leases: Vec<RequestLease> =
+                    held.iter().filter_map(Held::owned).cloned().collect();
                 drop(held);
                 within(&leases, work)
             }
@@ -147,12 +148,12 @@ impl Locks {
     }
 }
 
-fn within<R>(leases: &[Lease], work: impl FnOnce() -> R) -> R {
+fn within<R>(leases: &[RequestLease], work: impl FnOnce() -> R) -> R {
     // `dyn`, because a closure in a closure in a closure would be a type without end.
-    fn nested(leases: &[Lease], work: &mut dyn FnMut()) {
+    fn nested(leases: &[RequestLease], work: &mut dyn FnMut()) {
         match leases.split_first() {
             None => work(),
-            Some((lease, rest)) => lease.within(|| nested(rest, work)),
+            Some((lease, rest)) => lease.view().within(|| nested(rest, work)),
         }
     }
     let mut work = Some(work);

@@ -6,7 +6,7 @@ pub enum OnLost {
     /// the request is refused.
     #[default]
     Abort,
-    /// The request goes on, and only [`Lease::lost`](redlock_core::Lease::lost) tells.
+    /// The request goes on, and only [`RequestLease::lost`](crate::RequestLease::lost) tells.
     ///
     /// For work that is safe to finish by itself, because the resource refuses old fencing tokens or because the
     /// lock only spares double work.

@@ -1,10 +1,10 @@
-use std::{error::Error, fmt, future::poll_fn, ops::Deref, pin::pin};
+use std::{error::Error, fmt, future::poll_fn, pin::pin, time::Duration};
 
-use redlock_core::{LeaseLost, LockGuard, ReleaseError};
+use redlock_core::{FencingToken, LeaseLost, LockGuard, LossReason, ReleaseError};
 
-use crate::{Lease, OnLost};
+use crate::{OnLost, RequestLease};
 
-/// A lock that was taken out of its request by [`Lease::into_owned`], to outlive it.
+/// A lock that was taken out of its request by [`RequestLease::into_owned`], to outlive it.
 ///
 /// Dropping it releases the lock, wherever it is by then; it never blocks and needs no runtime.
 /// The layer's time to live, renewal and [`max_hold`](crate::RedlockLayerBuilder::max_hold) go on as before, and
@@ -37,11 +37,11 @@ use crate::{Lease, OnLost};
 pub struct OwnedLease {
     // Dropped after what a view of it could still guard.
     guard: LockGuard,
-    lease: Lease,
+    lease: RequestLease,
     on_lost: OnLost,
 }
 
-impl Lease {
+impl RequestLease {
     /// Takes the lock out of the request, so that it outlives the request: in a spawned task, a stream, or a
     /// connection that was upgraded, such as a WebSocket.
     ///
@@ -57,9 +57,9 @@ impl Lease {
     ///
     /// ```
     /// use http::StatusCode;
-    /// use redlock_tower::{Lease, LeaseTaken};
+    /// use redlock_tower::{LeaseTaken, RequestLease};
     ///
-    /// async fn import(lease: Lease) -> Result<StatusCode, LeaseTaken> {
+    /// async fn import(lease: RequestLease) -> Result<StatusCode, LeaseTaken> {
     ///     let lock = lease.into_owned()?;
     ///     tokio::spawn(lock.run(async { /* dropped if the lease is lost */ }));
     ///     Ok(StatusCode::ACCEPTED)
@@ -101,14 +101,42 @@ impl OwnedLease {
             OnLost::Abort => self.lease.run(work).await,
             OnLost::Signal => {
                 let mut work = pin!(work);
-                Ok(poll_fn(|cx| self.lease.within(|| work.as_mut().poll(cx))).await)
+                Ok(poll_fn(|cx| self.lease.view().within(|| work.as_mut().poll(cx))).await)
             }
         }
     }
 
     /// Returns a view of the lease, to be cloned and handed on.
-    pub fn lease(&self) -> &Lease {
+    pub fn lease(&self) -> &RequestLease {
         &self.lease
+    }
+
+    /// Returns the fencing token, as [`RequestLease::token`] does.
+    pub fn token(&self) -> FencingToken {
+        self.lease.token()
+    }
+
+    /// Returns whether the lease can be relied on at this moment.
+    pub fn is_held(&self) -> bool {
+        self.lease.is_held()
+    }
+
+    /// Returns how much longer the lease is valid, as [`RequestLease::remaining`] does.
+    pub fn remaining(&self) -> Duration {
+        self.lease.remaining()
+    }
+
+    /// Waits until the lease can no longer be relied on, as [`RequestLease::lost`] does.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn lost(&self) -> LossReason {
+        self.lease.lost().await
     }
 
     /// Releases the lock and waits until a majority has confirmed it, as [`LockGuard::release`] does.
@@ -127,14 +155,6 @@ impl OwnedLease {
     /// Returns the guard itself, without the layer's rule for a loss.
     pub fn into_guard(self) -> LockGuard {
         self.guard
-    }
-}
-
-impl Deref for OwnedLease {
-    type Target = Lease;
-
-    fn deref(&self) -> &Lease {
-        &self.lease
     }
 }
 

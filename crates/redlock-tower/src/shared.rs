@@ -4,7 +4,9 @@ use std::{fmt, pin::Pin, sync::Arc};
 
 use redlock_core::ResourceKeys;
 
-use crate::{KeyError, KeyExtractor, Lease, Rejection, held::Held, locks::Desk, terms::Terms};
+use crate::{
+    KeyError, KeyExtractor, Rejection, RequestLease, held::Held, locks::Desk, terms::Terms,
+};
 
 /// How a layer locks, and what.
 pub(crate) struct Shared<K> {
@@ -15,10 +17,10 @@ pub(crate) struct Shared<K> {
 /// Where requests of one kind keep their leases.
 pub(crate) trait Carrier<Req> {
     /// Returns the lease that the request has, with those further out.
-    fn carried(request: &Req) -> Option<&Lease>;
+    fn carried(request: &Req) -> Option<&RequestLease>;
 
     /// Gives the request a lease, in the place of the one it has.
-    fn carry(request: &mut Req, lease: Lease);
+    fn carry(request: &mut Req, lease: RequestLease);
 }
 
 /// The request and the lock it holds, if it needs one.

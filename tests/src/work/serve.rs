@@ -10,7 +10,7 @@ use std::{
 
 use axum::{Router, routing::post};
 use redlock_core::Wait;
-use redlock_tower::{Lease, PathKey, RedlockLayer};
+use redlock_tower::{PathKey, RedlockLayer, RequestLease};
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, time::sleep};
 
@@ -35,11 +35,11 @@ impl Serve {
     pub(super) async fn run(self) -> io::Result<()> {
         let history = Arc::new(HistoryWriter::open(&self.history)?);
         let leases = Arc::new(AtomicU64::new(0));
-        let handler = async move |lease: Lease| {
+        let handler = async move |lease: RequestLease| {
             let id = leases.fetch_add(1, Ordering::Relaxed);
-            history.write(&Event::of(&lease, id, Moment::Acquired));
+            history.write(&Event::of(lease.view(), id, Moment::Acquired));
             sleep(self.work).await;
-            history.write(&Event::of(&lease, id, Moment::Releasing));
+            history.write(&Event::of(lease.view(), id, Moment::Releasing));
         };
         let layer = RedlockLayer::builder(self.connect.client().await)
             .wait(Wait::UpTo(self.wait))

@@ -7,9 +7,9 @@ use ::axum::{
 };
 use http::{StatusCode, request::Parts};
 
-use crate::{Lease, LeaseTaken, OwnedLease, problem::problem};
+use crate::{LeaseTaken, OwnedLease, RequestLease, problem::problem};
 
-impl<S: Sync> FromRequestParts<S> for Lease {
+impl<S: Sync> FromRequestParts<S> for RequestLease {
     type Rejection = MissingLease;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, MissingLease> {
@@ -18,7 +18,7 @@ impl<S: Sync> FromRequestParts<S> for Lease {
     }
 }
 
-impl<S: Sync> OptionalFromRequestParts<S> for Lease {
+impl<S: Sync> OptionalFromRequestParts<S> for RequestLease {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Option<Self>, Infallible> {
@@ -30,14 +30,14 @@ impl<S: Sync> FromRequestParts<S> for OwnedLease {
     type Rejection = MissingLease;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, MissingLease> {
-        let lease = <Lease as FromRequestParts<S>>::from_request_parts(parts, state).await?;
+        let lease = <RequestLease as FromRequestParts<S>>::from_request_parts(parts, state).await?;
         lease
             .into_owned()
             .map_err(|taken| MissingLease(Missing::Taken(taken)))
     }
 }
 
-/// The rejection of [`Lease`], [`OwnedLease`] and [`Locked`](crate::Locked): what the handler asks for is not there.
+/// The rejection of [`RequestLease`], [`OwnedLease`] and [`Locked`](crate::Locked): what the handler asks for is not there.
 ///
 /// It is the program's fault and not the client's, hence the status 500.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl fmt::Display for MissingLease {
             Missing::Lease => {
                 "the request holds no lease: is `RedlockLayer` around this route? A router's layer is only \
                  around routes that were added before it. If its key lets requests through unlocked, \
-                 extract `Option<Lease>`"
+                 extract `Option<RequestLease>`"
             }
             Missing::Taken(taken) => return taken.fmt(f),
             Missing::Layer => {

@@ -8,7 +8,7 @@ use http::request::Parts;
 use redlock_core::LeaseLost;
 
 use super::lease::{Missing, MissingLease};
-use crate::{Lease, LockKey, Rejection, locks::ToDesk};
+use crate::{LockKey, Rejection, RequestLease, locks::ToDesk};
 
 /// Extracts `E`, and takes the lock that it names before the handler runs.
 ///
@@ -19,7 +19,7 @@ use crate::{Lease, LockKey, Rejection, locks::ToDesk};
 /// brings the client and whose rules are those of any other layer: when the lease is lost, the handler is dropped and
 /// the answer is 503; the lock is held until the response's body has ended, and for `max_hold` at most; and refusals are
 /// answered as the layer says.
-/// So dropping this releases nothing; [`Lease::into_owned`] takes the lock out of the request.
+/// So dropping this releases nothing; [`RequestLease::into_owned`] takes the lock out of the request.
 ///
 /// If a layer, or an argument before, holds a lock on all of these keys for this request, it is used.
 /// What must be locked together is best named by one value, which gives several [`ResourceKeys`](redlock_core::ResourceKeys):
@@ -61,16 +61,16 @@ use crate::{Lease, LockKey, Rejection, locks::ToDesk};
 #[derive(Debug)]
 pub struct Locked<E> {
     value: E,
-    lease: Lease,
+    lease: RequestLease,
 }
 
 impl<E> Locked<E> {
     /// Returns the lease.
-    pub fn lease(&self) -> &Lease {
+    pub fn lease(&self) -> &RequestLease {
         &self.lease
     }
 
-    /// Runs `work` for as long as the lease is valid, as [`redlock_core::Lease::run`] says.
+    /// Runs `work` for as long as the lease is valid, as [`RequestLease::run`] says.
     ///
     /// The layer drops the whole handler when the lease is lost, unless it is to
     /// [signal](crate::OnLost::Signal) that only; then this ends the part that must be exclusive.
@@ -140,8 +140,8 @@ where
 fn lock<E: LockKey, R>(
     value: &E,
     desk: Option<ToDesk>,
-    carried: Option<Lease>,
-) -> impl Future<Output = Result<Lease, LockedRejection<R>>> + Send + use<E, R> {
+    carried: Option<RequestLease>,
+) -> impl Future<Output = Result<RequestLease, LockedRejection<R>>> + Send + use<E, R> {
     let (key, options) = (value.lock_key(), value.options());
     async move {
         let missing = || LockedRejection::Layer(MissingLease(Missing::Layer));

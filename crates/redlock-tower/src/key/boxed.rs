@@ -2,7 +2,7 @@ use std::{fmt, pin::Pin, sync::Arc};
 
 use redlock_core::ResourceKeys;
 
-use crate::{KeyError, KeyExtractor, Lease};
+use crate::{KeyError, KeyExtractor, RequestLease};
 
 /// Any [`KeyExtractor`] of a `Req`: for struct fields, and for layers that differ only in their key.
 ///
@@ -34,7 +34,7 @@ type Extracting<'a> =
 trait Erased<Req>: Send + Sync {
     fn extract<'a>(&'a self, request: &'a mut Req) -> Extracting<'a>;
     fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>>;
-    fn granted(&self, request: &mut Req, lease: &Lease);
+    fn granted(&self, request: &mut Req, lease: &RequestLease);
     fn leaves_it_to_the_handler(&self) -> bool;
 }
 
@@ -54,7 +54,7 @@ impl<Req, K: KeyExtractor<Req>> Erased<Req> for K {
         KeyExtractor::extract_now(self, request)
     }
 
-    fn granted(&self, request: &mut Req, lease: &Lease) {
+    fn granted(&self, request: &mut Req, lease: &RequestLease) {
         KeyExtractor::granted(self, request, lease);
     }
 
@@ -72,7 +72,7 @@ impl<Req: Send + 'static> KeyExtractor<Req> for BoxedKey<Req> {
         self.0.extract_now(request)
     }
 
-    fn granted(&self, request: &mut Req, lease: &Lease) {
+    fn granted(&self, request: &mut Req, lease: &RequestLease) {
         self.0.granted(request, lease);
     }
 

@@ -21,7 +21,7 @@ use std::future;
 
 use redlock_core::ResourceKeys;
 
-use crate::Lease;
+use crate::RequestLease;
 
 /// Says what a request locks.
 ///
@@ -114,10 +114,10 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
 
     /// Tells of the lease, before the inner service sees the request.
     ///
-    /// HTTP requests have the [`Lease`] in their extensions; other requests may need their fencing token put
+    /// HTTP requests have the [`RequestLease`] in their extensions; other requests may need their fencing token put
     /// somewhere.
     /// The default does nothing.
-    fn granted(&self, request: &mut Req, lease: &Lease) {
+    fn granted(&self, request: &mut Req, lease: &RequestLease) {
         let _ = (request, lease);
     }
 }

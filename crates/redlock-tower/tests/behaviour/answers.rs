@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{Router, body::Body, http::HeaderMap, middleware, response::Response, routing::get};
 use http::{Request, StatusCode, Version};
 use redlock_core::{Redlock, ResourceKey, Wait};
-use redlock_tower::{KeyError, Lease, PathKey, RedlockLayer, Rejection};
+use redlock_tower::{KeyError, PathKey, RedlockLayer, Rejection, RequestLease};
 use serde_json::{Value, json};
 
 use crate::kit::{Answer, HEADER, KEY, LONG, Nodes, Server, by_header, request};
@@ -325,7 +325,7 @@ async fn a_layer_that_is_set_up_wrongly_is_500(http: Version) {
 }
 
 async fn a_handler_that_needs_a_lease_without_a_layer_is_500(http: Version) {
-    let app = Router::new().route("/", get(async |_: Lease| "done"));
+    let app = Router::new().route("/", get(async |_: RequestLease| "done"));
     let answer = serve_app(app, http).await.answer(request(KEY)).await;
     assert_eq!(answer.status, 500);
     assert_eq!(answer.headers["content-type"], "application/problem+json");

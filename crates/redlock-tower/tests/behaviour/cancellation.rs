@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, StreamBody};
 use redlock_core::Redlock;
-use redlock_tower::{Lease, RedlockLayer};
+use redlock_tower::{RedlockLayer, RequestLease};
 use tokio::{sync::mpsc, task::yield_now};
 use tower::{Layer, Service};
 
@@ -135,7 +135,7 @@ async fn a_drop_at_any_await_point_of_a_waiting_request_frees_its_place() {
 
 /// Says what the lease was like when it was dropped.
 struct LastLook {
-    lease: Lease,
+    lease: RequestLease,
     was_held: Arc<Mutex<Option<bool>>>,
 }
 
@@ -152,7 +152,7 @@ async fn a_dropped_handler_is_gone_before_its_lock_is() {
     let (entered, mut enters) = mpsc::unbounded_channel();
     let seen = Arc::clone(&was_held);
     let handler = tower::service_fn(move |request: Request<Body>| {
-        let lease = request.extensions().get::<Lease>().unwrap().clone();
+        let lease = request.extensions().get::<RequestLease>().unwrap().clone();
         let look = LastLook {
             lease,
             was_held: Arc::clone(&seen),
@@ -180,7 +180,7 @@ async fn what_a_finished_handler_owns_is_gone_before_its_lock_is() {
     let seen = Arc::clone(&was_held);
     let handler = tower::service_fn(move |request: Request<Body>| {
         let look = LastLook {
-            lease: request.extensions().get::<Lease>().unwrap().clone(),
+            lease: request.extensions().get::<RequestLease>().unwrap().clone(),
             was_held: Arc::clone(&seen),
         };
         std::future::poll_fn(move |_| {

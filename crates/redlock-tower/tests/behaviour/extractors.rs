@@ -1,14 +1,15 @@
-//! `Lease` as an argument of a handler.
+//! `RequestLease` as an argument of a handler.
 
 use std::sync::{Arc, Mutex};
 
 use axum::{Router, body::Body, routing::get};
 use http::Request;
-use redlock_tower::{Lease, RedlockLayer};
+use redlock_core::LossReason;
+use redlock_tower::{RedlockLayer, RequestLease};
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::kit::{KEY, Nodes, by_header, request, virtual_client};
+use crate::kit::{KEY, Nodes, by_header, in_time, request, virtual_client};
 
 async fn body_of(app: Router, request: Request<Body>) -> (u16, String) {
     let response = app.oneshot(request).await.unwrap();
@@ -21,9 +22,9 @@ async fn body_of(app: Router, request: Request<Body>) -> (u16, String) {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_sees_the_lease_it_runs_under_and_cannot_prolong_it() {
-    let kept = Arc::new(Mutex::new(None::<Lease>));
+    let kept = Arc::new(Mutex::new(None::<RequestLease>));
     let keep = Arc::clone(&kept);
-    let handler = async move |lease: Lease| {
+    let handler = async move |lease: RequestLease| {
         assert!(lease.is_held());
         let key = lease.key().as_str().to_owned();
         *keep.lock().unwrap() = Some(lease);
@@ -40,8 +41,33 @@ async fn a_handler_sees_the_lease_it_runs_under_and_cannot_prolong_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_view_answers_for_itself_what_its_lease_answers() {
+    let kept = Arc::new(Mutex::new(None::<RequestLease>));
+    let keep = Arc::clone(&kept);
+    let handler = async move |lease: RequestLease| {
+        let view = lease.view();
+        assert_eq!(lease.keys(), view.keys());
+        assert_eq!((lease.class(), lease.token()), (Some("test"), view.token()));
+        assert_eq!(lease.remaining(), view.remaining());
+        assert!(!lease.remaining().is_zero() && !lease.is_endangered());
+        assert_eq!(lease.run(async { 7 }).await, Ok(7));
+        *keep.lock().unwrap() = Some(lease);
+    };
+    let layer = RedlockLayer::new(virtual_client(&Nodes::new()).await, by_header());
+    let app = Router::new().route("/", get(handler)).layer(layer);
+    assert_eq!(body_of(app, request(KEY)).await.0, 200);
+
+    let lease = kept.lock().unwrap().take().unwrap();
+    assert!(!lease.is_held() && lease.is_endangered());
+    assert!(lease.remaining().is_zero());
+    assert_eq!(in_time(lease.lost()).await, LossReason::Released);
+    in_time(lease.endangered()).await;
+    assert!(lease.run(async { 7 }).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_optional_lease_says_whether_there_is_one() {
-    let handler = async |lease: Option<Lease>| lease.is_some().to_string();
+    let handler = async |lease: Option<RequestLease>| lease.is_some().to_string();
     let key = by_header().optional();
     let layer = RedlockLayer::new(virtual_client(&Nodes::new()).await, key);
     let app = Router::new().route("/", get(handler)).layer(layer);
@@ -60,7 +86,7 @@ async fn a_missing_lease_names_the_layer_and_the_likely_cause() {
     let app = Router::new()
         .route("/other", get(async || ()))
         .layer(layer)
-        .route("/", get(async |_: Lease| ()));
+        .route("/", get(async |_: RequestLease| ()));
     let (status, body) = body_of(app, request(KEY)).await;
     assert_eq!(status, 500);
     let problem: Value = serde_json::from_str(&body).unwrap();

@@ -10,7 +10,7 @@ use std::{
 use futures_util::{future::join_all, poll};
 use redlock_core::{AcquireOptions, FencingToken, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    ConfigError, KeyError, KeyExtractor, Lease, OnLost, Rejection, RejectionKind,
+    ConfigError, KeyError, KeyExtractor, OnLost, Rejection, RejectionKind, RequestLease,
     generic::{BoxError, RedlockLayer, RedlockService},
 };
 use tokio::task::yield_now;
@@ -32,7 +32,7 @@ impl KeyExtractor<u32> for ByNumber {
         }
     }
 
-    fn granted(&self, number: &mut u32, lease: &Lease) {
+    fn granted(&self, number: &mut u32, lease: &RequestLease) {
         assert!(lease.is_held());
         assert_eq!(lease.key().as_str(), format!("test:{number}"));
         self.0.lock().unwrap().push(lease.token());

@@ -14,7 +14,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use redlock_core::Redlock;
-use redlock_tower::{Hold, Lease, RedlockLayer, ResponseBody};
+use redlock_tower::{Hold, RedlockLayer, RequestLease, ResponseBody};
 use tokio::sync::mpsc;
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -200,7 +200,7 @@ async fn a_panic_in_the_handler_releases() {
 
 /// A body that says, when it is dropped, whether the lease was still held.
 struct LastLook {
-    lease: Lease,
+    lease: RequestLease,
     was_held: mpsc::UnboundedSender<bool>,
 }
 
@@ -227,7 +227,7 @@ async fn the_inner_body_is_gone_before_its_lock_is() {
     let redlock = virtual_client(&Nodes::new()).await;
     let (was_held, mut looks) = mpsc::unbounded_channel();
     let handler = service_fn(move |request: Request<Body>| {
-        let lease = request.extensions().get::<Lease>().unwrap().clone();
+        let lease = request.extensions().get::<RequestLease>().unwrap().clone();
         let body = LastLook {
             lease,
             was_held: was_held.clone(),

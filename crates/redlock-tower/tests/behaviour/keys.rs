@@ -13,7 +13,7 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, Request, StatusCode};
 use redlock_core::{Redlock, ResourceKey};
-use redlock_tower::{HeaderKey, KeyError, KeyExtractor, Lease, PathKey, RedlockLayer};
+use redlock_tower::{HeaderKey, KeyError, KeyExtractor, PathKey, RedlockLayer, RequestLease};
 use tower::ServiceExt;
 
 use crate::kit::{HEADER, Nodes, by_header, virtual_client};
@@ -117,8 +117,9 @@ async fn the_detail_does_not_repeat_the_key() {
 async fn path_app() -> (Redlock, Router) {
     let redlock = virtual_client(&Nodes::new()).await;
     let layer = |parameter| RedlockLayer::new(redlock.clone(), PathKey::new("order", parameter));
-    let handler =
-        async |Path(_): Path<(String, String)>, lease: Lease| lease.key().as_str().to_owned();
+    let handler = async |Path(_): Path<(String, String)>, lease: RequestLease| {
+        lease.key().as_str().to_owned()
+    };
     let app = Router::new()
         .route(
             "/shops/{shop}/orders/{order}",

@@ -8,7 +8,9 @@ use futures_util::{StreamExt, stream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::{LossReason, Redlock};
-use redlock_tower::{Lease, OnLost, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind};
+use redlock_tower::{
+    OnLost, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease,
+};
 use tokio::{io::AsyncWriteExt, time::Instant};
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -53,7 +55,7 @@ async fn the_hold_ends_though_only_a_signal_was_asked_for() {
     let redlock = virtual_client(&Nodes::new()).await;
     let builder = limited(&redlock).on_lost(OnLost::Signal);
     let handler = service_fn(async |request: Request<Body>| {
-        let lease = request.extensions().get::<Lease>().unwrap().clone();
+        let lease = request.extensions().get::<RequestLease>().unwrap().clone();
         assert_eq!(lease.lost().await, LossReason::MaxHold);
         Ok::<_, Infallible>(Response::new(Body::from("finished")))
     });

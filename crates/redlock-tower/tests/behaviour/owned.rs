@@ -19,7 +19,7 @@ use http::{Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use redlock_core::{LossReason, Redlock};
-use redlock_tower::{Lease, OnLost, OwnedLease, RedlockLayer, RedlockLayerBuilder};
+use redlock_tower::{OnLost, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -55,7 +55,7 @@ async fn freed(redlock: &Redlock) {
 async fn echo(layer: RedlockLayerBuilder, owned: bool) -> (Server, Tasks) {
     let tasks = Tasks::default();
     let spawned = tasks.clone();
-    let handler = async move |lease: Lease, mut request: Request| {
+    let handler = async move |lease: RequestLease, mut request: Request| {
         let upgrade = hyper::upgrade::on(&mut request);
         let echo = async {
             let mut socket = TokioIo::new(upgrade.await.expect("the client upgrades"));
@@ -252,13 +252,13 @@ async fn it_can_be_taken_once_and_only_while_its_request_lasts() {
     let layer = || RedlockLayer::builder(redlock.clone());
     let kept = Arc::new(Mutex::new(None));
     let keep = Arc::clone(&kept);
-    let handler = async move |lease: Lease| *keep.lock().unwrap() = Some(lease);
+    let handler = async move |lease: RequestLease| *keep.lock().unwrap() = Some(lease);
     assert_eq!(answer(layer(), get(handler)).await.status(), 200);
-    let lease: Lease = kept.lock().unwrap().take().unwrap();
+    let lease: RequestLease = kept.lock().unwrap().take().unwrap();
     assert!(lease.into_owned().is_err(), "its request is over");
     assert!(is_free(&redlock, KEY).await);
 
-    let twice = async |lease: Lease| {
+    let twice = async |lease: RequestLease| {
         let lock = lease.clone().into_owned()?;
         let again = lease.into_owned().map(drop);
         assert!(lock.is_held(), "and the first goes on");

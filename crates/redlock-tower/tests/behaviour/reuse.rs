@@ -13,8 +13,8 @@ use http::{HeaderName, Request, Response, request::Parts};
 use http_body_util::BodyExt;
 use redlock_core::{Redlock, ResourceKey, ResourceKeys};
 use redlock_tower::{
-    HeaderKey, Hold, InHandler, KeyError, Lease, LockKey, Locked, OnLost, RedlockLayer, Rejection,
-    RejectionKind,
+    HeaderKey, Hold, InHandler, KeyError, LockKey, Locked, OnLost, RedlockLayer, Rejection,
+    RejectionKind, RequestLease,
 };
 use tokio::{sync::mpsc, time::Instant};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
@@ -39,7 +39,7 @@ impl LockKey for Named {
 }
 
 /// What a handler behind two layers sees: its leases, from the inside to the outside.
-async fn leases_of<L>(layers: L) -> Vec<Lease>
+async fn leases_of<L>(layers: L) -> Vec<RequestLease>
 where
     L: Layer<Looking, Service: tower::Service<Request<Body>, Response: Send, Error = Infallible>>,
 {
@@ -51,9 +51,9 @@ where
 
 type Looking = tower::util::BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
 
-fn looking(told: mpsc::UnboundedSender<Vec<Lease>>) -> Looking {
+fn looking(told: mpsc::UnboundedSender<Vec<RequestLease>>) -> Looking {
     Looking::new(service_fn(move |request: Request<Body>| {
-        let innermost = request.extensions().get::<Lease>();
+        let innermost = request.extensions().get::<RequestLease>();
         let all = std::iter::successors(innermost, |lease| lease.outer());
         let all = all.inspect(|lease| assert!(lease.is_held()));
         told.send(all.cloned().collect()).unwrap();
@@ -130,13 +130,14 @@ async fn ask(app: Router) -> (u16, String) {
 async fn an_extractor_uses_the_lock_of_the_layer() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
-    let handler = async |lease: Lease, State(redlock): State<Redlock>, named: Locked<Named>| {
-        assert_eq!(named.lease().token(), lease.token());
-        assert!(named.lease().outer().is_some());
-        drop(named);
-        assert!(!is_free(&redlock, KEY).await, "the layer holds it");
-        "done"
-    };
+    let handler =
+        async |lease: RequestLease, State(redlock): State<Redlock>, named: Locked<Named>| {
+            assert_eq!(named.lease().token(), lease.token());
+            assert!(named.lease().outer().is_some());
+            drop(named);
+            assert!(!is_free(&redlock, KEY).await, "the layer holds it");
+            "done"
+        };
     let app = Router::new()
         .route("/", get(handler))
         .layer(RedlockLayer::new(redlock.clone(), InHandler))

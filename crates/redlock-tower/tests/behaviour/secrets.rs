@@ -14,7 +14,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::{ResourceKey, Wait};
 use redlock_tower::{
-    KeyError, Lease, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, generic,
+    KeyError, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease, generic,
 };
 use tower::{Layer, ServiceExt, service_fn};
 use tracing::Level;
@@ -25,7 +25,7 @@ use crate::kit::{KEY, Nodes, by_header, in_time, let_others_run, request, virtua
 #[tokio::test(start_paused = true)]
 async fn no_header_of_a_request_becomes_a_lease_or_a_token() {
     let redlock = virtual_client(&Nodes::new()).await;
-    let handler = async |lease: Option<Lease>| match lease {
+    let handler = async |lease: Option<RequestLease>| match lease {
         Some(lease) => lease.token().to_string(),
         None => "none".to_owned(),
     };

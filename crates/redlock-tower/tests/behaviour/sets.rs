@@ -6,7 +6,7 @@ use axum::{Json, Router, body::Body, routing::post};
 use http::{Request, Response};
 use redlock_core::{AcquireError, AcquireErrorKind, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    InHandler, KeyError, Lease, LockKey, Locked, RedlockLayer, Rejection, RejectionKind,
+    InHandler, KeyError, LockKey, Locked, RedlockLayer, Rejection, RejectionKind, RequestLease,
 };
 use tokio::{task::JoinSet, time::Instant};
 use tower::{Layer, ServiceExt, service_fn};
@@ -116,7 +116,7 @@ async fn a_lease_on_more_is_used_and_one_on_less_is_the_programs_fault() {
             RedlockLayer::new(redlock.clone(), move |_: &Request<Body>| both(path))
         };
         let handler = service_fn(async |request: Request<Body>| {
-            let lease = request.extensions().get::<Lease>().unwrap();
+            let lease = request.extensions().get::<RequestLease>().unwrap();
             let outer = lease.outer().expect("there are two layers");
             assert_eq!(outer.token(), lease.token());
             Ok::<_, Infallible>(Response::new(Body::empty()))

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, poll, stream};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use redlock_core::{LossReason, Redlock};
-use redlock_tower::{Lease, OnLost, RedlockLayer, RedlockService};
+use redlock_tower::{OnLost, RedlockLayer, RedlockService, RequestLease};
 use tokio::sync::{Notify, mpsc};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
@@ -31,7 +31,7 @@ fn patient(
         entered.send(()).unwrap();
         async move {
             go_on.notified().await;
-            let lease = request.extensions().get::<Lease>().unwrap();
+            let lease = request.extensions().get::<RequestLease>().unwrap();
             let said = format!("{:?};", lease.is_held());
             let frames = stream::iter([said, "a;".to_owned(), "b".to_owned()]);
             let frames = frames.then(move |frame| {
@@ -105,7 +105,7 @@ async fn the_lease_tells_the_handler_of_the_loss_and_of_its_reason() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
     let handler = service_fn(async |request: Request<Body>| {
-        let lease = request.extensions().get::<Lease>().unwrap();
+        let lease = request.extensions().get::<RequestLease>().unwrap();
         let reason = lease.lost().await;
         assert!(!lease.is_held());
         Ok::<_, Infallible>(Response::new(Body::from(format!("{reason:?}"))))

@@ -14,8 +14,8 @@ use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use redlock_core::{FencingToken, Redlock, ResourceKey, ResourceKeys};
 use redlock_tower::{
-    BoxedKey, ExtensionKey, KeyError, KeyExtractor, Lease, LockKey, RedlockLayer, Rejection,
-    RejectionKind,
+    BoxedKey, ExtensionKey, KeyError, KeyExtractor, LockKey, RedlockLayer, Rejection,
+    RejectionKind, RequestLease,
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -51,7 +51,7 @@ where
     K: KeyExtractor<Request<Body>>,
 {
     let handler = service_fn(async |request: Request<Body>| {
-        let lease = request.extensions().get::<Lease>();
+        let lease = request.extensions().get::<RequestLease>();
         let seen = Seen {
             key: lease.map(|lease| lease.key().as_str().to_owned()),
             told: request.extensions().get().map(|Told(token)| *token),
@@ -182,7 +182,7 @@ impl KeyExtractor<Request<Body>> for Lookup {
         }
     }
 
-    fn granted(&self, request: &mut Request<Body>, lease: &Lease) {
+    fn granted(&self, request: &mut Request<Body>, lease: &RequestLease) {
         self.0.granted.fetch_add(1, SeqCst);
         request.extensions_mut().insert(Told(lease.token()));
     }

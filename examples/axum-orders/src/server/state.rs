@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use redlock_core::FencingToken;
-use redlock_tower::Lease;
+use redlock_tower::RequestLease;
 use tokio_util::task::TaskTracker;
 
 use crate::store::Store;
@@ -40,8 +40,8 @@ impl App {
     /// The token that a request's writes go under.
     ///
     /// Only this example has none, when it is started without its layer or its fence; elsewhere a handler takes
-    /// a [`Lease`], and a request that reaches it without one is answered with 500.
-    pub(crate) fn token(&self, lease: Option<&Lease>) -> Option<FencingToken> {
+    /// a [`RequestLease`], and a request that reaches it without one is answered with 500.
+    pub(crate) fn token(&self, lease: Option<&RequestLease>) -> Option<FencingToken> {
         lease.filter(|_| self.fenced).map(|lease| lease.token())
     }
 }

@@ -3,7 +3,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use redlock_tower::Lease;
+use redlock_tower::RequestLease;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -41,7 +41,7 @@ pub(crate) async fn show_catalogue(
 pub(crate) async fn import(
     State(app): State<App>,
     Path(tenant): Path<i64>,
-    lease: Option<Lease>,
+    lease: Option<RequestLease>,
     Json(new): Json<NewCatalogue>,
 ) -> Result<(StatusCode, Json<Imported>), AppError> {
     let token = app.token(lease.as_ref());

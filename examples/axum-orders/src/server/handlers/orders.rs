@@ -2,7 +2,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use redlock_tower::Lease;
+use redlock_tower::RequestLease;
 use serde::{Deserialize, Serialize};
 
 use crate::server::{error::AppError, partners, state::App};
@@ -60,7 +60,7 @@ pub(crate) async fn show_order(
 pub(crate) async fn pay(
     State(app): State<App>,
     Path(order_id): Path<i64>,
-    lease: Option<Lease>,
+    lease: Option<RequestLease>,
     Json(payment): Json<Payment>,
 ) -> Result<Json<Receipt>, AppError> {
     let payments = app.payments.clone();
@@ -81,7 +81,7 @@ pub(crate) async fn pay(
 async fn carry_through(
     app: &App,
     order_id: i64,
-    lease: Option<Lease>,
+    lease: Option<RequestLease>,
     payment: Payment,
 ) -> Result<Json<Receipt>, AppError> {
     let token = app.token(lease.as_ref());

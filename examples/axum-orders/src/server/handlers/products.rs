@@ -3,7 +3,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use redlock_tower::Lease;
+use redlock_tower::RequestLease;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -55,7 +55,7 @@ pub(crate) async fn show_product(
 pub(crate) async fn reserve(
     State(app): State<App>,
     Path(product_id): Path<i64>,
-    lease: Option<Lease>,
+    lease: Option<RequestLease>,
 ) -> Result<(StatusCode, Json<Reservation>), AppError> {
     let token = app.token(lease.as_ref());
     let product = app.store.take_product(product_id, token).await?;
