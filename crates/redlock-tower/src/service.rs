@@ -10,7 +10,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use crate::{
-    Hold, KeyExtractor, Lease, ResponseBody, ResponseFuture,
+    Hold, KeyExtractor, RequestLease, ResponseBody, ResponseFuture,
     answers::Answers,
     exclusive::Exclusive,
     locks::Desk,
@@ -48,11 +48,11 @@ pub(crate) struct Parts<K> {
 struct Extensions;
 
 impl<B> Carrier<Request<B>> for Extensions {
-    fn carried(request: &Request<B>) -> Option<&Lease> {
+    fn carried(request: &Request<B>) -> Option<&RequestLease> {
         request.extensions().get()
     }
 
-    fn carry(request: &mut Request<B>, lease: Lease) {
+    fn carry(request: &mut Request<B>, lease: RequestLease) {
         request.extensions_mut().insert(lease);
     }
 }
@@ -60,6 +60,40 @@ impl<B> Carrier<Request<B>> for Extensions {
 impl<S, K> RedlockService<S, K> {
     pub(crate) fn new(inner: S, parts: Arc<Parts<K>>) -> Self {
         Self { inner, parts }
+    }
+
+    /// Returns the inner service, by which no lock is taken.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// Returns the inner service, to be changed; by it no lock is taken.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// Takes the inner service out; by it no lock is taken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_tower::{HeaderKey, RedlockLayer};
+    /// use tower::Layer;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let key = HeaderKey::new("account", http::HeaderName::from_static("x-account"));
+    /// let mut service = RedlockLayer::new(redlock, key).layer("any service");
+    /// assert_eq!(*service.get_ref(), "any service");
+    /// *service.get_mut() = "another";
+    /// assert_eq!(service.into_inner(), "another");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_inner(self) -> S {
+        self.inner
     }
 }
 

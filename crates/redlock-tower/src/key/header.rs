@@ -14,6 +14,9 @@ use crate::{KeyError, KeyExtractor};
 /// What is locked is the text of the header; if the handler parses it, use [`parsed`](Self::parsed), or
 /// one resource has as many locks as it has spellings.
 ///
+/// It is no idempotency store: with a header such as `Idempotency-Key`, two requests with one value do not run at the same
+/// time, but the second runs when the first is done, because nothing remembers what the first was answered.
+///
 /// # Examples
 ///
 /// ```

@@ -8,7 +8,7 @@ use futures_util::{future::join_all, poll};
 use http::{Request, Response};
 use http_body_util::Full;
 use redlock_core::Redlock;
-use redlock_tower::{HeaderKey, RedlockLayer, RedlockService};
+use redlock_tower::{HeaderKey, RedlockLayer, RedlockService, generic};
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_test::mock::{self, Mock};
 
@@ -27,6 +27,17 @@ fn mock_service(redlock: &Redlock) -> (RedlockService<Mock<Req, Res>, HeaderKey>
         RedlockLayer::new(redlock.clone(), by_header()).layer(inner),
         handle,
     )
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_inner_service_can_be_looked_at_changed_and_taken_out() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let mut http = RedlockLayer::new(redlock.clone(), by_header()).layer(1);
+    *http.get_mut() += 1;
+    assert_eq!((*http.get_ref(), http.into_inner()), (2, 2));
+    let mut other = generic::RedlockLayer::new(redlock, by_header()).layer(1);
+    *other.get_mut() += 1;
+    assert_eq!((*other.get_ref(), other.into_inner()), (2, 2));
 }
 
 #[tokio::test(start_paused = true)]
