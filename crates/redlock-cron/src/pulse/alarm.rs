@@ -3,7 +3,7 @@
 //! The scheduler calls a job under a lock that a panic would poison for good, so nothing happens in the call; and it
 //! puts no bound on the futures it gets, so these end soon, and what they start are tasks of ours.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Weak, atomic::Ordering};
 
 use chrono::{DateTime, Utc};
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
@@ -46,6 +46,26 @@ impl Alarm {
     /// Makes it come at the scheduler's next look, half a second from now at the latest, and every second from then on.
     pub(crate) async fn set_anew(&self) {
         self.store(Some(LONG_AGO)).await;
+    }
+
+    /// Returns whether the scheduler has dealt with the alarm since it was [set anew](Self::set_anew).
+    ///
+    /// The scheduler stores when the alarm is due next before it knows whether the activation arrives, so it does that
+    /// also while activations are lost.
+    /// A scheduler that never started stores nothing, and one that was shut down nothing any more.
+    pub(crate) async fn was_dealt_with(&self) -> bool {
+        let context = self.scheduler.context();
+        let mut store = context.metadata_storage.write().await;
+        let stored = store.get(self.id).await.ok().flatten();
+        let next = stored.and_then(|alarm| alarm.next_tick_utc());
+        next.is_some_and(|next| next != LONG_AGO)
+    }
+
+    /// Returns whether the application has shut the scheduler down.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        // A shutdown keeps it locked until the application's handler has ended.
+        let scheduler = self.scheduler.scheduler.try_read();
+        scheduler.map_or(true, |scheduler| scheduler.shutdown.load(Ordering::Relaxed))
     }
 
     /// Tells the scheduler when it is due next, or to forget it.

@@ -8,7 +8,9 @@
 //!
 //! The alarm may fail: its activation may be lost in a channel that the application's own jobs fill, and the instant at
 //! which it is due next is years off when a wall clock was.
-//! A lost activation is made up for by the next, and what else keeps it silent is for the watch to notice.
+//! A lost activation is made up for by the next; if all are lost, the watch wakes jobs up for as long as the scheduler
+//! shows that it is at work.
+//! What else keeps it silent is for the watch to notice.
 
 mod alarm;
 mod jobs;

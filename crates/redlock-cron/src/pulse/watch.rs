@@ -3,6 +3,12 @@
 //! tokio-cron-scheduler stores the instant at which the alarm is due next, and compares the machine's clock with it.
 //! So a clock that was years ahead, and is set right, would silence all jobs for years.
 //! A step forwards needs no care: what is due then is found at the next look, half a second later at most.
+//!
+//! The alarm's activation goes through a channel that drops the oldest when it is full, and an application with many jobs
+//! of its own may fill it in every second.
+//! tokio-cron-scheduler has done its part then, so the watch wakes jobs up in place of the alarm.
+//! It does not in place of a scheduler that was shut down: an application does that to start nothing more.
+//!
 //! Ticks are due by the nodes' clocks, so they are also looked for when this replica's clock is set in relation to
 //! those.
 
@@ -12,7 +18,10 @@ use std::{
 };
 
 use chrono::TimeDelta;
-use tokio::{select, time::sleep};
+use tokio::{
+    select,
+    time::{Instant, sleep},
+};
 
 use super::{alarm::Alarm, jobs::Jobs};
 use crate::replica::Replica;
@@ -21,7 +30,10 @@ use crate::replica::Replica;
 pub(crate) async fn watch(alarm: Alarm, replica: Arc<Replica>, jobs: Weak<Jobs>) {
     // What jobs were added by.
     let mut known = TimeDelta::zero();
-    let mut told = false;
+    let (mut told, mut told_of_losses) = (false, false);
+    let mut is_set_anew = false;
+    // When the scheduler dealt with the alarm last, though nobody heard it.
+    let mut at_work = Instant::now();
     loop {
         select! {
             () = replica.tasks.draining() => return,
@@ -38,13 +50,26 @@ pub(crate) async fn watch(alarm: Alarm, replica: Arc<Replica>, jobs: Weak<Jobs>)
         if set_back >= Duration::from_secs(1) {
             tracing::warn!(target: crate::TARGET, by = ?set_back, "the clock was set back");
         }
-        if set_back > Duration::ZERO || silence > LONGEST_SILENCE {
+        let is_late = silence > LONGEST_SILENCE;
+        let is_lost = is_late && is_set_anew && alarm.was_dealt_with().await;
+        is_set_anew = is_late || set_back > Duration::ZERO;
+        if is_set_anew {
             alarm.set_anew().await;
         }
-        if was_set || set_back > Duration::ZERO {
+        if (was_set || is_lost || set_back > Duration::ZERO) && !alarm.is_shut_down() {
             jobs.wake();
         }
-        let is_silent = silence > TOLD_SILENCE;
+        if is_lost {
+            at_work = Instant::now();
+        }
+        if is_lost && !std::mem::replace(&mut told_of_losses, true) {
+            tracing::warn!(
+                target: crate::TARGET, ?silence,
+                "tokio-cron-scheduler loses activations, perhaps also of the application's own jobs: \
+                 is its channel too small for them, or does one of them block?"
+            );
+        }
+        let is_silent = silence.min(at_work.elapsed()) > TOLD_SILENCE;
         if is_silent && !told {
             tracing::error!(
                 target: crate::TARGET, ?silence,

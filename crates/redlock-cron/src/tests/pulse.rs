@@ -172,7 +172,7 @@ async fn the_first_tick_after_the_start_or_an_addition_does_not_wait_for_the_sch
 /// The application's own jobs are due every second as well, and more of them than the scheduler's channel has places.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tick_is_found_later_if_its_activation_is_lost() {
-    const OTHERS: usize = 10;
+    const OTHERS: usize = 24;
     let scheduler = JobScheduler::new_with_channel_size(8).await.unwrap();
     for _ in 0..OTHERS {
         let other = Job::new_async("* * * * * *", |_, _| Box::pin(async {})).unwrap();
@@ -201,8 +201,49 @@ async fn a_tick_is_found_later_if_its_activation_is_lost() {
             outcome => assert_eq!(outcome, Outcome::Missed, "{report:?}"),
         }
     }
-    // A busy machine may need some of them.
+    // A busy machine may need some of them, and all activations may be lost.
     assert!(started[0] <= since + TimeDelta::seconds(10), "{started:?}");
+    let _ = jobs.shutdown(Duration::ZERO).await;
+}
+
+/// Nothing takes activations out of the channel, as if each were lost among those of the application's own jobs.
+#[tokio::test(flavor = "multi_thread")]
+async fn ticks_are_started_though_every_activation_is_lost() {
+    let scheduler = JobScheduler::new_with_channel_size(8).await.unwrap();
+    let (replica, mut reports) = heard(RealClock).await;
+    let jobs = SingletonScheduler::new(scheduler.clone(), replica, None);
+    let work = |_| async { Ok::<_, BoxError>(()) };
+    let job = SingletonJob::cron("job", "* * * * * *", Tz::UTC, work);
+    jobs.add(job).await.unwrap();
+    let context = scheduler.context();
+    let taking = context.job_code.write().await;
+    jobs.start().await.unwrap();
+    let mut started = 0;
+    while started < 6 {
+        started += usize::from(next(&mut reports).await.outcome() == Outcome::Ok);
+    }
+    drop(taking);
+    let _ = jobs.shutdown(Duration::ZERO).await;
+}
+
+/// An application that shuts it down by a handle of its own wants nothing more to start.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_started_in_place_of_a_scheduler_that_was_shut_down() {
+    let scheduler = JobScheduler::new().await.unwrap();
+    let (replica, mut reports) = heard(RealClock).await;
+    let jobs = SingletonScheduler::new(scheduler.clone(), replica, None);
+    let work = |_| async { Ok::<_, BoxError>(()) };
+    let job = SingletonJob::cron("job", "* * * * * *", Tz::UTC, work);
+    jobs.add(job).await.unwrap();
+    jobs.start().await.unwrap();
+    next(&mut reports).await;
+    scheduler.clone().shutdown().await.unwrap();
+    // It wakes jobs up for another half second, each of which looks a second and a half ahead.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    while reports.try_recv().is_ok() {}
+    // Beyond the time after which the watch has set the alarm anew, and looks at what came of it.
+    let more = timeout(Duration::from_secs(7), reports.recv()).await;
+    assert!(more.is_err(), "{more:?}");
     let _ = jobs.shutdown(Duration::ZERO).await;
 }
 
