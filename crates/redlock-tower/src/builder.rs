@@ -1,12 +1,15 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use http::{Method, Response, StatusCode, request::Parts};
 use redlock_core::{AcquireOptions, Redlock, Wait};
 
 use crate::{
-    ConfigError, Hold, OnLost, RedlockLayer, Rejection, answers::Answers, shared::Shared,
-    terms::Terms,
+    ConfigError, Hold, OnLost, RedlockLayer, Rejection,
+    answers::Answers,
+    service::Rules,
+    shared::Shared,
+    terms::{PerRequest, Terms},
 };
 
 /// Describes a [`RedlockLayer`] that differs from the client's defaults.
@@ -40,6 +43,7 @@ pub struct RedlockLayerBuilder {
     on_lost: OnLost,
     answers: Answers,
     only: Option<Arc<[Method]>>,
+    per_request: PerRequest,
 }
 
 impl RedlockLayer<()> {
@@ -58,6 +62,7 @@ impl RedlockLayerBuilder {
             on_lost: OnLost::default(),
             answers: Answers::default(),
             only: None,
+            per_request: PerRequest::default(),
         }
     }
 
@@ -66,6 +71,54 @@ impl RedlockLayerBuilder {
     /// A wait is always finite, and never longer than a day.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.options = self.options.wait(wait);
+        self
+    }
+
+    /// Sets how long a request waits by what its head says; where that is `None`, it is [`wait`](Self::wait).
+    ///
+    /// It is asked for each request that the layer may lock, before its key is.
+    /// Where clients choose how long they wait, give that a bound: each request that waits has a place in the queue.
+    ///
+    /// # Examples
+    ///
+    /// Browsers are answered at once, and a batch that says so waits for its turn:
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use axum::{Router, body::Body, http::{Request, StatusCode}, routing::post};
+    /// use redlock_core::{Redlock, Wait};
+    /// use redlock_tower::{PathKey, RedlockLayer};
+    /// use std::time::Duration;
+    /// use tower::ServiceExt;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let lock = RedlockLayer::builder(redlock.clone())
+    ///     .wait(Wait::Never)
+    ///     .wait_with(|head| {
+    ///         let is_batch = head.headers.contains_key("x-batch");
+    ///         is_batch.then_some(Wait::UpTo(Duration::from_secs(30)))
+    ///     })
+    ///     .build(PathKey::new("order", "order_id").parsed::<u64>())?;
+    /// let pay = post(async || "paid").route_layer(lock);
+    /// let app: Router = Router::new().route("/orders/{order_id}/pay", pay);
+    ///
+    /// let another = redlock.acquire("order:42").await?;
+    /// let browser = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// assert_eq!(app.clone().oneshot(browser).await?.status(), StatusCode::CONFLICT);
+    ///
+    /// let batch = Request::post("/orders/42/pay").header("x-batch", "7").body(Body::empty())?;
+    /// let (answer, released) = tokio::join!(app.oneshot(batch), another.release());
+    /// assert_eq!(answer?.status(), StatusCode::OK);
+    /// # released?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn wait_with<F>(mut self, wait: F) -> Self
+    where
+        F: Fn(&Parts) -> Option<Wait> + Send + Sync + 'static,
+    {
+        self.per_request.wait = Some(Arc::new(wait));
         self
     }
 
@@ -83,6 +136,36 @@ impl RedlockLayerBuilder {
     /// From 100 ms to the client's [`max_ttl`](Redlock::max_ttl), in whole milliseconds.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.options = self.options.ttl(ttl);
+        self
+    }
+
+    /// Sets how long the nodes keep a request's key without a renewal by what its head says; where that is `None`, it is
+    /// [`ttl`](Self::ttl).
+    ///
+    /// A time to live that the client cannot grant is the program's fault, and is answered with 500.
+    /// Within a process, a lease passes without asking the nodes only to a request that asks for the same time to live.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{ConfigError, HeaderKey, RedlockLayer};
+    /// # use std::time::Duration;
+    /// # fn example(redlock: Redlock, key: HeaderKey) -> Result<(), ConfigError> {
+    /// // Others get an account soon after a replica crashed, but for one that was erasing it.
+    /// let lock = RedlockLayer::builder(redlock)
+    ///     .ttl(Duration::from_secs(2))
+    ///     .ttl_with(|head| (head.method == http::Method::DELETE).then_some(Duration::from_secs(10)))
+    ///     .build(key)?;
+    /// # drop(lock);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ttl_with<F>(mut self, ttl: F) -> Self
+    where
+        F: Fn(&Parts) -> Option<Duration> + Send + Sync + 'static,
+    {
+        self.per_request.ttl = Some(Arc::new(ttl));
         self
     }
 
@@ -204,6 +287,7 @@ impl RedlockLayerBuilder {
             on_lost,
             answers,
             only,
+            per_request,
         } = self;
         redlock.check(&options)?;
         if only.as_ref().is_some_and(|methods| methods.is_empty()) {
@@ -221,6 +305,12 @@ impl RedlockLayerBuilder {
             on_lost,
         };
         let shared = Shared { terms, key };
-        Ok(RedlockLayer::from_parts(shared, hold, answers, only))
+        let rules = Rules {
+            hold,
+            answers,
+            only,
+            per_request,
+        };
+        Ok(RedlockLayer::from_parts(shared, rules))
     }
 }

@@ -31,7 +31,8 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// It is [`crate::RedlockLayer`] for requests that are not HTTP's.
 /// The lock is held until the inner service's future ends, unless the service has taken it out by
 /// [`RequestLease::into_owned`].
-/// A request that needs the fencing token gets it from [`KeyExtractor::granted`].
+/// A request that needs the fencing token gets it from [`KeyExtractor::granted`], and one that waits longer than others, or
+/// whose lease is another, says so by [`KeyExtractor::options`].
 ///
 /// # Examples
 ///
@@ -179,7 +180,9 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        let start = self.shared.start::<_, Nowhere>(request);
+        let start = self
+            .shared
+            .start::<_, Nowhere>(request, AcquireOptions::new());
         ResponseFuture {
             // `self.inner` was never made ready, so its clone may be taken instead of itself.
             exclusive: Exclusive::new(self.inner.clone(), start),

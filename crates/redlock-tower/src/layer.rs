@@ -1,11 +1,12 @@
 use std::{fmt, sync::Arc};
 
-use http::Method;
 use redlock_core::{AcquireOptions, Redlock};
 use tower_layer::Layer;
 
 use crate::{
-    Hold, OnLost, RedlockService, answers::Answers, meter, service::Parts, shared::Shared,
+    OnLost, RedlockService, meter,
+    service::{Parts, Rules},
+    shared::Shared,
     terms::Terms,
 };
 
@@ -50,26 +51,16 @@ impl<K> RedlockLayer<K> {
             on_lost: OnLost::default(),
         };
         let shared = Shared { terms, key };
-        Self::from_parts(shared, Hold::default(), Answers::default(), None)
+        Self::from_parts(shared, Rules::default())
     }
 
-    pub(crate) fn from_parts(
-        shared: Shared<K>,
-        hold: Hold,
-        answers: Answers,
-        only: Option<Arc<[Method]>>,
-    ) -> Self {
+    pub(crate) fn from_parts(shared: Shared<K>, mut rules: Rules) -> Self {
         meter::describe();
-        let answers = Answers {
-            redlock: Some(shared.terms.redlock.clone()),
-            ..answers
-        };
+        rules.answers.redlock = Some(shared.terms.redlock.clone());
         Self {
             parts: Arc::new(Parts {
                 shared: Arc::new(shared),
-                hold,
-                answers,
-                only,
+                rules,
                 placement: Arc::default(),
             }),
         }
@@ -97,8 +88,8 @@ impl<K> fmt::Debug for RedlockLayer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedlockLayer")
             .field("shared", &self.parts.shared)
-            .field("hold", &self.parts.hold)
-            .field("answers", &self.parts.answers)
+            .field("hold", &self.parts.rules.hold)
+            .field("answers", &self.parts.rules.answers)
             .finish()
     }
 }

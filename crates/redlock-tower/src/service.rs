@@ -17,6 +17,7 @@ use crate::{
     placement::Placement,
     protocol::Protocol,
     shared::{Carrier, Shared, Start},
+    terms::PerRequest,
 };
 
 /// The service that [`RedlockLayer`](crate::RedlockLayer) makes.
@@ -37,11 +38,18 @@ pub struct RedlockService<S, K> {
 #[derive(Debug)]
 pub(crate) struct Parts<K> {
     pub(crate) shared: Arc<Shared<K>>,
+    pub(crate) rules: Rules,
+    pub(crate) placement: Arc<Placement>,
+}
+
+/// How a layer treats requests of HTTP.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
     pub(crate) hold: Hold,
     pub(crate) answers: Answers,
     /// The methods that are locked; `None` for all.
     pub(crate) only: Option<Arc<[Method]>>,
-    pub(crate) placement: Arc<Placement>,
+    pub(crate) per_request: PerRequest,
 }
 
 /// Requests of HTTP keep their leases in their extensions.
@@ -112,30 +120,32 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request<ReqBody>) -> Self::Future {
+    fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
         let Parts {
             shared,
-            hold,
-            answers,
-            only,
+            rules,
             placement,
         } = &*self.parts;
         let protocol = Protocol::of(request.headers());
-        let start = match only {
-            Some(only) if !only.contains(request.method()) => Start::Unlocked(request),
-            _ if shared.key.leaves_it_to_the_handler() => {
-                let desk = Desk::new(shared.terms.clone());
+        let only = rules.only.as_ref();
+        let start = if only.is_some_and(|only| !only.contains(request.method())) {
+            Start::Unlocked(request)
+        } else {
+            let (options, mut request) = rules.per_request.options(request);
+            if shared.key.leaves_it_to_the_handler() {
+                let desk = Desk::new(shared.terms.with(options));
                 request.extensions_mut().insert(desk.way());
                 Start::Attended(request, desk)
+            } else {
+                shared.start::<_, Extensions>(request, options)
             }
-            _ => shared.start::<_, Extensions>(request),
         };
         // `self.inner` was never made ready, so its clone may be taken instead of itself.
         let exclusive = Exclusive::new(self.inner.clone(), start);
         ResponseFuture::new(
             exclusive,
-            *hold,
-            answers.clone(),
+            rules.hold,
+            rules.answers.clone(),
             protocol,
             Arc::clone(placement),
         )

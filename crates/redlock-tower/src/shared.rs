@@ -2,7 +2,7 @@
 
 use std::{fmt, pin::Pin, sync::Arc};
 
-use redlock_core::ResourceKeys;
+use redlock_core::{AcquireOptions, ResourceKeys};
 
 use crate::{
     KeyError, KeyExtractor, Rejection, RequestLease, held::Held, locks::Desk, terms::Terms,
@@ -40,8 +40,12 @@ pub(crate) enum Start<Req> {
 }
 
 impl<K> Shared<K> {
-    /// Names the resource and begins to lock it.
-    pub(crate) fn start<Req, C>(self: &Arc<Self>, mut request: Req) -> Start<Req>
+    /// Names the resource and begins to lock it, as `options` say where they say something.
+    pub(crate) fn start<Req, C>(
+        self: &Arc<Self>,
+        mut request: Req,
+        options: AcquireOptions,
+    ) -> Start<Req>
     where
         K: KeyExtractor<Req>,
         Req: Send + 'static,
@@ -55,12 +59,17 @@ impl<K> Shared<K> {
         };
         let shared = Arc::clone(self);
         Start::Acquiring(Box::pin(async move {
-            shared.acquire::<Req, C>(request, keys).await
+            shared.acquire::<Req, C>(request, keys, options).await
         }))
     }
 
     /// Names the resource, if it is not named yet, takes the lock and leaves a view of the lease with the request.
-    async fn acquire<Req, C>(&self, mut request: Req, keys: Option<ResourceKeys>) -> Locked<Req>
+    async fn acquire<Req, C>(
+        &self,
+        mut request: Req,
+        keys: Option<ResourceKeys>,
+        options: AcquireOptions,
+    ) -> Locked<Req>
     where
         K: KeyExtractor<Req>,
         C: Carrier<Req>,
@@ -73,12 +82,13 @@ impl<K> Shared<K> {
             return Ok((request, None));
         };
         let carried = C::carried(&request).cloned();
+        let asked = self.key.options(&request).or(&options);
         let Terms {
             redlock,
             options,
             on_lost,
         } = &self.terms;
-        let options = options.clone();
+        let options = asked.or(options);
         let held = Held::take(redlock, options, *on_lost, keys, carried.as_ref()).await?;
         // The view and never the guard: extensions are cloned, and a clone kept somewhere would hold on.
         C::carry(&mut request, held.lease().clone());

@@ -1,4 +1,7 @@
-use redlock_core::{AcquireOptions, Redlock};
+use std::{fmt, sync::Arc, time::Duration};
+
+use http::{Request, request::Parts};
+use redlock_core::{AcquireOptions, Redlock, Wait};
 
 use crate::OnLost;
 
@@ -8,4 +11,50 @@ pub(crate) struct Terms {
     pub(crate) redlock: Redlock,
     pub(crate) options: AcquireOptions,
     pub(crate) on_lost: OnLost,
+}
+
+impl Terms {
+    /// Returns these terms, but for what `options` say.
+    pub(crate) fn with(&self, options: AcquireOptions) -> Self {
+        Self {
+            options: options.or(&self.options),
+            ..self.clone()
+        }
+    }
+}
+
+/// What a layer asks of the head of each request, in the place of what it has for all of them.
+#[derive(Clone, Default)]
+pub(crate) struct PerRequest {
+    pub(crate) wait: Option<Arc<Asked<Wait>>>,
+    pub(crate) ttl: Option<Arc<Asked<Duration>>>,
+}
+
+pub(crate) type Asked<T> = dyn Fn(&Parts) -> Option<T> + Send + Sync;
+
+impl PerRequest {
+    /// Returns how `request` is locked; what nobody says is left out.
+    pub(crate) fn options<B>(&self, request: Request<B>) -> (AcquireOptions, Request<B>) {
+        let mut options = AcquireOptions::new();
+        if self.wait.is_none() && self.ttl.is_none() {
+            return (options, request);
+        }
+        let (head, body) = request.into_parts();
+        if let Some(wait) = self.wait.as_ref().and_then(|wait| wait(&head)) {
+            options = options.wait(wait);
+        }
+        if let Some(ttl) = self.ttl.as_ref().and_then(|ttl| ttl(&head)) {
+            options = options.ttl(ttl);
+        }
+        (options, Request::from_parts(head, body))
+    }
+}
+
+impl fmt::Debug for PerRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PerRequest")
+            .field("wait", &self.wait.is_some())
+            .field("ttl", &self.ttl.is_some())
+            .finish()
+    }
 }

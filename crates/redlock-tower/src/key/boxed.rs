@@ -1,6 +1,6 @@
 use std::{fmt, pin::Pin, sync::Arc};
 
-use redlock_core::ResourceKeys;
+use redlock_core::{AcquireOptions, ResourceKeys};
 
 use crate::{KeyError, KeyExtractor, RequestLease};
 
@@ -34,6 +34,7 @@ type Extracting<'a> =
 trait Erased<Req>: Send + Sync {
     fn extract<'a>(&'a self, request: &'a mut Req) -> Extracting<'a>;
     fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>>;
+    fn options(&self, request: &Req) -> AcquireOptions;
     fn granted(&self, request: &mut Req, lease: &RequestLease);
     fn leaves_it_to_the_handler(&self) -> bool;
 }
@@ -54,6 +55,10 @@ impl<Req, K: KeyExtractor<Req>> Erased<Req> for K {
         KeyExtractor::extract_now(self, request)
     }
 
+    fn options(&self, request: &Req) -> AcquireOptions {
+        KeyExtractor::options(self, request)
+    }
+
     fn granted(&self, request: &mut Req, lease: &RequestLease) {
         KeyExtractor::granted(self, request, lease);
     }
@@ -70,6 +75,10 @@ impl<Req: Send + 'static> KeyExtractor<Req> for BoxedKey<Req> {
 
     fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         self.0.extract_now(request)
+    }
+
+    fn options(&self, request: &Req) -> AcquireOptions {
+        self.0.options(request)
     }
 
     fn granted(&self, request: &mut Req, lease: &RequestLease) {

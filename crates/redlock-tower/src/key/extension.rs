@@ -1,7 +1,7 @@
 use std::{any::type_name, fmt, marker::PhantomData};
 
 use http::Request;
-use redlock_core::ResourceKeys;
+use redlock_core::{AcquireOptions, ResourceKeys};
 
 use crate::{KeyError, KeyExtractor, LockKey};
 
@@ -86,6 +86,11 @@ where
         request: &mut Request<B>,
     ) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         Some(self.key(request))
+    }
+
+    fn options(&self, request: &Request<B>) -> AcquireOptions {
+        let value = request.extensions().get::<T>();
+        value.map_or_else(AcquireOptions::new, LockKey::options)
     }
 }
 

@@ -38,7 +38,7 @@ pub trait LockKey {
     /// The request must not go on; the error says with which answer.
     fn lock_key(&self) -> Result<ResourceKeys, KeyError>;
 
-    /// Returns how `Locked` asks for the lease; as the layer around it says, unless this says otherwise.
+    /// Returns how to ask for the lease, where that differs from what the layer says; the default says nothing.
     fn options(&self) -> AcquireOptions {
         AcquireOptions::new()
     }

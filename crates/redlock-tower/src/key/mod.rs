@@ -19,7 +19,7 @@ pub use self::{
 
 use std::future;
 
-use redlock_core::ResourceKeys;
+use redlock_core::{AcquireOptions, ResourceKeys};
 
 use crate::RequestLease;
 
@@ -104,6 +104,18 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         let _ = request;
         None
+    }
+
+    /// Returns how `request` asks for the lease, where that differs from what the layer says: how long it waits, its time
+    /// to live.
+    ///
+    /// It is asked once the keys are known.
+    /// The default says nothing.
+    /// Of HTTP requests [`wait_with`](crate::RedlockLayerBuilder::wait_with) and
+    /// [`ttl_with`](crate::RedlockLayerBuilder::ttl_with) say it more simply; what is said here goes before.
+    fn options(&self, request: &Req) -> AcquireOptions {
+        let _ = request;
+        AcquireOptions::new()
     }
 
     /// Returns whether nothing is locked before the handler runs, which takes its locks by itself: see [`InHandler`].

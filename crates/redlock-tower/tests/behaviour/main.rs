@@ -24,6 +24,7 @@ mod locked;
 mod loss;
 mod matrix;
 mod owned;
+mod per_request;
 mod places;
 mod positions;
 mod refusals;
