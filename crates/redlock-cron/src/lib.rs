@@ -22,7 +22,7 @@ pub use self::{
     error::{SetupError, SetupErrorKind},
     job::{BoxError, Delivery, Missed, OnLost, Overlap, Run, SingletonJob, Trigger},
     record::{JobMemory, JobStatus, Outcome, PastRun, ShutdownReport, TickReport, UnfinishedRun},
-    schedule::Zone,
+    schedule::{Schedule, Zone},
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},
 };
 

@@ -68,6 +68,8 @@ fn schedule(plan: &Plan) -> u64 {
     match plan {
         Plan::Cron { pattern, zone } => fields.text(1, pattern).text(2, &zone.to_string()).hash(),
         Plan::Every(interval) => fields.time(3, *interval).hash(),
+        // Of which a fraction of a second is dropped.
+        Plan::Once(instant) => fields.number(4, instant.timestamp().cast_unsigned()).hash(),
     }
 }
 
@@ -163,6 +165,7 @@ const HALF: u32 = 27;
 mod tests {
     use super::*;
     use crate::{Delivery, job::settings::Settings};
+    use chrono::DateTime;
     use chrono_tz::Tz;
     use redlock_core::Redlock;
     use std::collections::HashSet;
@@ -244,7 +247,8 @@ mod tests {
     #[tokio::test]
     async fn whatever_differs_is_another() {
         let mut seen = HashSet::new();
-        let mut plans = vec![Plan::Every(Duration::from_secs(60))];
+        let once = |second| Plan::Once(DateTime::from_timestamp(second, 0).unwrap());
+        let mut plans = vec![Plan::Every(Duration::from_secs(60)), once(60), once(61)];
         for pattern in ["0 0 2 * * *", "0 0 3 * * *"] {
             plans.extend([Tz::UTC, Tz::Europe__Berlin].map(|zone| cron(pattern, zone)));
         }

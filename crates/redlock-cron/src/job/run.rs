@@ -1,6 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
+use chrono_tz::Tz;
 use redlock_core::{FencingToken, Lease};
 use tokio_util::sync::CancellationToken;
 
@@ -11,6 +12,7 @@ use crate::Trigger;
 pub struct Run {
     pub(crate) name: Arc<str>,
     pub(crate) tick: DateTime<Utc>,
+    pub(crate) zone: Tz,
     pub(crate) trigger: Trigger,
     pub(crate) attempt: u32,
     pub(crate) lag: Duration,
@@ -30,6 +32,36 @@ impl Run {
     /// past midnight, yesterday's books are still those of the tick.
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
+    }
+
+    /// Returns the zone in which the job's pattern is read; UTC for jobs without one, which are due at
+    /// [intervals](crate::SingletonJob::every) or [once](crate::SingletonJob::once).
+    pub fn zone(&self) -> Tz {
+        self.zone
+    }
+
+    /// Returns the [tick](Self::tick) as clocks in the job's [zone](Self::zone) show it.
+    pub fn local_tick(&self) -> DateTime<Tz> {
+        self.tick.with_timezone(&self.zone)
+    }
+
+    /// Returns the day of the [tick](Self::tick) in the job's [zone](Self::zone).
+    ///
+    /// In UTC it is often another day: at two in the morning in Tokyo, it is still yesterday.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{BoxError, Run, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "Asia/Tokyo", |run: Run| async move {
+    ///     let day = run.local_date().pred_opt().ok_or("there is no day before")?;
+    ///     println!("closing the books of {day}");
+    ///     Ok::<(), BoxError>(())
+    /// });
+    /// ```
+    pub fn local_date(&self) -> NaiveDate {
+        self.local_tick().date_naive()
     }
 
     /// Returns why it was started.

@@ -1,12 +1,15 @@
 use std::{fmt, time::Duration};
 
+use chrono::{DateTime, Utc};
 use tower_service::Service;
 
 use super::{
     settings::Settings,
     work::{Work, boxed, calls},
 };
-use crate::{BoxError, Delivery, Missed, OnLost, Overlap, Run, Zone, schedule::Plan};
+use crate::{
+    BoxError, Delivery, Missed, OnLost, Overlap, Run, Schedule, SetupError, Zone, schedule::Plan,
+};
 
 /// A cron job of which each tick is started on one replica.
 ///
@@ -75,6 +78,36 @@ impl SingletonJob {
         Self::new(name.into(), Plan::Every(interval), boxed(work))
     }
 
+    /// Makes a job that is due once, at `instant`.
+    ///
+    /// * `name` and `work` are as for [`cron`](Self::cron).
+    /// * `instant` is the same on all replicas, so take it from the configuration or a database, not from the clock.
+    ///   A fraction of a second is dropped.
+    ///
+    /// Its policy for [missed](Self::missed) ticks is [`Missed::Latest`] by default: no later tick would tell of one
+    /// that no replica was up for, so it is started when one comes up within
+    /// [`catch_up_window`](Self::catch_up_window), a day by default, also if the nodes know nothing of the job.
+    /// The nodes remember that it was started, so a replica that is deployed after it does not start it again.
+    /// Under a name that was used before, an instant is started only if it is later than the newest tick of that name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{BoxError, SingletonJob};
+    ///
+    /// let at = "2026-12-24T18:00:00Z".parse().unwrap();
+    /// let job = SingletonJob::once("send-greetings-2026", at, |_| async { Ok::<(), BoxError>(()) });
+    /// ```
+    pub fn once<F, W, E>(name: impl Into<String>, instant: DateTime<Utc>, work: W) -> Self
+    where
+        W: Fn(Run) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let job = Self::new(name.into(), Plan::Once(instant), boxed(work));
+        job.missed(Missed::Latest)
+    }
+
     /// Makes a job as [`cron`](Self::cron), whose runs are calls of a [`tower`](tower_service) service.
     ///
     /// So layers for time limits, retries or tracing can be put around it; the run goes on, and its lease is held,
@@ -104,6 +137,27 @@ impl SingletonJob {
         S::Error: Into<BoxError>,
     {
         Self::new(name.into(), Plan::Every(interval), calls(service))
+    }
+
+    /// Returns when the job is due, before any scheduler has it.
+    ///
+    /// # Errors
+    ///
+    /// The pattern, the zone or the interval is not valid.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{BoxError, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) });
+    /// let from = "2026-11-21T12:00:00Z".parse().unwrap();
+    /// let next: Vec<_> = job.schedule()?.ticks_after(from).take(2).map(|tick| tick.to_string()).collect();
+    /// assert_eq!(next, ["2026-11-22 02:00:00 UTC", "2026-11-23 02:00:00 UTC"]);
+    /// # Ok::<(), redlock_cron::SetupError>(())
+    /// ```
+    pub fn schedule(&self) -> Result<Schedule, SetupError> {
+        self.plan.schedule()
     }
 
     fn new(name: String, plan: Plan, work: Work) -> Self {
@@ -155,7 +209,7 @@ impl SingletonJob {
 
     /// Sets what becomes of ticks that nobody started when they were due.
     ///
-    /// Default: [`Missed::Skip`].
+    /// Default: [`Missed::Skip`], and [`Missed::Latest`] for a job that is due [once](Self::once).
     pub fn missed(mut self, policy: Missed) -> Self {
         self.settings.missed = policy;
         self

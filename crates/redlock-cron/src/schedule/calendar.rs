@@ -4,17 +4,38 @@ use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use chrono_tz::Tz;
 use croner::{
     Cron,
+    errors::CronError,
     parser::{CronParser, Seconds},
 };
 
 use super::missing_days;
 use crate::SetupError;
 
-/// A cron pattern in a zone, or an interval.
+/// When a job is due: whenever a pattern matches the time of a zone, at the multiples of an interval, or once.
 ///
 /// Replicas that are given the same pattern, zone and zone data compute the same ticks.
+/// It needs no scheduler and no node, so that a pattern can be tried before any job has it.
+/// Printed, it is the schedule in English words.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_cron::Schedule;
+///
+/// let schedule = Schedule::cron("0 30 2 * * SUN", "Europe/Berlin")?;
+/// assert_eq!(schedule.to_string(), "At 02:30, on Sunday, in the zone Europe/Berlin");
+///
+/// // Clocks go forward from two to three in the first of these nights.
+/// let from = "2026-03-28T00:00:00Z".parse().unwrap();
+/// let ticks: Vec<_> = schedule.ticks_after(from).take(2).map(|tick| tick.to_rfc3339()).collect();
+/// assert_eq!(ticks, ["2026-03-29T03:00:00+02:00", "2026-04-05T02:30:00+02:00"]);
+/// # Ok::<(), redlock_cron::SetupError>(())
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) enum Schedule {
+pub struct Schedule(pub(super) Kind);
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
     Cron {
         cron: Box<Cron>,
         zone: Tz,
@@ -24,18 +45,15 @@ pub(crate) enum Schedule {
         // invariant: 1 to LONGEST_INTERVAL
         i64,
     ),
+    Once(
+        // invariant: whole seconds
+        DateTime<Utc>,
+    ),
 }
 
 impl Schedule {
     pub(crate) fn parse(pattern: &str, zone: Tz) -> Result<Self, SetupError> {
-        let parser = CronParser::builder()
-            .seconds(Seconds::Required)
-            // A day must match both the day of the month and the day of the week.
-            .dom_and_dow(true)
-            // `1/10`, as tokio-cron-scheduler's own documentation writes it, for `1-59/10`.
-            .sloppy_ranges(true)
-            .build();
-        let cron = parser.parse(pattern).map_err(|error| {
+        let cron = Self::read(pattern).map_err(|error| {
             let right = "it must have the fields second, minute, hour, day of month, month, day of \
                          week and, if wanted, year, such as `0 30 2 * * *`";
             SetupError::misuse(
@@ -44,23 +62,63 @@ impl Schedule {
             )
         })?;
         let cron = Box::new(cron);
-        Ok(Self::Cron { cron, zone })
+        Ok(Self(Kind::Cron { cron, zone }))
     }
 
-    pub(crate) fn every(interval: Duration) -> Result<Self, SetupError> {
+    pub(super) fn read(pattern: &str) -> Result<Cron, CronError> {
+        let parser = CronParser::builder()
+            .seconds(Seconds::Required)
+            // A day must match both the day of the month and the day of the week.
+            .dom_and_dow(true)
+            // `1/10`, as tokio-cron-scheduler's own documentation writes it, for `1-59/10`.
+            .sloppy_ranges(true)
+            .build();
+        parser.parse(pattern)
+    }
+
+    /// Makes the schedule of the multiples of `interval` since the Unix epoch, as
+    /// [`SingletonJob::every`](crate::SingletonJob::every).
+    ///
+    /// # Errors
+    ///
+    /// The interval is not whole seconds, from a second to 365 days.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::Schedule;
+    /// use std::time::Duration;
+    ///
+    /// let schedule = Schedule::every(Duration::from_secs(300))?;
+    /// assert_eq!(schedule.to_string(), "Every 5 minutes");
+    /// # Ok::<(), redlock_cron::SetupError>(())
+    /// ```
+    pub fn every(interval: Duration) -> Result<Self, SetupError> {
         let seconds = i64::try_from(interval.as_secs()).unwrap_or(i64::MAX);
         if interval.subsec_nanos() == 0 && (1..=LONGEST_INTERVAL).contains(&seconds) {
-            return Ok(Self::Every(seconds));
+            return Ok(Self(Kind::Every(seconds)));
         }
         let right = format!("it must be whole seconds, 1 to {LONGEST_INTERVAL}");
         let message = format!("{interval:?} is not valid; {right}");
         Err(SetupError::misuse("interval", message))
     }
 
-    /// Returns the first tick after `time`.
-    pub(crate) fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        match self {
-            Self::Cron { cron, zone } => {
+    /// Returns the first tick after `time`; `None` if no tick is left.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::Schedule;
+    ///
+    /// let schedule = Schedule::cron("0 0 9 * * MON-FRI", "Asia/Kolkata")?;
+    /// let friday_noon = "2026-11-20T12:00:00Z".parse().unwrap();
+    /// let monday = schedule.next_after(friday_noon).unwrap();
+    /// assert_eq!(monday.to_rfc3339(), "2026-11-23T03:30:00+00:00");
+    /// # Ok::<(), redlock_cron::SetupError>(())
+    /// ```
+    pub fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match &self.0 {
+            Kind::Cron { cron, zone } => {
                 let mut from = (local(time, *zone), false);
                 loop {
                     from = match cron.find_next_occurrence(&from.0, from.1) {
@@ -70,17 +128,18 @@ impl Schedule {
                     };
                 }
             }
-            Self::Every(interval) => {
+            Kind::Every(interval) => {
                 let earlier = time.timestamp().div_euclid(*interval);
                 DateTime::from_timestamp((earlier + 1).checked_mul(*interval)?, 0)
             }
+            Kind::Once(at) => (*at > time).then_some(*at),
         }
     }
 
     /// Returns the newest tick at or before `time`.
     pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        match self {
-            Self::Cron { cron, zone } => {
+        match &self.0 {
+            Kind::Cron { cron, zone } => {
                 let mut from = local(time, *zone);
                 loop {
                     from = match cron.find_previous_occurrence(&from, true) {
@@ -92,10 +151,11 @@ impl Schedule {
                     };
                 }
             }
-            Self::Every(interval) => {
+            Kind::Every(interval) => {
                 let earlier = time.timestamp().div_euclid(*interval);
                 DateTime::from_timestamp(earlier * *interval, 0)
             }
+            Kind::Once(at) => (*at <= time).then_some(*at),
         }
     }
 
@@ -107,7 +167,7 @@ impl Schedule {
         before: DateTime<Utc>,
         most: u64,
     ) -> u64 {
-        if let Self::Every(interval) = self {
+        if let Kind::Every(interval) = &self.0 {
             let number = |time: DateTime<Utc>| time.timestamp().div_euclid(*interval);
             let ticks = number(before - TimeDelta::milliseconds(1)) - number(after);
             return u64::try_from(ticks).unwrap_or(0).min(most);

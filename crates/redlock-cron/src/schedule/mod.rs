@@ -11,7 +11,9 @@ mod calendar;
 mod clock_changes;
 mod missing_days;
 mod plan;
+mod preview;
+mod words;
 mod zone;
 
-pub use self::zone::Zone;
-pub(crate) use self::{calendar::Schedule, plan::Plan};
+pub(crate) use self::plan::Plan;
+pub use self::{calendar::Schedule, zone::Zone};

@@ -1,5 +1,6 @@
 use std::{fmt, time::Duration};
 
+use chrono::{DateTime, Utc};
 use chrono_tz::IANA_TZDB_VERSION;
 
 use super::calendar::Schedule;
@@ -10,6 +11,7 @@ use crate::{SetupError, Zone};
 pub(crate) enum Plan {
     Cron { pattern: String, zone: Zone },
     Every(Duration),
+    Once(DateTime<Utc>),
 }
 
 impl Plan {
@@ -17,11 +19,12 @@ impl Plan {
         match self {
             Self::Cron { pattern, zone } => Schedule::parse(pattern, zone.look_up()?),
             Self::Every(interval) => Schedule::every(*interval),
+            Self::Once(instant) => Ok(Schedule::once(*instant)),
         }
     }
 }
 
-/// The pattern and the zone with the version of its data, or the interval.
+/// The pattern and the zone with the version of its data, the interval, or the instant.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -29,6 +32,7 @@ impl fmt::Display for Plan {
                 write!(f, "{pattern:?} in {zone} of {IANA_TZDB_VERSION}")
             }
             Self::Every(interval) => write!(f, "every {interval:?}"),
+            Self::Once(instant) => write!(f, "once, at {instant}"),
         }
     }
 }

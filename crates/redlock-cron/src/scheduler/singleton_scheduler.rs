@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, oneshot};
 use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use crate::{
-    ControlError, JobStatus, SetupError, ShutdownReport, SingletonJob, TickReport,
+    ControlError, JobStatus, Schedule, SetupError, ShutdownReport, SingletonJob, TickReport,
     pulse::{Alarm, Jobs, watch},
     replica::Replica,
     tick::JobRunner,
@@ -211,6 +211,37 @@ impl SingletonScheduler {
     /// Dropping it has no effect.
     pub async fn jobs(&self) -> Vec<String> {
         self.jobs.names()
+    }
+
+    /// Returns when the job is due: its next ticks, and its pattern in words.
+    ///
+    /// # Errors
+    ///
+    /// There is no such job here.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler, chrono::Utc, tokio_cron_scheduler::JobScheduler};
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let jobs = SingletonScheduler::builder(redlock, JobScheduler::new().await?).namespace("billing").build()?;
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "Europe/Berlin", |_| async { Ok::<(), BoxError>(()) });
+    /// jobs.add(job).await?;
+    ///
+    /// let schedule = jobs.schedule("close-day")?;
+    /// println!("{schedule}");
+    /// for tick in schedule.ticks_after(Utc::now()).take(5) {
+    ///     println!("{tick}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn schedule(&self, name: &str) -> Result<Schedule, ControlError> {
+        Ok(self.runner(name)?.schedule.clone())
     }
 
     /// Returns what the nodes remember of the job, and what this replica has seen of it; printed, it is a page for an

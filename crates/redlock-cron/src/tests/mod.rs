@@ -4,11 +4,13 @@ mod attempts;
 mod claims;
 mod control;
 mod missed;
+mod once;
 mod outcomes;
 mod policies;
 mod pulse;
 mod shutdown;
 mod skew;
+mod spans;
 
 use std::{
     sync::{

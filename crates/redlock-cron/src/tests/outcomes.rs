@@ -44,6 +44,27 @@ async fn a_run_is_told_its_tick_and_how_late_it_is() {
     assert!(report.took().is_some());
 }
 
+/// The fleet starts at eight in the morning in UTC.
+#[tokio::test(start_paused = true)]
+async fn a_run_knows_the_day_of_its_tick_in_the_zone_of_its_pattern() {
+    let (fleet, days) = (Fleet::new(), Arc::new(Mutex::new(Vec::new())));
+    for zone in [Tz::Pacific__Apia, Tz::UTC, Tz::Pacific__Honolulu] {
+        let seen = Arc::clone(&days);
+        let name = zone.name().to_owned();
+        let job = SingletonJob::cron(name, EVERY_FIVE_SECONDS, zone, move |run: Run| {
+            assert_eq!(run.zone(), zone);
+            assert_eq!(run.local_tick(), run.tick());
+            seen.lock().unwrap().push(run.local_date().to_string());
+            async { Ok::<_, BoxError>(()) }
+        });
+        let member = fleet.member(0, job.spread(Duration::ZERO)).await;
+        let report = Arc::clone(&member.runner).trigger().await;
+        assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
+    }
+    let days = days.lock().unwrap();
+    assert_eq!(*days, ["2027-01-15", "2027-01-15", "2027-01-14"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_whose_lease_is_lost_is_dropped_and_the_next_tick_runs_elsewhere() {
     let (fleet, starts) = (Fleet::new(), Starts::default());

@@ -47,14 +47,25 @@ impl JobRunner {
     pub(crate) async fn run(&self, start: &Start, lag: Duration) -> Ended {
         let (name, tick) = (Arc::clone(self.id.name()), start.tick);
         let told = Told::default();
-        let span = info_span!(target: crate::TARGET, "redlock.run", job = &*name, %tick);
+        let lease = start.won.claim.lease();
+        let span = info_span!(
+            target: crate::TARGET,
+            "redlock.run",
+            job = &*name,
+            %tick,
+            trigger = ?start.trigger,
+            attempt = start.attempt,
+            token = %lease.token(),
+            replica = &*self.replica.claims.replica,
+        );
         let run = Run {
             name,
             tick,
+            zone: self.schedule.zone(),
             trigger: start.trigger,
             attempt: start.attempt,
             lag,
-            lease: start.won.claim.lease().clone(),
+            lease: lease.clone(),
             stop: told.stop.clone(),
         };
         // Called inside the future, so that a panic of the call itself is caught as well.

@@ -19,13 +19,18 @@ use crate::{
 impl JobRunner {
     /// Does what there is to do before the first wake-up.
     pub(crate) async fn begin(self: Arc<Self>) {
-        let Ok(Some(last)) = self.unless_draining(self.newest_run()).await else {
+        let last = match self.unless_draining(self.newest_run()).await {
+            Ok(last) if last.is_some() || self.schedule.is_once() => last,
             // Nothing is known of the job: it was never deployed before.
-            let begins = self.backlog.open();
-            return self.work_off(begins).await;
+            _ => {
+                let begins = self.backlog.open();
+                return self.work_off(begins).await;
+            }
         };
-        self.compare(Some(&last));
-        if self.terms.max_attempts > 1 {
+        self.compare(last.as_ref());
+        if let Some(last) = &last
+            && self.terms.max_attempts > 1
+        {
             let resume = Arc::clone(&self).resume(to_instant(last.tick));
             self.replica.tasks.spawn(resume);
         }
@@ -36,7 +41,8 @@ impl JobRunner {
             .checked_sub_signed(window)
             .unwrap_or(DateTime::<Utc>::MIN_UTC);
         let until = now + TimeDelta::seconds(1);
-        let since = self.promised_since(&last).max(oldest);
+        let promised = last.as_ref().map(|last| self.promised_since(last));
+        let since = promised.map_or(oldest, |since| since.max(oldest));
         match self.terms.missed {
             Missed::Skip => {}
             Missed::Latest => {
@@ -174,8 +180,9 @@ impl JobRunner {
     ///
     /// If that run was claimed under another schedule, this one promised none before this replica had the job: what
     /// matches its pattern in the time before was never due.
+    /// An instant that the application has named was promised by that.
     fn promised_since(&self, last: &RunRecord) -> DateTime<Utc> {
-        if self.fingerprint.is_same_schedule(last.fingerprint) {
+        if self.schedule.is_once() || self.fingerprint.is_same_schedule(last.fingerprint) {
             covered(last)
         } else {
             covered(last).max(self.added)

@@ -144,6 +144,10 @@ impl JobRunner {
     pub(crate) fn say_if_it_ended(&self) {
         if !self.replica.tasks.is_draining() && self.progress().has_ended() {
             let job = &**self.id.name();
+            if self.schedule.is_once() {
+                tracing::debug!(target: crate::TARGET, job, "its one instant has come");
+                return;
+            }
             tracing::warn!(
                 target: crate::TARGET, job,
                 "its schedule has ended: no later tick is left, and it is not started any more"
