@@ -11,13 +11,15 @@ use crate::{
     replica::Replica,
 };
 
-/// Describes a scheduler; made by [`SingletonScheduler::builder`].
+/// Describes a scheduler; made by [`SingletonScheduler::builder`] or
+/// [`SingletonScheduler::standalone`].
 ///
 /// The namespace has no default.
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct SingletonSchedulerBuilder {
     redlock: Redlock,
-    scheduler: JobScheduler,
+    /// None if it makes its own.
+    scheduler: Option<JobScheduler>,
     namespace: String,
     replica: Option<String>,
     hook: Option<OutcomeHook>,
@@ -33,12 +35,38 @@ impl SingletonScheduler {
     /// wake-ups.
     /// It may have other jobs as well, and ends with [`shutdown`](Self::shutdown) for them too.
     pub fn builder(redlock: Redlock, scheduler: JobScheduler) -> SingletonSchedulerBuilder {
-        SingletonSchedulerBuilder::new(redlock, scheduler)
+        SingletonSchedulerBuilder::new(redlock, Some(scheduler))
+    }
+
+    /// Starts to describe a scheduler that claims ticks through `redlock` and is woken up by a tokio-cron-scheduler of
+    /// its own, for services without jobs of another kind.
+    ///
+    /// That is made at the [start](Self::start), and ends with [`shutdown`](Self::shutdown) or when this is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// use std::time::Duration;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
+    /// jobs.add(SingletonJob::every("sweep", Duration::from_secs(300), |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.start().await?;
+    /// assert!(jobs.shutdown(Duration::from_secs(30)).await.is_clean());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn standalone(redlock: Redlock) -> SingletonSchedulerBuilder {
+        SingletonSchedulerBuilder::new(redlock, None)
     }
 }
 
 impl SingletonSchedulerBuilder {
-    fn new(redlock: Redlock, scheduler: JobScheduler) -> Self {
+    fn new(redlock: Redlock, scheduler: Option<JobScheduler>) -> Self {
         Self {
             redlock,
             scheduler,

@@ -1,10 +1,13 @@
 use std::{
     fmt,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, OnceLock, atomic::Ordering},
     time::Duration,
 };
 
-use tokio::sync::{Mutex, oneshot};
+use tokio::{
+    sync::{Mutex, oneshot},
+    time::timeout,
+};
 use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use crate::{
@@ -24,7 +27,10 @@ use crate::{
 /// [`shutdown`](Self::shutdown) does it with grace.
 #[must_use = "dropping the scheduler ends its jobs"]
 pub struct SingletonScheduler {
-    scheduler: JobScheduler,
+    /// What wakes jobs up; one of its own is made at the start.
+    scheduler: OnceLock<JobScheduler>,
+    /// Nobody else has jobs there.
+    is_own: bool,
     replica: Arc<Replica>,
     jobs: Arc<Jobs>,
     /// Locked while it is started or a job is added.
@@ -42,12 +48,14 @@ struct Startup {
 
 impl SingletonScheduler {
     pub(crate) fn new(
-        scheduler: JobScheduler,
+        scheduler: impl Into<Option<JobScheduler>>,
         replica: Arc<Replica>,
         agreed_within: Option<Duration>,
     ) -> Self {
+        let given = scheduler.into();
         Self {
-            scheduler,
+            is_own: given.is_none(),
+            scheduler: given.map_or_else(OnceLock::new, OnceLock::from),
             jobs: Arc::new(Jobs::new(Arc::clone(&replica))),
             start: Mutex::default(),
             replica,
@@ -110,19 +118,27 @@ impl SingletonScheduler {
         let mut start = self.start.lock().await;
         self.check_open()?;
         let refused = |why| move |error| SetupError::scheduler(why, error);
-        if self.is_shut_down().await {
+        let scheduler = match self.scheduler.get() {
+            Some(scheduler) => scheduler,
+            None => {
+                let made = JobScheduler::new().await;
+                let made = made.map_err(refused("it could not be made"))?;
+                self.scheduler.get_or_init(|| made)
+            }
+        };
+        if is_shut_down(scheduler).await {
             let error = JobSchedulerError::StartScheduler;
             return Err(refused("it was shut down before")(error));
         }
         let alarm = match &start.alarm {
             Some(alarm) => alarm.clone(),
             None => {
-                let alarm = Alarm::set(&self.scheduler, &self.jobs).await;
+                let alarm = Alarm::set(scheduler, &self.jobs).await;
                 let alarm = alarm.map_err(refused("it did not take a job"))?;
                 start.alarm.insert(alarm).clone()
             }
         };
-        let started = self.scheduler.start().await;
+        let started = scheduler.start().await;
         started.map_err(refused("it did not start"))?;
         start.is_done = true;
         self.jobs.alarm_was_set();
@@ -138,13 +154,6 @@ impl SingletonScheduler {
     fn begin(&self, runner: &Arc<JobRunner>) {
         runner.wake();
         self.replica.tasks.spawn(Arc::clone(runner).begin());
-    }
-
-    /// Returns whether the application has shut tokio-cron-scheduler down, which starts all the same then, and does
-    /// nothing.
-    async fn is_shut_down(&self) -> bool {
-        let scheduler = self.scheduler.scheduler.read().await;
-        scheduler.shutdown.load(Ordering::Relaxed)
     }
 
     /// Keeps all replicas from starting the job, until it is [resumed](Self::resume).
@@ -258,6 +267,11 @@ impl SingletonScheduler {
         Ok(self.runner(name)?.status().await)
     }
 
+    #[cfg(test)]
+    pub(crate) fn scheduler(&self) -> Option<&JobScheduler> {
+        self.scheduler.get()
+    }
+
     fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
         let runner = self.jobs.get(name);
         runner.ok_or_else(|| ControlError::unknown(name))
@@ -277,17 +291,8 @@ impl SingletonScheduler {
     /// they end or the scheduler is dropped.
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         self.replica.tasks.drain();
-        // Its own shutdown waits for nothing, and it wakes jobs up for another half second.
-        // It also runs the application's shutdown handler, which nothing bounds.
-        let mut scheduler = self.scheduler.clone();
-        match tokio::time::timeout(SCHEDULER_GRACE, scheduler.shutdown()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(target: crate::TARGET, %error, "tokio-cron-scheduler did not shut down");
-            }
-            Err(_) => {
-                tracing::warn!(target: crate::TARGET, "tokio-cron-scheduler's shutdown handler did not end");
-            }
+        if let Some(scheduler) = self.scheduler.get() {
+            end(scheduler.clone()).await;
         }
         self.replica.tasks.shut_down(grace).await
     }
@@ -301,12 +306,40 @@ impl SingletonScheduler {
     }
 }
 
+/// Shuts tokio-cron-scheduler down, and the application's shutdown handler with it, which nothing bounds.
+///
+/// It waits for no job, and wakes jobs up for another half second.
+async fn end(mut scheduler: JobScheduler) {
+    match timeout(SCHEDULER_GRACE, scheduler.shutdown()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(target: crate::TARGET, %error, "tokio-cron-scheduler did not shut down");
+        }
+        Err(_) => {
+            tracing::warn!(target: crate::TARGET, "tokio-cron-scheduler's shutdown handler did not end");
+        }
+    }
+}
+
+/// Returns whether the application has shut tokio-cron-scheduler down, which starts all the same then, and does nothing.
+async fn is_shut_down(scheduler: &JobScheduler) -> bool {
+    let scheduler = scheduler.scheduler.read().await;
+    scheduler.shutdown.load(Ordering::Relaxed)
+}
+
 /// How long tokio-cron-scheduler may take to shut down; without a handler it takes no time.
 const SCHEDULER_GRACE: Duration = Duration::from_secs(5);
 
 impl Drop for SingletonScheduler {
     fn drop(&mut self) {
         self.replica.tasks.abandon();
+        if self.is_own
+            && let Some(scheduler) = self.scheduler.get()
+            && let Ok(scheduler) = scheduler.scheduler.try_read()
+        {
+            // It would look at its jobs for as long as the process lives.
+            scheduler.shutdown.store(true, Ordering::Relaxed);
+        }
     }
 }
 

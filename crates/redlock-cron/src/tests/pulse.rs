@@ -282,6 +282,42 @@ async fn every_job_that_was_added_can_run_though_the_scheduler_is_slow_to_store_
     let _ = jobs.shutdown(Duration::ZERO).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scheduler_of_its_own_wakes_jobs_up_and_ends_when_it_is_dropped() {
+    let (replica, mut reports) = heard(RealClock).await;
+    let jobs = SingletonScheduler::new(None, replica, None);
+    let work = |_| async { Ok::<_, BoxError>(()) };
+    let job = SingletonJob::cron("job", "* * * * * *", Tz::UTC, work);
+    jobs.add(job).await.unwrap();
+    jobs.start().await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(next(&mut reports).await.outcome(), Outcome::Ok);
+    }
+    let scheduler = jobs.scheduler().expect("it was started").clone();
+    drop(jobs);
+    let locked = scheduler.scheduler.read().await;
+    assert!(locked.shutdown.load(Relaxed));
+}
+
+#[tokio::test]
+async fn a_scheduler_of_its_own_that_was_never_started_shuts_down() {
+    let (replica, _) = heard(RealClock).await;
+    let jobs = SingletonScheduler::new(None, replica, None);
+    assert!(jobs.shutdown(Duration::ZERO).await.is_clean());
+    assert!(jobs.start().await.is_err());
+}
+
+/// It has jobs of others.
+#[tokio::test]
+async fn a_scheduler_of_the_application_goes_on_when_ours_is_dropped() {
+    let scheduler = JobScheduler::new().await.unwrap();
+    let (replica, _) = heard(RealClock).await;
+    let jobs = SingletonScheduler::new(scheduler.clone(), replica, None);
+    jobs.start().await.unwrap();
+    drop(jobs);
+    assert!(!scheduler.scheduler.read().await.shutdown.load(Relaxed));
+}
+
 /// Counts the errors that are logged under the adapter's target.
 #[derive(Clone, Default)]
 struct Errors(Arc<AtomicUsize>);
