@@ -86,7 +86,11 @@ impl Process {
         let (_, rest) = stat.rsplit_once(')')?;
         let mut words = rest.split_whitespace();
         let state = words.next()?;
-        let mut number = || Some(Pid::from_raw(words.next()?.parse().ok()?));
+        let mut number = || {
+            let number: i32 = words.next()?.parse().ok()?;
+            // The system writes -1 for what it does not know any more.
+            Some(Pid::from_raw(number.max(0)))
+        };
         Some(Self {
             pid,
             parent: number()?,
@@ -128,6 +132,9 @@ mod tests {
         let process = |pid, parent| Process {
             pid: Pid::from_raw(pid).unwrap(),
             parent: Pid::from_raw(parent),
+        // Of one that is being removed, nothing else is known.
+        let gone = Process::of(pid, "12 (a) X 0 -1 -1").unwrap();
+        assert_eq!((gone.parent, gone.group), (None, None));
             group: Pid::from_raw(pid),
             is_over: false,
         };
