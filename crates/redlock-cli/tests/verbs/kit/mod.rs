@@ -221,12 +221,21 @@ pub(crate) fn reaches(program: &mut Command, nodes: &Nodes) {
 }
 
 /// Waits until something is so.
-#[expect(clippy::disallowed_methods, reason = "the patience of a test")]
 pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    await_looking_each(Duration::from_millis(20), what, is_so);
+}
+
+/// The same, for what must be noticed as soon as it is so.
+pub(crate) fn eventually_at_once(what: &str, is_so: impl Fn() -> bool) {
+    await_looking_each(Duration::ZERO, what, is_so);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the patience of a test")]
+fn await_looking_each(pause: Duration, what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(20), "not so: {what}");
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(pause);
     }
 }
 

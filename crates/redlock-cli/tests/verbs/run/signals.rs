@@ -5,7 +5,7 @@ use std::{fs, io::Write, process::Command, thread, time::Duration};
 use rustix::process::Signal;
 
 use super::{send, under};
-use crate::kit::{Nodes, at_terminal, eventually, reaches, screen};
+use crate::kit::{Nodes, at_terminal, eventually, eventually_at_once, reaches, screen};
 
 /// Says which signal it was sent, and ends.
 const TELLS: &str = r#"
@@ -83,7 +83,9 @@ async fn a_signal_that_comes_as_the_lock_is_won_is_not_lost() {
     let nodes = Nodes::blessed(3).await;
     for turn in 0..30 {
         let mut child = under(&nodes, &[], &["sleep", "20"]).spawn().unwrap();
-        while !nodes.keys().iter().any(|key| key.contains(":lock:job")) {}
+        eventually_at_once("it is held", || {
+            nodes.keys().iter().any(|key| key.contains(":lock:job"))
+        });
         thread::sleep(Duration::from_millis(turn / 3));
         send(&child, Signal::TERM);
         assert_eq!(child.wait().unwrap().code(), Some(128 + 15), "{turn}");
