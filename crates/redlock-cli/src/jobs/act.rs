@@ -65,7 +65,7 @@ async fn set(args: Args, paused: bool, context: &Context) -> Result<Exit, Failur
         output.json(&Json { paused })?;
         return Ok(Exit::Yes);
     }
-    let line = match (paused, memory.running()) {
+    let line = match (paused, memory.0.running()) {
         (true, Some(run)) => format!(
             "{job} is paused; the run on {} goes on to its end",
             run.replica()

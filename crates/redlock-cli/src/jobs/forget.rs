@@ -56,7 +56,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
         return Ok(Exit::No);
     }
-    if let Some(run) = memory.running() {
+    if let Some(run) = memory.0.running() {
         return Err(Failure::wrong(format!(
             "nothing was done: it runs on {}; redlock jobs pause {job}, and wait for its end",
             run.replica()

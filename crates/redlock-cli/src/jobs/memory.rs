@@ -31,14 +31,8 @@ impl Memory {
         self.0.is_known() && self.0.is_paused().is_some()
     }
 
-    /// Returns the run that goes on, as far as its lock shows it.
-    pub(crate) fn running(&self) -> Option<&PastRun> {
-        let newest = self.0.runs().first().filter(|run| run.outcome().is_none());
-        newest.filter(|_| self.is_locked())
-    }
-
     /// Returns whether the job's lock is held.
-    pub(super) fn is_locked(&self) -> bool {
+    fn is_locked(&self) -> bool {
         self.0.free_in().is_some_and(|left| !left.is_zero())
     }
 
@@ -48,7 +42,7 @@ impl Memory {
 
     /// Returns how things stand, in a word or two.
     pub(crate) fn state(&self) -> String {
-        match (self.0.is_known(), self.running(), self.0.is_paused()) {
+        match (self.0.is_known(), self.0.running(), self.0.is_paused()) {
             (false, ..) => "unknown".to_owned(),
             (_, Some(run), Some(true)) => format!("paused, runs on {}", run.replica()),
             (_, Some(run), _) => format!("runs on {}", run.replica()),
@@ -63,7 +57,7 @@ impl Memory {
         Json {
             known: self.0.is_known(),
             paused: self.0.is_paused(),
-            running_on: self.running().map(|run| run.replica().to_owned()),
+            running_on: self.0.running().map(|run| run.replica().to_owned()),
             newest_tick: self.0.watermark().map(|tick| tick.to_rfc3339()),
             locked_ms: self.0.free_in().map(millis),
             runs: self.0.runs().iter().map(Run::of).collect(),

@@ -1,5 +1,7 @@
 //! A look at a job from outside of its service.
 
+use std::time::Duration;
+
 use futures_util::future::{join, join_all};
 use redlock_core::{JobReading, JobState, NodeReport, Redlock};
 
@@ -51,6 +53,7 @@ pub async fn inspect(
         watermark: state.and_then(|state| state.watermark).map(to_instant),
         free_in: state.and_then(|state| state.free_in),
         paused: memory.paused,
+        running: memory.running,
         runs: memory.runs,
         nodes: memory.nodes,
     })
@@ -63,6 +66,8 @@ pub(super) struct Memory {
     /// What is under the job's own key.
     pub(super) state: Option<JobState>,
     pub(super) paused: Option<bool>,
+    /// The run that goes on.
+    pub(super) running: Option<PastRun>,
     /// The newest first.
     pub(super) runs: Vec<PastRun>,
     pub(super) nodes: Vec<NodeReport>,
@@ -87,6 +92,7 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, attempts: u32) -> Memory
         is_known: paused.is_some(),
         state: None,
         paused,
+        running: None,
         runs: Vec::new(),
         nodes: Vec::new(),
     };
@@ -110,5 +116,29 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, attempts: u32) -> Memory
     memory
         .runs
         .sort_by_key(|run| std::cmp::Reverse((run.record.claimed_at, run.record.token)));
+    memory.find_running(redlock, id).await;
     memory
+}
+
+impl Memory {
+    /// Finds the run that goes on, by the lock that it holds: its job's, or that of its tick if runs may overlap.
+    async fn find_running(&mut self, redlock: &Redlock, id: &JobId) {
+        let free_in = self.state.as_ref().and_then(|state| state.free_in);
+        if free_in != Some(Duration::ZERO) {
+            self.running = self.runs.first().filter(|run| run.is_open()).cloned();
+            return;
+        }
+        let open = self.runs.iter().filter(|run| run.is_open());
+        let locks = open.map(async |run| {
+            let lock = redlock.job_status(id.tick_key(run.tick())).await.ok();
+            let state = lock.as_ref().and_then(JobReading::state);
+            (run, state.map(|state| state.free_in))
+        });
+        for (run, free_in) in join_all(locks).await {
+            self.is_known &= free_in.is_some();
+            if self.running.is_none() && free_in.is_some_and(|left| left != Some(Duration::ZERO)) {
+                self.running = Some(run.clone());
+            }
+        }
+    }
 }

@@ -15,6 +15,7 @@ impl JobRunner {
             watermark: state.and_then(|state| state.watermark).map(to_instant),
             free_in: free_in.filter(|_| shared_lock),
             paused: memory.paused,
+            running: memory.running,
             runs: memory.runs,
             next_tick: self.schedule.next_after(self.now()),
             skipped: self.journal.skipped(),

@@ -14,6 +14,7 @@ pub struct JobMemory {
     pub(crate) watermark: Option<DateTime<Utc>>,
     pub(crate) free_in: Option<Duration>,
     pub(crate) paused: Option<bool>,
+    pub(crate) running: Option<PastRun>,
     pub(crate) runs: Vec<PastRun>,
     pub(crate) nodes: Vec<NodeReport>,
 }
@@ -40,6 +41,11 @@ impl JobMemory {
     /// Returns whether the job is paused.
     pub fn is_paused(&self) -> Option<bool> {
         self.paused
+    }
+
+    /// Returns the run that goes on, as [`JobStatus::running`](crate::JobStatus::running).
+    pub fn running(&self) -> Option<&PastRun> {
+        self.running.as_ref()
     }
 
     /// Returns the last runs, the newest first, as [`JobStatus::runs`](crate::JobStatus::runs).

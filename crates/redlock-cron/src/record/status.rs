@@ -15,6 +15,7 @@ pub struct JobStatus {
     pub(crate) watermark: Option<DateTime<Utc>>,
     pub(crate) free_in: Option<Duration>,
     pub(crate) paused: Option<bool>,
+    pub(crate) running: Option<PastRun>,
     pub(crate) runs: Vec<PastRun>,
     pub(crate) next_tick: Option<DateTime<Utc>>,
     pub(crate) skipped: Vec<TickReport>,
@@ -61,12 +62,11 @@ impl JobStatus {
         self.runs.iter().find(|run| run.outcome() == Some("ok"))
     }
 
-    /// Returns the run that goes on.
+    /// Returns the run that goes on: one whose end nobody has recorded, and whose lock is held, or may be.
     ///
-    /// Of jobs whose runs may [overlap](crate::Overlap::Allow), the newest that nobody has ended.
+    /// Of runs that [overlap](crate::Overlap::Allow), the newest that goes on.
     pub fn running(&self) -> Option<&PastRun> {
-        let newest = self.last_run().filter(|run| run.outcome().is_none());
-        newest.filter(|_| self.free_in != Some(Duration::ZERO))
+        self.running.as_ref()
     }
 
     /// Returns after how long at most a majority lets the job's lock go if it is not renewed; zero if nobody has it,
@@ -148,6 +148,11 @@ impl PastRun {
             RunState::Ended { outcome, .. } => Some(outcome.as_str()),
             _ => None,
         }
+    }
+
+    /// Returns whether nobody has recorded how it ended.
+    pub(crate) fn is_open(&self) -> bool {
+        self.outcome().is_none()
     }
 
     /// Returns how long it took, if it has ended.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ControlErrorKind, Delivery, Missed, Overlap, Trigger, tick::Switch};
+use crate::{ControlErrorKind, Delivery, Missed, Overlap, PastRun, Trigger, tick::Switch};
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -242,6 +242,31 @@ async fn the_status_says_what_the_nodes_remember_and_what_this_replica_saw() {
     assert!(!status.is_known() && status.runs().is_empty());
     assert_eq!((status.watermark(), status.is_paused()), (None, None));
     assert_eq!(status.nodes().len(), 3);
+}
+
+/// Their lock is that of their tick, so the job's is free.
+#[tokio::test(start_paused = true)]
+async fn of_runs_that_overlap_the_newest_that_goes_on_is_told() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = starts.job(MINUTE, |run: Run| async move {
+        let seconds = if run.tick() == tick(3) { 100 } else { 10 };
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(())
+    });
+    let member = fleet.member(0, job.overlap(Overlap::Allow)).await;
+    let (client, name) = (fleet.client().await, member.runner.id.name());
+    member.wake_at(3_000).await;
+    member.wake_at(63_000).await;
+    for (millisecond, running) in [(68_000, Some(63)), (80_000, Some(3)), (110_000, None)] {
+        fleet.sleep_until(millisecond).await;
+        let status = member.runner.status().await;
+        let memory = crate::inspect(&client, "tests", name).await.unwrap();
+        assert!(status.is_known() && memory.is_known());
+        for told in [status.running(), memory.running()] {
+            assert_eq!(told.map(PastRun::tick), running.map(tick), "{millisecond}");
+        }
+        assert_eq!(memory.runs()[0].tick(), tick(63));
+    }
 }
 
 #[tokio::test(start_paused = true)]
