@@ -4,7 +4,7 @@ use redlock_core::deadpool_redis::redis::{Value, cmd};
 use redlock_cron::remembered_under;
 use serde::Serialize;
 
-use super::{Job, Memory, client};
+use super::{Job, Memory, client, lines};
 use crate::{
     confirm::is_confirmed,
     connection::{Connection, Settings},
@@ -45,7 +45,8 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let keys = keys(&job, &settings)?;
     let client = client(context, &settings).await?;
     let memory = Memory::of(&client, &job).await?;
-    if memory.0.is_known() && memory.is_empty() {
+    check(&memory, &job)?;
+    if memory.is_empty() {
         if output.is_json() {
             output.json(&Json {
                 forgotten: Vec::new(),
@@ -56,17 +57,21 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
         return Ok(Exit::No);
     }
-    if let Some(run) = memory.0.running() {
-        return Err(Failure::wrong(format!(
-            "nothing was done: it runs on {}; redlock jobs pause {job}, and wait for its end",
-            run.replica()
-        )));
-    }
-    output.progress(&broken(&job, &memory));
-    if !args.yes && !is_confirmed("Type yes to forget it:", output).await? {
-        return Err(Failure::wrong(
-            "nothing was done; --yes does it without asking",
-        ));
+    let shown = broken(&job, &memory);
+    output.progress(&shown);
+    if !args.yes {
+        if !is_confirmed("Type yes to forget it:", output).await? {
+            return Err(Failure::wrong(
+                "nothing was done; --yes does it without asking",
+            ));
+        }
+        let memory = Memory::of(&client, &job).await?;
+        check(&memory, &job)?;
+        if broken(&job, &memory) != shown {
+            return Err(Failure::wrong(
+                "nothing was done: it is not as it was shown any more; look again",
+            ));
+        }
     }
     let places = probe::connect(&settings).await;
     let (mut forgotten, mut unknown) = (Vec::new(), Vec::new());
@@ -94,6 +99,23 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     }
     Ok(if is_whole { Exit::Yes } else { Exit::Wrong })
+}
+
+/// Refuses to forget a job that runs, or of which too few nodes say whether it does.
+fn check(memory: &Memory, job: &Job) -> Result<(), Failure> {
+    if !memory.0.is_known() {
+        return Err(Failure::NoQuorum(format!(
+            "nothing was done: too few nodes say what they remember of {job}{}",
+            lines(memory.0.nodes())
+        )));
+    }
+    match memory.0.running() {
+        Some(run) => Err(Failure::wrong(format!(
+            "nothing was done: it runs on {}; redlock jobs pause {job}, and wait for its end",
+            run.replica()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Says what is lost with what is remembered.

@@ -98,7 +98,12 @@ async fn client(context: &Context, settings: &Settings) -> Result<Redlock, Failu
 }
 
 fn too_few(reports: &[NodeReport]) -> Failure {
+    Failure::NoQuorum(format!("too few nodes can be asked{}", lines(reports)))
+}
+
+/// Returns a line for each node, to be put behind a message.
+fn lines(reports: &[NodeReport]) -> String {
     let line = |report: &NodeReport| format!("\n  {report}");
     let lines: Vec<String> = reports.iter().map(line).collect();
-    Failure::NoQuorum(format!("too few nodes can be asked{}", lines.concat()))
+    lines.concat()
 }

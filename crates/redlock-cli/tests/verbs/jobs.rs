@@ -1,13 +1,13 @@
 //! `jobs` tells what is remembered of jobs that another process runs, and pauses, resumes and forgets them.
 
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use redlock_cron::{
-    BoxError, Run, SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler,
+    BoxError, Overlap, Run, SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler,
 };
 use serde_json::Value;
 
-use crate::kit::Nodes;
+use crate::kit::{Nodes, at_terminal, screen};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_and_pauses_are_told_without_running_the_job() {
@@ -200,4 +200,62 @@ async fn a_job_is_forgotten_on_all_nodes_when_somebody_says_so_and_it_does_not_r
         "{keys:?}"
     );
     assert_eq!(forget(&nodes, &["--yes"]).code, 1, "there is nothing");
+}
+
+#[tokio::test]
+async fn a_job_of_which_too_few_nodes_know_is_not_forgotten() {
+    let mut nodes = Nodes::blessed(3).await;
+    let done = nodes.run(&["jobs", "pause", "billing/close-day", "--unseen"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    // Those that have forgotten do not vote, and the one that remembers is no majority.
+    nodes[0].restart().unwrap();
+    nodes[1].restart().unwrap();
+    let remembered = |nodes: &Nodes| {
+        let keys = nodes.keys();
+        keys.iter().any(|key| key.contains("close-day"))
+    };
+    assert!(remembered(&nodes));
+    let done = nodes.run(&["jobs", "forget", "billing/close-day", "--yes"]);
+    assert!(
+        done.code == 3 && done.err.contains("nothing was done"),
+        "{done:?}"
+    );
+    assert!(remembered(&nodes));
+}
+
+#[tokio::test]
+async fn a_job_that_changed_while_somebody_was_asked_is_not_forgotten() {
+    let nodes = Nodes::blessed(3).await;
+    let switch = |verb| nodes.run(&["jobs", verb, "billing/close-day", "--unseen"]);
+    assert_eq!(switch("pause").code, 0);
+    let line = "\"$REDLOCK\" jobs forget billing/close-day";
+    let mut forget = at_terminal(line, &nodes).spawn().unwrap();
+    let mut keyboard = forget.stdin.take().unwrap();
+    screen(&mut forget, "Type yes");
+    assert_eq!(switch("resume").code, 0);
+    keyboard.write_all(b"yes\r").unwrap();
+    screen(&mut forget, "nothing was done");
+    assert_eq!(forget.wait().unwrap().code(), Some(2));
+    let keys = nodes.keys();
+    assert!(keys.iter().any(|key| key.contains("close-day")), "{keys:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_may_overlap_is_told_and_its_job_is_not_forgotten() {
+    let nodes = Nodes::blessed(3).await;
+    let job = each_second("close-day", Duration::from_secs(60)).overlap(Overlap::Allow);
+    let jobs = running(&nodes, "billing", job).await;
+    let runs = |memory: &Value| memory["running_on"].is_string();
+    once(&nodes, "billing/close-day", runs).await;
+    let listed = nodes.run(&["jobs"]);
+    assert!(
+        listed.out.contains("billing/close-day  runs on"),
+        "{listed:?}"
+    );
+    let done = nodes.run(&["jobs", "forget", "billing/close-day", "--yes"]);
+    assert!(
+        done.code == 2 && done.err.contains("it runs on"),
+        "{done:?}"
+    );
+    drop(jobs.shutdown(Duration::ZERO).await);
 }
