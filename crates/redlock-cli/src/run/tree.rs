@@ -46,6 +46,13 @@ pub(super) fn signal_those_who_left(root: Pid, signal: Signal) {
     }
 }
 
+/// Returns the children of a process that have ended, and for which it has not waited.
+pub(super) fn zombies_of(parent: Pid) -> Vec<Pid> {
+    let all = all().unwrap_or_default().into_values();
+    let own = all.filter(|process| process.is_over && process.parent == Some(parent));
+    own.map(|process| process.pid).collect()
+}
+
 /// Returns the processes below one that are not over.
 fn below(root: Pid, all: &HashMap<Pid, Process>) -> Vec<Process> {
     let is_below = |process: &Process| {
@@ -125,6 +132,9 @@ mod tests {
         assert_eq!(process.group, Pid::from_raw(9));
         assert!(!process.is_over);
         assert!(Process::of(pid, "12 (a) Z 7 9").unwrap().is_over);
+        // Of one that is being removed, nothing else is known.
+        let gone = Process::of(pid, "12 (a) X 0 -1 -1").unwrap();
+        assert_eq!((gone.parent, gone.group), (None, None));
     }
 
     #[test]
@@ -132,9 +142,6 @@ mod tests {
         let process = |pid, parent| Process {
             pid: Pid::from_raw(pid).unwrap(),
             parent: Pid::from_raw(parent),
-        // Of one that is being removed, nothing else is known.
-        let gone = Process::of(pid, "12 (a) X 0 -1 -1").unwrap();
-        assert_eq!((gone.parent, gone.group), (None, None));
             group: Pid::from_raw(pid),
             is_over: false,
         };

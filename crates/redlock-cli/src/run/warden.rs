@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgrp, getpid,
+    kill_process_group, waitid, waitpid,
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     net::{
@@ -104,6 +107,7 @@ async fn attend(
                 Some(later) => until = later,
             },
             _ = look.tick() => {
+                reap(&child);
                 let now = since_start();
                 if now >= until.kill {
                     kill_all();
@@ -160,6 +164,22 @@ fn code_of(status: ExitStatus) -> u8 {
     let signal = status.signal().map(|signal| 128 + signal);
     let code = status.code().or(signal).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)
+}
+
+/// Takes note of the end of those that the command has orphaned and that have ended, so that they do not stay as zombies.
+fn reap(command: &Child) {
+    let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if !matches!(waitid(WaitId::All, any), Ok(Some(_))) {
+        // There is none, as nearly always, and the look at all processes is spared.
+        return;
+    }
+    let command = command.id().and_then(|id| i32::try_from(id).ok());
+    for orphan in tree::zombies_of(getpid()) {
+        // The runtime waits for the command itself.
+        if Some(orphan.as_raw_nonzero().get()) != command {
+            let _: Result<_, _> = waitpid(Some(orphan), WaitOptions::NOHANG);
+        }
+    }
 }
 
 /// Kills all that the command has started; where that cannot be seen, the whole group and this process with it.

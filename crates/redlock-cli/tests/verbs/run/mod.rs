@@ -4,6 +4,7 @@ mod endings;
 mod losses;
 mod signals;
 mod waiting;
+mod wardens;
 
 use std::{
     fs,

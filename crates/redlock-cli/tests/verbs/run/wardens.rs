@@ -1,0 +1,60 @@
+//! The process between the command and the holder of its lock: what it adopts, what it is told too early, and its death.
+
+use std::fs;
+
+use rustix::process::Pid;
+
+use super::under;
+use crate::kit::{Nodes, eventually};
+
+/// A process's state and parent, as `/proc` has them.
+fn state_of(pid: i32) -> Option<(String, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((words.next()?.to_owned(), words.next()?.parse().ok()?))
+}
+
+/// The processes that a process started or adopted, with their states.
+fn children(parent: i32) -> Vec<(i32, String)> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let states = pids.filter_map(|pid| Some((pid, state_of(pid)?)));
+    let own = states.filter(|(_, (_, its))| *its == parent);
+    own.map(|(pid, (state, _))| (pid, state)).collect()
+}
+
+/// The warden below a process that runs `redlock run`.
+fn warden_of(run: u32) -> Pid {
+    let children = children(i32::try_from(run).unwrap());
+    let [(warden, _)] = &*children else {
+        panic!("{children:?}")
+    };
+    Pid::from_raw(*warden).unwrap()
+}
+
+#[tokio::test]
+async fn what_a_command_orphans_is_not_left_as_zombies() {
+    const ORPHANS: usize = 20;
+    let nodes = Nodes::blessed(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let told = folder.path().join("told");
+    let script = r#"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (sh -c 'sleep 0.1; echo over >>"$TOLD"' &); done
+while :; do sleep 0.02; done
+"#;
+    let mut child = under(&nodes, &[], &["sh", "-c", script])
+        .env("TOLD", &told)
+        .spawn()
+        .unwrap();
+    eventually("they are over", || {
+        let told = fs::read_to_string(&told).unwrap_or_default();
+        told.lines().count() == ORPHANS
+    });
+    let warden = warden_of(child.id());
+    eventually("the command is all that is left", || {
+        let left = children(warden.as_raw_nonzero().get());
+        matches!(&*left, [(_, state)] if state != "Z")
+    });
+    drop(child.kill());
+    drop(child.wait());
+}
