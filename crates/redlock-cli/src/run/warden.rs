@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgrp, getpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgrp, getpid, kill_process,
     kill_process_group, waitid, waitpid,
 };
 use tokio::{
@@ -67,6 +68,7 @@ async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
         Ok(child) => child,
         Err(error) => return not_started(&error, home, &mut news).await,
     };
+    pass_on_early(&child, &mut signals).await;
     // Nobody may be there to read it.
     drop(news.write_all(News::Started.to_string().as_bytes()).await);
     let (status, was_stopped) = attend(child, until, &mut orders, &mut news, &mut signals).await?;
@@ -126,6 +128,18 @@ async fn attend(
             }
             _ = signals.next() => {}
         }
+    }
+}
+
+/// Passes on to the command what was sent to the group before the command was in it.
+async fn pass_on_early(child: &Child, signals: &mut Signals) {
+    let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+    let Some(pid) = pid else { return };
+    // The runtime hears of signals when it is given a turn.
+    tokio::task::yield_now().await;
+    while let Some(signal) = signals.next().now_or_never() {
+        // Nobody waits for it yet, so the id is still its own.
+        let _: Result<_, _> = kill_process(pid, signal);
     }
 }
 

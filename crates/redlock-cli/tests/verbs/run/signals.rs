@@ -93,6 +93,22 @@ async fn a_signal_that_comes_as_the_lock_is_won_is_not_lost() {
 }
 
 #[tokio::test]
+async fn a_key_that_is_pressed_as_the_lock_is_won_is_not_lost() {
+    let nodes = Nodes::blessed(3).await;
+    for turn in 0..15 {
+        let line = "\"$REDLOCK\" run job -- sleep 20";
+        let mut run = at_terminal(line, &nodes).spawn().unwrap();
+        let mut keyboard = run.stdin.take().unwrap();
+        eventually_at_once("it is held", || {
+            nodes.keys().iter().any(|key| key.contains(":lock:job"))
+        });
+        thread::sleep(Duration::from_millis(turn));
+        keyboard.write_all(b"\x03").unwrap();
+        assert_eq!(run.wait().unwrap().code(), Some(128 + 2), "{turn}");
+    }
+}
+
+#[tokio::test]
 async fn a_signal_that_is_to_be_ignored_is() {
     let nodes = Nodes::blessed(3).await;
     let mut child = Command::new("sh");

@@ -1,8 +1,13 @@
 //! The process between the command and the holder of its lock: what it adopts, what it is told too early, and its death.
 
-use std::fs;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    os::unix::{net::UnixListener, process::CommandExt},
+    process::Command,
+};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::under;
 use crate::kit::{Nodes, eventually};
@@ -57,4 +62,26 @@ while :; do sleep 0.02; done
     });
     drop(child.kill());
     drop(child.wait());
+}
+
+/// As when a key is pressed once the terminal is the warden's, and before that has an order.
+#[test]
+fn a_signal_to_a_warden_that_has_no_order_yet_reaches_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut warden = Command::new(env!("CARGO_BIN_EXE_redlock"))
+        .arg("__warden")
+        .arg(&path)
+        .args(["1", "sleep", "20"])
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let (mut stream, _) = listener.accept().unwrap();
+    kill_process(Pid::from_child(&warden), Signal::TERM).unwrap();
+    // Times are since the machine was started: this one is far away.
+    writeln!(stream, "until {0} {0}", u64::MAX).unwrap();
+    let news: Vec<_> = BufReader::new(stream).lines().map(Result::unwrap).collect();
+    assert_eq!(news, ["started", "exited 143"]);
+    assert_eq!(warden.wait().unwrap().code(), Some(143));
 }
