@@ -4,7 +4,7 @@ use std::{ffi::OsString, io, process::Stdio, time::Duration};
 
 use redlock_core::LockGuard;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpgrp, kill_process, kill_process_group, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpgrp, getpid, kill_process, kill_process_group, waitid,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -31,6 +31,8 @@ pub(super) enum End {
     NotStarted { code: u8, reason: String },
     /// It was stopped because the lease was ending, or had ended.
     Stopped,
+    /// Its warden was killed; so was what of it could be found, and the rest may go on.
+    WardenDied,
 }
 
 /// A warden that runs, with the command in its group.
@@ -103,15 +105,21 @@ impl Leash {
         guard: &LockGuard,
         signals: &mut Signals,
         context: &Context,
-    ) -> io::Result<End> {
+    ) -> End {
         let (mut end, mut is_lost) = (None, false);
+        // A warden says how the command has ended before it ends itself.
+        let mut is_over = false;
         let mut look = interval(LOOK);
         loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| line.parse()) {
                     Some(Ok(News::Started)) => self.has_started = true,
-                    Some(Ok(News::Exited(code))) => end = end.or(Some(End::Exited(code))),
+                    Some(Ok(News::Exited(code))) => {
+                        is_over = true;
+                        end = end.or(Some(End::Exited(code)));
+                    }
                     Some(Ok(News::NotStarted { code, reason })) => {
+                        is_over = true;
                         end = Some(End::NotStarted { code, reason });
                     }
                     Some(Ok(News::Stopping)) => {
@@ -119,8 +127,8 @@ impl Leash {
                         let message = "the lease cannot be renewed: stops the command";
                         drop(context.output.complain(message));
                     }
-                    Some(Err(_)) => return Err(io::ErrorKind::InvalidData.into()),
-                    None => break,
+                    // It is no warden any more that talks so.
+                    Some(Err(_)) | None => break,
                 },
                 // The warden is not ended by it, so before that it would be lost.
                 signal = signals.next(), if self.has_started => self.pass_on(signal),
@@ -144,13 +152,15 @@ impl Leash {
                 }
             }
         }
-        let end = end.unwrap_or_else(|| {
-            // The warden ended without a word, and its command may not have.
+        let end = end.filter(|_| is_over || is_lost).unwrap_or_else(|| {
             self.signal(Signal::KILL);
-            End::Stopped
+            // What has left the group is below this process now.
+            tree::kill_below(getpid());
+            End::WardenDied
         });
-        self.warden.wait().await?;
-        Ok(end)
+        // It has ended or was killed, and there is nothing to learn from how.
+        drop(self.warden.wait().await);
+        end
     }
 
     /// Tells the warden until when the command may run, if that has changed.

@@ -82,7 +82,7 @@ Exit codes:
   76   the lease was lost, and the command was stopped
   126  the command cannot be run
   127  there is no such command
-  2    wrong: bad usage or configuration
+  2    wrong: bad usage or configuration, or the command cannot be supervised any more
 
 The command finds the resource in REDLOCK_KEY and its fencing token in REDLOCK_FENCE.
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to its process group; before it has begun, each of them
@@ -135,9 +135,17 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     };
     let held_since = now();
+    // What a warden leaves that is killed stays below this process.
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|error| not_supervised(&error.into()))?;
     let leash = Leash::start(&args.command, &guard, grace, door).await;
     let leash = leash.map_err(|error| not_supervised(&error))?;
-    let exit = supervise(&args.command, leash, &guard, &mut signals, context).await?;
+    let Some(exit) = supervise(&args.command, leash, &guard, &mut signals, context).await else {
+        // Its end would be its release, and what goes on must not meet the next holder: the lease outlives this process.
+        Box::leak(Box::new(guard));
+        return Ok(Exit::Wrong);
+    };
     if guard.lease().is_held() {
         let rest = args.at_least.saturating_sub(held_since.elapsed());
         tokio::select! {
@@ -155,16 +163,15 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(exit)
 }
 
-/// Runs the command until it ends or must not go on.
+/// Runs the command until it ends or must not go on; `None` if nobody can tell whether it goes on.
 async fn supervise(
     command: &[OsString],
     mut leash: Leash,
     guard: &LockGuard,
     signals: &mut Signals,
     context: &Context,
-) -> Result<Exit, Failure> {
-    let end = leash.hold(guard, signals, context).await;
-    Ok(match end.map_err(|error| not_supervised(&error))? {
+) -> Option<Exit> {
+    Some(match leash.hold(guard, signals, context).await {
         End::Exited(code) => Exit::Child(code),
         End::NotStarted { code, reason } => {
             let command = command.first().map(|name| name.to_string_lossy());
@@ -180,6 +187,11 @@ async fn supervise(
             let message = format!("{reason}; the command was stopped");
             drop(context.output.complain(&message));
             Exit::Lost
+        }
+        End::WardenDied => {
+            let message = "the process that watches over the command was killed: so is the command, and the lock is left to its lease";
+            drop(context.output.complain(message));
+            return None;
         }
     })
 }

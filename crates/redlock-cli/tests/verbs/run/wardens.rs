@@ -7,9 +7,10 @@ use std::{
     process::Command,
 };
 
+use redlock_core::AcquireErrorKind;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::under;
+use super::{Run, under};
 use crate::kit::{Nodes, eventually};
 
 /// A process's state and parent, as `/proc` has them.
@@ -84,4 +85,19 @@ fn a_signal_to_a_warden_that_has_no_order_yet_reaches_the_command() {
     let news: Vec<_> = BufReader::new(stream).lines().map(Result::unwrap).collect();
     assert_eq!(news, ["started", "exited 143"]);
     assert_eq!(warden.wait().unwrap().code(), Some(143));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_whose_warden_is_killed_is_killed_and_its_lock_is_left_to_its_lease() {
+    for program in [&[][..], &["setsid", "--wait"]] {
+        let nodes = Nodes::blessed(3).await;
+        let mut run = Run::started_by(&nodes, &["run", "job"], program);
+        kill_process(warden_of(run.child.id()), Signal::KILL).unwrap();
+        assert_eq!(run.code(), 2);
+        run.is_over();
+        let client = nodes.client().await;
+        let refused = client.try_acquire("job").await.unwrap_err();
+        assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+        drop(super::next(&client).await);
+    }
 }
