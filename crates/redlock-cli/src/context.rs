@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redlock_core::{BuildError, Redlock, RedlockBuilder};
+use redlock_sandbox::ServerSet;
 use tokio::process::Child;
 
 use crate::{ending, output::Output};
@@ -14,6 +15,8 @@ pub(crate) struct Context {
     clients: Mutex<Vec<Redlock>>,
     /// Commands that nobody waits for any more.
     children: Mutex<Vec<Child>>,
+    /// Servers that run as long as something may use them.
+    servers: Mutex<Vec<ServerSet>>,
 }
 
 impl Context {
@@ -22,6 +25,7 @@ impl Context {
             output,
             clients: Mutex::new(Vec::new()),
             children: Mutex::new(Vec::new()),
+            servers: Mutex::new(Vec::new()),
         }
     }
 
@@ -32,12 +36,17 @@ impl Context {
         Ok(client)
     }
 
+    /// Has servers run until all else has ended.
+    pub(crate) fn serve(&self, servers: ServerSet) {
+        locked(&self.servers).push(servers);
+    }
+
     /// Has a command ended when this one ends.
     pub(crate) fn leave(&self, child: Child) {
         locked(&self.children).push(child);
     }
 
-    /// Ends the commands that nobody waits for, and waits until all that was held is released.
+    /// Ends the commands that nobody waits for, then waits until all that was held is released, and ends the servers last.
     pub(crate) async fn close(&self) {
         let children = std::mem::take(&mut *locked(&self.children));
         for child in children {
@@ -47,6 +56,7 @@ impl Context {
         for client in clients {
             client.close().await;
         }
+        drop(std::mem::take(&mut *locked(&self.servers)));
     }
 }
 

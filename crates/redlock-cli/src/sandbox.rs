@@ -49,6 +49,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let servers = ServerSet::start(&binary, usize::from(args.nodes), &ServerOptions::default())
         .map_err(|error| wrong(&error))?;
     let urls = servers.urls();
+    context.serve(servers);
     let builder = Redlock::builder()
         .nodes(&urls)
         .namespace(&args.namespace)

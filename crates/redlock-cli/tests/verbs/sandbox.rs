@@ -1,6 +1,6 @@
 //! `sandbox`: servers for a try-out.
 
-use std::net::TcpStream;
+use std::{fs, net::TcpStream};
 
 use crate::kit::{Running, eventually, redlock, run};
 
@@ -53,4 +53,19 @@ fn a_sandbox_without_a_command_runs_until_it_is_interrupted() {
     eventually("the server is gone", || {
         TcpStream::connect(&address).is_err()
     });
+}
+
+#[test]
+fn an_interrupted_sandbox_outlives_its_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = folder.path().join("told");
+    let shell = "trap '\"$REDLOCK\" ls; echo $? >\"$TOLD\"; exit' TERM; echo ready; while :; do sleep 0.02; done";
+    let mut command = redlock(&["sandbox", "--nodes", "3", "--", "sh", "-c", shell]);
+    command
+        .env("REDLOCK", env!("CARGO_BIN_EXE_redlock"))
+        .env("TOLD", &told);
+    let mut sandbox = Running::start(&mut command);
+    sandbox.await_line("ready");
+    assert_eq!(sandbox.interrupt(), Some(130));
+    assert_eq!(fs::read_to_string(&told).unwrap().trim(), "0");
 }
