@@ -442,8 +442,10 @@ impl Shared {
         limits: QueueLimits,
         course: &Course,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
-        let turn = self.turn(&request.subject.keys, wait, limits).await;
-        let turn = turn.map_err(NotWon::Failed)?;
+        let keys = &request.subject.keys;
+        let turn = self.turn(keys, wait, limits).await;
+        let turn =
+            turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys.iter())))?;
         course.has_its_turn();
         // A claim takes nothing over: what a holder before has left was acquired without the tick.
         let parked = turn.inherit().filter(|_| request.claim.is_none());
@@ -455,7 +457,7 @@ impl Shared {
         turn.leave_a_gap(wait.duration()).await;
         let (attempts, won) = self.engine.acquire(request).await;
         course.attempted(attempts);
-        let Won { holding, last } = won?;
+        let Won { holding, last } = won.map_err(|why| why.ahead(turn.behind()))?;
         turn.won();
         Ok((LockGuard::new(holding, turn), last))
     }

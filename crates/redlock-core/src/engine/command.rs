@@ -94,6 +94,14 @@ pub(crate) enum NotWon {
 }
 
 impl NotWon {
+    /// Says how many callers of this process would be ahead of another attempt.
+    pub(crate) fn ahead(self, callers: usize) -> Self {
+        match self {
+            Self::Failed(error) => Self::Failed(error.with_ahead(callers)),
+            refused @ Self::Refused(..) => refused,
+        }
+    }
+
     /// Returns the error of an acquisition without a tick.
     pub(crate) fn into_error(self) -> AcquireError {
         match self {

@@ -10,6 +10,7 @@ use crate::{InvalidKey, InvalidOption};
 pub struct AcquireError {
     kind: AcquireErrorKind,
     detail: Detail,
+    ahead: usize,
 }
 
 #[derive(Debug)]
@@ -89,6 +90,7 @@ impl AcquireError {
                 ready_in: failure.quorum_ready_in,
                 reports,
             },
+            ahead: 0,
         }
     }
 
@@ -101,6 +103,7 @@ impl AcquireError {
         Self {
             kind: AcquireErrorKind::Overloaded,
             detail: Detail::Text(limit.to_owned()),
+            ahead: 0,
         }
     }
 
@@ -127,6 +130,7 @@ impl AcquireError {
         Self {
             kind: AcquireErrorKind::Misuse,
             detail: Detail::Text(invalid.to_string()),
+            ahead: 0,
         }
     }
 
@@ -134,7 +138,13 @@ impl AcquireError {
         Self {
             kind,
             detail: Detail::None,
+            ahead: 0,
         }
+    }
+
+    /// Returns the same, with so many callers ahead of another attempt.
+    pub(crate) fn with_ahead(self, ahead: usize) -> Self {
+        Self { ahead, ..self }
     }
 
     /// Returns why it failed.
@@ -150,6 +160,28 @@ impl AcquireError {
             Detail::Nodes { remaining, .. } => remaining,
             _ => None,
         }
+    }
+
+    /// Returns how many callers of this process would have been ahead of another attempt when this one failed: those that
+    /// hold the resource or wait for it; of several resources, the one with the most.
+    ///
+    /// With [`remaining`](Self::remaining) it says how long it may take until the resource is free.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let holder = redlock.acquire("report").await?;
+    /// let refused = redlock.try_acquire("report").await.unwrap_err();
+    /// assert_eq!(refused.ahead(), 1);
+    /// # drop(holder);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ahead(&self) -> usize {
+        self.ahead
     }
 
     /// Returns what is told of the present holder, as most of the nodes said that refused.
@@ -238,6 +270,7 @@ impl From<InvalidKey> for AcquireError {
         Self {
             kind: AcquireErrorKind::Misuse,
             detail: Detail::Key(invalid),
+            ahead: 0,
         }
     }
 }

@@ -71,6 +71,13 @@ impl<P> Queue<P> {
         })
     }
 
+    /// Returns how many callers have the turn of one of these keys or wait for it: of the one for which most do.
+    pub(crate) fn callers_of<'a>(&self, keys: impl IntoIterator<Item = &'a ResourceKey>) -> usize {
+        let state = self.state();
+        let callers = keys.into_iter().map(|key| state.queue.callers_of(key));
+        callers.max().unwrap_or(0)
+    }
+
     fn state(&self) -> MutexGuard<'_, State<P>> {
         // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,6 +155,11 @@ impl<P> Turn<P> {
         // Not while the queue is locked: what is let go comes back to it.
         self.others.iter().for_each(|place| drop(left(&place.key)));
         None
+    }
+
+    /// Returns how many callers wait behind this one: for the key for which most do.
+    pub(crate) fn behind(&self) -> usize {
+        self.place.queue.callers_of(self.keys()).saturating_sub(1)
     }
 
     fn keys(&self) -> impl Iterator<Item = &ResourceKey> {

@@ -12,8 +12,8 @@ use std::{
 use crate::fixtures::{MS, SECOND, client, client_of, faulty, keys, settle};
 use futures_util::poll;
 use redlock_core::{
-    AcquireErrorKind, AcquireOptions, HolderLabel, NodeAnswer, ReleaseErrorKind, Renewal,
-    ResourceKey, Wait,
+    AcquireErrorKind, AcquireOptions, HolderLabel, NodeAnswer, Redlock, ReleaseErrorKind, Renewal,
+    ResourceKey, ResourceKeys, Wait,
 };
 use tokio::time::Instant;
 
@@ -331,4 +331,37 @@ async fn s01_a_lease_that_is_over_when_its_caller_is_polled_is_not_handed_out() 
     settle().await;
     assert!(others.lease().is_held());
     assert_eq!(keys(&nodes), [1; 3], "the other's keys are untouched");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_says_how_many_callers_of_the_process_are_ahead() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let up_to = |seconds| AcquireOptions::new().wait(Wait::UpTo(seconds * SECOND));
+    let ahead = async |client: &Redlock, keys: &[&str], options| {
+        let keys = ResourceKeys::new(keys.iter().copied()).unwrap();
+        let acquired = client.acquire_all_with(keys, options).await;
+        acquired.unwrap_err().ahead()
+    };
+    let holder = redlock.acquire("a").await.unwrap();
+    let mut waiting = [1, 2].map(|_| Box::pin(redlock.acquire_with("a", up_to(60))));
+    for waits in &mut waiting {
+        assert!(poll!(waits.as_mut()).is_pending());
+    }
+    // The holder and both who wait, whether this one waits too or not, also among other keys.
+    for options in [AcquireOptions::new().wait(Wait::Never), up_to(1)] {
+        assert_eq!(ahead(&redlock, &["a"], options.clone()).await, 3);
+        assert_eq!(ahead(&redlock, &["Z", "a", "b"], options).await, 3);
+    }
+    let full = AcquireOptions::new().max_waiters_per_key(2);
+    assert_eq!(ahead(&redlock, &["a"], full).await, 3);
+
+    // Of another process nothing is known, but of who waits here for the nodes.
+    assert_eq!(ahead(&other, &["a"], up_to(1)).await, 0);
+    let mut first = Box::pin(other.acquire_with("a", up_to(2)));
+    assert!(poll!(first.as_mut()).is_pending());
+    let mut second = Box::pin(other.acquire_with("a", up_to(60)));
+    assert!(poll!(second.as_mut()).is_pending());
+    assert_eq!(first.await.unwrap_err().ahead(), 1);
+    drop(holder);
 }

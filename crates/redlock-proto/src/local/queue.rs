@@ -106,7 +106,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         limits: QueueLimits,
         now: Instant,
     ) -> Result<Ticket, NoPlace> {
-        let ahead = self.queues.get(key).map_or(0, |queue| queue.places.len());
+        let ahead = self.callers_of(key);
         if ahead > limits.per_key {
             return Err(NoPlace::FullPerKey);
         }
@@ -165,6 +165,11 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     pub fn has_turn(&self, key: &K, ticket: Ticket) -> bool {
         let queue = self.queues.get(key);
         queue.is_some_and(|queue| queue.places.front() == Some(&ticket))
+    }
+
+    /// Returns how many callers have the turn of `key` or wait for it.
+    pub fn callers_of(&self, key: &K) -> usize {
+        self.queues.get(key).map_or(0, |queue| queue.places.len())
     }
 
     /// Takes the lease that the holder before has left, if it has.
