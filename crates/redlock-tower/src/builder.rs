@@ -299,11 +299,7 @@ impl RedlockLayerBuilder {
             let message = format!("{contended} is not the status of an error");
             return Err(ConfigError::misuse("contended_status", &message));
         }
-        let terms = Terms {
-            redlock,
-            options,
-            on_lost,
-        };
+        let terms = Terms::new(redlock, options, on_lost);
         let shared = Shared { terms, key };
         let rules = Rules {
             hold,

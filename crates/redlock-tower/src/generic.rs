@@ -79,11 +79,7 @@ pub struct RedlockLayer<K> {
 impl<K> RedlockLayer<K> {
     /// Makes a layer that locks what `key` names, with the client's own time to live and wait.
     pub fn new(redlock: Redlock, key: K) -> Self {
-        let terms = Terms {
-            redlock,
-            options: AcquireOptions::new(),
-            on_lost: OnLost::default(),
-        };
+        let terms = Terms::new(redlock, AcquireOptions::new(), OnLost::default());
         Self::from_shared(Shared { terms, key })
     }
 
@@ -99,11 +95,7 @@ impl<K> RedlockLayer<K> {
         key: K,
     ) -> Result<Self, ConfigError> {
         redlock.check(&options)?;
-        let terms = Terms {
-            redlock,
-            options,
-            on_lost,
-        };
+        let terms = Terms::new(redlock, options, on_lost);
         Ok(Self::from_shared(Shared { terms, key }))
     }
 

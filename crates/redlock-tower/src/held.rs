@@ -5,9 +5,10 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use redlock_core::{AcquireError, AcquireOptions, LossReason, Redlock, ResourceKeys};
+use redlock_core::{AcquireOptions, LossReason, ResourceKeys};
+use tokio::time::Instant;
 
-use crate::{OnLost, RequestLease, slot::Slot};
+use crate::{OnLost, Rejection, RequestLease, hold_time::HoldTime, slot::Slot, terms::Terms};
 
 /// A lock that a request holds, and the watch over it; dropping it releases the lock.
 pub(crate) struct Held {
@@ -16,36 +17,48 @@ pub(crate) struct Held {
     lost: Option<Pin<Box<dyn Future<Output = LossReason> + Send + Sync>>>,
     /// `None` if something further out in the same request holds the lock.
     slot: Option<Arc<Slot>>,
+    /// How long it is held; as `slot`.
+    hold: Option<HoldTime>,
 }
 
 impl Held {
-    /// Locks `keys` for a request that may hold leases already.
+    /// Locks `keys` for a request that may hold leases already, as `options` say, or else the layer.
     ///
     /// If one of them is on all of these keys, it is used: the request would wait for itself.
     /// The lease is watched if its loss ends the request.
     pub(crate) async fn take(
-        redlock: &Redlock,
+        terms: &Terms,
         options: AcquireOptions,
-        on_lost: OnLost,
         keys: ResourceKeys,
         carried: Option<&RequestLease>,
-    ) -> Result<Self, AcquireError> {
-        let (lease, slot) = match carried.and_then(|carried| carried.of(&keys, redlock)) {
-            Some(same) => (same.again(carried), None),
+    ) -> Result<Self, Rejection> {
+        let Terms {
+            redlock, on_lost, ..
+        } = terms;
+        let on_lost = *on_lost;
+        let (lease, slot, hold) = match carried.and_then(|carried| carried.of(&keys, redlock)) {
+            Some(same) => (same.again(carried), None, None),
             None => {
-                let guard = redlock.acquire_all_with(keys, options).await?;
+                let options = options.or(&terms.options);
+                let began = Instant::now();
+                let acquired = redlock.acquire_all_with(keys, options).await;
+                let guard = acquired.map_err(|error| Rejection::acquire(error, &terms.pace))?;
+                let hold = HoldTime::begin(terms, began.elapsed());
                 let lease = guard.lease().clone();
                 let slot = Arc::new(Slot::new(guard, on_lost));
-                (
-                    RequestLease::new(lease, redlock, &slot, carried),
-                    Some(slot),
-                )
+                let lease = RequestLease::new(lease, redlock, &slot, hold.waited(), carried);
+                (lease, Some(slot), Some(hold))
             }
         };
         let watched = lease.view().clone();
         let lost = (on_lost == OnLost::Abort)
             .then(|| Box::pin(async move { watched.lost().await }) as Pin<Box<_>>);
-        Ok(Self { lease, lost, slot })
+        Ok(Self {
+            lease,
+            lost,
+            slot,
+            hold,
+        })
     }
 
     /// Calls `work` as work under the lock, which cannot take it again.
@@ -98,9 +111,13 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(slot) = &self.slot {
-            drop(slot.take());
+        let Some(guard) = self.slot.as_ref().and_then(|slot| slot.take()) else {
+            return;
+        };
+        if let Some(hold) = self.hold.take() {
+            hold.end(&self.lease);
         }
+        drop(guard);
     }
 }
 

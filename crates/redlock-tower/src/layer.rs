@@ -45,11 +45,7 @@ pub struct RedlockLayer<K> {
 impl<K> RedlockLayer<K> {
     /// Makes a layer that locks what `key` names, with the client's own time to live and wait.
     pub fn new(redlock: Redlock, key: K) -> Self {
-        let terms = Terms {
-            redlock,
-            options: AcquireOptions::new(),
-            on_lost: OnLost::default(),
-        };
+        let terms = Terms::new(redlock, AcquireOptions::new(), OnLost::default());
         let shared = Shared { terms, key };
         Self::from_parts(shared, Rules::default())
     }

@@ -40,6 +40,7 @@ pub struct RequestLease {
     client: u64,
     /// The guard, while the request has it.
     slot: Weak<Slot>,
+    waited: Duration,
     outer: Option<Arc<Self>>,
 }
 
@@ -78,6 +79,23 @@ impl RequestLease {
     /// The client renews it for as long as the request holds it, so this grows again.
     pub fn remaining(&self) -> Duration {
         self.lease.remaining()
+    }
+
+    /// Returns how long the request has waited for its lock, from the layer's call of the client to the client's answer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use axum::response::AppendHeaders;
+    /// use redlock_tower::RequestLease;
+    ///
+    /// async fn pay(lease: RequestLease) -> (AppendHeaders<[(&'static str, String); 1]>, &'static str) {
+    ///     let waited = format!("lock;dur={}", lease.waited().as_millis());
+    ///     (AppendHeaders([("server-timing", waited)]), "paid")
+    /// }
+    /// ```
+    pub fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// Waits until the lease can no longer be relied on, and says why, as [`Lease::lost`] does.
@@ -146,12 +164,14 @@ impl RequestLease {
         lease: Lease,
         client: &Redlock,
         slot: &Arc<Slot>,
+        waited: Duration,
         outer: Option<&Self>,
     ) -> Self {
         Self {
             lease,
             client: client.id(),
             slot: Arc::downgrade(slot),
+            waited,
             outer: outer.cloned().map(Arc::new),
         }
     }

@@ -87,12 +87,9 @@ impl ToDesk {
         carried: Option<&RequestLease>,
     ) -> Option<Result<RequestLease, Rejection>> {
         let terms = self.0.upgrade()?.terms.clone();
-        let options = options.or(&terms.options);
-        let held = Held::take(&terms.redlock, options, terms.on_lost, keys, carried).await;
-        let held = match held {
+        let held = match Held::take(&terms, options, keys, carried).await {
             Ok(held) => held,
-            Err(error) => {
-                let rejection = error.into();
+            Err(rejection) => {
                 self.refused(&rejection);
                 return Some(Err(rejection));
             }

@@ -4,7 +4,11 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use redlock_core::{AcquireError, AcquireErrorKind, LeaseLost, LossReason, Redlock};
 
-use crate::{KeyError, problem::problem};
+use crate::{
+    KeyError,
+    pace::{OUTAGE, Pace, SOON, spread},
+    problem::problem,
+};
 
 /// A request that was refused, or cut off.
 ///
@@ -28,6 +32,7 @@ use crate::{KeyError, problem::problem};
 pub struct Rejection {
     cause: Cause,
     contended: StatusCode,
+    retry_after: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,11 +66,19 @@ pub enum RejectionKind {
 }
 
 impl Rejection {
-    fn new(cause: Cause) -> Self {
-        Self {
+    fn new(cause: Cause, pace: &Pace) -> Self {
+        let mut rejection = Self {
             cause,
             contended: StatusCode::CONFLICT,
-        }
+            retry_after: None,
+        };
+        rejection.retry_after = rejection.pause(pace).map(spread);
+        rejection
+    }
+
+    /// Makes the rejection of a request to a layer whose requests hold their locks as `pace` says.
+    pub(crate) fn acquire(error: AcquireError, pace: &Pace) -> Self {
+        Self::new(Cause::Acquire(Arc::new(error)), pace)
     }
 
     /// Returns the same, with this status in case that another request holds the resource.
@@ -77,7 +90,7 @@ impl Rejection {
     }
 
     pub(crate) fn lost(reason: LossReason) -> Self {
-        Self::new(Cause::Lost(reason))
+        Self::new(Cause::Lost(reason), &Pace::default())
     }
 
     /// Returns why the request was refused.
@@ -118,25 +131,47 @@ impl Rejection {
 
     /// Returns after which time it makes sense to try again; `None` if it never does.
     ///
-    /// When a live holder will be done is not known, so a contended resource is worth another look
-    /// after a second, or earlier if the nodes know that it will be free by then.
+    /// It follows what is known: how many requests of this replica are ahead and how long the layer's requests have held
+    /// their locks of late; how long the nodes keep the key of a holder elsewhere; when quarantined nodes vote again.
+    /// When a live holder will be done, nobody knows.
+    /// Up to a half of it is random, so that requests which were refused together do not come back together.
+    /// All clones of a rejection say the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_tower::Rejection;
+    /// use std::time::Duration;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let holder = redlock.acquire("report").await?;
+    /// let refused = redlock.try_acquire("report").await.unwrap_err();
+    /// let after = Rejection::from(refused).retry_after().expect("another time it may be free");
+    /// assert!(after >= Duration::from_millis(500) && after <= Duration::from_millis(1_500));
+    /// # drop(holder);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
-        match self.kind() {
-            RejectionKind::Contended => {
-                let freed = match &self.cause {
-                    Cause::Acquire(error) => error.remaining(),
-                    _ => None,
-                };
-                Some(freed.map_or(SOON, |freed| freed.min(SOON)))
+        self.retry_after
+    }
+
+    /// Returns when another try makes sense at the earliest.
+    fn pause(&self, pace: &Pace) -> Option<Duration> {
+        Some(match (self.kind(), &self.cause) {
+            (RejectionKind::Contended | RejectionKind::Overloaded, Cause::Acquire(error)) => {
+                pace.until_free(error)
             }
-            RejectionKind::Overloaded | RejectionKind::Closed | RejectionKind::Lost => Some(SOON),
-            RejectionKind::Unavailable => Some(match &self.cause {
-                // Nodes that may have forgotten leases say when they vote again.
-                Cause::Acquire(error) => error.ready_in().unwrap_or(OUTAGE),
-                _ => OUTAGE,
-            }),
-            RejectionKind::Key | RejectionKind::Misuse => None,
-        }
+            // Nodes that may have forgotten leases say when they vote again.
+            (RejectionKind::Unavailable, Cause::Acquire(error)) => {
+                error.ready_in().unwrap_or(OUTAGE)
+            }
+            (RejectionKind::Key | RejectionKind::Misuse, _) => return None,
+            _ => SOON,
+        })
     }
 
     /// Returns the answer: `application/problem+json` as of RFC 9457.
@@ -187,13 +222,13 @@ impl Rejection {
 
 impl From<KeyError> for Rejection {
     fn from(error: KeyError) -> Self {
-        Self::new(Cause::Key(error))
+        Self::new(Cause::Key(error), &Pace::default())
     }
 }
 
 impl From<AcquireError> for Rejection {
     fn from(error: AcquireError) -> Self {
-        Self::new(Cause::Acquire(Arc::new(error)))
+        Self::acquire(error, &Pace::default())
     }
 }
 
@@ -223,9 +258,5 @@ impl Error for Rejection {
     }
 }
 
-/// When a holder, a queue or a replica may well have made room.
-const SOON: Duration = Duration::from_secs(1);
-/// When nodes that are down may be back.
-const OUTAGE: Duration = Duration::from_secs(5);
 /// The target of all events about refusals.
 const TARGET: &str = "redlock::http";

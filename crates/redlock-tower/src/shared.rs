@@ -82,14 +82,8 @@ impl<K> Shared<K> {
             return Ok((request, None));
         };
         let carried = C::carried(&request).cloned();
-        let asked = self.key.options(&request).or(&options);
-        let Terms {
-            redlock,
-            options,
-            on_lost,
-        } = &self.terms;
-        let options = asked.or(options);
-        let held = Held::take(redlock, options, *on_lost, keys, carried.as_ref()).await?;
+        let options = self.key.options(&request).or(&options);
+        let held = Held::take(&self.terms, options, keys, carried.as_ref()).await?;
         // The view and never the guard: extensions are cloned, and a clone kept somewhere would hold on.
         C::carry(&mut request, held.lease().clone());
         self.key.granted(&mut request, held.lease());

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use http::{Request, request::Parts};
 use redlock_core::{AcquireOptions, Redlock, Wait};
 
-use crate::OnLost;
+use crate::{OnLost, pace::Pace};
 
 /// How a layer locks.
 #[derive(Clone, Debug)]
@@ -11,9 +11,20 @@ pub(crate) struct Terms {
     pub(crate) redlock: Redlock,
     pub(crate) options: AcquireOptions,
     pub(crate) on_lost: OnLost,
+    /// That of all its requests.
+    pub(crate) pace: Arc<Pace>,
 }
 
 impl Terms {
+    pub(crate) fn new(redlock: Redlock, options: AcquireOptions, on_lost: OnLost) -> Self {
+        Self {
+            redlock,
+            options,
+            on_lost,
+            pace: Arc::default(),
+        }
+    }
+
     /// Returns these terms, but for what `options` say.
     pub(crate) fn with(&self, options: AcquireOptions) -> Self {
         Self {

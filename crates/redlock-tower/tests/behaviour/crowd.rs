@@ -8,7 +8,7 @@ use http::{Request, Response};
 use redlock_tower::RedlockLayer;
 use tower::{Layer, ServiceExt, service_fn};
 
-use crate::kit::{KEY, LONG, Nodes, Server, by_header, in_time, request, virtual_client};
+use crate::kit::{KEY, LONG, Nodes, Server, again_in, by_header, in_time, request, virtual_client};
 
 const CROWD: usize = 10_000;
 /// As many as may wait for one key by default.
@@ -72,7 +72,8 @@ async fn each_of_a_crowd_is_answered() {
     for _ in 0..CROWD - WAIT {
         let refused = in_time(answers.next()).await.unwrap().unwrap();
         assert_eq!(refused.status(), 503);
-        assert_eq!(refused.headers()["retry-after"], "1");
+        // As long as a queue of this length may take, or 60 s, and up to ten that are random.
+        assert!((1..=70).contains(&again_in(refused.headers())));
     }
     drop(holder);
     for _ in 0..WAIT {

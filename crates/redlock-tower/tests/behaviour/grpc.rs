@@ -149,8 +149,8 @@ fn assert_failed<T: std::fmt::Debug>(
     let pushback = status.metadata().get("grpc-retry-pushback-ms");
     let pushback = pushback.map(|ms| ms.to_str().unwrap().parse::<u64>().unwrap());
     match again_in {
-        // The nodes may know that it is sooner.
-        Some(at_most) => assert!((1..=at_most).contains(&pushback.unwrap()), "{status:?}"),
+        // A part of it is random.
+        Some(at_most) => assert!((500..=at_most).contains(&pushback.unwrap()), "{status:?}"),
         None => assert_eq!(pushback, None),
     }
     let all = format!("{status:?}");
@@ -168,7 +168,7 @@ async fn a_call_that_gets_its_lock_is_served_and_releases() {
     let mut watch = site.watch().await;
     assert_eq!(in_time(watch.message()).await.unwrap(), Some(serving()));
     site.nodes.have_keys(1).await;
-    assert_failed(site.check("").await, Code::Aborted, Some(1000));
+    assert_failed(site.check("").await, Code::Aborted, Some(1500));
     drop(watch);
     site.nodes.have_keys(0).await;
 }
@@ -177,7 +177,7 @@ async fn a_call_that_gets_its_lock_is_served_and_releases() {
 async fn a_held_resource_is_aborted() {
     let site = Site::new().await;
     let _holder = site.redlock.acquire(format!("test:{KEY}")).await.unwrap();
-    assert_failed(site.check("").await, Code::Aborted, Some(1000));
+    assert_failed(site.check("").await, Code::Aborted, Some(1500));
 }
 
 #[tokio::test]
@@ -188,16 +188,16 @@ async fn too_many_waiting_calls_are_resource_exhausted() {
         |builder: RedlockLayerBuilder| builder.max_waiters_per_key(0).build(by_header()).unwrap();
     let site = Site::behind(nodes, redlock, full).await;
     let _holder = site.redlock.acquire(format!("test:{KEY}")).await.unwrap();
-    assert_failed(site.check("").await, Code::ResourceExhausted, Some(1000));
+    assert_failed(site.check("").await, Code::ResourceExhausted, Some(1500));
 }
 
 #[tokio::test]
 async fn no_quorum_and_a_closed_client_are_unavailable() {
     let site = Site::new().await;
     site.nodes.stop();
-    assert_failed(site.check("").await, Code::Unavailable, Some(5000));
+    assert_failed(site.check("").await, Code::Unavailable, Some(6000));
     site.redlock.close().await;
-    assert_failed(site.check("").await, Code::Unavailable, Some(1000));
+    assert_failed(site.check("").await, Code::Unavailable, Some(1500));
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn a_lock_that_is_lost_before_the_answer_aborts() {
         site.nodes.drop_locks();
     };
     let (outcome, ()) = tokio::join!(site.check(STUCK), trouble);
-    assert_failed(outcome, Code::Aborted, Some(1000));
+    assert_failed(outcome, Code::Aborted, Some(1500));
     site.nodes.have_keys(0).await;
 }
 
@@ -238,7 +238,7 @@ async fn a_lock_that_is_lost_within_a_stream_aborts_it() {
     let mut watch = site.watch().await;
     assert_eq!(in_time(watch.message()).await.unwrap(), Some(serving()));
     site.nodes.drop_locks();
-    assert_failed(in_time(watch.message()).await, Code::Aborted, Some(1000));
+    assert_failed(in_time(watch.message()).await, Code::Aborted, Some(1500));
     assert!(watch.trailers().await.unwrap().is_none());
     site.nodes.have_keys(0).await;
     // And the connection is still good.

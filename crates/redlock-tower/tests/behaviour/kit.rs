@@ -296,5 +296,10 @@ impl Answer {
     }
 }
 
+/// After how many seconds the answer with these headers tells its client to come again.
+pub(crate) fn again_in(headers: &HeaderMap) -> u64 {
+    headers["retry-after"].to_str().unwrap().parse().unwrap()
+}
+
 /// A wait that no test outlasts.
 pub(crate) const LONG: Wait = Wait::UpTo(Duration::from_secs(60));

@@ -178,7 +178,8 @@ async fn a_key_is_in_no_log_above_trace_and_in_no_answer() {
         assert!(log.contains(event), "{log}");
     }
     // A refusal says why, and what each node had to do with it.
-    let refusals: Vec<_> = log.lines().filter(|line| line.contains(TARGET)).collect();
+    let refused = |line: &&str| line.contains(TARGET) && line.contains("refused");
+    let refusals: Vec<_> = log.lines().filter(refused).collect();
     assert_eq!(refusals.len(), all.len() - 1, "{refusals:#?}");
     assert!(
         refusals.iter().all(|line| line.starts_with("DEBUG")),
