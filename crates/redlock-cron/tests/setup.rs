@@ -6,8 +6,8 @@ use std::{convert::Infallible, error::Error as _, time::Duration};
 
 use redlock_core::Redlock;
 use redlock_cron::{
-    Delivery, Missed, OnLost, Outcome, Overlap, Run, SetupError, SetupErrorKind, SingletonJob,
-    SingletonScheduler, Zone, tokio_cron_scheduler::JobScheduler,
+    ControlErrorKind, Delivery, Missed, OnLost, Outcome, Overlap, Run, SetupError, SetupErrorKind,
+    SingletonJob, SingletonScheduler, Zone, tokio_cron_scheduler::JobScheduler,
 };
 
 async fn scheduler(namespace: &str, max_ttl: Duration) -> Result<SingletonScheduler, SetupError> {
@@ -260,4 +260,29 @@ async fn a_scheduler_that_the_application_has_shut_down_is_refused() {
     assert!(error.to_string().contains("was shut down"), "{error}");
     assert!(error.source().is_some());
     scheduler.start().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_is_replaced_only_by_a_valid_one_and_removed_once() {
+    let jobs = scheduler("tests", Duration::from_secs(30)).await.unwrap();
+    let words = |jobs: &SingletonScheduler| jobs.schedule("a").map(|schedule| schedule.to_string());
+    let replaced = jobs.replace(job("a", "0 0 25 * * *", "UTC")).await;
+    assert_eq!(replaced.unwrap_err().job(), Some("a"));
+    assert!(jobs.jobs().await.is_empty());
+    // There was none of this name.
+    jobs.replace(job("a", DAILY, "UTC")).await.unwrap();
+    assert!(jobs.replace(job("a", "0 0 3 30 2 *", "UTC")).await.is_err());
+    assert_eq!(words(&jobs).unwrap(), "At 02:00, in the zone UTC");
+    jobs.replace(job("a", "0 0 3 * * *", "UTC")).await.unwrap();
+    assert_eq!(words(&jobs).unwrap(), "At 03:00, in the zone UTC");
+    assert!(jobs.remove("a", Duration::MAX).await.unwrap().is_clean());
+    let error = jobs.remove("a", Duration::ZERO).await.unwrap_err();
+    assert_eq!(error.kind(), ControlErrorKind::UnknownJob);
+    assert_eq!(
+        words(&jobs).unwrap_err().kind(),
+        ControlErrorKind::UnknownJob
+    );
+    let _ = jobs.shutdown(Duration::ZERO).await;
+    let error = jobs.replace(job("a", DAILY, "UTC")).await.unwrap_err();
+    assert_eq!(error.kind(), SetupErrorKind::Closed);
 }

@@ -38,8 +38,24 @@ impl Jobs {
         self.state().by_name.get(name).map(Arc::clone)
     }
 
-    pub(crate) fn insert(&self, name: String, runner: Arc<JobRunner>) {
-        self.state().by_name.insert(name, runner);
+    /// Adds a job, in the place of the one with its name if there is one.
+    pub(crate) fn insert(&self, name: String, mut runner: JobRunner) -> Arc<JobRunner> {
+        let mut state = self.state();
+        // Under the lock, so that no job is taken over that is removed meanwhile.
+        if let Some(before) = state.by_name.get(&name) {
+            runner.take_over(before);
+        }
+        let runner = Arc::new(runner);
+        state.by_name.insert(name, Arc::clone(&runner));
+        runner
+    }
+
+    /// Takes a job out, of which nothing is started any more.
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<JobRunner>> {
+        let mut state = self.state();
+        let runner = state.by_name.remove(name)?;
+        self.replica.tasks.close(&runner.ending);
+        Some(runner)
     }
 
     /// Returns the names, in order.

@@ -40,7 +40,8 @@ impl Journal {
     /// Remembers a tick that was skipped.
     pub(crate) fn note(&self, report: &TickReport) {
         let outcome = report.outcome();
-        if outcome.was_started() || matches!(outcome, Outcome::NotWinner | Outcome::Draining) {
+        let ended = matches!(outcome, Outcome::Draining | Outcome::Removed);
+        if ended || outcome.was_started() || outcome == Outcome::NotWinner {
             return;
         }
         let mut seen = self.seen();

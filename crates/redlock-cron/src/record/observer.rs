@@ -94,10 +94,12 @@ impl Observer {
     }
         match report.outcome {
             Outcome::Ok => event!(info),
-            // What losing replicas and shutdowns are expected to say.
-            Outcome::NotWinner | Outcome::Overlapping | Outcome::Paused | Outcome::Draining => {
-                event!(debug);
-            }
+            // What losing replicas, shutdowns and removals are expected to say.
+            Outcome::NotWinner
+            | Outcome::Overlapping
+            | Outcome::Paused
+            | Outcome::Draining
+            | Outcome::Removed => event!(debug),
             Outcome::TooEarly
             | Outcome::TooLate
             | Outcome::Missed

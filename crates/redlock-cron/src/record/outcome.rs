@@ -17,8 +17,8 @@ pub enum Outcome {
     /// It was started here, and its lease was lost: it was dropped unfinished, or told to stop; see
     /// [`OnLost`](crate::OnLost).
     Lost,
-    /// It was started here, and told to stop or dropped because the grace of a shutdown was over or the
-    /// scheduler was dropped.
+    /// It was started here, and told to stop or dropped because the grace of a shutdown, or of a removal of its job,
+    /// was over or the scheduler was dropped.
     Aborted,
     /// It was started before, by this replica or another.
     NotWinner,
@@ -54,12 +54,15 @@ pub enum Outcome {
     Refused,
     /// The scheduler was being shut down: nothing is started any more.
     Draining,
+    /// The job was [removed](crate::SingletonScheduler::remove) or
+    /// [replaced](crate::SingletonScheduler::replace) here before it was started.
+    Removed,
 }
 
 impl Outcome {
     /// All there are, in their order.
     #[cfg(feature = "metrics")]
-    pub(crate) const ALL: [Self; Self::Draining as usize + 1] = [
+    pub(crate) const ALL: [Self; Self::Removed as usize + 1] = [
         Self::Ok,
         Self::Failed,
         Self::Panicked,
@@ -78,6 +81,7 @@ impl Outcome {
         Self::NoQuorum,
         Self::Refused,
         Self::Draining,
+        Self::Removed,
     ];
 
     /// Returns whether the tick was started on this replica.
@@ -115,6 +119,7 @@ impl Outcome {
             Self::NoQuorum => "no_quorum",
             Self::Refused => "refused",
             Self::Draining => "draining",
+            Self::Removed => "removed",
         }
     }
 }

@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-/// What a shutdown left undone.
+/// What a shutdown, or the removal of a job, left undone.
 #[derive(Clone, Debug, Default)]
 #[must_use = "it says which runs did not finish"]
 pub struct ShutdownReport {
     pub(crate) unfinished: Vec<UnfinishedRun>,
 }
 
-/// A run that had not finished when the grace of the shutdown was over.
+/// A run that had not finished when the grace of the shutdown, or of its job's removal, was over.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnfinishedRun {
     pub(crate) job: Arc<str>,

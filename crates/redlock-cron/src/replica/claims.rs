@@ -157,10 +157,6 @@ impl Refusal {
         }
     }
 
-    pub(crate) fn draining() -> Self {
-        Self::bare(Outcome::Draining)
-    }
-
     fn of(outcome: ClaimOutcome) -> Self {
         match outcome {
             ClaimOutcome::AlreadyClaimed { run, .. } => Self {
@@ -229,7 +225,12 @@ pub(crate) async fn finish(job: &JobId, claim: Claim, outcome: &str, took: Durat
 
 /// Returns how runs end that did not end by themselves, besides those of which nobody has said it.
 pub(crate) fn cut_short_outcomes() -> Arc<[Word]> {
-    let outcomes = [Outcome::Lost, Outcome::Aborted, Outcome::Draining];
+    let outcomes = [
+        Outcome::Lost,
+        Outcome::Aborted,
+        Outcome::Draining,
+        Outcome::Removed,
+    ];
     let words = outcomes
         .iter()
         .filter_map(|outcome| Word::new(outcome.as_str()));

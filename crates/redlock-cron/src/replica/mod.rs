@@ -10,7 +10,7 @@ use redlock_core::{Redlock, Word};
 
 pub(crate) use self::{
     claims::{After, ClaimRequest, Claims, Refusal, Won, cut_short_outcomes, finish},
-    tasks::{STOP_GRACE, Tasks},
+    tasks::{Ending, STOP_GRACE, Tasks},
 };
 use crate::{
     SetupError,

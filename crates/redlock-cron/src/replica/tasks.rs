@@ -8,7 +8,10 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use tokio::time::timeout;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 
 use crate::{ShutdownReport, Trigger, UnfinishedRun};
 
@@ -29,12 +32,27 @@ pub(crate) struct Tasks {
 struct Runs {
     next: u64,
     in_flight: HashMap<u64, Running>,
-    dropped: Vec<UnfinishedRun>,
+    /// With the number of the job's ending.
+    dropped: Vec<(u64, UnfinishedRun)>,
 }
 
 struct Running {
     run: UnfinishedRun,
     trigger: Trigger,
+    ending: u64,
+}
+
+/// How the runs of one job come to their end: with the scheduler's, or before, if the job is removed.
+///
+/// A job that takes the place of another has the same, but for what must not start any more.
+#[derive(Clone)]
+pub(crate) struct Ending {
+    id: u64,
+    draining: CancellationToken,
+    stopping: CancellationToken,
+    dropping: CancellationToken,
+    /// The runs in flight, until their leases are given back.
+    runs: TaskTracker,
 }
 
 /// A run that was let start and has not ended.
@@ -48,16 +66,40 @@ impl Tasks {
         self.tracker.spawn(task);
     }
 
-    /// Lets a run start, unless a shutdown has begun.
+    /// Returns how a job ends that is added now.
+    pub(crate) fn ending(&self) -> Ending {
+        let mut runs = self.runs();
+        let id = runs.next;
+        runs.next += 1;
+        Ending {
+            id,
+            draining: self.draining.child_token(),
+            stopping: self.stopping.child_token(),
+            dropping: self.dropping.child_token(),
+            runs: TaskTracker::new(),
+        }
+    }
+
+    /// Returns how a job ends that takes the place of another, of which nothing starts any more.
+    pub(crate) fn hand_over(&self, before: &Ending) -> Ending {
+        self.close(before);
+        Ending {
+            draining: self.draining.child_token(),
+            ..before.clone()
+        }
+    }
+
+    /// Lets a run start, unless a shutdown has begun or its job was removed.
     pub(crate) fn start(
         self: &Arc<Self>,
         job: &Arc<str>,
         tick: DateTime<Utc>,
         trigger: Trigger,
+        ending: &Ending,
     ) -> Option<InFlight> {
-        // Under the lock that `drain` takes: a run that it did not see never starts.
+        // Under the lock that `drain` and `close` take: a run that they did not see never starts.
         let mut runs = self.runs();
-        if self.draining.is_cancelled() {
+        if ending.draining.is_cancelled() {
             return None;
         }
         let id = runs.next;
@@ -67,7 +109,12 @@ impl Tasks {
             tick,
             dropped: false,
         };
-        runs.in_flight.insert(id, Running { run, trigger });
+        let running = Running {
+            run,
+            trigger,
+            ending: ending.id,
+        };
+        runs.in_flight.insert(id, running);
         Some(InFlight {
             tasks: Arc::clone(self),
             id,
@@ -93,16 +140,6 @@ impl Tasks {
         self.draining.cancelled().await;
     }
 
-    /// Resolves when runs in flight must stop.
-    pub(crate) async fn stopping(&self) {
-        self.stopping.cancelled().await;
-    }
-
-    /// Resolves when runs in flight must be dropped.
-    pub(crate) async fn dropping(&self) {
-        self.dropping.cancelled().await;
-    }
-
     pub(crate) fn drain(&self) {
         let _runs = self.runs();
         self.draining.cancel();
@@ -118,17 +155,33 @@ impl Tasks {
     pub(crate) async fn shut_down(&self, grace: Duration) -> ShutdownReport {
         self.drain();
         self.tracker.close();
-        if timeout(grace, self.tracker.wait()).await.is_err() {
-            self.stopping.cancel();
-            let _ = timeout(STOP_GRACE, self.tracker.wait()).await;
-            self.dropping.cancel();
-            // What is left is to release leases, which is bounded by the nodes' time limit, and runs
-            // that block their threads, which nobody can end.
-            let _ = timeout(CLEAN_UP, self.tracker.wait()).await;
-        }
+        wind_down(&self.tracker, &self.stopping, &self.dropping, grace).await;
         let mut runs = self.runs();
-        let mut unfinished = std::mem::take(&mut runs.dropped);
+        let mut unfinished: Vec<_> = std::mem::take(&mut runs.dropped)
+            .into_iter()
+            .map(|(_, run)| run)
+            .collect();
         unfinished.extend(runs.in_flight.values().map(|running| running.run.clone()));
+        ShutdownReport { unfinished }
+    }
+
+    /// Starts nothing more of one job.
+    pub(crate) fn close(&self, ending: &Ending) {
+        let _runs = self.runs();
+        ending.draining.cancel();
+    }
+
+    /// Waits for the runs of a job in flight up to `grace`, then tells them to stop, and drops them.
+    pub(crate) async fn end(&self, ending: &Ending, grace: Duration) -> ShutdownReport {
+        self.close(ending);
+        ending.runs.close();
+        wind_down(&ending.runs, &ending.stopping, &ending.dropping, grace).await;
+        let mut runs = self.runs();
+        let of_job = runs.dropped.extract_if(.., |(id, _)| *id == ending.id);
+        let mut unfinished: Vec<_> = of_job.map(|(_, run)| run).collect();
+        let running = runs.in_flight.values();
+        let of_job = running.filter(|running| running.ending == ending.id);
+        unfinished.extend(of_job.map(|running| running.run.clone()));
         ShutdownReport { unfinished }
     }
 
@@ -138,15 +191,43 @@ impl Tasks {
     }
 }
 
+impl Ending {
+    /// Returns whether nothing may be started any more.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.is_cancelled()
+    }
+
+    /// Resolves when nothing may be started any more.
+    pub(crate) async fn draining(&self) {
+        self.draining.cancelled().await;
+    }
+
+    /// Resolves when runs in flight must stop.
+    pub(crate) async fn stopping(&self) {
+        self.stopping.cancelled().await;
+    }
+
+    /// Resolves when runs in flight must be dropped.
+    pub(crate) async fn dropping(&self) {
+        self.dropping.cancelled().await;
+    }
+
+    /// Returns what an end waits for while it lives.
+    pub(crate) fn run(&self) -> TaskTrackerToken {
+        self.runs.token()
+    }
+}
+
 impl InFlight {
     /// Says that the run was dropped before it finished.
     pub(crate) fn dropped(self) {
         let mut runs = self.tasks.runs();
-        if let Some(Running { run, .. }) = runs.in_flight.remove(&self.id) {
-            runs.dropped.push(UnfinishedRun {
+        if let Some(Running { run, ending, .. }) = runs.in_flight.remove(&self.id) {
+            let run = UnfinishedRun {
                 dropped: true,
                 ..run
-            });
+            };
+            runs.dropped.push((ending, run));
         }
     }
 }
@@ -154,6 +235,23 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.tasks.runs().in_flight.remove(&self.id);
+    }
+}
+
+/// Waits for runs up to `grace`, then tells them to stop, and drops them.
+async fn wind_down(
+    runs: &TaskTracker,
+    stopping: &CancellationToken,
+    dropping: &CancellationToken,
+    grace: Duration,
+) {
+    if timeout(grace, runs.wait()).await.is_err() {
+        stopping.cancel();
+        let _ = timeout(STOP_GRACE, runs.wait()).await;
+        dropping.cancel();
+        // What is left is to release leases, which is bounded by the nodes' time limit, and runs
+        // that block their threads, which nobody can end.
+        let _ = timeout(CLEAN_UP, runs.wait()).await;
     }
 }
 

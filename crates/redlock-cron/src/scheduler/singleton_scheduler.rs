@@ -79,26 +79,80 @@ impl SingletonScheduler {
     /// If it is dropped before it returns, the job is not added.
     pub async fn add(&self, job: SingletonJob) -> Result<(), SetupError> {
         let name = job.name.clone();
-        self.try_add(job).await.map_err(|error| error.of_job(&name))
+        let added = self.try_add(job, false).await;
+        added.map_err(|error| error.of_job(&name))
     }
 
-    async fn try_add(&self, job: SingletonJob) -> Result<(), SetupError> {
+    /// Puts a job in the place of the one that has its name here, or adds it if there is none.
+    ///
+    /// Of the job before, nothing is started any more once this returns; its runs in flight go on to their end, and meet
+    /// those of the new one as its [overlap policy](SingletonJob::overlap) says.
+    /// Ticks of the new schedule for which this replica has not asked the nodes yet are the new job's; the one before
+    /// reports its own as [`Removed`](crate::Outcome::Removed).
+    /// A tick that is being claimed at that moment may be lost, as in a shutdown, unless it is delivered
+    /// [at least once](crate::Delivery::AtLeastOnce).
+    ///
+    /// It is for this replica: put it on all of them, which warn of each other until then.
+    /// [`refuse_disagreement`](crate::SingletonSchedulerBuilder::refuse_disagreement) does not refuse it.
+    /// What the nodes remember of the job stays, a pause as well, and ticks that a new schedule would have had in the
+    /// past are not made up for.
+    ///
+    /// # Errors
+    ///
+    /// The job is not valid or can never be due, and then the one before goes on as it was; or the scheduler was shut
+    /// down.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped before it returns, the job before goes on as it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    ///
+    /// let job = |pattern| SingletonJob::cron("close-day", pattern, "Europe/Berlin", |_| async { Ok::<(), BoxError>(()) });
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
+    /// jobs.add(job("0 0 2 * * *")).await?;
+    /// jobs.start().await?;
+    ///
+    /// // The configuration has changed.
+    /// jobs.replace(job("0 30 3 * * *")).await?;
+    /// assert_eq!(jobs.schedule("close-day")?.to_string(), "At 03:30, in the zone Europe/Berlin");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn replace(&self, job: SingletonJob) -> Result<(), SetupError> {
+        let name = job.name.clone();
+        let added = self.try_add(job, true).await;
+        added.map_err(|error| error.of_job(&name))
+    }
+
+    async fn try_add(&self, job: SingletonJob, replaces: bool) -> Result<(), SetupError> {
         let start = self.start.lock().await;
         self.check_open()?;
         let name = job.name.clone();
         // Ticks count from now on, which is for the nodes' clocks to say.
         self.replica.look_at_clocks().await;
         let runner = JobRunner::new(&self.replica, job)?;
-        if self.jobs.get(&name).is_some() {
+        let is_new = self.jobs.get(&name).is_none();
+        if !is_new && !replaces {
             return Err(SetupError::duplicate());
         }
-        if let Some(within) = self.agreed_within {
+        if let Some(within) = self.agreed_within
+            && is_new
+        {
             runner.check_agreement(within).await?;
         }
         runner.say_if_it_ended();
         #[cfg(feature = "metrics")]
         self.replica.observer.expect(&name);
-        self.jobs.insert(name, Arc::clone(&runner));
+        let runner = self.jobs.insert(name, runner);
         if start.is_done {
             self.begin(&runner);
         }
@@ -211,6 +265,58 @@ impl SingletonScheduler {
         told.await.map_err(|_| {
             ControlError::unconfirmed(name, "the runtime was shut down in the run".into())
         })
+    }
+
+    /// Starts nothing more of the job on this replica, waits for its runs in flight up to `grace`, drops those that are
+    /// left, and forgets the job.
+    ///
+    /// Nothing of it is started any more once this was polled, not even what was being claimed.
+    /// With a `grace` of [`Duration::MAX`], its runs end by themselves; otherwise it returns some seconds after the grace
+    /// at the latest, and says which runs did not finish.
+    /// Their leases are given back before it returns, and the name is free for another job at once.
+    ///
+    /// Other replicas go on with the job until it is removed from them, too, and start again what was cut short here if
+    /// it is delivered [at least once](crate::Delivery::AtLeastOnce).
+    /// The nodes remember its last runs and its newest tick for good, so that a job of that name goes on where it has
+    /// ended; [`remembered_under`](crate::remembered_under) says where.
+    ///
+    /// # Errors
+    ///
+    /// There is no such job here.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once this was polled, nothing of the job is started any more; if it is dropped, runs in flight go on until they
+    /// end or the scheduler does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// use std::time::Duration;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
+    /// jobs.add(SingletonJob::every("sweep", Duration::from_secs(300), |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.start().await?;
+    ///
+    /// let report = jobs.remove("sweep", Duration::from_secs(30)).await?;
+    /// assert!(report.is_clean());
+    /// assert!(jobs.jobs().await.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn remove(
+        &self,
+        name: &str,
+        grace: Duration,
+    ) -> Result<ShutdownReport, ControlError> {
+        let runner = self.jobs.remove(name);
+        let runner = runner.ok_or_else(|| ControlError::unknown(name))?;
+        Ok(self.replica.tasks.end(&runner.ending, grace).await)
     }
 
     /// Returns the names of the jobs that were added, in order.

@@ -8,6 +8,7 @@ mod once;
 mod outcomes;
 mod policies;
 mod pulse;
+mod removal;
 mod shutdown;
 mod skew;
 mod spans;
@@ -97,7 +98,7 @@ impl Fleet {
         let name = format!("member-{}", self.members.fetch_add(1, Ordering::Relaxed));
         let clock_of = Arc::new(clock);
         let replica = Replica::new(client, "tests", Some(name), observer, clock_of).unwrap();
-        let runner = JobRunner::new(&replica, job).unwrap();
+        let runner = Arc::new(JobRunner::new(&replica, job).unwrap());
         Member {
             nodes: self.nodes.clone(),
             runner,

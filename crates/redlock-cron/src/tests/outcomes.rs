@@ -218,6 +218,7 @@ async fn a_hook_that_panics_harms_nothing() {
     let observer = Observer::new(Some(Box::new(|_| panic!("in the hook"))));
     let replica = Replica::new(fleet.client().await, "tests", None, observer, clock).unwrap();
     let runner = JobRunner::new(&replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
+    let runner = Arc::new(runner);
     // The first wake-up reports two ticks that were passed over before it starts one.
     for second in [13, 18, 23] {
         fleet.sleep_until(second * 1_000).await;

@@ -52,10 +52,11 @@ async fn a_claim_that_waits_is_given_up_at_once() {
 async fn no_run_starts_between_its_claim_and_its_start() {
     let tasks = Arc::new(Tasks::default());
     let job: Arc<str> = "job".into();
-    let before = tasks.start(&job, tick(3), Trigger::Schedule);
+    let ending = tasks.ending();
+    let start = |second| tasks.start(&job, tick(second), Trigger::Schedule, &ending);
+    assert!(start(3).is_some());
     tasks.drain();
-    assert!(before.is_some());
-    assert!(tasks.start(&job, tick(8), Trigger::Schedule).is_none());
+    assert!(start(8).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +109,8 @@ async fn a_run_that_outlasts_the_grace_is_dropped_reported_and_releases_its_leas
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_dropped_does_not_hold_the_shutdown_up_for_ever() {
     let tasks = Arc::new(Tasks::default());
-    let stuck = tasks.start(&"job".into(), tick(3), Trigger::Schedule);
+    let ending = tasks.ending();
+    let stuck = tasks.start(&"job".into(), tick(3), Trigger::Schedule, &ending);
     tasks.spawn(async move {
         let _stuck = stuck;
         std::future::pending::<()>().await;

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{JobState, ResourceKey, Tick};
 use tokio::{select, time::sleep};
 
-use super::{execution::Start, random, runner::JobRunner};
+use super::{execution::Start, random, runner::JobRunner, undecided::Undecided};
 use crate::{
     Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag, to_tick},
@@ -27,30 +27,41 @@ enum InTheWay {
 impl JobRunner {
     /// Claims the tick, runs the job if it is ours, and reports.
     pub(crate) async fn tick(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
-        match self.unless_draining(self.decide(tick, trigger)).await {
+        let undecided = Undecided::new(&self.undecided, tick);
+        match self.unless_draining(self.decide(undecided, trigger)).await {
             Ok(start) => self.start_all(start).await,
             Err(refusal) => drop(self.refused(tick, trigger, refusal)),
         }
     }
 
-    /// Decides nothing any more once a shutdown has begun.
+    /// Decides nothing any more once a shutdown has begun or the job was removed.
     pub(crate) async fn unless_draining<T>(
         &self,
         deciding: impl Future<Output = Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
         select! {
             biased;
-            () = self.replica.tasks.draining() => Err(Refusal::draining()),
+            () = self.ending.draining() => Err(self.ended()),
             decided = deciding => decided,
         }
+    }
+
+    /// Says why nothing is started any more.
+    pub(crate) fn ended(&self) -> Refusal {
+        Refusal::bare(if self.replica.tasks.is_draining() {
+            Outcome::Draining
+        } else {
+            Outcome::Removed
+        })
     }
 
     /// Decides whether the tick is to be started here.
     async fn decide(
         self: &Arc<Self>,
-        tick: DateTime<Utc>,
+        undecided: Undecided<'_>,
         trigger: Trigger,
     ) -> Result<Start, Refusal> {
+        let tick = undecided.tick;
         if trigger == Trigger::Schedule {
             let turn = self
                 .turns
@@ -92,6 +103,7 @@ impl JobRunner {
                     tries += 1;
                 }
                 None if refusal.outcome == Outcome::NotWinner && self.terms.max_attempts > 1 => {
+                    drop(undecided);
                     return self.retry(tick, self.pause_after(Duration::ZERO)).await;
                 }
                 None => return Err(refusal),

@@ -73,7 +73,7 @@ impl JobRunner {
         let course = async {
             select! {
                 biased;
-                () = self.replica.tasks.dropping() => Ended::by(Outcome::Aborted),
+                () = self.ending.dropping() => Ended::by(Outcome::Aborted),
                 reason = self.lost(&start.won.claim, &told) => {
                     Ended::new(Outcome::Lost, format!("its lease is over: {reason}"))
                 }
@@ -109,7 +109,7 @@ impl JobRunner {
             }
         };
         let outcome = select! {
-            () = self.replica.tasks.stopping() => Outcome::Aborted,
+            () = self.ending.stopping() => Outcome::Aborted,
             () = too_long => Outcome::TimedOut,
             () = self.cancelled(tick) => Outcome::Cancelled,
         };
@@ -165,7 +165,7 @@ impl Ended {
         let why = match outcome {
             Outcome::TimedOut => "it took longer than max_runtime",
             Outcome::Cancelled => "a later tick was due",
-            _ => "the scheduler ended before the run did",
+            _ => "the scheduler ended before the run did, or its job was removed",
         };
         Self::new(outcome, why)
     }

@@ -81,7 +81,9 @@ impl JobRunner {
         if !begins {
             return;
         }
-        while let Some(tick) = self.backlog.oldest() {
+        while !self.ending.is_draining()
+            && let Some(tick) = self.backlog.oldest()
+        {
             self.deal_with(tick).await;
             self.backlog.remove(tick);
         }

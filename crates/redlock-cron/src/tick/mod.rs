@@ -12,6 +12,7 @@ mod retry;
 mod runner;
 mod start;
 mod turns;
+mod undecided;
 
 pub(crate) use self::{
     course::SHORT_WAIT,

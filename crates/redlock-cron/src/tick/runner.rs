@@ -3,19 +3,20 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::select;
 
 use super::{
     backlog::Backlog,
     progress::{Due, Progress},
     turns::Turns,
+    undecided::Ticks,
 };
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, Trigger,
     job::{Fingerprint, JobId, Terms, Work},
     record::Journal,
-    replica::{Refusal, Replica},
+    replica::{Ending, Refusal, Replica},
     schedule::Schedule,
 };
 
@@ -36,11 +37,13 @@ pub(crate) struct JobRunner {
     pub(crate) journal: Journal,
     pub(crate) backlog: Backlog,
     pub(crate) turns: Turns,
+    pub(crate) undecided: Ticks,
+    pub(crate) ending: Ending,
 }
 
 impl JobRunner {
     /// Checks the job, which counts ticks from now on.
-    pub(crate) fn new(replica: &Arc<Replica>, job: SingletonJob) -> Result<Arc<Self>, SetupError> {
+    pub(crate) fn new(replica: &Arc<Replica>, job: SingletonJob) -> Result<Self, SetupError> {
         let id = JobId::new(replica.namespace.clone(), &job.name)?;
         let schedule = job.plan.schedule()?;
         let now = replica.clock.now() - replica.ahead();
@@ -49,8 +52,9 @@ impl JobRunner {
         }
         let terms = Terms::new(&job.settings, &schedule, &replica.claims.redlock)?;
         let progress = Mutex::new(Progress::from(now, &schedule));
-        Ok(Arc::new(Self {
+        Ok(Self {
             replica: Arc::clone(replica),
+            ending: replica.tasks.ending(),
             id,
             schedule,
             fingerprint: Fingerprint::of(&job.plan, &terms),
@@ -61,7 +65,20 @@ impl JobRunner {
             journal: Journal::default(),
             backlog: Backlog::default(),
             turns: Turns::default(),
-        }))
+            undecided: Ticks::default(),
+        })
+    }
+
+    /// Takes the place of a job, of which nothing is started any more; its runs in flight go on.
+    ///
+    /// What that has not decided is dealt with here.
+    pub(crate) fn take_over(&mut self, before: &Self) {
+        self.ending = self.replica.tasks.hand_over(&before.ending);
+        let late = TimeDelta::from_std(self.terms.start_within).unwrap_or(TimeDelta::MAX);
+        let oldest = self.added.checked_sub_signed(late);
+        let oldest = oldest.unwrap_or(DateTime::<Utc>::MIN_UTC);
+        let since = before.undecided.before(oldest, self.added);
+        self.progress = Mutex::new(Progress::from(since, &self.schedule));
     }
 
     /// Returns whether a wake-up now has anything to deal with.
@@ -91,9 +108,8 @@ impl JobRunner {
     async fn add_due(self: Arc<Self>, due: Due, max: usize) {
         let turn = self.backlog.turn.lock().await;
         for (number, tick) in due.ticks.into_iter().enumerate() {
-            let draining = self.replica.tasks.draining();
             select! {
-                () = draining => return,
+                () = self.ending.draining() => return,
                 () = self.until(tick, Duration::ZERO) => {}
             }
             let mut ticks = match number {
@@ -142,7 +158,7 @@ impl JobRunner {
 
     /// Logs it if no tick is left, unless the scheduler ends.
     pub(crate) fn say_if_it_ended(&self) {
-        if !self.replica.tasks.is_draining() && self.progress().has_ended() {
+        if !self.ending.is_draining() && self.progress().has_ended() {
             let job = &**self.id.name();
             if self.schedule.is_once() {
                 tracing::debug!(target: crate::TARGET, job, "its one instant has come");

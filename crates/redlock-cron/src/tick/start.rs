@@ -39,11 +39,14 @@ impl JobRunner {
     pub(crate) async fn start(&self, start: Start) -> TickReport {
         let (tick, trigger, attempt) = (start.tick, start.trigger, start.attempt);
         let measured = start.won.measured;
+        // The end of the job waits for the release as well.
+        let _run = self.ending.run();
         let tasks = &self.replica.tasks;
-        let Some(in_flight) = tasks.start(self.id.name(), tick, trigger) else {
-            self.finish(start.won.claim, "draining", Duration::ZERO)
+        let Some(in_flight) = tasks.start(self.id.name(), tick, trigger, &self.ending) else {
+            let refusal = self.ended();
+            self.finish(start.won.claim, refusal.outcome.as_str(), Duration::ZERO)
                 .await;
-            return self.refused(tick, trigger, Refusal::draining());
+            return self.refused(tick, trigger, refusal);
         };
         let late = lag(tick, self.replica.clock.now());
         let started = Instant::now();

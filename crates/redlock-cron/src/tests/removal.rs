@@ -1,0 +1,229 @@
+use super::*;
+use crate::{
+    Delivery, Missed, Overlap, Trigger, clock::to_tick, pulse::Jobs, replica::Tasks, tick::Start,
+};
+
+/// A replica whose jobs come and go.
+struct Host {
+    jobs: Jobs,
+    replica: Arc<Replica>,
+    clock: SkewedClock,
+    reports: UnboundedReceiver<TickReport>,
+}
+
+impl Host {
+    async fn new(fleet: &Fleet) -> Self {
+        let (tell, reports) = unbounded_channel();
+        let hook = move |report: &TickReport| drop(tell.send(report.clone()));
+        let observer = Observer::new(Some(Box::new(hook)));
+        let clock = fleet.clock(0);
+        let client = fleet.client().await;
+        let replica = Replica::new(client, "tests", None, observer, Arc::new(clock)).unwrap();
+        Self {
+            jobs: Jobs::new(Arc::clone(&replica)),
+            replica,
+            clock,
+            reports,
+        }
+    }
+
+    /// Adds or replaces a job as a scheduler that has started.
+    fn put(&self, job: SingletonJob) -> Arc<JobRunner> {
+        let name = job.name.clone();
+        let runner = JobRunner::new(&self.replica, job).unwrap();
+        let runner = self.jobs.insert(name, runner);
+        runner.wake();
+        self.replica.tasks.spawn(Arc::clone(&runner).begin());
+        runner
+    }
+
+    async fn remove(&self, grace: u64) -> Vec<DateTime<Utc>> {
+        let runner = self.jobs.remove("job").expect("it has this job");
+        let grace = Duration::from_secs(grace);
+        let report = self.replica.tasks.end(&runner.ending, grace).await;
+        report.unfinished().iter().map(|run| run.tick()).collect()
+    }
+
+    /// Wakes jobs up as the alarm does, up to a second.
+    async fn until(&self, second: i64) {
+        while self.clock.now() < tick(second) {
+            self.jobs.wake();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Returns what became of ticks, up to now.
+    fn seen(&mut self) -> Vec<(DateTime<Utc>, Outcome)> {
+        let reports = std::iter::from_fn(|| self.reports.try_recv().ok());
+        reports
+            .map(|report| (report.tick(), report.outcome()))
+            .collect()
+    }
+}
+
+/// Returns a job that takes so many seconds.
+fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
+    starts.job(EVERY_FIVE_SECONDS, move |_| async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(())
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_removed_is_not_started_any_more() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    host.put(job_of(&starts, 0));
+    host.until(7).await;
+    assert_eq!(starts.list(), [tick(3)]);
+    // The tick of the eighth second is waited for.
+    assert!(host.remove(0).await.is_empty());
+    host.until(30).await;
+    assert_eq!(starts.list(), [tick(3)]);
+    assert_eq!(
+        host.seen(),
+        [(tick(3), Outcome::Ok), (tick(8), Outcome::Removed)]
+    );
+    assert!(host.jobs.remove("job").is_none());
+    // Its name is free, and the nodes know how far it had come.
+    host.put(job_of(&starts, 0));
+    host.until(34).await;
+    assert_eq!(starts.list(), [3, 33].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_waits_for_runs_and_their_release() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    host.put(job_of(&starts, 20));
+    host.until(5).await;
+    assert!(host.remove(60).await.is_empty());
+    assert_eq!(host.clock.now().timestamp(), tick(23).timestamp());
+    assert_eq!(host.seen(), [(tick(3), Outcome::Ok)]);
+    assert_eq!(fleet.keys().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_drops_runs_after_its_grace_and_leaves_other_jobs_alone() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    let other = SingletonJob::every("other", Duration::from_secs(3_600), |_| async {
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        Ok::<_, BoxError>(())
+    });
+    let other = host.put(other);
+    let removed = async {
+        host.put(job_of(&starts, 2_000));
+        host.until(4).await;
+        host.remove(2).await
+    };
+    let (triggered, removed) = tokio::join!(other.trigger(), removed);
+    assert_eq!(removed, [tick(3)]);
+    assert_eq!(triggered.outcome(), Outcome::Ok);
+    assert_eq!(host.seen()[0], (tick(3), Outcome::Aborted));
+    // It was told of already.
+    let report = host.replica.tasks.shut_down(Duration::ZERO).await;
+    assert!(report.is_clean());
+}
+
+/// The one moment that the wait for a claim does not cover.
+#[tokio::test(start_paused = true)]
+async fn no_run_of_a_removed_job_starts_between_its_claim_and_its_start() {
+    let tasks = Arc::new(Tasks::default());
+    let (job, other) = (tasks.ending(), tasks.ending());
+    let start = |ending| tasks.start(&"job".into(), tick(3), Trigger::Schedule, ending);
+    assert!(start(&job).is_some());
+    tasks.close(&job);
+    assert!(start(&job).is_none());
+    assert!(start(&other).is_some());
+    let next = tasks.hand_over(&other);
+    assert!(start(&other).is_none() && start(&next).is_some());
+    tasks.drain();
+    assert!(start(&next).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_a_job_waits_for_is_its_successor_s() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let (before, after) = (Starts::default(), starts);
+    let mut host = Host::new(&fleet).await;
+    let job = before.quick_job(EVERY_FIVE_SECONDS);
+    let job = job.start_within(Duration::from_secs(16));
+    let runner = host.put(job.spread(Duration::from_secs(4)));
+    // It is another replica's turn, so that it waits for two seconds.
+    for (second, replica) in [(-7, "other"), (-2, &*host.replica.claims.replica)] {
+        runner.turns.won(to_tick(tick(second)).unwrap(), replica);
+    }
+    host.until(4).await;
+    // It is due, and not asked for yet.
+    assert!(before.list().is_empty());
+    host.put(after.quick_job(EVERY_FIVE_SECONDS));
+    host.until(9).await;
+    assert!(before.list().is_empty());
+    assert_eq!(after.list(), [3, 8].map(tick));
+    assert_eq!(
+        host.seen(),
+        [
+            (tick(3), Outcome::Removed),
+            (tick(3), Outcome::Ok),
+            (tick(8), Outcome::Ok)
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_replaced_meets_runs_of_the_one_before_and_ends_them_with_its_own() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    host.put(job_of(&starts, 7));
+    host.until(4).await;
+    host.put(job_of(&starts, 1_000));
+    host.until(14).await;
+    assert_eq!(
+        host.seen(),
+        [(tick(8), Outcome::Overlapping), (tick(3), Outcome::Ok)]
+    );
+    assert_eq!(starts.list(), [3, 13].map(tick));
+    host.put(job_of(&starts, 1_000).overlap(Overlap::Wait));
+    host.until(16).await;
+    assert_eq!(host.remove(1).await, [tick(13)]);
+    assert_eq!(fleet.keys().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_that_is_replaced_makes_up_for_none_that_it_never_promised() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let host = Host::new(&fleet).await;
+    let all = Missed::All { max: 100 };
+    host.put(starts.quick_job("5 * * * * *").missed(all));
+    host.until(40).await;
+    host.put(starts.quick_job(EVERY_FIVE_SECONDS).missed(all));
+    host.until(49).await;
+    assert_eq!(starts.list(), [3, 43, 48].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_removal_kept_from_its_start_is_started_again_at_least_once() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let host = Host::new(&fleet).await;
+    let job = || {
+        let again = Delivery::AtLeastOnce { max_attempts: 2 };
+        starts.quick_job(EVERY_FIVE_SECONDS).delivery(again)
+    };
+    let runner = JobRunner::new(&host.replica, job()).unwrap();
+    fleet.sleep_until(3_000).await;
+    let ask = runner.ask(runner.id.job_key(), tick(3), Duration::from_secs(1));
+    let won = runner.replica.claims.claim(ask).await.unwrap();
+    host.replica.tasks.close(&runner.ending);
+    let start = Start {
+        won,
+        tick: tick(3),
+        trigger: Trigger::Schedule,
+        attempt: 1,
+    };
+    assert_eq!(runner.start(start).await.outcome(), Outcome::Removed);
+    assert!(starts.list().is_empty());
+    host.put(job());
+    host.until(7).await;
+    assert_eq!(starts.list(), [tick(3)]);
+}
