@@ -6,7 +6,9 @@
 
 use std::cell::RefCell;
 
-use crate::{Lease, ResourceKey, ResourceKeys};
+use redlock_proto::Ticket;
+
+use crate::{Lease, ResourceKeys};
 
 thread_local! {
     static LEASES: RefCell<Vec<Lease>> = const { RefCell::new(Vec::new()) };
@@ -33,12 +35,12 @@ pub(crate) fn holds(client: u64, keys: &ResourceKeys) -> bool {
     })
 }
 
-/// Returns what this code holds by the leases of this client under which it runs.
-pub(crate) fn held(client: u64) -> Vec<ResourceKey> {
+/// Returns the places in the local queue of the leases of this client under which this code runs.
+pub(crate) fn places(client: u64) -> Vec<Ticket> {
     LEASES.with_borrow(|leases| {
         let held = leases.iter();
         let held = held.filter(|lease| lease.client() == client && lease.is_held());
-        held.flat_map(Lease::keys).cloned().collect()
+        held.filter_map(Lease::place).collect()
     })
 }
 

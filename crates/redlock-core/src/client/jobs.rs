@@ -125,6 +125,7 @@ impl Redlock {
                 class: Some(JOB.into()),
                 timing,
                 meter: client.meter.lock(Some(JOB)),
+                place: None,
             },
             acquire,
             claim: Some(Box::new(claim)),

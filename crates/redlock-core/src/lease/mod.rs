@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, Timing};
+use redlock_proto::{Instant, Ticket, Timing};
 use tokio::{select, sync::Notify};
 
 use crate::{
@@ -60,6 +60,11 @@ impl Lease {
     /// Returns the client that it is of.
     pub(crate) fn client(&self) -> u64 {
         self.shared.client
+    }
+
+    /// Returns the place of its holder in the client's local queue.
+    pub(crate) fn place(&self) -> Option<Ticket> {
+        self.shared.subject.place
     }
 
     /// Returns the fencing token of the lease: greater than that of every lease on the resource before it.
@@ -242,6 +247,8 @@ pub(crate) struct Subject {
     pub(crate) class: Option<Arc<str>>,
     pub(crate) timing: Timing,
     pub(crate) meter: LockMeter,
+    /// Its place in the local queue, once it has the turn.
+    pub(crate) place: Option<Ticket>,
 }
 
 impl Subject {

@@ -15,6 +15,7 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
         class: None,
         timing: timing(),
         meter: LockMeter::none(),
+        place: None,
     };
     let shared = LeaseShared::new(0, subject, clock, clock.now() + valid_for, None, token);
     (Lease::new(Arc::new(shared)), clock)
@@ -48,6 +49,7 @@ async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
         class: class.map(Arc::from),
         timing: timing(),
         meter: LockMeter::none(),
+        place: None,
     };
     let (clock, token) = (lease(Duration::ZERO).1, FencingToken::new(1).unwrap());
     let class = |subject| {

@@ -9,7 +9,7 @@ use std::{
 use redlock_proto::{Left, LocalQueue, NoPlace, QueueLimits, Ticket};
 use tokio::sync::oneshot;
 
-use crate::{ResourceKey, clock::Clock};
+use crate::{ResourceKey, ResourceKeys, clock::Clock};
 
 /// Where the callers of one process wait for each other: the protocol's queue decides, and this wakes them.
 ///
@@ -27,21 +27,17 @@ struct State<P> {
     waiting: HashMap<Ticket, oneshot::Sender<()>>,
 }
 
-/// A place in the queue of one key; dropping it leaves the queue.
+/// A place in the queues of some keys; dropping it leaves them.
 #[derive(Debug)]
 pub(crate) struct Place<P> {
     queue: Arc<Queue<P>>,
-    key: ResourceKey,
+    keys: ResourceKeys,
     ticket: Ticket,
 }
 
 /// The turn to contend for, and then to hold, one key, or several; dropping it gives the turn to the next callers.
 #[derive(Debug)]
-pub(crate) struct Turn<P> {
-    place: Place<P>,
-    /// Those of the other keys, if there are several.
-    others: Vec<Place<P>>,
-}
+pub(crate) struct Turn<P>(Place<P>);
 
 impl<P> Queue<P> {
     pub(crate) fn new(clock: Clock) -> Arc<Self> {
@@ -54,27 +50,27 @@ impl<P> Queue<P> {
         })
     }
 
-    /// Takes a place behind those who came before, if they are few enough and none of them waits for one of the keys that
-    /// the caller holds.
+    /// Takes a place behind those who came before, if they are few enough and none of them waits for one of the turns that
+    /// the caller keeps.
     pub(crate) fn enter(
         self: &Arc<Self>,
-        key: &ResourceKey,
-        held: Vec<ResourceKey>,
+        keys: &ResourceKeys,
+        held: Vec<Ticket>,
         limits: QueueLimits,
     ) -> Result<Place<P>, NoPlace> {
         let now = self.clock.now();
-        let ticket = self.state().queue.enter(key, held, limits, now)?;
+        let entered = self.state().queue.enter(keys.as_slice(), held, limits, now);
         Ok(Place {
             queue: Arc::clone(self),
-            key: key.clone(),
-            ticket,
+            keys: keys.clone(),
+            ticket: entered?,
         })
     }
 
     /// Returns how many callers have the turn of one of these keys or wait for it: of the one for which most do.
-    pub(crate) fn callers_of<'a>(&self, keys: impl IntoIterator<Item = &'a ResourceKey>) -> usize {
+    pub(crate) fn callers_of(&self, keys: &ResourceKeys) -> usize {
         let state = self.state();
-        let callers = keys.into_iter().map(|key| state.queue.callers_of(key));
+        let callers = keys.iter().map(|key| state.queue.callers_of(key));
         callers.max().unwrap_or(0)
     }
 
@@ -91,47 +87,51 @@ impl<P> Place<P> {
             // The sender stays until it has told of the turn, or this place is left.
             let _ = turn.await;
         }
-        Turn::new(self)
+        Turn(self)
     }
 
     /// Returns the turn, if nobody is ahead.
     pub(crate) fn try_turn(self) -> Option<Turn<P>> {
-        let has_turn = self.queue.state().queue.has_turn(&self.key, self.ticket);
-        has_turn.then(|| Turn::new(self))
+        let has_turn = self.has_turn(&self.queue.state());
+        has_turn.then_some(Turn(self))
     }
 
     /// Returns what tells of the turn; `None` if it has come.
     fn until_turn(&self) -> Option<oneshot::Receiver<()>> {
         let mut state = self.queue.state();
-        if state.queue.has_turn(&self.key, self.ticket) {
+        if self.has_turn(&state) {
             return None;
         }
         let (sender, receiver) = oneshot::channel();
         state.waiting.insert(self.ticket, sender);
         Some(receiver)
     }
+
+    fn has_turn(&self, state: &State<P>) -> bool {
+        state.queue.has_turn(self.keys.as_slice(), self.ticket)
+    }
+
+    /// Returns the key, if it is only one.
+    fn only_key(&self) -> Option<&ResourceKey> {
+        match self.keys.as_slice() {
+            [key] => Some(key),
+            _ => None,
+        }
+    }
 }
 
 impl<P> Turn<P> {
-    const fn new(place: Place<P>) -> Self {
-        Self {
-            place,
-            others: Vec::new(),
-        }
-    }
-
-    /// It is the turn of this key too, in the same queue.
-    pub(crate) fn join(&mut self, other: Self) {
-        self.others.push(other.place);
-        self.others.extend(other.others);
+    /// Returns the number of the place.
+    pub(crate) const fn ticket(&self) -> Ticket {
+        self.0.ticket
     }
 
     /// Waits before contending if it is time that other processes get their turn too, and the wait allows it.
     pub(crate) async fn leave_a_gap(&self, longest_wait: Duration) {
-        let queue = &self.place.queue;
+        let Place { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let gap = |key: &ResourceKey| queue.state().queue.gap(key, longest_wait, now);
-        let gaps = self.keys().filter_map(|key| Some((key, gap(key)?)));
+        let gaps = keys.iter().filter_map(|key| Some((key, gap(key)?)));
         // Mostly there is none.
         let gaps: Vec<(&ResourceKey, Duration)> = gaps.collect();
         let Some(longest) = gaps.iter().map(|(_, gap)| *gap).max() else {
@@ -143,28 +143,16 @@ impl<P> Turn<P> {
         }
     }
 
-    /// Takes the lease that the holder before has left, if it has; what was left on several keys is let go.
-    pub(crate) fn inherit(&self) -> Option<P> {
-        let queue = &self.place.queue;
-        let left = |key: &ResourceKey| queue.state().queue.inherit(key);
-        let first = left(&self.place.key);
-        if self.others.is_empty() {
-            return first;
-        }
-        drop(first);
-        // Not while the queue is locked: what is let go comes back to it.
-        self.others.iter().for_each(|place| drop(left(&place.key)));
-        None
-    }
-
     /// Returns how many callers wait behind this one: for the key for which most do.
     pub(crate) fn behind(&self) -> usize {
-        self.place.queue.callers_of(self.keys()).saturating_sub(1)
+        let Place { queue, keys, .. } = &self.0;
+        queue.callers_of(keys).saturating_sub(1)
     }
 
-    fn keys(&self) -> impl Iterator<Item = &ResourceKey> {
-        let others = self.others.iter().map(|place| &place.key);
-        [&self.place.key].into_iter().chain(others)
+    /// Takes the lease that the holder before has left, if it has.
+    pub(crate) fn inherit(&self) -> Option<P> {
+        let key = self.0.only_key()?;
+        self.0.queue.state().queue.inherit(key)
     }
 
     /// Leaves to the next caller of this process what `park` makes of what is held, if a caller waits and `fits` says
@@ -175,10 +163,10 @@ impl<P> Turn<P> {
         fits: impl FnOnce(&H) -> Option<L>,
         park: impl FnOnce(H, L) -> P,
     ) -> Option<H> {
-        let Place { queue, key, .. } = &self.place;
+        let Place { queue, .. } = &self.0;
         let now = queue.clock.now();
         let mut state = queue.state();
-        if self.others.is_empty()
+        if let Some(key) = self.0.only_key()
             && state.queue.may_pass_on(key, now)
             && let Some(lease) = fits(&held)
         {
@@ -191,10 +179,10 @@ impl<P> Turn<P> {
 
     /// The keys were won from the nodes in this turn.
     pub(crate) fn won(&self) {
-        let queue = &self.place.queue;
+        let Place { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let mut state = queue.state();
-        for key in self.keys() {
+        for key in keys.iter() {
             state.queue.on_won(key, now);
         }
     }
@@ -203,12 +191,16 @@ impl<P> Turn<P> {
 impl<P> Drop for Place<P> {
     fn drop(&mut self) {
         let now = self.queue.clock.now();
+        let keys = self.keys.as_slice();
         let mut state = self.queue.state();
         state.waiting.remove(&self.ticket);
-        let Left { next, unclaimed } = state.queue.leave(&self.key, self.ticket, now);
-        let next = next.and_then(|next| state.waiting.remove(&next));
+        let Left { next, unclaimed } = state.queue.leave(keys, self.ticket, now);
+        let told = next.into_iter();
+        let told: Vec<_> = told
+            .filter_map(|next| state.waiting.remove(&next))
+            .collect();
         drop(state);
-        if let Some(next) = next {
+        for next in told {
             // It may have gone away just now; its place tells the one after it then.
             let _ = next.send(());
         }
@@ -234,8 +226,8 @@ mod tests {
         Queue::new(clock)
     }
 
-    fn key(name: &str) -> ResourceKey {
-        name.parse().unwrap()
+    fn key(name: &str) -> ResourceKeys {
+        ResourceKeys::new([name]).unwrap()
     }
 
     fn is_empty(queue: &Queue<()>) -> bool {

@@ -4,7 +4,8 @@ use redlock_core::node::Reply;
 use redlock_proto::MarkState;
 
 use super::fixtures::{
-    FENCE, Fixture, MARK, RELEASE, TOMBSTONE, acquire, extend, heal, open, request, says, taken,
+    FENCE, Fixture, MARK, RELEASE, TOMBSTONE, acquire, extend, heal, open, request, request_of,
+    says, taken,
 };
 
 impl Fixture {
@@ -68,6 +69,24 @@ async fn a_lease_that_cannot_be_counted_is_not_prolonged() {
         let left = fixture.command(&["PTTL", "{odd}:lock:a"]).as_integer();
         assert!(left.is_some_and(|left| left <= 20_000), "{left:?}");
     }
+}
+
+/// The first counter is high enough; what was not written for the second must not count for what follows.
+#[tokio::test]
+async fn a_set_that_cannot_be_counted_confirms_nothing_behind_it() {
+    let mut fixture = Fixture::voting().await;
+    let set = ["a", "b"];
+    assert!(taken(&fixture.ask(request_of(acquire(), &set, 1)).await));
+    let first = fixture.ask(request(extend(Some(1_000)), "a", 1)).await;
+    assert_eq!(first, Ok(Reply::Done));
+    fixture.fill();
+    let calls = [
+        request_of(extend(Some(1_000)), &set, 1),
+        request(extend(Some(900)), "b", 1),
+    ];
+    let answer = fixture.call(&calls).await;
+    let refused = |reply| says(reply, "OOM ");
+    assert!(answer.replies.iter().all(refused), "{answer:?}");
 }
 
 #[tokio::test]

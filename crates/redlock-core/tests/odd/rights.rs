@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use redlock_core::{
     Redlock,
-    node::{CallError, RedisNode, Request, Session},
+    node::{CallError, RedisNode, Reply, Request, Session},
 };
 use redlock_proto::{MarkState, NodeVerb};
 
 use super::fixtures::{
     Fixture, RELEASE, TOMBSTONE, acquire, claim, commit, connect, extend, heal, job, keyspace,
-    open, read, record, request,
+    open, read, record, request, request_of,
 };
 
 fn rights() -> Vec<&'static str> {
@@ -45,7 +45,7 @@ async fn everything(url: &str) -> Vec<Arc<str>> {
         }
     };
     let node = [NodeVerb::Tick, NodeVerb::Inspect, NodeVerb::Survey].map(Request::Node);
-    let calls: [&[Request]; 15] = [
+    let calls: [&[Request]; 18] = [
         &node,
         &[open(since, 5)],
         &[request(acquire(), "a", 1), request(acquire(), "b", 1)],
@@ -57,6 +57,13 @@ async fn everything(url: &str) -> Vec<Arc<str>> {
         &[request(RELEASE, "a", 1)],
         &[request(RELEASE, "b", 2)],
         &[request(TOMBSTONE, "b", 1)],
+        &[request_of(acquire(), &["d", "e"], 1)],
+        &[request_of(
+            extend(Some(9_000_000_000_000_000)),
+            &["d", "e"],
+            1,
+        )],
+        &[request_of(RELEASE, &["d", "e"], 1)],
         &[job(claim(1, 1))],
         &[job(claim(2, 2))],
         &[job(commit(1, 1))],
@@ -114,6 +121,28 @@ async fn each_right_is_needed_and_named_when_it_is_missing() {
         assert!(errors.iter().any(named), "without {missing}: {errors:?}");
         let others: Vec<_> = errors.iter().filter(|reason| !named(reason)).collect();
         assert!(others.is_empty(), "without {missing}: {others:?}");
+    }
+}
+
+#[tokio::test]
+async fn letting_go_takes_no_right_to_look_at_others() {
+    let fixture = Fixture::new().await;
+    let others = rights().into_iter().filter(|right| *right != "+pttl");
+    let url = user(&fixture, "blind", &others.collect::<Vec<_>>());
+    let mut session = connect(&url).await.unwrap();
+    for keys in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+        for verb in [RELEASE, TOMBSTONE] {
+            let name = |key: &str| format!("{{odd}}:lock:{key}");
+            // The last is another's where there are three.
+            for (place, key) in keys.iter().enumerate() {
+                let owner = if place == 2 { "02" } else { "01" }.repeat(16);
+                fixture.command(&["SET", &name(key), &owner]);
+            }
+            let requests = [request_of(verb, keys, 1)];
+            let answer = session.call(&keyspace(), &requests).await.unwrap();
+            assert_eq!(answer.replies, [Ok(Reply::Done)], "{verb:?} {keys:?}");
+            assert!(!fixture.exists(&name("a")), "{verb:?} {keys:?}");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use redlock_core::{
 };
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::fixtures::{FaultyNode, MS, SECOND, client, faulty};
+use crate::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty};
 
 fn at_once() -> AcquireOptions {
     AcquireOptions::new().wait(Wait::Never)
@@ -114,8 +114,45 @@ async fn callers_of_a_process_take_turns_for_sets_and_single_keys_in_order() {
     assert_eq!(done[0], 0, "{done:?}: it came first for both of its keys");
 }
 
+/// The set waits for the second of its keys, and has none of them.
 #[tokio::test(start_paused = true)]
-async fn a_set_that_lost_one_key_on_a_majority_is_lost() {
+async fn a_lease_is_not_left_to_a_set_that_still_waits() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let [a, b] = ["a", "b"].map(|key| redlock.acquire(key));
+    let (a, b) = tokio::try_join!(a, b).unwrap();
+    let mut tasks = JoinSet::new();
+    let waiting = redlock.clone();
+    tasks.spawn(async move { waiting.acquire_all(["a", "b"]).await });
+    tokio::time::sleep(10 * MS).await;
+    drop(a);
+    tokio::time::sleep(10 * MS).await;
+    let free = try_all(&other, &["a"]).await;
+    assert_eq!(free, Ok(()), "another process may have it meanwhile");
+    b.release().await.unwrap();
+    let set = tasks.join_next().await.unwrap().unwrap();
+    set.unwrap().release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_attempt_under_a_lease_waits_for_nobody_and_meets_no_circle() {
+    let redlock = client(&faulty(3)).await;
+    let [a, b] = ["a", "b"].map(|key| redlock.acquire(key));
+    let (a, b) = tokio::try_join!(a, b).unwrap();
+    let mut tasks = JoinSet::new();
+    let waiting = redlock.clone();
+    tasks.spawn(async move { a.run(waiting.acquire("b")).await.unwrap().map(drop) });
+    tokio::time::sleep(10 * MS).await;
+    let at_once = b.run(redlock.try_acquire("a")).await.unwrap();
+    assert_eq!(at_once.unwrap_err().kind(), AcquireErrorKind::Contended);
+    let waiting = b.run(redlock.acquire("a")).await.unwrap();
+    assert_eq!(waiting.unwrap_err().kind(), AcquireErrorKind::Deadlock);
+    drop(b);
+    tasks.join_next().await.unwrap().unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_a_majority_has_let_go_is_lost() {
     let nodes = faulty(3);
     let (redlock, other) = (client(&nodes).await, client(&nodes).await);
     let guard = redlock.acquire_all(["a", "b"]).await.unwrap();
@@ -133,6 +170,22 @@ async fn a_set_that_lost_one_key_on_a_majority_is_lost() {
 async fn nothing_of_a_set_is_left_when_its_acquire_is_dropped() {
     let nodes: Vec<FaultyNode> = faulty(3);
     let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let slow = Faults {
+        reply_delay: 200 * MS,
+        ..Faults::default()
+    };
+    nodes.iter().for_each(|node| node.set(slow));
+    {
+        let waits = redlock.acquire_all(["a", "b"]);
+        let waited = tokio::time::timeout(50 * MS, waits).await;
+        assert!(waited.is_err());
+    }
+    let keys = || nodes.iter().map(|node| node.node.keys()).sum::<usize>();
+    assert_eq!(keys(), 6, "they were granted, and nobody has heard of it");
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(keys(), 0);
+    nodes.iter().for_each(FaultyNode::heal);
+
     let held = other.acquire("c").await.unwrap();
     {
         let waits = redlock.acquire_all(["a", "b", "c"]);

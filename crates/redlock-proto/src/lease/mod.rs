@@ -24,14 +24,18 @@ pub struct LeaseState {
     danger: Option<Instant>,
     /// Whether nodes were not asked for it, so that the loss of one that was leaves no majority.
     is_narrow: bool,
+    /// Whether it is on several keys, of which a node may have a part.
+    is_of_several: bool,
     // invariant: one entry per node
     keys: Vec<Presence>,
 }
 
-/// Whether a node has the lease's key.
+/// Whether a node has the lease's key, or all its keys.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Presence {
     No,
+    /// It has not all of several keys, and perhaps some.
+    NotAll,
     /// It does, or the request for it is on its way over a connection that stands.
     Yes,
     /// It lost the key and is being given it again; what it says of an extension was asked before.
@@ -121,7 +125,18 @@ impl LeaseState {
             renewal,
             danger: Some(danger(timing, grant.start, deadline)),
             is_narrow,
+            is_of_several: false,
             keys,
+        }
+    }
+
+    /// Returns the same lease, on several keys if `several`: a node that says that it has not all of them may have some,
+    /// which are to be released.
+    #[must_use]
+    pub fn on_several_keys(self, several: bool) -> Self {
+        Self {
+            is_of_several: several,
+            ..self
         }
     }
 
@@ -268,12 +283,14 @@ impl LeaseState {
 
     /// The outcome of an acquire became known after the attempt had been decided, or that of a healing.
     pub fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
+        let is_of_several = self.is_of_several;
         let Some(key) = self.keys.get_mut(node) else {
             return;
         };
-        *key = match outcome {
-            outcome if outcome.holds() => Presence::Yes,
-            NodeOutcome::Unknown => Presence::Unknown,
+        *key = match (outcome, *key) {
+            (outcome, _) if outcome.holds() => Presence::Yes,
+            (NodeOutcome::Unknown, _) => Presence::Unknown,
+            (_, Presence::Healing) if is_of_several => Presence::NotAll,
             _ => Presence::No,
         };
     }
@@ -283,7 +300,7 @@ impl LeaseState {
     /// This is told in the order in which the node answered, whenever its rounds are decided: of two
     /// rounds, the older may be decided later, and what the node said in it is old by then.
     pub fn on_extension_outcome(&mut self, node: usize, outcome: NodeOutcome) {
-        let is_live = self.is_live();
+        let (is_live, is_of_several) = (self.is_live(), self.is_of_several);
         let Some(key) = self.keys.get_mut(node) else {
             return;
         };
@@ -293,7 +310,11 @@ impl LeaseState {
             (outcome, _) if outcome.holds() => *key = Presence::Yes,
             // Where nobody knows what became of the acquire, it may take the key after this answer.
             (NodeOutcome::Refused { .. } | NodeOutcome::Missing, Presence::Yes) if is_live => {
-                *key = Presence::No;
+                *key = if is_of_several {
+                    Presence::NotAll
+                } else {
+                    Presence::No
+                };
             }
             _ => {}
         }
@@ -309,12 +330,12 @@ impl LeaseState {
         self.is_live()
             && matches!(verdict, ExtensionVerdict::Extended { .. })
             && outcome == NodeOutcome::Missing
-            && self.keys.get(node) == Some(&Presence::No)
+            && matches!(self.keys.get(node), Some(Presence::No | Presence::NotAll))
     }
 
     /// A node is being given the key again.
     pub fn on_healing(&mut self, node: usize) {
-        if let Some(key @ Presence::No) = self.keys.get_mut(node) {
+        if let Some(key @ (Presence::No | Presence::NotAll)) = self.keys.get_mut(node) {
             *key = Presence::Healing;
         }
     }

@@ -11,6 +11,7 @@ mod horizon;
 mod reading;
 mod refusals;
 mod seeding;
+mod sets;
 mod trouble;
 
 use redlock_proto::{Effect, NotClaimed};

@@ -72,9 +72,11 @@ impl Callers {
         Some(self.waiting.remove(place))
     }
 
-    /// The caller that has the turn has won the key from the nodes.
-    pub(super) fn won(&mut self, key: usize, now: Instant) {
-        self.queue.on_won(&key, now);
+    /// The caller that has the turn has won its keys from the nodes.
+    pub(super) fn won(&mut self, keys: &[usize], now: Instant) {
+        for key in keys {
+            self.queue.on_won(key, now);
+        }
     }
 
     /// Everybody who waits, the first first.

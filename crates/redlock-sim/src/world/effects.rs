@@ -163,9 +163,10 @@ impl World {
             rest: Duration::from_micros(rest),
             promised: Some(promised),
         });
+        let keys = self.setup.keys_of(key);
         let process = &mut self.processes[client];
         let now = process.now(self.now).clock;
-        process.callers.won(key, now);
+        process.callers.won(&keys, now);
         process.users[key].state = State::Holding(Holding {
             id,
             lease,

@@ -8,7 +8,7 @@ use super::{
     World,
     agenda::Due,
     callers::{Caller, Stage},
-    process::State,
+    process::{Process, State},
 };
 use crate::{
     Event, Moment, Violation,
@@ -24,16 +24,17 @@ impl World {
         (waiter, acquire): (u64, Acquire),
         (wait, rest, abandon): (Micros, Micros, Option<Micros>),
     ) {
+        let keys = self.setup.keys_of(key);
         let process = &mut self.processes[client];
         let now = process.now(self.now).clock;
         let ends_at = process.when(acquire.wait_until);
         let queue = &mut process.callers.queue;
-        let Ok(ticket) = queue.enter(&key, Vec::new(), LIMITS, now) else {
+        let Ok(ticket) = queue.enter(&keys, Vec::new(), LIMITS, now) else {
             self.counters.overloaded += 1;
             self.observe(&Event::Answered { waiter });
             return self.rest(client, key);
         };
-        let has_turn = queue.has_turn(&key, ticket);
+        let has_turn = queue.has_turn(&keys, ticket);
         let abandons_at = abandon.map(|after| self.now + after);
         process.callers.waiting.push(Caller {
             waiter,
@@ -71,8 +72,9 @@ impl World {
         match caller.stage {
             Stage::Called => self.take_turn(client, waiter),
             Stage::LeavesGap { until } if now >= until => {
-                let key = caller.key;
-                process.callers.queue.on_gap_left(&key);
+                for key in self.setup.keys_of(caller.key) {
+                    process.callers.queue.on_gap_left(&key);
+                }
                 self.contend(client, waiter);
             }
             Stage::Waits if now >= caller.leaves_at => self.go_away(client, waiter),
@@ -90,7 +92,10 @@ impl World {
         };
         let (key, wait) = (caller.key, caller.wait);
         let terms = Terms::of(&caller.acquire);
-        if let Some(parked) = process.callers.queue.inherit(&key) {
+        let keys = self.setup.keys_of(key);
+        if let [only] = &keys[..]
+            && let Some(parked) = process.callers.queue.inherit(only)
+        {
             // A claim takes nothing over.
             let tokens = parked.take_over(&terms, clock);
             if let Some(tokens) = tokens.filter(|_| self.setup.jobs.is_none()) {
@@ -99,7 +104,9 @@ impl World {
             self.let_go(client, key);
         }
         let process = &mut self.processes[client];
-        let Some(gap) = process.callers.queue.gap(&key, wait, clock) else {
+        let queue = &process.callers.queue;
+        let gaps = keys.iter().filter_map(|key| queue.gap(key, wait, clock));
+        let Some(gap) = gaps.max() else {
             return self.contend(client, waiter);
         };
         self.counters.gaps += 1;
@@ -215,36 +222,67 @@ impl World {
     }
 
     fn leave(&mut self, client: usize, key: usize, ticket: Ticket) {
+        let keys = self.setup.keys_of(key);
         let process = &mut self.processes[client];
         let now = process.now(self.now).clock;
-        let Left { next, unclaimed } = process.callers.queue.leave(&key, ticket, now);
-        let mut waiting = process.callers.waiting.iter_mut();
-        // They are here in the order in which they came.
-        let first = waiting.find(|caller| caller.key == key);
-        let is_first = |caller: &&mut Caller| next == Some(caller.ticket);
-        let overtakes = next.is_some() && !first.as_ref().is_some_and(is_first);
-        let is_alone = first.is_none();
-        if let Some(caller) = first.filter(|_| next.is_some()) {
-            caller.stage = Stage::Called;
-            let waiter = caller.waiter;
-            // It may be long until it is polled.
-            let after = if self.random.chance(900) {
-                self.random.below(2 * MS)
-            } else {
-                self.random.below(self.setup.max_ttl)
-            };
-            let at = self.now + after;
-            self.agenda.add(at, Due::Caller { client, waiter });
-        }
-        if overtakes {
-            self.out_of_turn(client, key, "one has overtaken another");
+        let Left { next, unclaimed } = process.callers.queue.leave(&keys, ticket, now);
+        for ticket in next {
+            self.call(client, ticket);
         }
         if unclaimed.is_some() {
             self.let_go(client, key);
         }
-        let state = self.processes[client].users[key].state;
+        self.look_at_turns(client);
+        let process = &self.processes[client];
+        let mut waiting = process.callers.waiting.iter();
+        let is_alone = !waiting.any(|caller| caller.key == key);
+        let state = process.users[key].state;
         if is_alone && matches!(state, State::Holding(holding) if holding.is_parked) {
             self.out_of_turn(client, key, "a lease was left to nobody");
+        }
+    }
+
+    /// A caller is told that it has its turn.
+    fn call(&mut self, client: usize, ticket: Ticket) {
+        let mut waiting = self.processes[client].callers.waiting.iter_mut();
+        let Some(caller) = waiting.find(|caller| caller.ticket == ticket) else {
+            return;
+        };
+        caller.stage = Stage::Called;
+        let waiter = caller.waiter;
+        // It may be long until it is polled.
+        let after = if self.random.chance(900) {
+            self.random.below(2 * MS)
+        } else {
+            self.random.below(self.setup.max_ttl)
+        };
+        let at = self.now + after;
+        self.agenda.add(at, Due::Caller { client, waiter });
+    }
+
+    /// Checks that those have their turn, and only those, of whose keys nobody wants one who came before.
+    fn look_at_turns(&mut self, client: usize) {
+        let Process { callers, users, .. } = &self.processes[client];
+        let contending = (0..users.len()).filter(|lock| users[*lock].ticket.is_some());
+        let mut wanted: Vec<usize> = contending
+            .flat_map(|lock| self.setup.keys_of(lock))
+            .collect();
+        let mut found = None;
+        // They are here in the order in which they came.
+        for caller in &callers.waiting {
+            let keys = self.setup.keys_of(caller.key);
+            let is_first = !keys.iter().any(|key| wanted.contains(key));
+            found = match (is_first, caller.stage) {
+                (true, Stage::Waits) => Some((caller.key, "one waits for nobody")),
+                (false, Stage::Called | Stage::LeavesGap { .. }) => {
+                    Some((caller.key, "one has overtaken another"))
+                }
+                _ => found,
+            };
+            wanted.extend(keys);
+        }
+        if let Some((key, what)) = found {
+            self.out_of_turn(client, key, what);
         }
     }
 

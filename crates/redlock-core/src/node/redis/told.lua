@@ -3,7 +3,7 @@
 -- An owner is a secret of 32 digits, and perhaps a space and a label. The value of another library may look different and be
 -- all secret: then nothing is told of it.
 local function told(owner)
-  local _, space = string.find(owner, '^%x+ ')
+  local _, space = string.find(owner, '^[%da-f]+ ')
   -- One more byte than the longest label has tells that it is none.
   return space == 33 and string.sub(owner, 33, 98) or ''
 end

@@ -59,7 +59,8 @@ impl Leases {
             max_hold,
             ..
         } = request;
-        let state = LeaseState::new(*timing, won.grant, won.votes, *renew, *max_hold);
+        let state = LeaseState::new(*timing, won.grant, won.votes, *renew, *max_hold)
+            .on_several_keys(keys.is_several());
         let held = Held::new(state, keys.clone(), *timing, tokens, won);
         self.held.insert(id, held);
     }

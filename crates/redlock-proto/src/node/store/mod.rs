@@ -157,6 +157,11 @@ impl Store {
         self.keys.retain(|key, _| is_tomb(key));
     }
 
+    /// Forgets one lock key, as an operator does who deletes it.
+    pub fn drop_lock(&mut self, key: &NodeKey) {
+        self.keys.remove(key);
+    }
+
     /// Forgets every key that has expired, as a server does when it has time.
     pub fn expire(&mut self, time: NodeTime) {
         let now = time.as_millis();

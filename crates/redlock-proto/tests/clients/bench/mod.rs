@@ -5,9 +5,9 @@ mod nodes;
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, Keyspace, NodeAnswer, NodeKey,
-    NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum, Reply, Request,
-    RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb, Window, Word,
+    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace, NodeAnswer,
+    NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum, Reply,
+    Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -212,8 +212,13 @@ impl Bench {
     }
 
     pub(crate) fn acquire_key(&mut self, peer: usize, key: &str) {
+        self.acquire_keys(peer, &[key]);
+    }
+
+    pub(crate) fn acquire_keys(&mut self, peer: usize, keys: &[&str]) {
         let (now, mut request) = (self.now(), self.request());
-        request.keys = key.into();
+        let keys = keys.iter().map(|key| NodeKey::from(*key));
+        request.keys = KeySet::new(keys).expect("they are a few");
         let id = self.start(peer);
         self.peers[peer].client.acquire(id, request, now);
         self.gather(peer);

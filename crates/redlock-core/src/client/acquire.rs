@@ -1,0 +1,209 @@
+//! Acquires: one key or several, with the client's defaults or with options.
+
+use redlock_proto::{Acquire, QueueLimits};
+
+use super::Redlock;
+use crate::{
+    AcquireError, AcquireOptions, InvalidKey, LockGuard, Renewal, ResourceKey, ResourceKeys, Wait,
+    engine::{AcquireRequest, NotWon},
+    lease::{Subject, class_of},
+    within,
+};
+
+impl Redlock {
+    /// Acquires a lease on `key`, waiting as long as the client's default wait (5 s) if another holds
+    /// it.
+    ///
+    /// See [`acquire_with`](Self::acquire_with), which says what is common to all forms.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    pub async fn acquire<K>(&self, key: K) -> Result<LockGuard, AcquireError>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        self.acquire_with(key, AcquireOptions::new()).await
+    }
+
+    /// Makes one attempt to acquire a lease on `key`.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_with`](Self::acquire_with);
+    /// [`Contended`](crate::AcquireErrorKind::Contended) at once if another holds it.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    pub async fn try_acquire<K>(&self, key: K) -> Result<LockGuard, AcquireError>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        self.acquire_with(key, AcquireOptions::new().wait(Wait::Never))
+            .await
+    }
+
+    /// Acquires a lease on `key` as `options` say.
+    ///
+    /// Callers of one process take their turns in order, one of them contends at a time.
+    /// A lease passes from one to the next without asking the nodes, under a new fencing token; see
+    /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
+    /// When they have followed each other for a quarter of a second, the next leaves a gap of 25 ms for
+    /// other processes.
+    /// It is decided by a strict majority, so that a minority which is down, slow or hung does not fail it, and does not
+    /// delay it by more than [`fan_out`](crate::RedlockBuilder::fan_out) says.
+    /// A wait ends by its deadline, at most two time limits of a node (half a second each by default)
+    /// later: the last attempt begins then, and its token may have to be stored on a majority.
+    /// It is for another holder: without a majority of the nodes it fails earlier, as
+    /// [`quorum_wait`](crate::RedlockBuilder::quorum_wait) says.
+    ///
+    /// # Errors
+    ///
+    /// [`AcquireError::kind`] says who must act; nothing is held after an error.
+    /// In what [runs](crate::Lease::run) under a lease of this client on the same resource, it is
+    /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld) at once: it would wait for itself.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives up the place in the queue, and whatever was or will be granted is
+    /// released in the background.
+    pub async fn acquire_with<K>(
+        &self,
+        key: K,
+        options: AcquireOptions,
+    ) -> Result<LockGuard, AcquireError>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        let key = key
+            .try_into()
+            .map_err(|invalid| AcquireError::from(invalid.into()))?;
+        self.acquire_all_with(key.into(), options).await
+    }
+
+    /// Acquires one lease on all of `keys`, waiting as long as the client's default wait (5 s) if others hold some of
+    /// them.
+    ///
+    /// See [`acquire_all_with`](Self::acquire_all_with).
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_all_with`](Self::acquire_all_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// // A transfer between two accounts, in whatever direction.
+    /// let guard = redlock.acquire_all(["account:9", "account:7"]).await?;
+    /// assert!(redlock.try_acquire("account:7").await.is_err());
+    /// assert_eq!(guard.keys().len(), 2);
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire_all<I>(&self, keys: I) -> Result<LockGuard, AcquireError>
+    where
+        I: IntoIterator,
+        I::Item: TryInto<ResourceKey>,
+        <I::Item as TryInto<ResourceKey>>::Error: Into<InvalidKey>,
+    {
+        let keys = ResourceKeys::new(keys)?;
+        self.acquire_all_with(keys, AcquireOptions::new()).await
+    }
+
+    /// Acquires one lease on all of `keys`, as `options` say: 1 to 16 different keys, granted together or not at all.
+    ///
+    /// It has one deadline and one fencing token, which is greater than that of every lease before it on each of its keys.
+    /// A node grants all keys or none, in one step, so two sets that share keys never keep each other waiting with half of
+    /// theirs, in whatever order they are given.
+    /// A set waits while any of its keys is held, and keeps no key while it waits: between processes it has the key that is
+    /// wanted by many less often than those who want that key alone.
+    /// A caller takes its place in the local queues of all its keys at once: it is served in the order in which it came,
+    /// and whoever comes later for one of the keys waits behind it.
+    /// A lease is not handed over to or from a caller of several keys, and an extension counts on a node only if the node
+    /// still has every key.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_with`](Self::acquire_with); and [`Misuse`](crate::AcquireErrorKind::Misuse) if there is no key or there
+    /// are more than 16 different ones.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    pub async fn acquire_all_with(
+        &self,
+        keys: ResourceKeys,
+        options: AcquireOptions,
+    ) -> Result<LockGuard, AcquireError> {
+        let client = &*self.client;
+        if within::holds(client.engine.client(), &keys) {
+            return Err(AcquireError::already_held());
+        }
+        let timing = client.settings.timing_of(&options);
+        let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
+        let wait = options.wait.unwrap_or(client.settings.wait);
+        let class = class_of(options.class.as_deref(), &keys);
+        let meter = client.meter.lock(class);
+        let acquire = Acquire {
+            label: client.settings.label_for(class),
+            keys: client.key_space.encode_all(&keys)?,
+            timing,
+            renew: options.renewal == Renewal::Automatic,
+            max_hold: options.max_hold,
+            tokens: if keys.are_several() {
+                1
+            } else {
+                client.settings.hand_overs + 1
+            },
+            wait_until: client.clock.now() + wait.duration(),
+            quorum_wait: Some(options.quorum_wait.unwrap_or(client.settings.quorum_wait)),
+        };
+        let limits = client.settings.queue;
+        let limits = QueueLimits {
+            per_key: options.max_waiters_per_key.unwrap_or(limits.per_key),
+            total: options.max_waiters.unwrap_or(limits.total),
+        };
+        let request = AcquireRequest {
+            subject: Subject {
+                keys,
+                class: options.class,
+                timing,
+                meter,
+                place: None,
+            },
+            acquire,
+            claim: None,
+        };
+        let won = client.win(request, wait, limits).await;
+        let (guard, _) = won.map_err(NotWon::into_error)?;
+        if guard.lease().is_held() {
+            Ok(guard)
+        } else {
+            Err(AcquireError::expired())
+        }
+    }
+}

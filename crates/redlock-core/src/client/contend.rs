@@ -1,0 +1,109 @@
+//! From a request to its lease: the turn in this process, what the holder before has left, the nodes.
+
+use redlock_proto::{NoPlace, QueueLimits, RunRecord, Terms, Ticket};
+use tokio::select;
+use tracing::Instrument;
+
+use super::Shared;
+use crate::{
+    AcquireError, LockGuard, ResourceKeys, Wait,
+    course::{self, Course},
+    engine::{AcquireRequest, NotWon, Parked, Won},
+    queue::{Place, Turn},
+    within,
+};
+
+impl Shared {
+    /// Wins the lease as [`contend`](Self::contend) does, and has those see it who look on.
+    pub(super) async fn win(
+        &self,
+        request: AcquireRequest,
+        wait: Wait,
+        limits: QueueLimits,
+    ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
+        let subject = &request.subject;
+        let client = self.engine.client();
+        let span = course::acquire(client, &self.namespace, subject.class());
+        let course = Course::begin(subject.meter.clone(), span.clone());
+        let contend = self.contend(request, wait, limits, &course);
+        let won = contend.instrument(span).await;
+        match &won {
+            Ok((guard, _)) => course.won(guard.token(), guard.lease().is_held()),
+            Err(why) => course.failed(why),
+        }
+        let (mut guard, last) = won?;
+        guard.watch(course::hold(client, guard.lease().class(), guard.token()));
+        Ok((guard, last))
+    }
+
+    /// Waits for the turn of its key in this process and wins the lease, from the holder before or from the nodes.
+    ///
+    /// The lease may be over already: the answer may have waited for this caller, whose thread was blocked or paused
+    /// meanwhile.
+    async fn contend(
+        &self,
+        mut request: AcquireRequest,
+        wait: Wait,
+        limits: QueueLimits,
+        course: &Course,
+    ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
+        let keys = &request.subject.keys;
+        let turn = self.turn(keys, wait, limits).await;
+        let turn =
+            turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys)))?;
+        course.has_its_turn();
+        request.subject.place = Some(turn.ticket());
+        // A claim takes nothing over: what a holder before has left was acquired without the tick.
+        let parked = turn.inherit().filter(|_| request.claim.is_none());
+        let terms = Terms::of(&request.acquire);
+        let subject = || request.subject.clone();
+        if let Some(holding) = parked.and_then(|p| p.take_over(subject(), terms, self.clock)) {
+            return Ok((LockGuard::new(holding, turn), None));
+        }
+        turn.leave_a_gap(wait.duration()).await;
+        let (attempts, won) = self.engine.acquire(request).await;
+        course.attempted(attempts);
+        let Won { holding, last } = won.map_err(|why| why.ahead(turn.behind()))?;
+        turn.won();
+        Ok((LockGuard::new(holding, turn), last))
+    }
+
+    /// Waits for the turn of all keys in this process.
+    async fn turn(
+        &self,
+        keys: &ResourceKeys,
+        wait: Wait,
+        limits: QueueLimits,
+    ) -> Result<Turn<Parked>, AcquireError> {
+        if self.closing.is_cancelled() {
+            return Err(AcquireError::closed());
+        }
+        if let Wait::Never = wait {
+            // It waits for nobody, whoever waits for it.
+            let turn = self.enter(keys, Vec::new(), limits)?.try_turn();
+            return turn.ok_or_else(AcquireError::contended_locally);
+        }
+        let held = within::places(self.engine.client());
+        let place = self.enter(keys, held, limits)?;
+        select! {
+            biased;
+            () = self.closing.cancelled() => Err(AcquireError::closed()),
+            turn = place.turn() => Ok(turn),
+            () = tokio::time::sleep(wait.duration()) => Err(AcquireError::contended_locally()),
+        }
+    }
+
+    fn enter(
+        &self,
+        keys: &ResourceKeys,
+        held: Vec<Ticket>,
+        limits: QueueLimits,
+    ) -> Result<Place<Parked>, AcquireError> {
+        let place = self.queue.enter(keys, held, limits);
+        place.map_err(|why| match why {
+            NoPlace::FullPerKey => AcquireError::overloaded("the resource's local queue is full"),
+            NoPlace::FullInTotal => AcquireError::overloaded("the local queues are full"),
+            NoPlace::Deadlock => AcquireError::deadlock(),
+        })
+    }
+}

@@ -1,0 +1,98 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Ticket;
+
+/// The callers that hold turns while they wait for another, as far as they have said so.
+#[derive(Debug)]
+pub(super) struct Nested<K> {
+    callers: BTreeMap<Ticket, Caller<K>>,
+}
+
+#[derive(Debug)]
+struct Caller<K> {
+    wanted: Vec<K>,
+    /// The places that it keeps until it has what it wants, or gives up.
+    held: Vec<Ticket>,
+}
+
+impl<K: Clone> Nested<K> {
+    pub(super) const fn new() -> Self {
+        Self {
+            callers: BTreeMap::new(),
+        }
+    }
+
+    /// Notes what a caller wants and holds, if it holds anything.
+    pub(super) fn insert(&mut self, ticket: Ticket, wanted: &[K], held: Vec<Ticket>) {
+        if !held.is_empty() {
+            let wanted = wanted.to_vec();
+            self.callers.insert(ticket, Caller { wanted, held });
+        }
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) {
+        self.callers.remove(&ticket);
+    }
+
+    /// Returns what this caller wants, if it holds anything.
+    pub(super) fn wanted(&self, ticket: Ticket) -> Option<&[K]> {
+        let caller = self.callers.get(&ticket)?;
+        Some(&caller.wanted)
+    }
+
+    /// Looks for who waits, by itself or by others, for one of the places `held`.
+    ///
+    /// Who waits for a place waits for those ahead of it, which `ahead` returns, and for whatever the caller that keeps it
+    /// waits for meanwhile.
+    pub(super) fn search<'a, F>(&self, held: &'a [Ticket], ahead: F) -> Search<'a, F>
+    where
+        F: Fn(Ticket) -> Vec<Ticket>,
+    {
+        let mut keepers: BTreeMap<Ticket, Vec<Ticket>> = BTreeMap::new();
+        for (ticket, caller) in &self.callers {
+            // Who has its turn contends, and nobody of this process is in its way.
+            if ahead(*ticket).is_empty() {
+                continue;
+            }
+            for held in &caller.held {
+                keepers.entry(*held).or_default().push(*ticket);
+            }
+        }
+        Search {
+            held,
+            ahead,
+            keepers,
+            seen: BTreeSet::new(),
+        }
+    }
+}
+
+/// A search for who waits for some places.
+#[derive(Debug)]
+pub(super) struct Search<'a, F> {
+    held: &'a [Ticket],
+    ahead: F,
+    /// The callers that keep a place while they wait for another.
+    keepers: BTreeMap<Ticket, Vec<Ticket>>,
+    /// Those that do not wait for any.
+    seen: BTreeSet<Ticket>,
+}
+
+impl<F: Fn(Ticket) -> Vec<Ticket>> Search<'_, F> {
+    /// Returns whether this one does.
+    pub(super) fn leads_to_held(&mut self, ticket: Ticket) -> bool {
+        let mut next = vec![ticket];
+        while let Some(ticket) = next.pop() {
+            if self.held.contains(&ticket) {
+                // Those on the way to it do, too.
+                self.seen.clear();
+                return true;
+            }
+            if self.seen.insert(ticket) {
+                next.extend((self.ahead)(ticket));
+                next.extend(self.keepers.get(&ticket).into_iter().flatten());
+            }
+        }
+        false
+    }
+}

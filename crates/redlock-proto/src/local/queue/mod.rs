@@ -1,0 +1,349 @@
+mod circle;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::Hash,
+    slice,
+    time::Duration,
+};
+
+use self::circle::Nested;
+use super::Streak;
+use crate::Instant;
+
+/// Where the callers of one process wait for each other, first come, first served: a queue for each key `K`, in which
+/// a lease `P` may be parked for the next caller.
+///
+/// A caller takes its places in the queues of all its keys at the same moment, behind everybody who is there: those who
+/// only wait never wait in a circle.
+/// A caller that waits under a lease comes before those who wait for that lease, in whose way it would be for as long as
+/// they are in its.
+/// The caller at the head of all its queues has the turn: to contend for its keys, and then to hold them.
+/// A queue stays for the length of a gap after its last caller: a caller that comes back at once has left none for
+/// other processes, and its streak goes on.
+#[derive(Debug)]
+pub struct LocalQueue<K, P> {
+    queues: HashMap<K, Queue<P>>,
+    next_ticket: u64,
+    /// Callers that have the turn or wait for it.
+    callers: usize,
+    /// Callers that wait for it.
+    waiting: usize,
+    /// With this many queues, those that are over are swept out.
+    sweep_at: usize,
+    /// The keys of those who want several.
+    sets: HashMap<Ticket, Vec<K>>,
+    /// Those who hold turns while they wait for another.
+    nested: Nested<K>,
+}
+
+/// How many callers may wait.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must settle every part of it"
+)]
+pub struct QueueLimits {
+    /// For one key.
+    pub per_key: usize,
+    /// For all keys.
+    pub total: usize,
+}
+
+/// Why a caller has no place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a driver must handle every reason")]
+pub enum NoPlace {
+    /// Too many callers wait for this key.
+    FullPerKey,
+    /// Too many callers wait in all.
+    FullInTotal,
+    /// Somebody who has one of the keys waits for one that this caller holds: each would wait for the other.
+    Deadlock,
+}
+
+/// The number of a caller's place.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Ticket(u64);
+
+/// What follows when a caller leaves its place.
+#[derive(Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must handle every part of it"
+)]
+pub struct Left<P> {
+    /// The callers that have the turn now, if they have it by this: several, if the caller had several keys.
+    pub next: Vec<Ticket>,
+    /// The lease that was parked, if nobody is left to take it over; it is to be released.
+    pub unclaimed: Option<P>,
+}
+
+#[derive(Debug)]
+struct Queue<P> {
+    places: VecDeque<Ticket>,
+    /// The lease of the holder before, for the next caller that has the turn.
+    parked: Option<P>,
+    streak: Streak,
+    /// Since when nobody is there, if so.
+    idle_since: Instant,
+}
+
+impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
+    /// Makes a queue in which nobody waits.
+    pub fn new() -> Self {
+        Self {
+            queues: HashMap::new(),
+            next_ticket: 0,
+            callers: 0,
+            waiting: 0,
+            sweep_at: 0,
+            sets: HashMap::new(),
+            nested: Nested::new(),
+        }
+    }
+
+    /// Takes a place for each of `keys`, which are different, behind the callers that came before and do not wait for this
+    /// one.
+    ///
+    /// `held` are the places of the leases under which the caller waits: it keeps them for as long.
+    ///
+    /// # Errors
+    ///
+    /// Too many wait already; the caller whose turn it is does not count as waiting, hence one more than each limit.
+    /// Or the wait could only end by its time limit, or by that of another: somebody who has the turn of a key waits
+    /// meanwhile, by itself or by others, for one of the places of `held`.
+    pub fn enter(
+        &mut self,
+        keys: &[K],
+        held: Vec<Ticket>,
+        limits: QueueLimits,
+        now: Instant,
+    ) -> Result<Ticket, NoPlace> {
+        let callers = keys.iter().map(|key| self.callers_of(key));
+        let longest = callers.max().unwrap_or(0);
+        if longest > limits.per_key {
+            return Err(NoPlace::FullPerKey);
+        }
+        if longest > 0 && self.waiting >= limits.total {
+            return Err(NoPlace::FullInTotal);
+        }
+        let overtaken = self.waiting_for(&held, keys)?;
+        self.callers += 1;
+        self.sweep(now);
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        for key in keys {
+            if !self.queues.contains_key(key) {
+                self.queues.insert(key.clone(), Queue::new(now));
+            }
+            if let Some(queue) = self.queues.get_mut(key) {
+                if queue.is_over(now) {
+                    queue.streak = Streak::default();
+                }
+                let places = &mut queue.places;
+                let place = places.iter().position(|place| overtaken.contains(place));
+                places.insert(place.unwrap_or(places.len()), ticket);
+            }
+        }
+        self.waiting += usize::from(!self.has_turn(keys, ticket));
+        if keys.len() > 1 {
+            self.sets.insert(ticket, keys.to_vec());
+        }
+        self.nested.insert(ticket, keys, held);
+        Ok(ticket)
+    }
+
+    /// Returns whether it is this caller's turn, for all its keys.
+    pub fn has_turn(&self, keys: &[K], ticket: Ticket) -> bool {
+        let mut queues = keys.iter().map(|key| self.queues.get(key));
+        queues.all(|queue| queue.is_some_and(|queue| queue.places.front() == Some(&ticket)))
+    }
+
+    /// Returns how many callers have the turn of `key` or wait for it.
+    pub fn callers_of(&self, key: &K) -> usize {
+        self.queues.get(key).map_or(0, |queue| queue.places.len())
+    }
+
+    /// Takes the lease that the holder before has left to a caller of one key, if it has.
+    pub fn inherit(&mut self, key: &K) -> Option<P> {
+        self.queues.get_mut(key)?.parked.take()
+    }
+
+    /// Returns how long the present turn waits before it contends, if it is time that other processes have their turn
+    /// too and the caller waits as long; [`on_gap_left`](Self::on_gap_left) is told afterwards.
+    pub fn gap(&self, key: &K, longest_wait: Duration, now: Instant) -> Option<Duration> {
+        let pause = self.queues.get(key)?.streak.pause(now);
+        pause.filter(|pause| *pause <= longest_wait)
+    }
+
+    /// The gap was left.
+    pub fn on_gap_left(&mut self, key: &K) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.streak.on_paused();
+        }
+    }
+
+    /// The present turn has won the key from the nodes.
+    pub fn on_won(&mut self, key: &K, now: Instant) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.streak.on_won(now);
+        }
+    }
+
+    /// Returns whether the present turn's lease may be left to the next caller: one waits that wants this key alone, and
+    /// it is not time to let other processes have their turn.
+    ///
+    /// Who wants several keys may have to wait for the others, with a lease that nobody uses.
+    pub fn may_pass_on(&self, key: &K, now: Instant) -> bool {
+        let Some(queue) = self.queues.get(key) else {
+            return false;
+        };
+        let next = queue.places.get(1);
+        let takes_over = next.is_some_and(|next| !self.sets.contains_key(next));
+        takes_over && queue.streak.pause(now).is_none()
+    }
+
+    /// Leaves a lease to the next caller, if [`may_pass_on`](Self::may_pass_on) says so.
+    pub fn park(&mut self, key: &K, lease: P) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.parked = Some(lease);
+        }
+    }
+
+    /// A caller leaves its places, whether or not it had the turn.
+    ///
+    /// `keys` are those that it entered with.
+    pub fn leave(&mut self, keys: &[K], ticket: Ticket, now: Instant) -> Left<P> {
+        let mut left = Left {
+            next: Vec::new(),
+            unclaimed: None,
+        };
+        let had_turn = self.has_turn(keys, ticket);
+        // Those that are at the head of a queue now, and were not before.
+        let mut heads = Vec::new();
+        let mut was_there = false;
+        for key in keys {
+            let Some(queue) = self.queues.get_mut(key) else {
+                continue;
+            };
+            let Some(place) = queue.places.iter().position(|other| *other == ticket) else {
+                continue;
+            };
+            was_there = true;
+            queue.places.remove(place);
+            let head = queue.places.front();
+            if head.is_none() {
+                queue.idle_since = now;
+            }
+            if head.is_none_or(|head| self.sets.contains_key(head))
+                && let Some(parked) = queue.parked.take()
+            {
+                left.unclaimed = Some(parked);
+            }
+            heads.extend(head.filter(|_| place == 0).map(|head| (*head, key)));
+        }
+        if !was_there {
+            return left;
+        }
+        self.callers -= 1;
+        self.waiting -= usize::from(!had_turn);
+        self.sets.remove(&ticket);
+        self.nested.remove(ticket);
+        for (head, key) in heads {
+            if self.has_turn(self.wanted(head, key), head) && !left.next.contains(&head) {
+                self.waiting -= 1;
+                left.next.push(head);
+            }
+        }
+        left
+    }
+
+    /// Returns what is parked, with its key, in no order.
+    pub fn parked(&self) -> impl Iterator<Item = (&K, &P)> {
+        let queues = self.queues.iter();
+        queues.filter_map(|(key, queue)| Some((key, queue.parked.as_ref()?)))
+    }
+
+    /// Returns how many callers have the turn or wait for it; for those who look for leaks.
+    pub const fn callers(&self) -> usize {
+        self.callers
+    }
+
+    /// Returns for how many keys there is a queue; for those who look for leaks.
+    pub fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Returns who comes after a caller that wants `keys` and keeps the places `held`: of each key the first that waits for
+    /// one of those.
+    fn waiting_for(&self, held: &[Ticket], keys: &[K]) -> Result<Vec<Ticket>, NoPlace> {
+        let mut found = Vec::new();
+        if held.is_empty() {
+            return Ok(found);
+        }
+        let mut search = self.nested.search(held, |ticket| self.ahead_of(ticket));
+        for key in keys {
+            let places = self.queues.get(key).into_iter();
+            let mut places = places.flat_map(|queue| queue.places.iter().copied());
+            let Some(first) = places.find(|place| search.leads_to_held(*place)) else {
+                continue;
+            };
+            if self.has_turn(self.wanted(first, key), first) {
+                return Err(NoPlace::Deadlock);
+            }
+            found.push(first);
+        }
+        Ok(found)
+    }
+
+    /// Returns for whom this caller waits, unless somebody behind whom it is in the same queue was asked the same.
+    fn ahead_of(&self, ticket: Ticket) -> Vec<Ticket> {
+        let wanted = self.sets.get(&ticket).map(Vec::as_slice);
+        let wanted = wanted.or_else(|| self.nested.wanted(ticket));
+        let queues = wanted.unwrap_or_default().iter();
+        let queues = queues.filter_map(|key| self.queues.get(key));
+        let places = queues.flat_map(|queue| {
+            let places = queue.places.iter().copied();
+            places.take_while(|place| *place != ticket)
+        });
+        places.collect()
+    }
+
+    /// Returns the keys of a caller that has a place for this one.
+    fn wanted<'a>(&'a self, ticket: Ticket, key: &'a K) -> &'a [K] {
+        let set = self.sets.get(&ticket);
+        set.map_or_else(|| slice::from_ref(key), Vec::as_slice)
+    }
+
+    fn sweep(&mut self, now: Instant) {
+        if self.queues.len() >= self.sweep_at {
+            self.queues.retain(|_, queue| !queue.is_over(now));
+            self.sweep_at = (2 * self.queues.len()).max(64);
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash, P> Default for LocalQueue<K, P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P> Queue<P> {
+    fn new(now: Instant) -> Self {
+        Self {
+            places: VecDeque::new(),
+            parked: None,
+            streak: Streak::default(),
+            idle_since: now,
+        }
+    }
+
+    /// Returns whether nobody was there for long enough to let another process in.
+    fn is_over(&self, now: Instant) -> bool {
+        self.places.is_empty() && now.saturating_since(self.idle_since) >= Streak::PAUSE
+    }
+}
