@@ -1,6 +1,8 @@
 //! The locks of one request: that of its layer, or those that its handler takes.
 
 use std::{
+    future::poll_fn,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     task::{Context, Poll},
 };
@@ -60,6 +62,12 @@ impl Desk {
             .map_or(Told::Unlocked, Told::Refused)
     }
 
+    /// Returns the leases whose guards are here.
+    fn leases(&self) -> Vec<RequestLease> {
+        let held = self.held();
+        held.iter().filter_map(Held::owned).cloned().collect()
+    }
+
     fn held(&self) -> MutexGuard<'_, Vec<Held>> {
         // Nothing panics while it is locked, and the list is whole at every moment.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -87,7 +95,13 @@ impl ToDesk {
         carried: Option<&RequestLease>,
     ) -> Option<Result<RequestLease, Rejection>> {
         let terms = self.0.upgrade()?.terms.clone();
-        let held = match Held::take(&terms, options, keys, carried).await {
+        let mut take = pin!(Held::take(&terms, options, keys, carried));
+        // The handler has run since the locks were there that it took before in the same poll.
+        let taken = poll_fn(|cx| {
+            let leases = self.0.upgrade().map_or_else(Vec::new, |desk| desk.leases());
+            within(&leases, || take.as_mut().poll(cx))
+        });
+        let held = match taken.await {
             Ok(held) => held,
             Err(rejection) => {
                 self.refused(&rejection);
@@ -96,6 +110,8 @@ impl ToDesk {
         };
         let lease = held.lease().clone();
         self.0.upgrade()?.held().push(held);
+        // What follows in the handler runs under it.
+        polled_anew().await;
         Some(Ok(lease))
     }
 }
@@ -107,11 +123,7 @@ impl Locks {
             Self::Layer(held) => held.within(work),
             Self::Handler(desk) => {
                 // The handler takes more of them meanwhile.
-                let held = desk.held();
-                let leases: Vec<RequestLease> =
-                    held.iter().filter_map(Held::owned).cloned().collect();
-                drop(held);
-                within(&leases, work)
+                within(&desk.leases(), work)
             }
         }
     }
@@ -157,4 +169,17 @@ fn within<R>(leases: &[RequestLease], work: impl FnOnce() -> R) -> R {
     let mut done = None;
     nested(leases, &mut || done = work.take().map(|work| work()));
     done.expect("it is called once")
+}
+
+/// Waits until the task is polled the next time, which is at once.
+async fn polled_anew() {
+    let mut was_polled = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut was_polled, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

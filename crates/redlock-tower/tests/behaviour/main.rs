@@ -7,6 +7,7 @@
 mod kit;
 
 mod answers;
+mod arguments;
 mod bad_input;
 mod cancellation;
 mod configuration;
