@@ -286,3 +286,17 @@ async fn a_job_is_replaced_only_by_a_valid_one_and_removed_once() {
     let error = jobs.replace(job("a", DAILY, "UTC")).await.unwrap_err();
     assert_eq!(error.kind(), SetupErrorKind::Closed);
 }
+
+#[tokio::test]
+async fn a_scheduler_without_a_place_for_any_run_is_refused() {
+    for (most, is_valid) in [(0, false), (1, true), (1_000_000, true), (1_000_001, false)] {
+        let redlock = Redlock::builder().in_memory_nodes(1).build().await.unwrap();
+        let built = SingletonScheduler::standalone(redlock)
+            .namespace("tests")
+            .max_runs(most)
+            .build();
+        let field = built.err().map(|error| error.field().to_owned());
+        assert_eq!(field.is_none(), is_valid, "{most} {field:?}");
+        assert!(field.is_none_or(|field| field == "max_runs"));
+    }
+}

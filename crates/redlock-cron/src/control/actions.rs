@@ -34,6 +34,7 @@ pub(super) async fn switch(
         wait: CONFIRMED_WITHIN,
         fingerprint: switch.number(),
         after: After::Whatever,
+        place_within: None,
     };
     let word = switch.as_str();
     match claims.claim_now(ask).await {
@@ -71,11 +72,15 @@ impl JobRunner {
     async fn claim_run(&self) -> Result<Start, Refusal> {
         let patient = self.terms.start_within;
         let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);
+        let first = |now| ClaimRequest {
+            place_within: Some(self.patience_for_a_place(patient)),
+            ..self.moment(self.id.manual_key(), now, SHORT_WAIT)
+        };
         let claimed = match self.terms.overlap {
             Overlap::Wait => self.claims().claim_now(ask(patient)).await,
             Overlap::Skip | Overlap::Allow => self.claims().claim_now(ask(SHORT_WAIT)).await,
-            Overlap::CancelOther => match self.claims().claim_now(ask(SHORT_WAIT)).await {
-                Err(refusal) if refusal.outcome == Outcome::Overlapping => {
+            Overlap::CancelOther => match self.claims().claim_now(first).await {
+                Err(refusal) if self.is_in_its_own_way(&refusal) => {
                     self.cancel_others(self.now().trunc_subsecs(3)).await;
                     self.claims().claim_now(ask(patient)).await
                 }
@@ -96,6 +101,7 @@ impl JobRunner {
         ClaimRequest {
             early: EARLY,
             start_within: LATE,
+            place_within: Some(self.terms.start_within),
             ..self.ask(job, now, wait)
         }
     }

@@ -70,6 +70,7 @@ async fn set(
         redlock: redlock.clone(),
         replica: default_name(),
         clock: Arc::new(SystemClock),
+        places: None,
     };
     switch(&claims, &id, redlock.ttl(), to).await
 }

@@ -100,7 +100,8 @@ impl Observer {
             | Outcome::Paused
             | Outcome::Draining
             | Outcome::Removed => event!(debug),
-            Outcome::TooEarly
+            Outcome::NoPlace
+            | Outcome::TooEarly
             | Outcome::TooLate
             | Outcome::Missed
             | Outcome::Forgotten

@@ -26,6 +26,11 @@ pub enum Outcome {
     ///
     /// If no replica reports a run of the tick, runs overlapped and the tick was skipped.
     Overlapping,
+    /// As many runs as [may](crate::SingletonSchedulerBuilder::max_runs) went on here, for as long as it could be
+    /// started.
+    ///
+    /// It was not asked for here, and another replica may have started it.
+    NoPlace,
     /// By the nodes' clocks it is still to come: this replica's clock is ahead.
     ///
     /// If that is by a minute at most, the replica waits instead.
@@ -72,6 +77,7 @@ impl Outcome {
         Self::Aborted,
         Self::NotWinner,
         Self::Overlapping,
+        Self::NoPlace,
         Self::TooEarly,
         Self::TooLate,
         Self::Paused,
@@ -110,6 +116,7 @@ impl Outcome {
             Self::Aborted => "aborted",
             Self::NotWinner => "not_winner",
             Self::Overlapping => "overlapping",
+            Self::NoPlace => "no_place",
             Self::TooEarly => "too_early",
             Self::Paused => "paused",
             Self::Missed => "missed",

@@ -13,7 +13,10 @@ use redlock_core::{
     AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, JobState, NodeReport,
     Redlock, ResourceKey, RunRecord, Tick, Wait, Word,
 };
-use tokio::time::Instant;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, timeout},
+};
 
 use crate::{
     Outcome,
@@ -29,6 +32,8 @@ pub(crate) struct Claims {
     // invariant: a word of the protocol's
     pub(crate) replica: String,
     pub(crate) clock: Arc<dyn Clock>,
+    /// As many as runs may go on at the same time; none without a limit.
+    pub(crate) places: Option<Arc<Semaphore>>,
 }
 
 /// What is asked for.
@@ -43,6 +48,8 @@ pub(crate) struct ClaimRequest {
     pub(crate) wait: Duration,
     pub(crate) fingerprint: u64,
     pub(crate) after: After,
+    /// How long to wait for a place among the runs of this replica, for a claim that a run follows.
+    pub(crate) place_within: Option<Duration>,
 }
 
 /// Which runs before it a claim may follow.
@@ -59,6 +66,8 @@ pub(crate) enum After {
 pub(crate) struct Won {
     pub(crate) claim: Claim,
     pub(crate) measured: Measured,
+    /// Held until the run has ended.
+    pub(crate) _place: Option<OwnedSemaphorePermit>,
 }
 
 /// Why a tick is not started here.
@@ -91,6 +100,8 @@ impl Claims {
                 "the tick is beyond the range of ticks",
             ));
         };
+        // Before the claim: what waits here with a claim would keep other replicas from it.
+        let place = self.place(ask.place_within).await?;
         let asked = Instant::now();
         let decided = self.ask(tick, ask).await;
         let measured = Measured {
@@ -98,11 +109,32 @@ impl Claims {
             ahead: self.ahead().await,
         };
         match decided {
-            Ok(claim) => Ok(Won { claim, measured }),
+            Ok(claim) => Ok(Won {
+                claim,
+                measured,
+                _place: place,
+            }),
             Err(refusal) => Err(Refusal {
                 measured: Some(measured),
                 ..refusal
             }),
+        }
+    }
+
+    /// Waits for a place among the runs of this replica.
+    async fn place(
+        &self,
+        within: Option<Duration>,
+    ) -> Result<Option<OwnedSemaphorePermit>, Refusal> {
+        let Some((within, places)) = within.zip(self.places.as_ref()) else {
+            return Ok(None);
+        };
+        match timeout(within, Arc::clone(places).acquire_owned()).await {
+            Ok(Ok(place)) => Ok(Some(place)),
+            _ => Err(Refusal::new(
+                Outcome::NoPlace,
+                "as many runs went on here as may go on at the same time",
+            )),
         }
     }
 

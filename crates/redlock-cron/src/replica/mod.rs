@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::TimeDelta;
 use redlock_core::{Redlock, Word};
+use tokio::sync::Semaphore;
 
 pub(crate) use self::{
     claims::{After, ClaimRequest, Claims, Refusal, Won, cut_short_outcomes, finish},
@@ -36,6 +37,7 @@ impl Replica {
         name: Option<String>,
         observer: Observer,
         clock: Arc<dyn Clock>,
+        places: Option<usize>,
     ) -> Result<Arc<Self>, SetupError> {
         let namespace = Namespace::new(namespace)?;
         let replica = name.unwrap_or_else(default_name);
@@ -46,6 +48,12 @@ impl Replica {
             );
             return Err(SetupError::misuse("replica", message));
         }
+        if let Some(places) = places
+            && !(1..=MOST_PLACES).contains(&places)
+        {
+            let message = format!("it is {places}; it must be 1 to {MOST_PLACES}");
+            return Err(SetupError::misuse("max_runs", message));
+        }
         let observer = observer.of(&redlock, &namespace);
         Ok(Arc::new(Self {
             namespace,
@@ -53,6 +61,7 @@ impl Replica {
                 redlock,
                 replica,
                 clock: Arc::clone(&clock),
+                places: places.map(|places| Arc::new(Semaphore::new(places))),
             },
             tasks: Arc::default(),
             observer,
@@ -95,6 +104,9 @@ pub(crate) fn default_name() -> String {
         format!("{host}:{process}")
     }
 }
+
+/// More runs than any machine has at the same time.
+const MOST_PLACES: usize = 1_000_000;
 
 /// So that the process fits in as well.
 const LONGEST_HOST: usize = 48;

@@ -24,6 +24,7 @@ pub struct SingletonSchedulerBuilder {
     replica: Option<String>,
     hook: Option<OutcomeHook>,
     agreed_within: Option<Duration>,
+    max_runs: Option<usize>,
 }
 
 impl SingletonScheduler {
@@ -74,6 +75,7 @@ impl SingletonSchedulerBuilder {
             replica: None,
             hook: None,
             agreed_within: None,
+            max_runs: None,
         }
     }
 
@@ -122,12 +124,40 @@ impl SingletonSchedulerBuilder {
         self
     }
 
+    /// Sets how many runs may go on at the same time on this replica, of all jobs of this scheduler: from 1 to 1,000,000.
+    ///
+    /// Default: without a limit.
+    /// A tick that is due while there are as many waits for the end of one, in the order in which they were due, before
+    /// its claim, so that another replica may start it meanwhile; if none has when it is too late, it is reported as
+    /// [`NoPlace`](crate::Outcome::NoPlace).
+    /// A run that somebody [asked for](SingletonScheduler::trigger_now) waits as well.
+    /// With [`Overlap::Wait`](crate::Overlap::Wait), a tick has a place while it waits for a run on another replica.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::SingletonScheduler;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// // Not more than the pool of database connections has to spare.
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").max_runs(4).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_runs(mut self, most: usize) -> Self {
+        self.max_runs = Some(most);
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
     ///
-    /// [`Misuse`](crate::SetupErrorKind::Misuse): the namespace is missing or not valid, or the
-    /// replica's name is not valid.
+    /// [`Misuse`](crate::SetupErrorKind::Misuse): the namespace is missing or not valid, the replica's name is not
+    /// valid, or `max_runs` is out of its range.
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
         let observer = Observer::new(self.hook);
         let replica = Replica::new(
@@ -136,6 +166,7 @@ impl SingletonSchedulerBuilder {
             self.replica,
             observer,
             Arc::new(SystemClock),
+            self.max_runs,
         )?;
         let agreed_within = self.agreed_within;
         Ok(SingletonScheduler::new(

@@ -8,6 +8,7 @@ async fn claims(fleet: &Fleet) -> Claims {
     Claims {
         redlock: fleet.client().await,
         replica: "pod-7".into(),
+        places: None,
         clock: Arc::new(fleet.clock(0)),
     }
 }
@@ -19,6 +20,7 @@ fn id(namespace: &str) -> JobId {
 fn ask(namespace: &str, tick: DateTime<Utc>) -> ClaimRequest {
     let key = id(namespace).job_key();
     ClaimRequest {
+        place_within: None,
         job: key.clone(),
         lock: key,
         tick,

@@ -3,9 +3,11 @@
 mod attempts;
 mod claims;
 mod control;
+mod host;
 mod missed;
 mod once;
 mod outcomes;
+mod places;
 mod policies;
 mod pulse;
 mod removal;
@@ -97,7 +99,7 @@ impl Fleet {
         let client = self.client().await;
         let name = format!("member-{}", self.members.fetch_add(1, Ordering::Relaxed));
         let clock_of = Arc::new(clock);
-        let replica = Replica::new(client, "tests", Some(name), observer, clock_of).unwrap();
+        let replica = Replica::new(client, "tests", Some(name), observer, clock_of, None).unwrap();
         let runner = Arc::new(JobRunner::new(&replica, job).unwrap());
         Member {
             nodes: self.nodes.clone(),

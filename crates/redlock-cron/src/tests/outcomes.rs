@@ -216,7 +216,7 @@ async fn a_hook_that_panics_harms_nothing() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let clock = Arc::new(fleet.clock(0));
     let observer = Observer::new(Some(Box::new(|_| panic!("in the hook"))));
-    let replica = Replica::new(fleet.client().await, "tests", None, observer, clock).unwrap();
+    let replica = Replica::new(fleet.client().await, "tests", None, observer, clock, None).unwrap();
     let runner = JobRunner::new(&replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
     let runner = Arc::new(runner);
     // The first wake-up reports two ticks that were passed over before it starts one.

@@ -41,7 +41,7 @@ async fn replica(observer: Observer) -> Arc<Replica> {
 async fn replica_at(observer: Observer, clock: impl Clock + 'static) -> Arc<Replica> {
     let redlock = Redlock::builder().in_memory_nodes(1);
     let redlock = redlock.build().await.unwrap();
-    Replica::new(redlock, "tests", None, observer, Arc::new(clock)).unwrap()
+    Replica::new(redlock, "tests", None, observer, Arc::new(clock), None).unwrap()
 }
 
 /// Returns a replica whose reports are heard of.
@@ -344,7 +344,7 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let fleet = Fleet::new();
     let clock = Arc::new(fleet.clock(0));
     let client = fleet.client().await;
-    let replica = Replica::new(client, "tests", None, Observer::new(None), clock).unwrap();
+    let replica = Replica::new(client, "tests", None, Observer::new(None), clock, None).unwrap();
     let scheduler = JobScheduler::new().await.unwrap();
     let jobs = Arc::new(Jobs::new(Arc::clone(&replica)));
     let alarm = Alarm::set(&scheduler, &jobs).await.unwrap();

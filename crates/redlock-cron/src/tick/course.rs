@@ -120,6 +120,8 @@ impl JobRunner {
         tries: u32,
     ) -> Option<Duration> {
         match refusal.outcome {
+            // It may be missed by now, and is worth a longer wait then.
+            Outcome::NoPlace => self.is_worth_waiting_for(tick).then_some(Duration::ZERO),
             Outcome::TooEarly => refusal.off_by.filter(|left| *left <= LONGEST_AHEAD),
             Outcome::NoQuorum if !self.is_worth_waiting_for(tick) => None,
             // It may still start as one that is on time.
@@ -205,25 +207,55 @@ impl JobRunner {
             Trigger::CatchUp => self.fingerprint.of_made_up(),
             _ => self.fingerprint.number(),
         };
+        let late = lag(tick, self.replica.clock.now());
+        let left = |limit: Duration| limit.saturating_sub(late).max(SHORT_WAIT);
+        let place_within = match trigger {
+            Trigger::CatchUp => left(self.terms.window),
+            _ => left(self.terms.start_within),
+        };
         let ask = |wait| ClaimRequest {
             start_within: self.terms.window,
             after,
             fingerprint,
+            place_within: Some(place_within),
             ..self.ask(self.id.job_key(), tick, wait)
         };
-        let late = lag(tick, self.replica.clock.now());
-        let left = self.terms.start_within.saturating_sub(late).max(SHORT_WAIT);
+        let left = left(self.terms.start_within);
         match self.terms.overlap {
             _ if trigger == Trigger::CatchUp => claims.claim(ask(SHORT_WAIT)).await,
             Overlap::Skip | Overlap::Allow => claims.claim(ask(SHORT_WAIT)).await,
             Overlap::Wait => claims.claim(ask(left)).await,
-            Overlap::CancelOther => match claims.claim(ask(SHORT_WAIT)).await {
-                Err(refusal) if refusal.outcome == Outcome::Overlapping => {
-                    self.cancel_others(tick).await;
-                    claims.claim(ask(left)).await
+            Overlap::CancelOther => {
+                let first = ClaimRequest {
+                    place_within: Some(self.patience_for_a_place(left)),
+                    ..ask(SHORT_WAIT)
+                };
+                match claims.claim(first).await {
+                    Err(refusal) if self.is_in_its_own_way(&refusal) => {
+                        self.cancel_others(tick).await;
+                        claims.claim(ask(left)).await
+                    }
+                    decided => decided,
                 }
-                decided => decided,
-            },
+            }
+        }
+    }
+
+    /// Returns how long to wait for a place that a run of the job itself may have, which is to be cancelled.
+    pub(crate) fn patience_for_a_place(&self, left: Duration) -> Duration {
+        if self.replica.tasks.is_running(self.id.name()) {
+            SHORT_WAIT
+        } else {
+            left
+        }
+    }
+
+    /// Returns whether a run of the job kept this claim from its lock or its place.
+    pub(crate) fn is_in_its_own_way(&self, refusal: &Refusal) -> bool {
+        match refusal.outcome {
+            Outcome::Overlapping => true,
+            Outcome::NoPlace => self.replica.tasks.is_running(self.id.name()),
+            _ => false,
         }
     }
 
@@ -248,6 +280,7 @@ impl JobRunner {
             wait,
             fingerprint: self.fingerprint.number(),
             after: After::Whatever,
+            place_within: Some(wait),
         }
     }
 
@@ -257,6 +290,7 @@ impl JobRunner {
     pub(crate) async fn cancel_others(&self, tick: DateTime<Utc>) {
         let ask = ClaimRequest {
             lock: self.id.cancel_key(),
+            place_within: None,
             ..self.ask(self.id.cancel_key(), tick, SHORT_WAIT)
         };
         match self.replica.claims.claim(ask).await {

@@ -1,0 +1,144 @@
+use super::{host::Host, *};
+use crate::{Missed, Overlap, Trigger};
+
+/// Counts the runs that go on at the same time.
+#[derive(Clone, Default)]
+struct Together {
+    now: Arc<AtomicUsize>,
+    most: Arc<AtomicUsize>,
+}
+
+impl Together {
+    /// Returns a job of so many seconds, due every minute.
+    fn job(&self, name: &str, starts: &Starts, seconds: u64) -> SingletonJob {
+        self.job_at(MINUTE, name, starts, seconds)
+    }
+
+    /// Returns a job of so many seconds that is not due in these tests.
+    fn long_job(&self, seconds: u64) -> SingletonJob {
+        self.job_at("0 0 0 1 7 *", "long", &Starts::default(), seconds)
+    }
+
+    fn job_at(&self, pattern: &str, name: &str, starts: &Starts, seconds: u64) -> SingletonJob {
+        let (this, starts) = (self.clone(), Arc::clone(&starts.0));
+        let job = SingletonJob::cron(name, pattern, Tz::UTC, move |run: Run| {
+            let (this, starts) = (this.clone(), Arc::clone(&starts));
+            async move {
+                starts.lock().unwrap().push(run.tick());
+                let now = this.now.fetch_add(1, Ordering::SeqCst) + 1;
+                this.most.fetch_max(now, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                this.now.fetch_sub(1, Ordering::SeqCst);
+                Ok::<_, BoxError>(())
+            }
+        });
+        job.spread(Duration::ZERO)
+    }
+
+    fn most(&self) -> usize {
+        self.most.load(Ordering::SeqCst)
+    }
+}
+
+/// Due three seconds after the fleet's start.
+const MINUTE: &str = "5 * * * * *";
+
+#[tokio::test(start_paused = true)]
+async fn no_more_runs_go_on_than_may_and_those_that_wait_have_their_turn() {
+    let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
+    let mut host = Host::limited(&fleet, Some(2)).await;
+    for index in 0..7 {
+        host.put(together.job(&format!("job-{index}"), &starts, 4));
+    }
+    host.until(30).await;
+    assert_eq!(together.most(), 2);
+    assert_eq!(starts.list(), [tick(3); 7]);
+    assert_eq!(host.seen(), [(tick(3), Outcome::Ok); 7]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_waits_for_a_place_is_started_by_another_replica() {
+    let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
+    let mut busy = Host::limited(&fleet, Some(1)).await;
+    let mut free = Host::limited(&fleet, Some(1)).await;
+    let long = busy.put(together.long_job(20));
+    busy.put(together.job("job", &starts, 1));
+    free.put(together.job("job", &starts, 1));
+    let ticks = async {
+        for _ in 0..50 {
+            busy.jobs.wake();
+            free.jobs.wake();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    };
+    let (long, ()) = tokio::join!(long.trigger(), ticks);
+    assert_eq!(long.outcome(), Outcome::Ok);
+    assert_eq!(starts.list(), [tick(3)]);
+    assert_eq!(free.seen(), [(tick(3), Outcome::Ok)]);
+    assert!(busy.seen().contains(&(tick(3), Outcome::NotWinner)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_for_which_there_is_no_place_in_time_is_told_and_not_claimed() {
+    let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
+    let mut host = Host::limited(&fleet, Some(1)).await;
+    let within = Duration::from_secs(10);
+    host.put(together.job("long", &Starts::default(), 40));
+    host.until(4).await;
+    let job = SingletonJob::every("job", Duration::from_secs(60), |_| async {
+        Ok::<_, BoxError>(())
+    });
+    let _ = job;
+    let job = together.job("job", &starts, 1).start_within(within);
+    let runner = host.put(job);
+    let report = Arc::clone(&runner).trigger().await;
+    assert_eq!(report.outcome(), Outcome::NoPlace);
+    assert_eq!(runner.status().await.watermark(), None);
+    host.until(44).await;
+    assert_eq!(host.seen().last(), Some(&(tick(3), Outcome::Ok)));
+    // The place is free now.
+    let report = Arc::clone(&runner).trigger().await;
+    assert_eq!(
+        (report.outcome(), report.trigger()),
+        (Outcome::Ok, Trigger::Manual)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_cancels_the_run_before_it_has_its_place() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::limited(&fleet, Some(1)).await;
+    let job = starts.job(EVERY_FIVE_SECONDS, |run: Run| async move {
+        if run.tick() == tick(3) {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    });
+    host.put(job.overlap(Overlap::CancelOther));
+    host.until(12).await;
+    assert_eq!(starts.list(), [3, 8].map(tick));
+    assert_eq!(
+        host.seen(),
+        [(tick(3), Outcome::Cancelled), (tick(8), Outcome::Ok)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_were_missed_wait_for_a_place_as_long_as_they_may_be_made_up_for() {
+    let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
+    let host = Host::limited(&fleet, Some(1)).await;
+    host.put(
+        together
+            .job("job", &starts, 1)
+            .missed(Missed::All { max: 9 }),
+    );
+    host.until(5).await;
+    let long = host.put(together.long_job(400));
+    let ticks = host.until(600);
+    tokio::join!(long.trigger(), ticks);
+    assert_eq!(
+        starts.list()[..7],
+        [3, 63, 123, 183, 243, 303, 363].map(tick)
+    );
+    assert_eq!(together.most(), 1);
+}
