@@ -5,6 +5,7 @@ use std::time::Duration;
 use redlock_core::{Redlock, RedlockBuilder};
 use redlock_tests::{Nodes, builder, now, voting};
 
+/// A tenth of it, and the second of an absence, are long beside what starting servers takes on a busy machine.
 const TTL: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(5);
 

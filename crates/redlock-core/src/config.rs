@@ -188,7 +188,7 @@ pub(crate) enum NodeSpec {
 }
 
 impl NodeConfig {
-    /// Makes a ready pool, and how to call its server in errors and logs.
+    /// Makes a node of a ready pool; `name` is what errors and logs call its server.
     ///
     /// One connection is taken out of the pool for good, and another whenever it breaks.
     /// A connection that the pool made before lives on the runtime that made it, so that runtime must
@@ -230,7 +230,7 @@ impl NodeConfig {
         }
     }
 
-    /// Makes a node of your own.
+    /// Takes a node of your own.
     pub fn other(node: impl Node) -> Self {
         Self(NodeSpec::Other(Arc::new(node)))
     }

@@ -91,7 +91,7 @@ impl LockGuard {
         self.lease().key()
     }
 
-    /// All that is locked, in order.
+    /// Returns all that is locked, in order.
     pub fn keys(&self) -> &[ResourceKey] {
         self.lease().keys()
     }

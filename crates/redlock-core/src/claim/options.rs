@@ -31,7 +31,7 @@ pub struct ClaimOptions {
 }
 
 impl ClaimOptions {
-    /// Makes a claim on behalf of this replica, with the defaults of everything else.
+    /// Makes the options of a claim on behalf of this replica, with the defaults of everything else.
     ///
     /// The name is remembered with the run, for people: 1 to 64 bytes, without spaces and control characters.
     pub fn new(replica: impl Into<String>) -> Self {

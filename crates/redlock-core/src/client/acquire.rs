@@ -20,6 +20,10 @@ impl Redlock {
     ///
     /// As [`acquire_with`](Self::acquire_with).
     ///
+    /// # Panics
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    ///
     /// # Cancel safety
     ///
     /// As [`acquire_with`](Self::acquire_with).
@@ -37,6 +41,10 @@ impl Redlock {
     ///
     /// As [`acquire_with`](Self::acquire_with);
     /// [`Contended`](crate::AcquireErrorKind::Contended) at once if another holds it.
+    ///
+    /// # Panics
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
     ///
     /// # Cancel safety
     ///
@@ -101,6 +109,10 @@ impl Redlock {
     /// # Errors
     ///
     /// As [`acquire_all_with`](Self::acquire_all_with).
+    ///
+    /// # Panics
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
     ///
     /// # Cancel safety
     ///

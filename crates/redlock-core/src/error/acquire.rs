@@ -67,7 +67,7 @@ pub enum AcquireErrorKind {
 }
 
 impl AcquireError {
-    /// Makes an acquisition that failed on the nodes.
+    /// Makes the error of an acquisition that failed on the nodes.
     pub(crate) fn failed(
         failure: &Failure,
         needed: usize,

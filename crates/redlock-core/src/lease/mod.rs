@@ -44,15 +44,15 @@ impl Lease {
         self.shared.subject.keys.first()
     }
 
-    /// All that the lease is on, in order.
+    /// Returns all that the lease is on, in order.
     pub fn keys(&self) -> &[ResourceKey] {
         self.shared.subject.keys.as_slice()
     }
 
-    /// The class of what it is on, if it has one: a name that may be logged.
+    /// Returns the class of what it is on, if it has one: a name that may be logged.
     ///
     /// It is what [`AcquireOptions::class`](crate::AcquireOptions::class) says, or else the
-    /// [key's](ResourceKey::class).
+    /// [first key's](ResourceKey::class).
     pub fn class(&self) -> Option<&str> {
         self.shared.class()
     }

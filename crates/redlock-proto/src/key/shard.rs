@@ -29,7 +29,7 @@ impl Shard {
         Self(u16::try_from(folded).unwrap_or_default())
     }
 
-    /// Its number, below [`COUNT`](Self::COUNT).
+    /// Returns its number, below [`COUNT`](Self::COUNT).
     pub const fn number(self) -> u16 {
         self.0
     }

@@ -15,7 +15,7 @@ pub struct Op {
 }
 
 impl Op {
-    /// Makes a request of an [`Effect::Send`](crate::Effect::Send), which the client made at `now`.
+    /// Makes the operation of an [`Effect::Send`](crate::Effect::Send), which the client made at `now`.
     pub fn new(round: u64, request: Request, connection: u64, now: Instant) -> Self {
         // What a release lets go has ended by itself then.
         let pending_until = request.worth_repeating_for().map(|ttl| now + ttl);

@@ -14,7 +14,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Makes a lease of `ttl`, with clocks whose rates differ by at most `clock_rate_error` (0.01 is one per
+    /// Returns the lengths of time of a lease of `ttl`, with clocks whose rates differ by at most `clock_rate_error` (0.01 is one per
     /// cent) and at least `min_validity` left when it is handed out.
     ///
     /// Returns `None` if such a lease could never be handed out, or if `clock_rate_error` is not a

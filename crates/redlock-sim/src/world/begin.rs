@@ -93,6 +93,7 @@ impl World {
             recent,
             forgot,
             settled: None,
+            singles_rest_at: None,
             behind: 0,
             callers,
             next_lease: 1,

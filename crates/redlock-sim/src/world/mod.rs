@@ -120,6 +120,8 @@ struct World {
     forgot: Vec<Option<Micros>>,
     /// When what was broken had mended.
     settled: Option<Micros>,
+    /// Since when callers of single keys come no more, so that those of several have their turn.
+    singles_rest_at: Option<Micros>,
     /// By how much longer nodes may keep keys because a clock was set back.
     behind: Micros,
     checker: Checker,

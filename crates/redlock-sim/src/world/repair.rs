@@ -96,9 +96,17 @@ impl World {
         let is_held_up =
             self.setup.are_strangers_longer() || self.setup.strangers.as_ref().is_some_and(loses);
         let somebody_can = !is_held_up && (all_can || (0..self.setup.clients).any(can));
-        // Who wants several keys may wait for longer: others take one of them again and again.
-        for key in (0..self.setup.keys.len()).filter(|_| somebody_can) {
-            let due = Moment::from_micros(self.now + wait);
+        // Who wants several keys may wait for longer, because others take one of them again and again: until they rest.
+        let singles = self.setup.keys.len();
+        let until = if self.setup.sets.is_empty() {
+            self.now + wait
+        } else {
+            self.singles_rest_at = Some(self.now + wait);
+            self.now + 2 * wait
+        };
+        for key in (0..self.setup.locks()).filter(|_| somebody_can) {
+            let due = if key < singles { self.now + wait } else { until };
+            let due = Moment::from_micros(due);
             self.observe(&Event::Free { key, due });
         }
         let mut first = self.reconnected_by(self.now) + 4 * SOON;
@@ -110,8 +118,7 @@ impl World {
             }
         }
         self.agenda.add(first, Due::Close { last: false });
-        self.agenda
-            .add(self.now + wait + 1, Due::Close { last: true });
+        self.agenda.add(until + 1, Due::Close { last: true });
     }
 
     /// Returns how long it takes until every node votes that can.

@@ -67,6 +67,10 @@ impl World {
         if process.life != life || !process.is_alive || process.is_closed {
             return;
         }
+        let rests = self.singles_rest_at.is_some_and(|at| self.now >= at);
+        if rests && key < self.setup.keys.len() {
+            return;
+        }
         if self.setup.jobs.is_some() && self.random.chance(150) {
             self.read_status(client, key);
         }

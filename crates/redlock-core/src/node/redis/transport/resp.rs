@@ -11,8 +11,8 @@ pub(super) enum Parsed {
 
 /// Reads the answer with which these bytes begin.
 ///
-/// A partial answer need not be read again before it has reached its least length; so an answer is read a few times at
-/// most, in however many pieces it comes.
+/// A partial answer need not be read again before it has reached its least length; so an answer is read a few times for
+/// each of its values at most, in however many pieces it comes.
 ///
 /// # Errors
 ///
