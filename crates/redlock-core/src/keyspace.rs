@@ -76,7 +76,7 @@ impl KeySpace {
     ///
     /// As [`encode`](Self::encode).
     pub(crate) fn encode_all(&self, keys: &ResourceKeys) -> Result<KeySet, InvalidKey> {
-        if !keys.are_several() {
+        if !keys.is_several() {
             return self.encode(keys.first()).map(KeySet::from);
         }
         let encoded = keys.iter().map(|key| self.encode(key));

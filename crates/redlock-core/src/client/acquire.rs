@@ -186,7 +186,7 @@ impl Redlock {
             timing,
             renew: options.renewal == Renewal::Automatic,
             max_hold: options.max_hold,
-            tokens: if keys.are_several() {
+            tokens: if keys.is_several() {
                 1
             } else {
                 client.settings.hand_overs + 1

@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Client, ClientConfig, Effect, Notice, Now, Op, Terms};
+use redlock_proto::{Client, ClientConfig, Now, Terms};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     alarm::Alarm,
     asked::{Asked, Waiting},
-    command::{AcquireRequest, Command, NotWon, WeakEngineHandle},
+    command::{AcquireRequest, Command, WeakEngineHandle},
     entropy::Source,
     holding::Won,
     link::NodeLink,
@@ -41,7 +41,7 @@ pub(crate) struct EngineConfig {
 /// The task that carries out what the protocol decides, and tells it what happens.
 pub(super) struct Driver {
     pub(super) client: Client<Source>,
-    origin: Origin,
+    pub(super) origin: Origin,
     pub(super) meter: Meter,
     /// What is to be counted.
     pub(super) counts: Vec<Count>,
@@ -246,87 +246,6 @@ impl Driver {
             Command::Close { answer } => self.close(Some(answer)),
         }
         self.follow();
-    }
-
-    /// Carries out what the protocol has decided.
-    fn follow(&mut self) {
-        while let Some(effect) = self.client.poll_effect() {
-            match effect {
-                Effect::Send {
-                    node,
-                    round,
-                    request,
-                    connection,
-                } => {
-                    let now = self.clock.now();
-                    let op = Op::new(round, request, connection, now);
-                    self.links[node].push(op, now);
-                }
-                Effect::Acquired {
-                    id,
-                    deadline,
-                    ends,
-                    tokens,
-                    last,
-                } => self.acquired(id, deadline, ends, tokens, last),
-                Effect::NotClaimed { id, why, answers } => {
-                    // The caller may have gone away.
-                    if let Some(waiting) = self.waiting.remove(&id) {
-                        let refused = NotWon::Refused(why, self.reports(answers));
-                        drop(waiting.answer.send((waiting.attempts, Err(refused))));
-                    }
-                }
-                Effect::JobRead {
-                    ask,
-                    state,
-                    answers,
-                } => self.job_read(ask, state, answers),
-                Effect::NotAcquired {
-                    id,
-                    failure,
-                    answers,
-                } => {
-                    // The caller may have gone away.
-                    if let Some(waiting) = self.waiting.remove(&id) {
-                        let error = self.acquire_error(failure, answers);
-                        let failed = Err(NotWon::Failed(error));
-                        drop(waiting.answer.send((waiting.attempts, failed)));
-                    }
-                }
-                Effect::Extended { lease, deadline } => {
-                    let shared = self.leases.get(&lease);
-                    if shared.is_some_and(|shared| !shared.extend(deadline)) {
-                        self.client.expire(lease, self.now());
-                    }
-                    self.count(lease, |meter| meter.extended(true));
-                }
-                Effect::Lost { lease, loss } => {
-                    if let Some(shared) = self.leases.get(&lease) {
-                        shared.end(loss.into());
-                        self.origin.lost(shared, loss);
-                    }
-                }
-                Effect::ExtensionOver { ask, result } => self.extension_over(ask, result),
-                Effect::ReleaseOver { ask, result } => self.release_over(ask, result),
-                Effect::Blessed { ask, answers } => {
-                    if let Some(Asked::Bless { answer }) = self.asked.remove(&ask) {
-                        drop(answer.send(answers));
-                    }
-                }
-                Effect::Notice(notice) => {
-                    match &notice {
-                        Notice::Retries { acquisition } => self.retries(*acquisition),
-                        Notice::Endangered { lease } => self.count(*lease, LockMeter::endangered),
-                        Notice::ExtensionFailed { lease } => {
-                            self.count(*lease, |meter| meter.extended(false));
-                        }
-                        _ => {}
-                    }
-                    let lease = |id| self.leases.get(&id).map(|lease| &**lease);
-                    self.origin.notice(&notice, &self.names, lease);
-                }
-            }
-        }
     }
 
     /// A lease has its next holder in this process.

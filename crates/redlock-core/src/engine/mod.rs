@@ -11,6 +11,7 @@ mod answers;
 mod asked;
 mod command;
 mod driver;
+mod effects;
 mod entropy;
 mod holding;
 mod link;

@@ -77,7 +77,7 @@ impl ResourceKeys {
     }
 
     /// Returns whether there are several.
-    pub(crate) const fn are_several(&self) -> bool {
+    pub(crate) const fn is_several(&self) -> bool {
         matches!(self.0, Keys::Several(_))
     }
 }
@@ -120,7 +120,7 @@ mod tests {
         let sixteen = (0..32).map(|key| (key / 2).to_string());
         assert_eq!(ResourceKeys::new(sixteen).unwrap().iter().len(), 16);
         let one = ResourceKeys::new(["a", "a"]).unwrap();
-        assert!(!one.are_several());
+        assert!(!one.is_several());
         assert_eq!(one, ResourceKey::try_from("a").unwrap().into());
     }
 

@@ -1,3 +1,4 @@
+mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -10,11 +11,12 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, Ticket, Timing};
+use redlock_proto::{Instant, Ticket};
 use tokio::{select, sync::Notify};
 
+pub(crate) use self::subject::{Subject, class_of};
 use crate::{
-    FencingToken, LeaseLost, LossReason, ResourceKey, ResourceKeys,
+    FencingToken, LeaseLost, LossReason, ResourceKey,
     clock::Clock,
     meter::{LockMeter, Stopwatch},
 };
@@ -238,29 +240,6 @@ impl fmt::Debug for Lease {
             .field("remaining", &self.remaining())
             .finish()
     }
-}
-
-/// What a lease is on, and how long it is asked for at a time.
-#[derive(Clone, Debug)]
-pub(crate) struct Subject {
-    pub(crate) keys: ResourceKeys,
-    pub(crate) class: Option<Arc<str>>,
-    pub(crate) timing: Timing,
-    pub(crate) meter: LockMeter,
-    /// Its place in the local queue, once it has the turn.
-    pub(crate) place: Option<Ticket>,
-}
-
-impl Subject {
-    /// Returns the class: what was asked for, or else the first key's.
-    pub(crate) fn class(&self) -> Option<&str> {
-        class_of(self.class.as_deref(), &self.keys)
-    }
-}
-
-/// Returns the class of a lease on these keys for which this one was asked, or none.
-pub(crate) fn class_of<'a>(asked: Option<&'a str>, keys: &'a ResourceKeys) -> Option<&'a str> {
-    asked.or_else(|| keys.first().class())
 }
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.

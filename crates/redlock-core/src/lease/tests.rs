@@ -1,3 +1,5 @@
+use redlock_proto::Timing;
+
 use super::*;
 
 fn timing() -> Timing {

@@ -105,7 +105,11 @@ impl World {
             self.now + 2 * wait
         };
         for key in (0..self.setup.locks()).filter(|_| somebody_can) {
-            let due = if key < singles { self.now + wait } else { until };
+            let due = if key < singles {
+                self.now + wait
+            } else {
+                until
+            };
             let due = Moment::from_micros(due);
             self.observe(&Event::Free { key, due });
         }
