@@ -7,7 +7,7 @@ use std::{convert::Infallible, error::Error as _, time::Duration};
 use redlock_core::Redlock;
 use redlock_cron::{
     ControlErrorKind, Delivery, Missed, OnLost, Outcome, Overlap, Run, SetupError, SetupErrorKind,
-    SingletonJob, SingletonScheduler, Zone, tokio_cron_scheduler::JobScheduler,
+    SingletonJob, SingletonScheduler, Tries, Zone, tokio_cron_scheduler::JobScheduler,
 };
 
 async fn scheduler(namespace: &str, max_ttl: Duration) -> Result<SingletonScheduler, SetupError> {
@@ -85,6 +85,26 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
             job("a", DAILY, berlin).ttl(second / 100),
             "ttl",
             "between 100ms and",
+        ),
+        (
+            job("a", DAILY, berlin).tries(Tries::up_to(0)),
+            "tries",
+            "between 1 and 1000",
+        ),
+        (
+            job("a", DAILY, berlin).tries(Tries::up_to(1_001)),
+            "tries",
+            "between 1 and 1000",
+        ),
+        (
+            job("a", DAILY, berlin).tries(Tries::up_to(2).backoff(minute, second)),
+            "backoff",
+            "between 1ms and 1s",
+        ),
+        (
+            job("a", DAILY, berlin).tries(Tries::up_to(2).backoff(second, minute * 1_441)),
+            "backoff",
+            "between 1ms and 86400s",
         ),
         (
             job("a", DAILY, berlin).missed(Missed::All { max: 0 }),

@@ -87,6 +87,7 @@ fn policies(terms: &Terms, zones: &str) -> u64 {
         on_lost,
         max_runtime,
         spread,
+        tries,
     } = *terms;
     let overlap = match overlap {
         Overlap::Skip => 1,
@@ -116,9 +117,18 @@ fn policies(terms: &Terms, zones: &str) -> u64 {
         .time(10, retry_within)
         .number(11, on_lost)
         .time(13, spread);
-    match max_runtime {
-        Some(limit) => fields.time(12, limit).hash(),
-        None => fields.hash(),
+    let fields = match max_runtime {
+        Some(limit) => fields.time(12, limit),
+        None => fields,
+    };
+    match tries.most {
+        // Versions without tries wrote this.
+        1 => fields.hash(),
+        most => fields
+            .number(14, most.into())
+            .time(15, tries.first)
+            .time(16, tries.longest)
+            .hash(),
     }
 }
 
@@ -164,7 +174,7 @@ const HALF: u32 = 27;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Delivery, job::settings::Settings};
+    use crate::{Delivery, Tries, job::settings::Settings};
     use chrono::DateTime;
     use chrono_tz::Tz;
     use redlock_core::Redlock;
@@ -191,6 +201,14 @@ mod tests {
         let all = |max| Settings {
             missed: Missed::All { max },
             ..default()
+        };
+        let tries = |most, first, longest| {
+            let seconds = Duration::from_secs;
+            let tries = Tries::up_to(most).backoff(seconds(first), seconds(longest));
+            Settings {
+                tries: Some(tries),
+                ..default()
+            }
         };
         vec![
             default(),
@@ -241,6 +259,10 @@ mod tests {
                 spread: seconds(1),
                 ..default()
             },
+            tries(2, 1, 60),
+            tries(3, 1, 60),
+            tries(2, 2, 60),
+            tries(2, 1, 61),
         ]
     }
 

@@ -7,6 +7,7 @@ mod run;
 mod settings;
 mod singleton_job;
 mod terms;
+mod tries;
 mod work;
 
 pub(crate) use self::{
@@ -19,5 +20,6 @@ pub use self::{
     policy::{Delivery, Missed, OnLost, Overlap, Trigger},
     run::Run,
     singleton_job::SingletonJob,
+    tries::Tries,
     work::BoxError,
 };

@@ -15,6 +15,7 @@ pub struct Run {
     pub(crate) zone: Tz,
     pub(crate) trigger: Trigger,
     pub(crate) attempt: u32,
+    pub(crate) try_number: u32,
     pub(crate) lag: Duration,
     pub(crate) lease: Lease,
     pub(crate) stop: CancellationToken,
@@ -73,6 +74,12 @@ impl Run {
     /// [`delivery`](crate::Delivery) says so.
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Returns which call of the job in this run it is: 1 is the first, and there is no other unless the job's
+    /// [`tries`](crate::SingletonJob::tries) say so.
+    pub fn try_number(&self) -> u32 {
+        self.try_number
     }
 
     /// Returns how long after the tick the run was started, on this replica's clock.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Delivery, Missed, OnLost, Overlap};
+use crate::{Delivery, Missed, OnLost, Overlap, Tries};
 
 /// What is set of a job, as it was given.
 #[derive(Clone, Debug, Default)]
@@ -16,4 +16,5 @@ pub(crate) struct Settings {
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Option<Duration>,
+    pub(crate) tries: Option<Tries>,
 }

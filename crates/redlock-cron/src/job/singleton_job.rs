@@ -8,7 +8,8 @@ use super::{
     work::{Work, boxed, calls},
 };
 use crate::{
-    BoxError, Delivery, Missed, OnLost, Overlap, Run, Schedule, SetupError, Zone, schedule::Plan,
+    BoxError, Delivery, Missed, OnLost, Overlap, Run, Schedule, SetupError, Tries, Zone,
+    schedule::Plan,
 };
 
 /// A cron job of which each tick is started on one replica.
@@ -259,6 +260,21 @@ impl SingletonJob {
     /// [`TimedOut`](crate::Outcome::TimedOut).
     pub fn max_runtime(mut self, limit: Duration) -> Self {
         self.settings.max_runtime = Some(limit);
+        self
+    }
+
+    /// Sets how often a run calls the job again if it returned an error.
+    ///
+    /// Default: it does not, and the run is reported as [`Failed`](crate::Outcome::Failed) at once.
+    ///
+    /// All tries are one run, of one tick, under one lease and one fencing token: no other run of the job begins in the
+    /// pauses, ticks that come meanwhile meet it as the [overlap](Self::overlap) policy says, and
+    /// [`max_runtime`](Self::max_runtime) holds for all of them together.
+    /// The run ends in a pause if it is told to [stop](Run::stopping).
+    /// A call that panics is not repeated.
+    /// What a crash, a lost lease or a shutdown cuts short is for [`delivery`](Self::delivery).
+    pub fn tries(mut self, tries: Tries) -> Self {
+        self.settings.tries = Some(tries);
         self
     }
 

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, time::Duration};
 use redlock_core::Redlock;
 
 use super::settings::Settings;
-use crate::{Delivery, Missed, OnLost, Overlap, SetupError, schedule::Schedule};
+use crate::{Delivery, Missed, OnLost, Overlap, SetupError, Tries, schedule::Schedule};
 
 /// On what terms the ticks of a job are claimed and run.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,7 @@ pub(crate) struct Terms {
     pub(crate) on_lost: OnLost,
     pub(crate) max_runtime: Option<Duration>,
     pub(crate) spread: Duration,
+    pub(crate) tries: Tries,
 }
 
 impl Terms {
@@ -63,6 +64,13 @@ impl Terms {
             );
             return Err(SetupError::contradiction("start_within", message));
         }
+        let tries = settings.tries.unwrap_or_else(|| Tries::up_to(1));
+        if !(1..=MOST_TRIES).contains(&tries.most) {
+            let message = format!("{} is not between 1 and {MOST_TRIES}", tries.most);
+            return Err(SetupError::misuse("tries", message));
+        }
+        check("backoff", tries.longest, SHORTEST_PAUSE..=LONGEST_PAUSE)?;
+        check("backoff", tries.first, SHORTEST_PAUSE..=tries.longest)?;
         let window = window(settings, start_within)?;
         let max_attempts = max_attempts(settings)?;
         Ok(Self {
@@ -77,6 +85,7 @@ impl Terms {
             on_lost: settings.on_lost,
             max_runtime: settings.max_runtime,
             spread,
+            tries,
         })
     }
 }
@@ -184,6 +193,10 @@ pub(crate) const MOST_ATTEMPTS: u32 = 10;
 const SHORTEST_CANCELLATION: Duration = Duration::from_secs(4);
 
 const SHORTEST_RUNTIME: Duration = Duration::from_millis(1);
+
+const MOST_TRIES: u32 = 1_000;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Replicas that are asked a few milliseconds apart do not meet, and a person does not notice.
 const SPREAD: Duration = Duration::from_millis(500);

@@ -82,6 +82,7 @@ impl Observer {
                 ticks = report.more.map(|(_, ticks)| ticks),
                 trigger = ?report.trigger,
                 attempt = report.attempt,
+                tries = report.tries,
                 outcome = report.outcome.as_str(),
                 lag_ms = millis(report.lag),
                 took_ms = report.took.map(millis),

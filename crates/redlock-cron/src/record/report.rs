@@ -16,6 +16,7 @@ pub struct TickReport {
     pub(crate) more: Option<(DateTime<Utc>, u64)>,
     pub(crate) trigger: Trigger,
     pub(crate) attempt: u32,
+    pub(crate) tries: u32,
     pub(crate) outcome: Outcome,
     pub(crate) lag: Duration,
     pub(crate) took: Option<Duration>,
@@ -63,6 +64,12 @@ impl TickReport {
     /// Returns which run of the tick it is about: 1 is the first.
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Returns how often the job was called in the run: 1, unless it failed and was [tried
+    /// again](crate::SingletonJob::tries); 0 if it was not started here.
+    pub fn tries(&self) -> u32 {
+        self.tries
     }
 
     /// Returns what became of it.

@@ -14,6 +14,7 @@ mod removal;
 mod shutdown;
 mod skew;
 mod spans;
+mod tries;
 
 use std::{
     sync::{

@@ -3,7 +3,10 @@
 use std::{
     any::Any,
     panic::AssertUnwindSafe,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -14,7 +17,7 @@ use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
 
-use super::runner::JobRunner;
+use super::{random::up_to, runner::JobRunner};
 use crate::{
     BoxError, OnLost, Outcome, Overlap, Run, Trigger,
     clock::to_tick,
@@ -33,13 +36,16 @@ pub(crate) struct Start {
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     pub(crate) detail: Option<String>,
+    /// How often the job was called.
+    pub(crate) tries: u32,
 }
 
-/// What a run is told, and why.
+/// What a run is told, and why, and how far it is.
 #[derive(Default)]
 struct Told {
     stop: CancellationToken,
     why: OnceLock<Outcome>,
+    tries: AtomicU32,
 }
 
 impl JobRunner {
@@ -64,12 +70,13 @@ impl JobRunner {
             zone: self.schedule.zone(),
             trigger: start.trigger,
             attempt: start.attempt,
+            try_number: 1,
             lag,
             lease: lease.clone(),
             stop: told.stop.clone(),
         };
         // Called inside the future, so that a panic of the call itself is caught as well.
-        let work = async { (self.work)(run).await }.instrument(span);
+        let work = async { self.work(run, &told.tries).await }.instrument(span);
         let course = async {
             select! {
                 biased;
@@ -82,10 +89,47 @@ impl JobRunner {
             }
         };
         // The job's state is dropped with its future, or is the job's own to keep whole.
-        match AssertUnwindSafe(course).catch_unwind().await {
+        let ended = match AssertUnwindSafe(course).catch_unwind().await {
             Ok(ended) => ended,
             Err(panic) => Ended::new(Outcome::Panicked, message(&*panic)),
+        };
+        Ended {
+            tries: told.tries.load(Ordering::Relaxed),
+            ..ended
         }
+    }
+
+    /// Calls the job, and again as long as it fails, may be tried again, and is not told to stop.
+    async fn work(&self, run: Run, tries: &AtomicU32) -> Result<(), BoxError> {
+        for number in 1.. {
+            tries.store(number, Ordering::Relaxed);
+            let run_of_try = Run {
+                try_number: number,
+                ..run.clone()
+            };
+            let Err(error) = (self.work)(run_of_try).await else {
+                break;
+            };
+            let Some(pause) = self.terms.tries.pause_after(number) else {
+                return Err(error);
+            };
+            let pause = pause / 2 + up_to(pause / 2);
+            tracing::warn!(
+                target: crate::TARGET,
+                job = run.name(),
+                tick = %run.tick,
+                tries = number,
+                error = chain(&*error),
+                ?pause,
+                "it failed, and is tried again"
+            );
+            select! {
+                biased;
+                () = run.stop.cancelled() => return Err(error),
+                () = sleep(pause) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Resolves when the run must be dropped because its lease is lost.
@@ -154,6 +198,7 @@ impl Told {
                     Some(_) => Outcome::Failed,
                 },
                 detail: error,
+                tries: 0,
             },
         }
     }
@@ -174,6 +219,7 @@ impl Ended {
         Self {
             outcome,
             detail: Some(detail.into()),
+            tries: 0,
         }
     }
 }

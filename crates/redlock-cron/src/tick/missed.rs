@@ -170,6 +170,7 @@ impl JobRunner {
             more: (first < last).then_some((last, ticks)),
             trigger: Trigger::Schedule,
             attempt: 1,
+            tries: 0,
             outcome,
             lag: lag(first, self.now()),
             took: None,

@@ -50,7 +50,11 @@ impl JobRunner {
         };
         let late = lag(tick, self.replica.clock.now());
         let started = Instant::now();
-        let Ended { outcome, detail } = self.run(&start, late).await;
+        let Ended {
+            outcome,
+            detail,
+            tries,
+        } = self.run(&start, late).await;
         match outcome {
             Outcome::Aborted => in_flight.dropped(),
             _ => drop(in_flight),
@@ -62,6 +66,7 @@ impl JobRunner {
             more: None,
             trigger,
             attempt,
+            tries,
             outcome,
             lag: late,
             took: Some(took),
@@ -91,6 +96,7 @@ impl JobRunner {
             more: None,
             trigger,
             attempt: 1,
+            tries: 0,
             outcome: refusal.outcome,
             lag: lag(tick, self.replica.clock.now()),
             took: None,

@@ -1,0 +1,78 @@
+use std::time::Duration;
+
+/// How often a run calls the job again that returned an error, and after what pauses.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_cron::{BoxError, Run, SingletonJob, Tries};
+/// use std::time::Duration;
+///
+/// let job = SingletonJob::cron("send-report", "0 0 6 * * *", "UTC", |run: Run| async move {
+///     println!("try {} of the report of {}", run.try_number(), run.local_date());
+///     Ok::<(), BoxError>(())
+/// })
+/// .tries(Tries::up_to(4).backoff(Duration::from_secs(5), Duration::from_secs(60)))
+/// .max_runtime(Duration::from_secs(600));
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Tries {
+    pub(crate) most: u32,
+    pub(crate) first: Duration,
+    pub(crate) longest: Duration,
+}
+
+impl Tries {
+    /// Allows so many calls of the job in a run, the first among them: from 1 to 1,000.
+    ///
+    /// The pause before the second is up to a second, and twice as long before each further one, up to a minute; see
+    /// [`backoff`](Self::backoff).
+    pub fn up_to(most: u32) -> Self {
+        Self {
+            most,
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(60),
+        }
+    }
+
+    /// Sets the pause before the second try, and the longest before any: from a millisecond to a day.
+    ///
+    /// Default: a second, and a minute.
+    /// Each pause is twice as long as the one before, and a random part of its second half is left out, so that jobs
+    /// which fail together do not all try again at the same moment.
+    pub fn backoff(self, first: Duration, longest: Duration) -> Self {
+        Self {
+            first,
+            longest,
+            ..self
+        }
+    }
+
+    /// Returns the longest pause after so many tries; `None` if there is no further one.
+    pub(crate) fn pause_after(&self, tries: u32) -> Option<Duration> {
+        let doubled = self
+            .first
+            .saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1)));
+        (tries < self.most).then(|| doubled.min(self.longest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_until_no_try_is_left() {
+        let seconds = Duration::from_secs;
+        let tries = Tries::up_to(6).backoff(seconds(2), seconds(10));
+        let pauses: Vec<_> = (1..8)
+            .map(|tries_made| tries.pause_after(tries_made))
+            .collect();
+        let expected = [2, 4, 8, 10, 10].map(|pause| Some(seconds(pause)));
+        assert_eq!(pauses[..5], expected);
+        assert_eq!(pauses[5..], [None, None]);
+        assert_eq!(Tries::up_to(1).pause_after(1), None);
+        let many = Tries::up_to(1_000).backoff(seconds(1), seconds(86_400));
+        assert_eq!(many.pause_after(999), Some(seconds(86_400)));
+    }
+}

@@ -1,0 +1,110 @@
+use super::{host::Host, *};
+use crate::Tries;
+
+/// Returns a job whose first calls in a run fail, a tenth of a second each.
+fn failing(starts: &Starts, failures: u32) -> SingletonJob {
+    starts.job(EVERY_FIVE_SECONDS, move |run: Run| async move {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        match run.try_number() {
+            number if number <= failures => Err(format!("try {number} failed").into()),
+            _ => Ok(()),
+        }
+    })
+}
+
+fn tries(most: u32) -> Tries {
+    Tries::up_to(most).backoff(Duration::from_secs(2), Duration::from_secs(3))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_fails_is_called_again_in_the_same_run_after_a_pause() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let (calls, seen) = (Arc::new(Mutex::new(Vec::new())), Starts::default());
+    let told = Arc::clone(&calls);
+    let job = seen.job(EVERY_FIVE_SECONDS, move |run: Run| {
+        let now = Instant::now();
+        told.lock().unwrap().push((now, run.fencing_token()));
+        let failed = run.try_number() < 3;
+        async move {
+            if failed {
+                Err("not yet".into())
+            } else {
+                Ok(())
+            }
+        }
+    });
+    let mut first = fleet.member(0, job.tries(tries(4))).await;
+    let mut second = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    first.wake_at(3_000).await;
+    // The run goes on in the pauses.
+    second.wake_at(4_500).await;
+    assert_eq!(second.outcome().await, Outcome::NotWinner);
+    second.wake_at(8_000).await;
+    let report = first.report().await;
+    assert_eq!((report.outcome(), report.tries()), (Outcome::Ok, 3));
+    assert_eq!((report.tick(), report.attempt()), (tick(3), 1));
+    let calls = calls.lock().unwrap();
+    let [one, two, three] = **calls else {
+        panic!("{calls:?}")
+    };
+    assert!(one.1 == two.1 && two.1 == three.1, "it is one run");
+    let pauses = [two.0 - one.0, three.0 - two.0].map(|pause| pause.as_millis());
+    assert!((1_000..=2_001).contains(&pauses[0]), "{pauses:?}");
+    assert!((1_500..=3_001).contains(&pauses[1]), "{pauses:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_fails_in_every_try_has_failed() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    for (most, expected) in [(None, 1), (Some(1), 1), (Some(3), 3)] {
+        let job = failing(&starts, 9);
+        let job = match most {
+            Some(most) => job.tries(tries(most)),
+            None => job,
+        };
+        let member = fleet.member(0, job).await;
+        let report = Arc::clone(&member.runner).trigger().await;
+        assert_eq!(
+            (report.outcome(), report.tries()),
+            (Outcome::Failed, expected)
+        );
+        assert_eq!(report.detail(), Some(&*format!("try {expected} failed")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_not_tried_again() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = starts.job(EVERY_FIVE_SECONDS, |run: Run| async move {
+        assert!(run.try_number() < 2, "in the job");
+        Err("once".into())
+    });
+    let member = fleet.member(0, job.tries(tries(5))).await;
+    let report = Arc::clone(&member.runner).trigger().await;
+    assert_eq!((report.outcome(), report.tries()), (Outcome::Panicked, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_told_to_stop_ends_in_its_pause() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    let long = Tries::up_to(9).backoff(Duration::from_secs(600), Duration::from_secs(600));
+    host.put(failing(&starts, 9).tries(long));
+    host.until(10).await;
+    let since = Instant::now();
+    assert_eq!(host.remove(5).await, [tick(3)]);
+    assert_eq!(
+        since.elapsed().as_secs(),
+        5,
+        "it did not take the grace after the stop"
+    );
+    assert_eq!(host.seen().last(), Some(&(tick(3), Outcome::Aborted)));
+    // All tries together.
+    let limited = failing(&starts, 9)
+        .tries(tries(9))
+        .max_runtime(Duration::from_secs(4));
+    let member = fleet.member(0, limited).await;
+    let report = Arc::clone(&member.runner).trigger().await;
+    assert_eq!(report.outcome(), Outcome::TimedOut);
+    assert!((2..5).contains(&report.tries()), "{report:?}");
+}
