@@ -14,7 +14,7 @@ pub(crate) use self::{
     fingerprint::{Fingerprint, is_made_up},
     identity::{JobId, Namespace},
     terms::{MOST_ATTEMPTS, Terms},
-    work::Work,
+    work::{Condition, Work},
 };
 pub use self::{
     policy::{Delivery, Missed, OnLost, Overlap, Trigger},

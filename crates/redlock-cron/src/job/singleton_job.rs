@@ -5,7 +5,7 @@ use tower_service::Service;
 
 use super::{
     settings::Settings,
-    work::{Work, boxed, calls},
+    work::{Condition, Work, boxed, calls},
 };
 use crate::{
     BoxError, Delivery, Missed, OnLost, Overlap, Run, Schedule, SetupError, Tries, Zone,
@@ -36,6 +36,7 @@ pub struct SingletonJob {
     pub(crate) plan: Plan,
     pub(crate) settings: Settings,
     pub(crate) work: Work,
+    pub(crate) condition: Option<Condition>,
 }
 
 impl SingletonJob {
@@ -167,6 +168,7 @@ impl SingletonJob {
             plan,
             settings: Settings::default(),
             work,
+            condition: None,
         }
     }
 
@@ -260,6 +262,37 @@ impl SingletonJob {
     /// [`TimedOut`](crate::Outcome::TimedOut).
     pub fn max_runtime(mut self, limit: Duration) -> Self {
         self.settings.max_runtime = Some(limit);
+        self
+    }
+
+    /// Sets a condition under which this replica asks for a tick: `condition` is called with each tick before it is
+    /// claimed here, and the claim is left to other replicas if it returns false.
+    ///
+    /// Default: it asks for every tick.
+    /// So a replica that is not ready, or whose part of the data is elsewhere, starts nothing and uses no tick up; it
+    /// reports [`Declined`](crate::Outcome::Declined).
+    /// A tick that all replicas decline was [missed](Self::missed).
+    /// A run that somebody [asked for](crate::SingletonScheduler::trigger_now) is not subject to it.
+    ///
+    /// It may be called several times for a tick that is claimed again, and must not block.
+    /// If it panics, that is logged, and the tick is declined.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{BoxError, SingletonJob};
+    /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    ///
+    /// let cache_is_warm = Arc::new(AtomicBool::new(false));
+    /// let ready = Arc::clone(&cache_is_warm);
+    /// let job = SingletonJob::cron("report", "0 0 6 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })
+    ///     .only_if(move |_tick| ready.load(Ordering::Relaxed));
+    /// ```
+    pub fn only_if(
+        mut self,
+        condition: impl Fn(DateTime<Utc>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.condition = Some(Box::new(condition));
         self
     }
 

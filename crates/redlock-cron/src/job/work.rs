@@ -6,6 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use chrono::{DateTime, Utc};
 use futures_util::{FutureExt, future::BoxFuture};
 use tower_service::Service;
 
@@ -15,6 +16,9 @@ use crate::Run;
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 pub(crate) type Work = Box<dyn Fn(Run) -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+
+/// Whether a replica asks for a tick.
+pub(crate) type Condition = Box<dyn Fn(DateTime<Utc>) -> bool + Send + Sync>;
 
 pub(super) fn boxed<F, W, E>(work: W) -> Work
 where

@@ -15,7 +15,7 @@ mod status_text;
 pub use self::metrics::ALL as METRICS;
 pub(crate) use self::{
     journal::Journal,
-    observer::{Observer, OutcomeHook},
+    observer::{Observer, OutcomeHook, StartHook, guarded},
     report::Measured,
 };
 pub use self::{

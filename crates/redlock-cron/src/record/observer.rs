@@ -8,13 +8,16 @@ use std::{
 use redlock_core::Redlock;
 use tracing::{debug, error, info, warn};
 
-use crate::{Outcome, TickReport, job::Namespace};
+use crate::{Outcome, Run, TickReport, job::Namespace};
 
 pub(crate) type OutcomeHook = Box<dyn Fn(&TickReport) + Send + Sync>;
+
+pub(crate) type StartHook = Box<dyn Fn(&Run) + Send + Sync>;
 
 #[derive(Default)]
 pub(crate) struct Observer {
     hook: Option<OutcomeHook>,
+    start: Option<StartHook>,
     /// The number and the namespace of the client of the nodes.
     client: Option<u64>,
     namespace: Option<Arc<str>>,
@@ -30,6 +33,11 @@ impl Observer {
             hook,
             ..Self::default()
         }
+    }
+
+    /// Has runs told of before they begin.
+    pub(crate) fn on_start(self, start: Option<StartHook>) -> Self {
+        Self { start, ..self }
     }
 
     /// Says which client each event is of, and what the namespace of the jobs is.
@@ -52,6 +60,15 @@ impl Observer {
     pub(crate) fn expect(&self, job: &str) {
         if let Some(meter) = &self.meter {
             let _: Result<(), _> = guarded(|| meter.register(job));
+        }
+    }
+
+    /// Tells of a run that begins.
+    pub(crate) fn started(&self, run: &Run) {
+        if let Some(start) = &self.start
+            && guarded(|| start(run)).is_err()
+        {
+            error!(target: crate::TARGET, job = run.name(), tick = %run.tick, "the start hook panicked");
         }
     }
 
@@ -95,8 +112,9 @@ impl Observer {
     }
         match report.outcome {
             Outcome::Ok => event!(info),
-            // What losing replicas, shutdowns and removals are expected to say.
+            // What losing replicas, conditions, shutdowns and removals are expected to say.
             Outcome::NotWinner
+            | Outcome::Declined
             | Outcome::Overlapping
             | Outcome::Paused
             | Outcome::Draining
@@ -118,9 +136,9 @@ impl Observer {
     }
 }
 
-/// Runs code of an application, a hook or a recorder: a panic in it must not take with it the task that has a lease to
+/// Runs code of an application, a hook, a condition or a recorder: a panic in it must not take with it the task that has a lease to
 /// release.
-fn guarded(work: impl FnOnce()) -> std::thread::Result<()> {
+pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
     // No state of ours is behind it, so none can be left half-done.
     catch_unwind(AssertUnwindSafe(work))
 }

@@ -31,6 +31,8 @@ pub enum Outcome {
     ///
     /// It was not asked for here, and another replica may have started it.
     NoPlace,
+    /// The job's [condition](crate::SingletonJob::only_if) kept this replica from asking for it.
+    Declined,
     /// By the nodes' clocks it is still to come: this replica's clock is ahead.
     ///
     /// If that is by a minute at most, the replica waits instead.
@@ -78,6 +80,7 @@ impl Outcome {
         Self::NotWinner,
         Self::Overlapping,
         Self::NoPlace,
+        Self::Declined,
         Self::TooEarly,
         Self::TooLate,
         Self::Paused,
@@ -117,6 +120,7 @@ impl Outcome {
             Self::NotWinner => "not_winner",
             Self::Overlapping => "overlapping",
             Self::NoPlace => "no_place",
+            Self::Declined => "declined",
             Self::TooEarly => "too_early",
             Self::Paused => "paused",
             Self::Missed => "missed",

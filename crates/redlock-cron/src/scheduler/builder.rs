@@ -5,9 +5,9 @@ use tokio_cron_scheduler::JobScheduler;
 
 use super::singleton_scheduler::SingletonScheduler;
 use crate::{
-    SetupError, TickReport,
+    Run, SetupError, TickReport,
     clock::SystemClock,
-    record::{Observer, OutcomeHook},
+    record::{Observer, OutcomeHook, StartHook},
     replica::Replica,
 };
 
@@ -23,6 +23,7 @@ pub struct SingletonSchedulerBuilder {
     namespace: String,
     replica: Option<String>,
     hook: Option<OutcomeHook>,
+    start: Option<StartHook>,
     agreed_within: Option<Duration>,
     max_runs: Option<usize>,
 }
@@ -74,6 +75,7 @@ impl SingletonSchedulerBuilder {
             namespace: String::new(),
             replica: None,
             hook: None,
+            start: None,
             agreed_within: None,
             max_runs: None,
         }
@@ -96,6 +98,36 @@ impl SingletonSchedulerBuilder {
     /// It is for people; nothing is decided by it.
     pub fn replica(mut self, name: impl Into<String>) -> Self {
         self.replica = Some(name.into());
+        self
+    }
+
+    /// Calls `hook` with each run that begins on this replica, right before its job.
+    ///
+    /// It is called once for a run, whatever its [tries](crate::SingletonJob::tries), on the run's task and in its span,
+    /// so it must not block; the lease is held.
+    /// The end of the run is for [`on_outcome`](Self::on_outcome), and what is to keep it from its start for
+    /// [`only_if`](crate::SingletonJob::only_if).
+    /// A panic in it is logged and has no other effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::SingletonScheduler;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let jobs = SingletonScheduler::standalone(redlock)
+    ///     .namespace("billing")
+    ///     .on_start(|run| println!("{} of {} begins", run.name(), run.tick()))
+    ///     .on_outcome(|report| println!("{} of {}: {}", report.job(), report.tick(), report.outcome()))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_start(mut self, hook: impl Fn(&Run) + Send + Sync + 'static) -> Self {
+        self.start = Some(Box::new(hook));
         self
     }
 
@@ -159,7 +191,7 @@ impl SingletonSchedulerBuilder {
     /// [`Misuse`](crate::SetupErrorKind::Misuse): the namespace is missing or not valid, the replica's name is not
     /// valid, or `max_runs` is out of its range.
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
-        let observer = Observer::new(self.hook);
+        let observer = Observer::new(self.hook).on_start(self.start);
         let replica = Replica::new(
             self.redlock,
             &self.namespace,

@@ -3,6 +3,7 @@
 mod attempts;
 mod claims;
 mod control;
+mod hooks;
 mod host;
 mod missed;
 mod once;

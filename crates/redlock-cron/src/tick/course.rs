@@ -71,6 +71,9 @@ impl JobRunner {
         let (mut tries, mut told, mut settled) = (0, false, None);
         loop {
             let trigger = self.by_age(tick, trigger);
+            if !self.wants(tick) {
+                return Err(Refusal::bare(Outcome::Declined));
+            }
             let refusal = match self.claim(tick, trigger, settled).await {
                 Ok(won) => {
                     self.compare(won.claim.last());

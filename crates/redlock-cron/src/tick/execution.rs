@@ -75,6 +75,7 @@ impl JobRunner {
             lease: lease.clone(),
             stop: told.stop.clone(),
         };
+        span.in_scope(|| self.replica.observer.started(&run));
         // Called inside the future, so that a panic of the call itself is caught as well.
         let work = async { self.work(run, &told.tries).await }.instrument(span);
         let course = async {

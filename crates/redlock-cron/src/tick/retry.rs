@@ -104,6 +104,10 @@ impl JobRunner {
             }
             Attempts::CutShort => {}
         }
+        // Until it is too late, which its nodes would say, another replica may have what this one declines.
+        if !self.wants(tick) {
+            return Look::Open;
+        }
         let ask = ClaimRequest {
             start_within: self.terms.retry_within,
             ..self.ask(self.attempt_key(*attempt + 1), tick, SHORT_WAIT)

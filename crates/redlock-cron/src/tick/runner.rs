@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, Trigger,
-    job::{Fingerprint, JobId, Terms, Work},
-    record::Journal,
+    job::{Condition, Fingerprint, JobId, Terms, Work},
+    record::{Journal, guarded},
     replica::{Ending, Refusal, Replica},
     schedule::Schedule,
 };
@@ -31,6 +31,7 @@ pub(crate) struct JobRunner {
     /// Stands for the schedule and the terms.
     pub(crate) fingerprint: Fingerprint,
     pub(crate) work: Work,
+    pub(crate) condition: Option<Condition>,
     /// Since when this replica has the job, by the nodes' clocks as far as they were known.
     pub(crate) added: DateTime<Utc>,
     pub(crate) progress: Mutex<Progress>,
@@ -60,6 +61,7 @@ impl JobRunner {
             fingerprint: Fingerprint::of(&job.plan, &terms),
             terms,
             work: job.work,
+            condition: job.condition,
             added: now,
             progress,
             journal: Journal::default(),
@@ -149,6 +151,18 @@ impl JobRunner {
         self.terms.overlap == Overlap::Skip
             && self.replica.tasks.is_running(self.id.name())
             && self.is_fresh(tick)
+    }
+
+    /// Returns whether the job's condition lets this replica ask for a tick.
+    pub(crate) fn wants(&self, tick: DateTime<Utc>) -> bool {
+        let Some(condition) = &self.condition else {
+            return true;
+        };
+        guarded(|| condition(tick)).unwrap_or_else(|_| {
+            let job = &**self.id.name();
+            tracing::error!(target: crate::TARGET, job, %tick, "the job's condition panicked");
+            false
+        })
     }
 
     /// Returns the time of day, as this replica has it.

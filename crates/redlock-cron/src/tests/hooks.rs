@@ -1,0 +1,121 @@
+use super::{host::Host, *};
+use crate::{Delivery, Missed, Tries, Trigger};
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_told_of_before_it_begins_and_after_it_has_ended() {
+    let fleet = Fleet::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = |what: &'static str| {
+        let told = Arc::clone(&told);
+        move || told.lock().unwrap().push(what)
+    };
+    let (starts, works, ends) = (tell("start"), tell("work"), tell("end"));
+    let observer = Observer::new(Some(Box::new(move |_| ends())));
+    let observer = observer.on_start(Some(Box::new(move |run: &Run| {
+        assert!(run.lease().is_held());
+        assert_eq!((run.name(), run.trigger()), ("job", Trigger::Manual));
+        starts();
+    })));
+    let clock = Arc::new(fleet.clock(0));
+    let replica = Replica::new(fleet.client().await, "tests", None, observer, clock, None).unwrap();
+    let job = Starts::default().job(EVERY_FIVE_SECONDS, move |run: Run| {
+        works();
+        let failed = run.try_number() == 1;
+        async move { if failed { Err("once".into()) } else { Ok(()) } }
+    });
+    let runner = JobRunner::new(&replica, job.tries(Tries::up_to(2))).unwrap();
+    let report = Arc::new(runner).trigger().await;
+    assert_eq!(report.outcome(), Outcome::Ok);
+    assert_eq!(*told.lock().unwrap(), ["start", "work", "work", "end"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_hook_that_panics_harms_nothing() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let observer = Observer::new(None).on_start(Some(Box::new(|_| panic!("in the hook"))));
+    let clock = Arc::new(fleet.clock(0));
+    let replica = Replica::new(fleet.client().await, "tests", None, observer, clock, None).unwrap();
+    let runner = JobRunner::new(&replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
+    let report = Arc::new(runner).trigger().await;
+    assert_eq!(report.outcome(), Outcome::Ok);
+    assert_eq!(fleet.keys().await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_one_replica_declines_is_another_s() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut unready = Host::new(&fleet).await;
+    let mut ready = Host::new(&fleet).await;
+    let job = starts.quick_job(EVERY_FIVE_SECONDS);
+    unready.put(job.only_if(|at| at >= tick(8)));
+    ready.put(starts.quick_job(EVERY_FIVE_SECONDS));
+    unready.until(6).await;
+    ready.until(7).await;
+    assert_eq!(unready.seen(), [(tick(3), Outcome::Declined)]);
+    assert!(ready.seen().contains(&(tick(3), Outcome::Ok)));
+    unready.until(9).await;
+    assert_eq!(unready.seen(), [(tick(8), Outcome::Ok)]);
+    assert_eq!(starts.list(), [3, 8].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_all_decline_was_missed_and_by_hand_it_runs() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    let job = || starts.quick_job(EVERY_FIVE_SECONDS).missed(Missed::Latest);
+    let runner = host.put(job().only_if(|at| at == tick(3)));
+    host.until(11).await;
+    assert_eq!(
+        host.seen(),
+        [(tick(3), Outcome::Ok), (tick(8), Outcome::Declined)]
+    );
+    assert_eq!(runner.trigger().await.outcome(), Outcome::Ok);
+    host.put(job());
+    host.until(14).await;
+    let made_up: Vec<_> = starts
+        .list()
+        .into_iter()
+        .filter(|at| *at == tick(8))
+        .collect();
+    assert_eq!(made_up.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_that_panics_declines() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    let job = starts.quick_job(EVERY_FIVE_SECONDS);
+    host.put(job.only_if(|_| panic!("in the condition")));
+    host.until(11).await;
+    assert_eq!(
+        host.seen(),
+        [3, 8].map(|second| (tick(second), Outcome::Declined))
+    );
+    assert!(starts.list().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_declines_starts_no_attempt_of_a_tick_either() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let again = Delivery::AtLeastOnce { max_attempts: 2 };
+        starts.quick_job(EVERY_FIVE_SECONDS).delivery(again)
+    };
+    let first = fleet.member(0, job()).await;
+    fleet.sleep_until(3_000).await;
+    let ask = first
+        .runner
+        .ask(first.runner.id.job_key(), tick(3), Duration::from_secs(1));
+    let won = first.runner.replica.claims.claim(ask).await.unwrap();
+    first
+        .runner
+        .finish(won.claim, "aborted", Duration::ZERO)
+        .await;
+    let unready = fleet.member(0, job().only_if(|_| false)).await;
+    unready.begin();
+    fleet.sleep_until(20_000).await;
+    assert!(starts.list().is_empty());
+    fleet.member(0, job()).await.begin();
+    fleet.sleep_until(30_000).await;
+    assert_eq!(starts.list(), [tick(3)]);
+}
