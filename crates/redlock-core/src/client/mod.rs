@@ -11,7 +11,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AcquireOptions, InvalidOption, NodeReport,
+    AcquireOptions, InvalidOption, NodeAnswer, NodeReport,
     clock::Clock,
     engine::{EngineHandle, Parked},
     keyspace::KeySpace,
@@ -127,6 +127,36 @@ impl Redlock {
     /// Dropping it has no effect.
     pub async fn node_reports(&self) -> Vec<NodeReport> {
         NodeReport::of_all(&self.client.names, self.client.engine.standing().await)
+    }
+
+    /// Returns whether an acquire can succeed now, if nobody holds the resource: the client is open, and a majority of its
+    /// nodes can be reached and votes.
+    ///
+    /// For readiness probes.
+    /// It is what the client knows without asking any node: one that does not answer counts until its time limit.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// assert!(redlock.is_ready().await);
+    /// redlock.close().await;
+    /// assert!(!redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn is_ready(&self) -> bool {
+        let standing = self.client.engine.standing().await;
+        let voting = standing
+            .iter()
+            .filter(|answer| **answer == NodeAnswer::Reachable);
+        voting.count() >= self.majority() && !self.client.closing.is_cancelled()
     }
 
     /// Returns what the nodes' wall clocks show now: the one in the middle, of a majority that agrees within a second.

@@ -1,9 +1,9 @@
 //! Closing a client, and letting go of it.
 
-use redlock_core::AcquireErrorKind;
+use redlock_core::{AcquireErrorKind, Redlock};
 use tokio::time::Instant;
 
-use crate::fixtures::{Faults, MS, SECOND, client, faulty, keys, settle};
+use crate::fixtures::{Faults, MS, SECOND, client, faulty, keys, settle, soon};
 
 #[tokio::test(start_paused = true)]
 async fn closing_answers_every_waiter_at_once() {
@@ -79,4 +79,35 @@ async fn a_guard_outlives_its_client() {
     drop(guard);
     settle().await;
     assert_eq!(keys(&nodes), [0; 3]);
+}
+
+/// Waits until the client is ready, or is not.
+async fn becomes_ready(redlock: &Redlock, ready: bool) {
+    soon(async {
+        while redlock.is_ready().await != ready {
+            tokio::time::sleep(10 * MS).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_ready_while_it_is_open_and_a_majority_votes() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    becomes_ready(&redlock, true).await;
+    nodes[0].node.stop();
+    tokio::time::sleep(10 * SECOND).await;
+    assert!(redlock.is_ready().await, "without one of three");
+    nodes[1].node.stop();
+    becomes_ready(&redlock, false).await;
+    nodes[0].node.start();
+    becomes_ready(&redlock, true).await;
+    // It is in reach, and does not vote, because it may have forgotten leases.
+    nodes[2].node.clear();
+    becomes_ready(&redlock, false).await;
+    nodes[1].node.start();
+    becomes_ready(&redlock, true).await;
+    redlock.close().await;
+    assert!(!redlock.is_ready().await);
 }
