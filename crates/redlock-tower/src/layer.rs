@@ -17,7 +17,7 @@ use crate::{
 ///
 /// All state is in the client and in this value, behind one `Arc`.
 /// In axum its place is [`MethodRouter::route_layer`], as in `post(handler).route_layer(lock)`: see
-/// [where the layer goes](crate#where-the-layer-goes).
+/// [where the layer goes](crate::guide::placement).
 ///
 /// [`Layer::layer`] makes another handle to it and nothing else, because a server may call it anew for
 /// every connection, as `axum::serve` does.

@@ -64,7 +64,7 @@ impl RequestLease {
 
     /// Returns the fencing token: greater than that of every lease on the resource before it.
     ///
-    /// Write it with every change, and let the resource refuse older ones; see [fencing](crate#fencing).
+    /// Write it with every change, and let the resource refuse older ones; see [fencing](crate::guide::fencing).
     pub fn token(&self) -> FencingToken {
         self.lease.token()
     }

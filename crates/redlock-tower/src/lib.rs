@@ -11,6 +11,8 @@ mod exclusive;
 mod future;
 pub mod generic;
 mod grpc;
+#[cfg(doc)]
+pub mod guide;
 mod held;
 mod hold;
 mod hold_time;

@@ -1,0 +1,31 @@
+//! Guides: one page for each question that a service with locks comes to.
+//!
+//! | page | answers |
+//! |---|---|
+//! | [`placement`] | Where does the layer go, beside CORS, time limits, other locks and WebSockets? |
+//! | [`keys`] | How are a path, a user and a method made into one key? |
+//! | [`shutdown`] | In which order does a service end, and how does Kubernetes know that it is ready? |
+//! | [`testing`] | How are handlers tested without a server? |
+//! | [`fencing`] | How does a database refuse a holder that comes too late? |
+//!
+//! The code of each page is compiled and run with this crate's tests.
+
+/// Where the layer goes.
+#[doc = include_str!("../docs/guide/placement.md")]
+pub mod placement {}
+
+/// Keys of several parts.
+#[doc = include_str!("../docs/guide/keys.md")]
+pub mod keys {}
+
+/// Shutdown and readiness.
+#[doc = include_str!("../docs/guide/shutdown.md")]
+pub mod shutdown {}
+
+/// Tests without a server.
+#[doc = include_str!("../docs/guide/testing.md")]
+pub mod testing {}
+
+/// Fencing in SQL.
+#[doc = include_str!("../docs/guide/fencing.md")]
+pub mod fencing {}
