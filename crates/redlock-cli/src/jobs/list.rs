@@ -1,8 +1,8 @@
 //! All jobs that the nodes remember.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, fmt, io, sync::Arc};
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::join_all, stream};
 use redlock_core::{Redlock, deadpool_redis::redis::RedisError};
 use redlock_cron::job_remembered_under;
 use serde::Serialize;
@@ -12,18 +12,26 @@ use crate::{
     connection::Settings,
     context::Context,
     exit::{Exit, Failure},
-    output::Mark,
+    output::{Mark, Output},
     probe::{self, Place, Scan, may_not_scan},
 };
 
 /// The jobs of all schedulers in the namespace of the nodes.
 pub(crate) struct Listed {
     pub(crate) jobs: Vec<(String, Memory)>,
-    /// How many have a name that is too long to be kept.
-    pub(crate) nameless: usize,
+    /// Whether there are names that are too long to be kept.
+    ///
+    /// A job has several keys under such a name, so nobody can tell of how many jobs they are.
+    has_nameless: bool,
     /// The nodes that did not say, and why.
-    pub(crate) silent: Vec<(Arc<str>, String)>,
+    silent: Silent,
 }
+
+/// Nodes that did not say which jobs they remember, and why.
+type Silent = Vec<(Arc<str>, String)>;
+
+/// Too few nodes said which jobs they remember.
+pub(crate) struct TooFew(Silent);
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -35,8 +43,14 @@ struct Line<'a> {
 pub(super) async fn run(settings: &Settings, context: &Context) -> Result<Exit, Failure> {
     let client = client(context, settings).await?;
     let places = probe::connect(settings).await;
-    let listed = list(&client, &places, settings).await?;
     let output = context.output;
+    let listed = match list(&client, &places, settings).await {
+        Ok(listed) => listed,
+        Err(too_few) => {
+            tell(too_few.0, output)?;
+            return Ok(Exit::NoQuorum);
+        }
+    };
     if output.is_json() {
         let lines = listed.jobs.iter().map(|(job, memory)| Line {
             job,
@@ -52,38 +66,42 @@ pub(super) async fn run(settings: &Settings, context: &Context) -> Result<Exit, 
             output.line(&format!("{job}  {}; {last}", memory.state()))?;
         }
     }
-    if listed.nameless > 0 {
-        let words = format!(
-            "{} more are remembered under a hash, because their names are long: redlock jobs NAMESPACE/NAME shows them",
-            listed.nameless
-        );
-        if !output.is_json() {
-            output.marked(Mark::Note, &words)?;
+    if listed.has_nameless {
+        let words = "some names are too long to be shown: redlock jobs NAMESPACE/NAME shows what is under them";
+        if output.is_json() {
+            output.complain(words)?;
+        } else {
+            output.marked(Mark::Note, words)?;
         }
     }
-    let answered = places.len() - listed.silent.len();
-    for (node, why) in listed.silent {
+    tell(listed.silent, output)?;
+    Ok(Exit::Yes)
+}
+
+/// Says which nodes did not say what they remember, and why.
+fn tell(silent: Silent, output: Output) -> io::Result<()> {
+    for (node, why) in silent {
         if output.is_json() {
             output.complain(&format!("{node}: {why}"))?;
         } else {
             output.marked(Mark::Bad, &format!("{node} {why}"))?;
         }
     }
-    Ok(if answered < settings.majority() {
-        Exit::NoQuorum
-    } else {
-        Exit::Yes
-    })
+    Ok(())
 }
 
 /// Asks all nodes which jobs they remember, and what of them.
+///
+/// # Errors
+///
+/// No majority of the nodes said which jobs it remembers.
 pub(crate) async fn list(
     client: &Redlock,
     places: &[Place],
     settings: &Settings,
-) -> Result<Listed, Failure> {
+) -> Result<Listed, TooFew> {
     let found = join_all(places.iter().map(|place| on_node(place, settings))).await;
-    let (mut jobs, mut nameless) = (BTreeSet::new(), BTreeSet::new());
+    let (mut jobs, mut has_nameless) = (BTreeSet::new(), false);
     let mut silent = Vec::new();
     for (place, found) in places.iter().zip(found) {
         match found {
@@ -91,22 +109,27 @@ pub(crate) async fn list(
                 for resource in resources {
                     if let Some((namespace, name)) = job_remembered_under(&resource) {
                         jobs.insert((namespace.to_owned(), name.to_owned()));
-                    } else if resource.starts_with("sha256:") {
-                        nameless.insert(resource);
+                    } else {
+                        has_nameless |= resource.starts_with("sha256:");
                     }
                 }
             }
             Err(why) => silent.push((Arc::clone(&place.name), why)),
         }
     }
-    let mut remembered = Vec::new();
-    for (namespace, name) in jobs {
-        let job = Job { namespace, name };
-        remembered.push((job.to_string(), Memory::of(client, &job).await?));
+    if places.len() - silent.len() < settings.majority() {
+        return Err(TooFew(silent));
     }
+    let jobs = jobs.into_iter().map(async |(namespace, name)| {
+        let job = Job { namespace, name };
+        // What no job can be called was not written by a scheduler.
+        let memory = Memory::of(client, &job).await.ok()?;
+        Some((job.to_string(), memory))
+    });
+    let jobs = stream::iter(jobs).buffered(AT_ONCE);
     Ok(Listed {
-        jobs: remembered,
-        nameless: nameless.len(),
+        jobs: jobs.filter_map(async |job| job).collect().await,
+        has_nameless,
         silent,
     })
 }
@@ -123,3 +146,13 @@ async fn on_node(place: &Place, settings: &Settings) -> Result<Vec<String>, Stri
     }
     Ok(found)
 }
+
+impl fmt::Display for TooFew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("too few nodes say which jobs they remember")
+    }
+}
+
+/// How many jobs are asked for at once, so that a list takes no longer for each job in an outage; a job is a dozen
+/// questions to each node.
+const AT_ONCE: usize = 16;

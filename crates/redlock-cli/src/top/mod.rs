@@ -57,24 +57,27 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
 }
 
-/// Draws each look, and is attentive to keys meanwhile.
+/// Draws each look as soon as it was taken, and is attentive to keys meanwhile.
 async fn show(
     sampler: &mut Sampler,
     settings: &Settings,
     every: Duration,
 ) -> Result<Exit, Failure> {
     let mut screen = Screen::open()?;
-    let mut sample = Sample::default();
+    let mut sample = None;
     loop {
-        screen.draw(&sample, settings)?;
-        let looked = async {
-            let looked = sampler.look(settings).await;
-            tokio::time::sleep(every).await;
-            looked
+        screen.draw(sample.as_ref(), settings)?;
+        sample = tokio::select! {
+            looked = sampler.look(settings) => Some(looked),
+            ended = screen.wait_for_the_end(sample.as_ref(), settings) => {
+                ended?;
+                return Ok(Exit::Yes);
+            }
         };
+        screen.draw(sample.as_ref(), settings)?;
         tokio::select! {
-            looked = looked => sample = looked,
-            ended = screen.wait_for_the_end(&sample, settings) => {
+            () = tokio::time::sleep(every) => {}
+            ended = screen.wait_for_the_end(sample.as_ref(), settings) => {
                 ended?;
                 return Ok(Exit::Yes);
             }
@@ -106,14 +109,18 @@ impl Screen {
         Ok(Self { terminal, events })
     }
 
-    fn draw(&mut self, sample: &Sample, settings: &Settings) -> io::Result<()> {
+    fn draw(&mut self, sample: Option<&Sample>, settings: &Settings) -> io::Result<()> {
         self.terminal
             .draw(|frame| view::draw(frame, sample, settings))
             .map(drop)
     }
 
     /// Waits until somebody wants to leave.
-    async fn wait_for_the_end(&mut self, sample: &Sample, settings: &Settings) -> io::Result<()> {
+    async fn wait_for_the_end(
+        &mut self,
+        sample: Option<&Sample>,
+        settings: &Settings,
+    ) -> io::Result<()> {
         while let Some(event) = self.events.recv().await {
             match event? {
                 Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {

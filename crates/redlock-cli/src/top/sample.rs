@@ -17,7 +17,7 @@ use crate::{
     ls::{self, Line},
     output::millis,
     probe::{self, Place},
-    standing::Standing,
+    standing::{Standing, settled},
 };
 
 /// Looks again and again.
@@ -27,16 +27,20 @@ pub(super) struct Sampler {
     /// The jobs as they were at the last look at them, and when that was.
     jobs: Vec<Job>,
     jobs_seen: Option<Instant>,
+    /// Why they could not be looked for since then.
+    jobs_unknown: Option<String>,
     /// Who had each key at the last look, and how often it has changed hands.
     seen: HashMap<String, (Option<Owner>, u64)>,
 }
 
 /// What there was to see.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 pub(super) struct Sample {
     pub(super) nodes: Vec<Node>,
     pub(super) keys: Vec<Key>,
     pub(super) jobs: Vec<Job>,
+    /// Why the jobs are as they were at an earlier look.
+    pub(super) jobs_unknown: Option<String>,
     /// By how much this machine's clock is ahead of those of the nodes.
     pub(super) ahead_ms: Option<f64>,
 }
@@ -81,6 +85,7 @@ impl Sampler {
             prefix,
             jobs: Vec::new(),
             jobs_seen: None,
+            jobs_unknown: None,
             seen: HashMap::new(),
         }
     }
@@ -88,7 +93,11 @@ impl Sampler {
     /// Looks at all nodes at once.
     pub(super) async fn look(&mut self, settings: &Settings) -> Sample {
         let places = probe::connect(settings).await;
-        let reports = self.client.node_reports().await;
+        let reports = match self.jobs_seen {
+            // Connections are made at the first look, which is one of what comes of that.
+            None => settled(&self.client, settings).await,
+            Some(_) => self.client.node_reports().await,
+        };
         let times = join_all(places.iter().map(round_trip)).await;
         let clocks = join_all(places.iter().map(clock_of)).await;
         let middle = middle(&clocks);
@@ -108,6 +117,7 @@ impl Sampler {
             nodes: nodes.collect(),
             keys: self.keys(listed.lines),
             jobs: self.jobs.clone(),
+            jobs_unknown: self.jobs_unknown.clone(),
             ahead_ms: self.ahead().await,
         }
     }
@@ -151,13 +161,13 @@ impl Sampler {
             return;
         }
         self.jobs_seen = Some(now);
-        if let Ok(listed) = jobs::list(&self.client, places, settings).await {
-            if !listed.jobs.iter().all(|(_, memory)| memory.is_whole()) {
-                // As in the first moments of a connection.
-                self.jobs_seen = None;
+        self.jobs_unknown = match jobs::list(&self.client, places, settings).await {
+            Ok(listed) => {
+                self.jobs = listed.jobs.into_iter().map(Job::of).collect();
+                None
             }
-            self.jobs = listed.jobs.into_iter().map(Job::of).collect();
-        }
+            Err(too_few) => Some(too_few.to_string()),
+        };
     }
 
     async fn ahead(&self) -> Option<f64> {

@@ -8,20 +8,29 @@ use ratatui::{
     widgets::{Block, Cell, Row, Table},
 };
 
-use super::sample::{Job, Key, Node, Sample};
+use super::sample::{Key, Node, Sample};
 use crate::{connection::Settings, output::rounded};
 
 /// Draws all of it; what does not fit is left out from below.
-pub(super) fn draw(frame: &mut Frame<'_>, sample: &Sample, settings: &Settings) {
+pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &Settings) {
+    let Some(sample) = sample else {
+        let (namespace, nodes) = (settings.namespace(), settings.config.nodes.len());
+        let text = format!("{namespace}: looks at {nodes} nodes…");
+        let [head, _, foot] = Layout::vertical(AROUND).areas(frame.area());
+        frame.render_widget(Line::from(text).bold(), head);
+        return frame.render_widget(footer(), foot);
+    };
     let height = |rows: usize| {
         u16::try_from(rows)
             .unwrap_or(u16::MAX)
             .saturating_add(BORDERS)
     };
-    let of_jobs_height = match sample.jobs.len() {
-        0 => 0,
+    let has_jobs = !sample.jobs.is_empty() || sample.jobs_unknown.is_some();
+    let of_jobs_height = if has_jobs {
         // Keys have the other half of what is left.
-        jobs => height(jobs).min(frame.area().height / 3),
+        height(sample.jobs.len()).min(frame.area().height / 3)
+    } else {
+        0
     };
     let heights = [
         Constraint::Length(1),
@@ -31,13 +40,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: &Sample, settings: &Settings) 
         Constraint::Length(1),
     ];
     let [head, nodes, keys, jobs, foot] = Layout::vertical(heights).areas(frame.area());
-    if !sample.jobs.is_empty() {
-        frame.render_widget(of_jobs(&sample.jobs), jobs);
+    if has_jobs {
+        frame.render_widget(of_jobs(sample), jobs);
     }
     frame.render_widget(title(sample, settings), head);
     frame.render_widget(of_nodes(&sample.nodes), nodes);
     frame.render_widget(of_keys(&sample.keys, settings.majority()), keys);
-    frame.render_widget(Line::from("q: leave").dim(), foot);
+    frame.render_widget(footer(), foot);
+}
+
+fn footer() -> Line<'static> {
+    Line::from("q: leave").dim()
 }
 
 fn title(sample: &Sample, settings: &Settings) -> Line<'static> {
@@ -59,8 +72,6 @@ fn title(sample: &Sample, settings: &Settings) -> Line<'static> {
         _ => String::new(),
     };
     let color = match votes {
-        // Nothing was looked at yet.
-        _ if sample.nodes.is_empty() => Color::Reset,
         votes if votes < majority => Color::Red,
         votes if votes == majority && nodes > 1 => Color::Yellow,
         _ => Color::Green,
@@ -117,8 +128,8 @@ fn clock(ahead_ms: f64) -> Cell<'static> {
     Cell::new(text).style(Style::new().fg(color))
 }
 
-fn of_jobs(jobs: &[Job]) -> Table<'_> {
-    let rows = jobs.iter().map(|job| {
+fn of_jobs(sample: &Sample) -> Table<'_> {
+    let rows = sample.jobs.iter().map(|job| {
         let color = if job.state.starts_with("paused") {
             Color::Yellow
         } else {
@@ -135,10 +146,14 @@ fn of_jobs(jobs: &[Job]) -> Table<'_> {
         Constraint::Fill(1),
         Constraint::Fill(2),
     ];
+    let title = match &sample.jobs_unknown {
+        Some(why) => format!("jobs, as they were: {why}"),
+        None => "jobs".to_owned(),
+    };
     let head = Row::new(["job", "state", "last run"]).bold();
     Table::new(rows, widths)
         .header(head)
-        .block(Block::bordered().title("jobs"))
+        .block(Block::bordered().title(title))
 }
 
 fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {
@@ -170,6 +185,13 @@ fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {
         .header(head)
         .block(Block::bordered().title("keys"))
 }
+
+/// The lines above and below of all.
+const AROUND: [Constraint; 3] = [
+    Constraint::Length(1),
+    Constraint::Min(0),
+    Constraint::Length(1),
+];
 
 /// Two lines around a table, and its head.
 const BORDERS: u16 = 3;

@@ -1,13 +1,16 @@
 //! `jobs` tells what is remembered of jobs that another process runs, and pauses, resumes and forgets them.
 
-use std::{io::Write, time::Duration};
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
 
 use redlock_cron::{
     BoxError, Overlap, Run, SingletonJob, SingletonScheduler, tokio_cron_scheduler::JobScheduler,
 };
 use serde_json::Value;
 
-use crate::kit::{Nodes, at_terminal, screen};
+use crate::kit::{Nodes, Relay, at_terminal, screen};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_and_pauses_are_told_without_running_the_job() {
@@ -105,8 +108,12 @@ async fn all_jobs_are_listed_with_how_they_stand() {
     let ok = |memory: &Value| memory["runs"][0]["outcome"] == "ok";
     once(&nodes, "billing/close-day", ok).await;
     drop(jobs.shutdown(Duration::from_secs(5)).await);
-    // One that was paused before it ever ran, and one whose name is kept as a hash.
-    let long = format!("stock/{}", "x".repeat(128));
+    // One whose name is kept as a hash, under several keys, and one that was paused before it ever ran.
+    let name = "x".repeat(128);
+    let long = format!("stock/{name}");
+    let jobs = running(&nodes, "stock", each_second(&name, Duration::ZERO)).await;
+    once(&nodes, &long, ok).await;
+    drop(jobs.shutdown(Duration::from_secs(5)).await);
     for job in ["stock/count", &long] {
         let done = nodes.run(&["jobs", "pause", job, "--unseen"]);
         assert_eq!(done.code, 0, "{done:?}");
@@ -117,12 +124,14 @@ async fn all_jobs_are_listed_with_how_they_stand() {
     for words in [
         "billing/close-day  idle; last run 20",
         "stock/count  paused; no run",
-        "1 more are remembered under a hash",
+        "note some names are too long to be shown",
         "refused",
     ] {
         assert!(done.out.contains(words), "{words}: {done:?}");
     }
-    let json: Value = serde_json::from_str(&nodes.run(&["jobs", "--json"]).out).unwrap();
+    let done = nodes.run(&["jobs", "--json"]);
+    assert!(done.err.contains("too long to be shown"), "{done:?}");
+    let json: Value = serde_json::from_str(&done.out).unwrap();
     let names: Vec<_> = (0..2).map(|at| json[at]["job"].as_str().unwrap()).collect();
     assert_eq!(names, ["billing/close-day", "stock/count"]);
     assert_eq!((&json[1]["paused"], &json[2]), (&true.into(), &Value::Null));
@@ -260,4 +269,61 @@ async fn a_run_that_may_overlap_is_told_and_its_job_is_not_forgotten() {
         "{done:?}"
     );
     drop(jobs.shutdown(Duration::ZERO).await);
+}
+
+/// Nodes that are far away are asked for many jobs at once.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "it measures")]
+async fn a_list_of_jobs_does_not_wait_for_one_after_the_other() {
+    const DELAY: Duration = Duration::from_millis(100);
+    const JOBS: u32 = 32;
+    let nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let relays: Vec<_> = nodes
+        .iter()
+        .map(|node| Relay::delaying(node.address(), DELAY))
+        .collect();
+    let nodes = nodes.at(relays.iter().map(Relay::url).collect());
+    let listed = async |count: u32| {
+        let begun = Instant::now();
+        let done = nodes.run(&["jobs", "--json"]);
+        let took = begun.elapsed();
+        let json: Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(json.as_array().unwrap().len(), count as usize, "{done:?}");
+        took
+    };
+    redlock_cron::pause(&client, "billing", "0").await.unwrap();
+    let one = listed(1).await;
+    for job in 1..JOBS {
+        let name = job.to_string();
+        redlock_cron::pause(&client, "billing", &name)
+            .await
+            .unwrap();
+    }
+    let all = listed(JOBS).await;
+    // One after the other would take this time for each.
+    assert!(all < one + DELAY * (JOBS - 1) / 2, "{one:?}, {all:?}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_no_job_can_be_called_hides_no_job() {
+    let nodes = Nodes::blessed(3).await;
+    let done = nodes.run(&["jobs", "pause", "billing/close-day", "--unseen"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let known = nodes
+        .keys()
+        .into_iter()
+        .find(|key| key.contains("close-day"));
+    let known = known.unwrap();
+    let (_, key) = known.split_once(": ").unwrap();
+    for node in 0..3 {
+        let odd = key.replace("billing/close-day", "/");
+        nodes.ask(node, &["HSET", &odd, "some", "thing"]);
+    }
+    let done = nodes.run(&["jobs"]);
+    assert!(
+        done.code == 0 && done.out.contains("billing/close-day  paused"),
+        "{done:?}"
+    );
 }

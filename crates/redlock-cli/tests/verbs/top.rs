@@ -56,6 +56,55 @@ async fn it_shows_nodes_keys_and_holders_at_a_terminal_until_q() {
 }
 
 #[tokio::test]
+async fn it_shows_a_look_as_soon_as_it_was_taken() {
+    let nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let guard = client.acquire("order:7").await.unwrap();
+    // The next look is never taken; whoever waits for it sees the end.
+    let line = "stty rows 24 cols 80; timeout --foreground 20 \"$REDLOCK\" top --every 1h";
+    let mut top = at_terminal(line, &nodes)
+        .env("TERM", "xterm")
+        .spawn()
+        .unwrap();
+    let said = screen(&mut top, "order:7");
+    top.stdin.take().unwrap().write_all(b"q").unwrap();
+    assert!(top.wait().unwrap().success());
+    assert!(said.contains("looks at 3 nodes"), "{said}");
+    // What was not looked at yet is not said to be missing.
+    assert!(
+        said.contains("3 of 3 nodes vote") && !said.contains("0 of 3"),
+        "{said}"
+    );
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn jobs_that_cannot_be_looked_for_stay_as_they_were_and_that_is_said() {
+    let mut nodes = Nodes::blessed(3).await;
+    let done = nodes.run(&["jobs", "pause", "billing/day", "--unseen"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let mut command = nodes.command(&["top", "--json", "--every", "200ms"]);
+    let mut top = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let mut samples = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let before = samples.next().unwrap();
+    assert_eq!(before["jobs_unknown"], Value::Null, "{before}");
+    assert_eq!(before["jobs"][0]["job"], "billing/day", "{before}");
+    for node in 0..3 {
+        nodes[node].kill().unwrap();
+    }
+    let mut later = samples.take(200);
+    let after = later.find(|sample| {
+        let is_gone = sample["jobs"].as_array().unwrap().is_empty();
+        is_gone || sample["jobs_unknown"].is_string()
+    });
+    drop(top.kill());
+    drop(top.wait());
+    let after = after.unwrap();
+    assert_eq!(after["jobs"], before["jobs"], "{after}");
+}
+
+#[tokio::test]
 async fn it_ends_when_it_is_asked_to_though_its_terminal_is_gone() {
     let nodes = Nodes::blessed(1).await;
     let line = "stty rows 24 cols 80; echo \"pid $$.\"; exec \"$REDLOCK\" top";
