@@ -73,12 +73,13 @@ async fn a_job_is_paused_resumed_triggered_and_looked_at_by_its_name() {
     }
 }
 
-/// A node that answers all, nothing, or the first request of each call only.
+/// A node that answers all, nothing, the first request of each call only, or all but the last.
 #[derive(Clone, Debug, Default)]
 struct OddNode {
     node: MemoryNode,
     is_deaf: Arc<AtomicBool>,
     is_brief: Arc<AtomicBool>,
+    is_short: Arc<AtomicBool>,
 }
 
 struct OddSession {
@@ -109,6 +110,7 @@ impl Session for OddSession {
     ) -> BoxFuture<'static, CallResult> {
         let answer = self.inner.call(keyspace, requests);
         let is_brief = self.node.is_brief.load(Ordering::SeqCst);
+        let is_short = self.node.is_short.load(Ordering::SeqCst);
         let is_deaf = self.node.is_deaf.load(Ordering::SeqCst);
         async move {
             if is_deaf {
@@ -119,6 +121,9 @@ impl Session for OddSession {
                 for reply in answer.replies.iter_mut().skip(1) {
                     *reply = Err("OOM its memory is full".into());
                 }
+            }
+            if is_short && let [_, .., last] = &mut *answer.replies {
+                *last = Err("OOM its memory is full".into());
             }
             Ok(answer)
         }
@@ -157,6 +162,39 @@ async fn a_look_at_a_job_costs_one_time_limit_and_is_whole_or_says_so() {
         start.elapsed() <= 2 * one,
         "{:?} for {one:?}",
         start.elapsed()
+    );
+}
+
+/// The last request of a look is that for the job's pauses.
+#[tokio::test]
+async fn what_is_known_of_a_job_is_told_though_a_part_is_missing() {
+    let nodes: Vec<_> = (0..3).map(|_| OddNode::default()).collect();
+    let configs = nodes.iter().cloned().map(NodeConfig::other);
+    let redlock = Redlock::builder().nodes(configs).build().await.unwrap();
+    let scheduler = JobScheduler::new().await.unwrap();
+    let builder = SingletonScheduler::builder(redlock.clone(), scheduler);
+    let jobs = builder.namespace("tests").build().unwrap();
+    jobs.add(yearly(|_| async { Ok(()) })).await.unwrap();
+    let report = jobs.trigger_now("job").await.unwrap();
+    assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
+    for node in &nodes {
+        node.is_short.store(true, Ordering::SeqCst);
+    }
+    let status = jobs.status("job").await.unwrap();
+    assert!(!status.is_known() && status.is_paused().is_none());
+    let said = status.to_string();
+    for words in ["idle, and a part is missing\n", ": ok after", "OOM"] {
+        assert!(said.contains(words), "{words:?} is not in {said}");
+    }
+    let memory = redlock_cron::inspect(&redlock, "tests", "job")
+        .await
+        .unwrap();
+    assert!(!memory.is_known() && memory.is_paused().is_none());
+    assert_eq!(memory.runs()[0].outcome(), Some("ok"));
+    let refused = memory.nodes().iter();
+    assert!(
+        refused.clone().all(|node| node.to_string().contains("OOM")),
+        "{memory:?}"
     );
 }
 

@@ -20,15 +20,10 @@ impl Memory {
             .map_err(|error| Failure::wrong(error.to_string()))
     }
 
-    /// Returns whether there is anything to remember.
+    /// Returns whether nothing is remembered of it, as far as nodes have answered.
     pub(super) fn is_empty(&self) -> bool {
         let never_ran = self.0.watermark().is_none() && self.0.runs().is_empty();
         never_ran && self.0.is_paused() != Some(true)
-    }
-
-    /// Returns whether enough nodes said all that there is to say.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.0.is_known() && self.0.is_paused().is_some()
     }
 
     /// Returns whether the job's lock is held.
@@ -42,14 +37,19 @@ impl Memory {
 
     /// Returns how things stand, in a word or two.
     pub(crate) fn state(&self) -> String {
-        match (self.0.is_known(), self.0.running(), self.0.is_paused()) {
-            (false, ..) => "unknown".to_owned(),
-            (_, Some(run), Some(true)) => format!("paused, runs on {}", run.replica()),
-            (_, Some(run), _) => format!("runs on {}", run.replica()),
-            (_, None, Some(true)) => "paused".to_owned(),
-            (_, None, Some(false)) if self.is_locked() => "locked".to_owned(),
-            (_, None, Some(false)) => "idle".to_owned(),
-            (_, None, None) => "paused or not".to_owned(),
+        let state = match (self.0.running(), self.0.is_paused()) {
+            (Some(run), Some(true)) => format!("paused, runs on {}", run.replica()),
+            (Some(run), _) => format!("runs on {}", run.replica()),
+            (None, Some(true)) => "paused".to_owned(),
+            (None, _) if self.is_locked() => "locked".to_owned(),
+            (None, _) if self.0.free_in().is_none() => return "unknown".to_owned(),
+            (None, Some(false)) => "idle".to_owned(),
+            (None, None) => "idle, paused or not".to_owned(),
+        };
+        if self.0.is_known() {
+            state
+        } else {
+            format!("{state}, a part is missing")
         }
     }
 

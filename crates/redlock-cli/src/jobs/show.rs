@@ -1,5 +1,7 @@
 //! One job: whether it is paused, and how its last runs ended.
 
+use redlock_core::NodeReport;
+
 use super::{Job, Memory, client};
 use crate::{
     connection::Settings,
@@ -29,11 +31,12 @@ fn print(memory: &Memory, output: Output) -> std::io::Result<()> {
     }
     let job = &memory.0;
     if !job.is_known() {
-        output.line("unknown: too few nodes answered")?;
-        return job
-            .nodes()
-            .iter()
-            .try_for_each(|node| output.marked(Mark::Bad, &node.to_string()));
+        if memory.is_empty() && job.free_in().is_none() && job.is_paused().is_none() {
+            output.line("unknown: too few nodes answered")?;
+            return tell(job.nodes(), output);
+        }
+        output.line("a part is missing: too few nodes answered all that was asked")?;
+        tell(job.nodes(), output)?;
     }
     let pause = match job.is_paused() {
         Some(true) => "paused",
@@ -48,7 +51,7 @@ fn print(memory: &Memory, output: Output) -> std::io::Result<()> {
         None => "too few nodes say whether its lock is free".to_owned(),
     };
     output.line(&format!("{pause}; {lock}"))?;
-    if job.runs().is_empty() {
+    if job.runs().is_empty() && job.is_known() {
         output.line("no run is remembered")?;
     }
     for run in job.runs() {
@@ -60,4 +63,10 @@ fn print(memory: &Memory, output: Output) -> std::io::Result<()> {
         output.marked(mark, &run.to_string())?;
     }
     Ok(())
+}
+
+/// Says what each node had to do with an answer that is missing.
+fn tell(nodes: &[NodeReport], output: Output) -> std::io::Result<()> {
+    let mut nodes = nodes.iter();
+    nodes.try_for_each(|node| output.marked(Mark::Bad, &node.to_string()))
 }

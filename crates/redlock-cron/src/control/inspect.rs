@@ -88,13 +88,14 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, attempts: u32) -> Memory
     // A job's keys are always valid, and then this is no error.
     let pause = pause.ok();
     let paused = pause.as_ref().and_then(JobReading::state).map(is_paused_by);
+    let readings = read.iter().filter_map(|(.., reading)| reading.as_ref());
     let mut memory = Memory {
         is_known: paused.is_some(),
         state: None,
         paused,
         running: None,
         runs: Vec::new(),
-        nodes: Vec::new(),
+        nodes: reports(pause.iter().chain(readings)),
     };
     for (attempt, is_manual, reading) in read {
         let state = reading.as_ref().and_then(JobReading::state);
@@ -110,7 +111,6 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, attempts: u32) -> Memory
         let is_own_key = attempt == 1 && !is_manual;
         if is_own_key {
             memory.state = state.cloned();
-            memory.nodes = reading.map_or_else(Vec::new, |reading| reading.reports().to_vec());
         }
     }
     memory
@@ -141,4 +141,11 @@ impl Memory {
             }
         }
     }
+}
+
+/// Returns what the nodes had to do with the first reading that too few have answered, which tells why; else with any.
+fn reports<'a>(readings: impl Iterator<Item = &'a JobReading> + Clone) -> Vec<NodeReport> {
+    let mut unanswered = readings.clone().filter(|reading| reading.state().is_none());
+    let told = unanswered.next().or_else(|| readings.last());
+    told.map_or_else(Vec::new, |reading| reading.reports().to_vec())
 }

@@ -12,6 +12,7 @@ impl JobRunner {
         let free_in = state.and_then(|state| state.free_in);
         JobStatus {
             is_known: memory.is_known,
+            is_lock_known: state.is_some(),
             watermark: state.and_then(|state| state.watermark).map(to_instant),
             free_in: free_in.filter(|_| shared_lock),
             paused: memory.paused,

@@ -12,6 +12,8 @@ use crate::{TickReport, clock::to_instant};
 #[derive(Clone, Debug)]
 pub struct JobStatus {
     pub(crate) is_known: bool,
+    /// Whether a majority has answered under the job's own key.
+    pub(crate) is_lock_known: bool,
     pub(crate) watermark: Option<DateTime<Utc>>,
     pub(crate) free_in: Option<Duration>,
     pub(crate) paused: Option<bool>,

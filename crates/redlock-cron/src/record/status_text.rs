@@ -11,19 +11,22 @@ use crate::{JobStatus, PastRun};
 /// The words are for people and may change.
 impl fmt::Display for JobStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.is_known(), self.running()) {
-            (false, _) => f.write_str("unknown: too few nodes answered")?,
-            (true, Some(run)) => write!(f, "running on {}", run.replica())?,
-            (true, None) if self.is_paused() == Some(true) => f.write_str("paused")?,
-            (true, None) if self.free_in().is_some_and(|left| !left.is_zero()) => {
-                f.write_str("locked, though no run is known")?;
-            }
-            (true, None) => f.write_str("idle")?,
+        let is_paused = self.is_paused() == Some(true);
+        let is_locked = self.free_in().is_some_and(|left| !left.is_zero());
+        match self.running() {
+            Some(run) => write!(f, "running on {}", run.replica())?,
+            None if is_paused => f.write_str("paused")?,
+            None if is_locked => f.write_str("locked, though no run is known")?,
+            None if self.is_lock_known => f.write_str("idle")?,
+            None => f.write_str("unknown: too few nodes answered")?,
+        }
+        if !self.is_known() && (self.is_lock_known || is_paused || self.running().is_some()) {
+            f.write_str(", and a part is missing")?;
         }
         if let Some(left) = self.free_in().filter(|left| !left.is_zero()) {
             write!(f, ", its lease ends in {} unless renewed", rounded(left))?;
         }
-        if self.is_paused() == Some(true) && self.running().is_some() {
+        if is_paused && self.running().is_some() {
             f.write_str(", and paused from its end on")?;
         }
         if let Some(next) = self.next_tick() {
