@@ -20,7 +20,9 @@ pub use self::{
         resume,
     },
     error::{SetupError, SetupErrorKind},
-    job::{BoxError, Delivery, Missed, OnLost, Overlap, Run, SingletonJob, Tries, Trigger},
+    job::{
+        BoxError, Delivery, JobConfig, Missed, OnLost, Overlap, Run, SingletonJob, Tries, Trigger,
+    },
     record::{JobMemory, JobStatus, Outcome, PastRun, ShutdownReport, TickReport, UnfinishedRun},
     schedule::{Schedule, Zone},
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},

@@ -1,5 +1,6 @@
 //! A job as it is given to a scheduler: its name, its policies, and what it does.
 
+mod config;
 mod fingerprint;
 mod identity;
 mod policy;
@@ -10,16 +11,17 @@ mod terms;
 mod tries;
 mod work;
 
-pub(crate) use self::{
-    fingerprint::{Fingerprint, is_made_up},
-    identity::{JobId, Namespace},
-    terms::{MOST_ATTEMPTS, Terms},
-    work::{Condition, Work},
-};
 pub use self::{
+    config::JobConfig,
     policy::{Delivery, Missed, OnLost, Overlap, Trigger},
     run::Run,
     singleton_job::SingletonJob,
     tries::Tries,
     work::BoxError,
+};
+pub(crate) use self::{
+    fingerprint::{Fingerprint, is_made_up},
+    identity::{JobId, Namespace},
+    terms::{MOST_ATTEMPTS, Terms},
+    work::{Condition, Work},
 };

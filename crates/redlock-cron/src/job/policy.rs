@@ -1,10 +1,13 @@
+use serde::Deserialize;
+
 /// What becomes of a tick that comes while a run of the job goes on, on whichever replica.
 ///
 /// A run that makes up for a missed tick, or that is started again, is the scheduler's own doing, and no tick that is
 /// due is skipped for it: the tick waits for its end, for as long as `start_within` allows, or `catch_up_window` with
 /// [`Missed::All`].
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// It is skipped after a second, and reported as [`Overlapping`](crate::Outcome::Overlapping).
     ///
@@ -28,8 +31,9 @@ pub enum Overlap {
 /// The nodes remember the newest tick that was claimed; what came after it was missed.
 /// Ticks that came while a run went on were not.
 /// A job of which the nodes know nothing has missed nothing.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum Missed {
     /// They are passed over, and reported by the replica that starts the next one.
     #[default]
@@ -50,8 +54,9 @@ pub enum Missed {
 }
 
 /// Whether a tick is started again if its run did not end by itself.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum Delivery {
     /// No: a replica that crashes in a run, or right before it, loses that tick.
     #[default]
@@ -73,8 +78,9 @@ pub enum Delivery {
 }
 
 /// What becomes of a run whose lease is lost.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
+#[serde(rename_all = "snake_case")]
 pub enum OnLost {
     /// Its future is dropped before another replica can have the lease.
     #[default]

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use serde::Deserialize;
+
 /// How often a run calls the job again that returned an error, and after what pauses.
 ///
 /// # Examples
@@ -15,10 +17,14 @@ use std::time::Duration;
 /// .tries(Tries::up_to(4).backoff(Duration::from_secs(5), Duration::from_secs(60)))
 /// .max_runtime(Duration::from_secs(600));
 /// ```
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub struct Tries {
+    #[serde(rename = "up_to")]
     pub(crate) most: u32,
+    #[serde(default = "first", with = "humantime_serde")]
     pub(crate) first: Duration,
+    #[serde(default = "longest", with = "humantime_serde")]
     pub(crate) longest: Duration,
 }
 
@@ -30,8 +36,8 @@ impl Tries {
     pub fn up_to(most: u32) -> Self {
         Self {
             most,
-            first: Duration::from_secs(1),
-            longest: Duration::from_secs(60),
+            first: first(),
+            longest: longest(),
         }
     }
 
@@ -55,6 +61,14 @@ impl Tries {
             .saturating_mul(2_u32.saturating_pow(tries.saturating_sub(1)));
         (tries < self.most).then(|| doubled.min(self.longest))
     }
+}
+
+fn first() -> Duration {
+    Duration::from_secs(1)
+}
+
+fn longest() -> Duration {
+    Duration::from_secs(60)
 }
 
 #[cfg(test)]

@@ -1,0 +1,164 @@
+use std::{sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use super::{settings::Settings, work::boxed};
+use crate::{
+    BoxError, Delivery, Missed, OnLost, Overlap, Run, SetupError, SingletonJob, Tries,
+    schedule::Plan,
+};
+
+/// A job as data, which serde reads from a configuration file, a database or a message.
+///
+/// It has exactly one of [`cron`](Self::cron), [`every`](Self::every) and [`at`](Self::at), and a `name`.
+/// The other fields have the defaults of [`SingletonJob`]; durations are text such as `90s`, policies are in snake case,
+/// and a field that it does not know is an error.
+///
+/// `P` is the type of the payload, which each run is given.
+/// If the payload may be missing, `P` is an [`Option`]; by default, there is none.
+/// The payload is no part of what replicas are to agree on, and none is written to the nodes.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_cron::{BoxError, JobConfig, Run};
+/// use serde::Deserialize;
+/// use std::sync::Arc;
+///
+/// #[derive(Deserialize)]
+/// struct Report {
+///     recipient: String,
+/// }
+///
+/// let config: JobConfig<Report> = toml::from_str(
+///     r#"
+///     name = "weekly-report"
+///     cron = "0 0 6 * * MON"
+///     zone = "Europe/Berlin"
+///     missed = "latest"
+///     delivery = { at_least_once = { max_attempts = 3 } }
+///     max_runtime = "10m"
+///     tries = { up_to = 4, first = "5s" }
+///     payload = { recipient = "board@example.com" }
+///     "#,
+/// )?;
+/// let job = config.into_job(|run: Run, report: Arc<Report>| async move {
+///     println!("the report of {} goes to {}", run.local_date(), report.recipient);
+///     Ok::<(), BoxError>(())
+/// })?;
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Deserialize)]
+#[non_exhaustive]
+#[serde(deny_unknown_fields)]
+pub struct JobConfig<P = Option<()>> {
+    /// As the name of [`SingletonJob::cron`].
+    pub name: String,
+    /// As the pattern of [`SingletonJob::cron`].
+    pub cron: Option<String>,
+    /// The IANA name of the zone of `cron`, which must have one.
+    pub zone: Option<String>,
+    /// As the interval of [`SingletonJob::every`].
+    #[serde(default, with = "humantime_serde")]
+    pub every: Option<Duration>,
+    /// As the instant of [`SingletonJob::once`], such as `2026-12-24T18:00:00Z`.
+    pub at: Option<DateTime<Utc>>,
+    /// As [`SingletonJob::start_within`].
+    #[serde(default, with = "humantime_serde")]
+    pub start_within: Option<Duration>,
+    /// As [`SingletonJob::early`].
+    #[serde(default, with = "humantime_serde")]
+    pub early: Option<Duration>,
+    /// As [`SingletonJob::ttl`].
+    #[serde(default, with = "humantime_serde")]
+    pub ttl: Option<Duration>,
+    /// As [`SingletonJob::overlap`]: `skip`, `wait`, `cancel_other` or `allow`.
+    pub overlap: Option<Overlap>,
+    /// As [`SingletonJob::missed`]: `skip`, `latest` or `all` with its `max`.
+    pub missed: Option<Missed>,
+    /// As [`SingletonJob::catch_up_window`].
+    #[serde(default, with = "humantime_serde")]
+    pub catch_up_window: Option<Duration>,
+    /// As [`SingletonJob::delivery`]: `at_most_once`, or `at_least_once` with its `max_attempts`.
+    pub delivery: Option<Delivery>,
+    /// As [`SingletonJob::retry_within`].
+    #[serde(default, with = "humantime_serde")]
+    pub retry_within: Option<Duration>,
+    /// As [`SingletonJob::on_lost`]: `abort` or `signal`.
+    pub on_lost: Option<OnLost>,
+    /// As [`SingletonJob::max_runtime`].
+    #[serde(default, with = "humantime_serde")]
+    pub max_runtime: Option<Duration>,
+    /// As [`SingletonJob::spread`].
+    #[serde(default, with = "humantime_serde")]
+    pub spread: Option<Duration>,
+    /// As [`SingletonJob::tries`]: `up_to`, and if wanted the pauses `first` and `longest`.
+    pub tries: Option<Tries>,
+    /// What each run of the job is given.
+    pub payload: P,
+}
+
+impl<P: Send + Sync + 'static> JobConfig<P> {
+    /// Makes the job, which does `work` in each run.
+    ///
+    /// It may be [added](crate::SingletonScheduler::add), or take the place of the one with its name
+    /// ([`replace`](crate::SingletonScheduler::replace)) after the data has changed.
+    ///
+    /// # Errors
+    ///
+    /// It has none or several of `cron`, `every` and `at`, or only one of `cron` and `zone`.
+    /// What else is wrong with it is told when it is added.
+    pub fn into_job<F, W, E>(self, work: W) -> Result<SingletonJob, SetupError>
+    where
+        W: Fn(Run, Arc<P>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let plan = self.plan().map_err(|error| error.of_job(&self.name))?;
+        let missed = match plan {
+            Plan::Once(_) => Missed::Latest,
+            Plan::Cron { .. } | Plan::Every(_) => Missed::default(),
+        };
+        let payload = Arc::new(self.payload);
+        Ok(SingletonJob {
+            name: self.name,
+            plan,
+            settings: Settings {
+                early: self.early,
+                start_within: self.start_within,
+                ttl: self.ttl,
+                overlap: self.overlap.unwrap_or_default(),
+                missed: self.missed.unwrap_or(missed),
+                catch_up_window: self.catch_up_window,
+                delivery: self.delivery.unwrap_or_default(),
+                retry_within: self.retry_within,
+                on_lost: self.on_lost.unwrap_or_default(),
+                max_runtime: self.max_runtime,
+                spread: self.spread,
+                tries: self.tries,
+            },
+            work: boxed(move |run| work(run, Arc::clone(&payload))),
+            condition: None,
+        })
+    }
+
+    fn plan(&self) -> Result<Plan, SetupError> {
+        let contradiction = |field, message| Err(SetupError::contradiction(field, message));
+        match (&self.cron, self.every, self.at) {
+            (Some(pattern), None, None) => match &self.zone {
+                Some(zone) => Ok(Plan::Cron {
+                    pattern: pattern.clone(),
+                    zone: zone.clone().into(),
+                }),
+                None => contradiction("zone", "a job with `cron` must have a `zone`"),
+            },
+            (None, _, _) if self.zone.is_some() => {
+                contradiction("zone", "it says nothing without `cron`")
+            }
+            (None, Some(interval), None) => Ok(Plan::Every(interval)),
+            (None, None, Some(instant)) => Ok(Plan::Once(instant)),
+            _ => contradiction("cron", "a job must have one of `cron`, `every` and `at`"),
+        }
+    }
+}
