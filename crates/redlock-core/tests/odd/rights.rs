@@ -6,7 +6,7 @@ use redlock_core::{
     Redlock,
     node::{CallError, RedisNode, Reply, Request, Session},
 };
-use redlock_proto::{MarkState, NodeVerb};
+use redlock_proto::{MarkState, NodeVerb, OwnerId};
 
 use super::fixtures::{
     Fixture, RELEASE, TOMBSTONE, acquire, claim, commit, connect, extend, heal, job, keyspace,
@@ -144,6 +144,14 @@ async fn letting_go_takes_no_right_to_look_at_others() {
             assert!(!fixture.exists(&name("a")), "{verb:?} {keys:?}");
         }
     }
+    // Nothing is its own: it cannot say how long others stay, and is refused from now on all the same.
+    fixture.command(&["SET", "{odd}:lock:a", &"02".repeat(16)]);
+    let requests = [request_of(TOMBSTONE, &["a", "b"], 3)];
+    let answer = session.call(&keyspace(), &requests).await.unwrap();
+    let unknown = answer.replies[0].as_ref().unwrap_err();
+    assert!(unknown.contains("(PTTL)"), "{unknown}");
+    let tombstone = keyspace().tombstone(OwnerId::from_random([3; 16]));
+    assert!(fixture.exists(tombstone.as_str()));
 }
 
 #[tokio::test]
@@ -182,7 +190,7 @@ async fn other_keys_are_out_of_reach() {
     let elsewhere = Request::Lock {
         verb: acquire(),
         keys: "{even}:lock:a".into(),
-        owner: redlock_proto::OwnerId::from_random([1; 16]),
+        owner: OwnerId::from_random([1; 16]),
     };
     let error = session.call(&keyspace(), &[elsewhere]).await.unwrap_err();
     assert!(error.reason.starts_with("NOPERM "), "{error:?}");
