@@ -28,6 +28,7 @@ pub mod node;
 mod options;
 mod process;
 mod queue;
+mod scope;
 mod settings;
 mod variables;
 mod within;
@@ -49,6 +50,7 @@ pub use self::{
     node::MemoryNode,
     options::{AcquireOptions, Renewal, Wait},
     process::VirtualProcess,
+    scope::Scope,
 };
 // Its types are in this crate's signatures.
 pub use deadpool_redis;

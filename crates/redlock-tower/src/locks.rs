@@ -2,7 +2,6 @@
 
 use std::{
     future::poll_fn,
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
     task::{Context, Poll},
 };
@@ -62,12 +61,6 @@ impl Desk {
             .map_or(Told::Unlocked, Told::Refused)
     }
 
-    /// Returns the leases whose guards are here.
-    fn leases(&self) -> Vec<RequestLease> {
-        let held = self.held();
-        held.iter().filter_map(Held::owned).cloned().collect()
-    }
-
     fn held(&self) -> MutexGuard<'_, Vec<Held>> {
         // Nothing panics while it is locked, and the list is whole at every moment.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,13 +88,7 @@ impl ToDesk {
         carried: Option<&RequestLease>,
     ) -> Option<Result<RequestLease, Rejection>> {
         let terms = self.0.upgrade()?.terms.clone();
-        let mut take = pin!(Held::take(&terms, options, keys, carried));
-        // The handler has run since the locks were there that it took before in the same poll.
-        let taken = poll_fn(|cx| {
-            let leases = self.0.upgrade().map_or_else(Vec::new, |desk| desk.leases());
-            within(&leases, || take.as_mut().poll(cx))
-        });
-        let held = match taken.await {
+        let held = match Held::take(&terms, options, keys, carried).await {
             Ok(held) => held,
             Err(rejection) => {
                 self.refused(&rejection);
@@ -110,7 +97,7 @@ impl ToDesk {
         };
         let lease = held.lease().clone();
         self.0.upgrade()?.held().push(held);
-        // What follows in the handler runs under it.
+        // What follows in the handler is polled under it.
         polled_anew().await;
         Some(Ok(lease))
     }
@@ -123,7 +110,11 @@ impl Locks {
             Self::Layer(held) => held.within(work),
             Self::Handler(desk) => {
                 // The handler takes more of them meanwhile.
-                within(&desk.leases(), work)
+                let held = desk.held();
+                let leases: Vec<RequestLease> =
+                    held.iter().filter_map(Held::owned).cloned().collect();
+                drop(held);
+                within(&leases, work)
             }
         }
     }

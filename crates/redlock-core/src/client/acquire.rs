@@ -1,12 +1,14 @@
 //! Acquires: one key or several, with the client's defaults or with options.
 
 use redlock_proto::{Acquire, QueueLimits};
+use tokio::select;
 
 use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, InvalidKey, LockGuard, Renewal, ResourceKey, ResourceKeys, Wait,
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
+    scope::Scopes,
     within,
 };
 
@@ -77,6 +79,7 @@ impl Redlock {
     /// [`AcquireError::kind`] says who must act; nothing is held after an error.
     /// In what [runs](crate::Lease::run) under a lease of this client on the same resource, it is
     /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld) at once: it would wait for itself.
+    /// In a [scope](crate::Scope) that holds the resource, it is another guard of the same lease instead.
     ///
     /// # Panics
     ///
@@ -172,6 +175,15 @@ impl Redlock {
         options: AcquireOptions,
     ) -> Result<LockGuard, AcquireError> {
         let client = &*self.client;
+        let scopes = Scopes::current(client.engine.client());
+        if let Some(scopes) = &scopes {
+            if let Some(guard) = scopes.guard_of(&keys) {
+                return Ok(guard);
+            }
+            if scopes.holds_one_of(&keys) {
+                return Err(AcquireError::already_held());
+            }
+        }
         if within::holds(client.engine.client(), &keys) {
             return Err(AcquireError::already_held());
         }
@@ -201,7 +213,7 @@ impl Redlock {
         };
         let request = AcquireRequest {
             subject: Subject {
-                keys,
+                keys: keys.clone(),
                 class: options.class,
                 timing,
                 meter,
@@ -210,12 +222,22 @@ impl Redlock {
             acquire,
             claim: None,
         };
-        let won = client.win(request, wait, limits).await;
+        let won = client.win(request, wait, limits);
+        let won = match &scopes {
+            None => won.await,
+            Some(scopes) => select! {
+                biased;
+                guard = scopes.until_guard_of(&keys) => return Ok(guard),
+                won = won => won,
+            },
+        };
         let (guard, _) = won.map_err(NotWon::into_error)?;
-        if guard.lease().is_held() {
-            Ok(guard)
-        } else {
-            Err(AcquireError::expired())
+        if !guard.lease().is_held() {
+            return Err(AcquireError::expired());
         }
+        if let Some(scopes) = &scopes {
+            scopes.add(&guard);
+        }
+        Ok(guard)
     }
 }

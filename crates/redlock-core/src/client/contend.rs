@@ -10,6 +10,7 @@ use crate::{
     course::{self, Course},
     engine::{AcquireRequest, NotWon, Parked, Won},
     queue::{Place, Turn},
+    scope::Scopes,
     within,
 };
 
@@ -31,7 +32,7 @@ impl Shared {
             Ok((guard, _)) => course.won(guard.token(), guard.lease().is_held()),
             Err(why) => course.failed(why),
         }
-        let (mut guard, last) = won?;
+        let (guard, last) = won?;
         guard.watch(course::hold(client, guard.lease().class(), guard.token()));
         Ok((guard, last))
     }
@@ -83,7 +84,11 @@ impl Shared {
             let turn = self.enter(keys, Vec::new(), limits)?.try_turn();
             return turn.ok_or_else(AcquireError::contended_locally);
         }
-        let held = within::places(self.engine.client());
+        let client = self.engine.client();
+        let mut held = within::places(client);
+        if let Some(scopes) = Scopes::current(client) {
+            held.extend(scopes.places());
+        }
         let place = self.enter(keys, held, limits)?;
         select! {
             biased;

@@ -1,6 +1,7 @@
 mod acquire;
 mod contend;
 mod jobs;
+mod scope;
 
 use std::{
     fmt,

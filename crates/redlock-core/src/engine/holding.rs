@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::{FencingToken, ParkedLease, RunRecord, Terms, TokenBlock, Word};
+use redlock_proto::{ParkedLease, RunRecord, Terms, TokenBlock, Word};
 use tokio::sync::oneshot;
 
 use super::command::{Command, EngineHandle};
@@ -57,24 +57,27 @@ impl Holding {
         self.shared.loss()
     }
 
-    pub(crate) fn token(&self) -> FencingToken {
-        self.tokens.first()
-    }
-
     /// Has something let go when the lease is lost.
     pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
         self.shared.keep(kept);
     }
 
-    pub(crate) async fn extend(&self) -> Result<(), ExtendError> {
+    /// Asks for an extension now; the future awaits its confirmation.
+    pub(crate) fn extend(&self) -> impl Future<Output = Result<(), ExtendError>> + use<> {
         let (answer, answered) = oneshot::channel();
         self.engine.send(Command::Extend {
             lease: self.id,
             answer,
         });
-        answered
-            .await
-            .unwrap_or_else(|_| Err(ExtendError::unconfirmed(Vec::new())))
+        async move {
+            let confirmed = answered.await;
+            confirmed.unwrap_or_else(|_| Err(ExtendError::unconfirmed(Vec::new())))
+        }
+    }
+
+    /// Tells the views that the lease is over.
+    pub(crate) fn tell(&self, reason: LossReason) {
+        self.shared.end(reason);
     }
 
     /// Sends the release now; the future awaits its confirmation.

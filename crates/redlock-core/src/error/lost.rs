@@ -24,6 +24,8 @@ pub enum LossReason {
     MaxHold,
     /// Its guard released it.
     Released,
+    /// Its [scope](crate::Scope) ended before its guards were dropped, and released it.
+    ScopeEnded,
 }
 
 impl LeaseLost {
@@ -59,6 +61,7 @@ impl fmt::Display for LossReason {
             }
             Self::MaxHold => "it was held for as long as it may be",
             Self::Released => "it was released",
+            Self::ScopeEnded => "its scope ended: keep its guards no longer than the scope",
         })
     }
 }

@@ -22,6 +22,8 @@ pub enum ReleaseErrorKind {
     /// The lease had been lost before it was released: part of the work may have been done while
     /// another held the resource.
     Lost,
+    /// The end of its [scope](crate::Scope) had released it: the guard was kept for longer.
+    ScopeEnded,
 }
 
 impl ReleaseError {
@@ -34,8 +36,16 @@ impl ReleaseError {
     }
 
     pub(crate) fn lost() -> Self {
+        Self::of(ReleaseErrorKind::Lost)
+    }
+
+    pub(crate) fn scope_ended() -> Self {
+        Self::of(ReleaseErrorKind::ScopeEnded)
+    }
+
+    fn of(kind: ReleaseErrorKind) -> Self {
         Self {
-            kind: ReleaseErrorKind::Lost,
+            kind,
             reports: Vec::new(),
             ends_within: Duration::ZERO,
         }
@@ -68,6 +78,11 @@ impl fmt::Display for ReleaseError {
                 )?;
             }
             ReleaseErrorKind::Lost => f.write_str("the lease had been lost before its release")?,
+            ReleaseErrorKind::ScopeEnded => {
+                f.write_str(
+                    "its scope had released the lease: drop guards before their scope ends",
+                )?;
+            }
         }
         nodes::write_lines(f, &self.reports)
     }

@@ -16,5 +16,6 @@ mod random;
 #[cfg(feature = "metrics")]
 mod recorder;
 mod renewal;
+mod scopes;
 mod sets;
 mod within;

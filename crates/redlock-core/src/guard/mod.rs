@@ -1,16 +1,14 @@
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+mod held;
+
+use std::{fmt, sync::Arc, time::Duration};
 
 use redlock_proto::Word;
 use tracing::Span;
 
+pub(crate) use self::held::HeldLease;
 use crate::{
     ExtendError, FencingToken, Lease, LeaseLost, LossReason, ReleaseError, ResourceKey,
     engine::{Holding, Parked},
-    lease::Kept,
     queue::Turn,
 };
 
@@ -29,6 +27,10 @@ use crate::{
 /// A process that ends right after the drop may end before the release was sent;
 /// [`Redlock::close`](crate::Redlock::close) waits for it, and the time to live is the backstop.
 ///
+/// # Scopes
+///
+/// In a [`Scope`](crate::Scope) a lease can have several guards; it is released when the last of them is dropped.
+///
 /// # Fairness
 ///
 /// Callers of one process wait in order.
@@ -36,46 +38,45 @@ use crate::{
 #[clippy::has_significant_drop]
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
-    // invariant: it is there until the guard is dropped or consumed
-    holding: Option<Holding>,
-    turn: Arc<HolderTurn>,
-    /// Its span, which ends with it.
-    span: Span,
+    held: Arc<HeldLease>,
+    /// Whether it is counted no more.
+    is_gone: bool,
 }
-
-/// The holder's turn in the local queue, until the guard takes it or the lease is lost.
-#[derive(Debug)]
-struct HolderTurn(Mutex<Option<Turn<Parked>>>);
 
 impl LockGuard {
     pub(crate) fn new(holding: Holding, turn: Turn<Parked>) -> Self {
-        let turn = Arc::new(HolderTurn(Mutex::new(Some(turn))));
-        // A loss passes the turn on, however busy or idle the holder is.
-        holding.keep(Arc::clone(&turn) as Arc<dyn Kept>);
         Self {
-            holding: Some(holding),
-            turn,
-            span: Span::none(),
+            held: Arc::new(HeldLease::new(holding, turn)),
+            is_gone: false,
         }
     }
 
-    /// Goes on in this span.
-    pub(crate) fn watch(&mut self, span: Span) {
-        self.span = span;
+    /// Returns another guard of a lease, unless the last is gone.
+    pub(crate) fn another(held: Arc<HeldLease>) -> Option<Self> {
+        held.has_another().then_some(Self {
+            held,
+            is_gone: false,
+        })
     }
 
-    fn holding(&self) -> &Holding {
-        self.holding.as_ref().expect("the guard was not consumed")
+    /// Returns what all guards of the lease share.
+    pub(crate) fn held(&self) -> &Arc<HeldLease> {
+        &self.held
+    }
+
+    /// Goes on in this span.
+    pub(crate) fn watch(&self, span: Span) {
+        self.held.watch(span);
     }
 
     /// Says what came of the run under a lease that was claimed.
     pub(crate) fn finish(&self, outcome: Word, took: Duration) {
-        self.holding().finish(outcome, took);
+        self.held.finish(outcome, took);
     }
 
     /// Returns a view of the lease, to be cloned and handed on.
     pub fn lease(&self) -> &Lease {
-        self.holding().lease()
+        self.held.lease()
     }
 
     /// Returns the fencing token of this lease: greater than that of every lease on the resource before it.
@@ -83,7 +84,7 @@ impl LockGuard {
     /// Give it to the resource with each write, and let the resource refuse older ones; see
     /// [`Fence`](crate::Fence).
     pub fn token(&self) -> FencingToken {
-        self.holding().token()
+        self.lease().token()
     }
 
     /// Returns what is locked; the first of its [keys](Self::keys) if several are.
@@ -200,48 +201,30 @@ impl LockGuard {
     ///
     /// If it is dropped, the extension may still be made.
     pub async fn extend(&self) -> Result<(), ExtendError> {
-        self.holding().extend().await
+        self.held.extend().await
     }
 
     /// Releases the lease and waits until a majority has confirmed it.
     ///
-    /// If the next caller of this process takes it over, there is nothing to wait for.
+    /// If the next caller of this process takes it over, or there are other guards of it in its
+    /// [scope](crate::Scope), there is nothing to wait for.
     ///
     /// # Errors
     ///
     /// Nothing needs to be done about an error: it says that the key stays until its time to live
-    /// ends, or that the lease had been lost before.
+    /// ends, or that the lease had been lost before, or released by the end of its scope.
     ///
     /// # Cancel safety
     ///
     /// The release is on its way when this is first polled or dropped; dropping it only gives up the
     /// confirmation.
     pub async fn release(mut self) -> Result<(), ReleaseError> {
-        let Some(holding) = self.give_up() else {
-            return Ok(());
-        };
-        let Some(turn) = self.turn.take() else {
-            return holding.release().await;
-        };
-        let Some(holding) = pass_on(&turn, holding) else {
-            return Ok(());
-        };
-        let confirmation = holding.release();
-        // The release is on its way before the next local caller has its turn, and requests travel in order on
-        // each connection, so that caller is not refused by our leftovers.
-        drop(turn);
-        confirmation.await
-    }
-
-    /// Takes what it holds, in whatever way it ends; its span says if that was lost.
-    fn give_up(&mut self) -> Option<Holding> {
-        let holding = self.holding.take()?;
-        if !self.span.is_disabled()
-            && let Some(reason) = holding.loss()
-        {
-            self.span.record("lost", tracing::field::display(reason));
+        self.is_gone = true;
+        if self.held.was_last() {
+            self.held.release().await
+        } else {
+            Ok(())
         }
-        Some(holding)
     }
 
     /// Ends the renewal but leaves the key on the nodes until its time to live ends.
@@ -249,43 +232,16 @@ impl LockGuard {
     /// For marks that must outlive their work, such as "this was started".
     /// From now on this process cannot tell how long the mark stays: views of the lease report it as
     /// released.
-    pub fn leave(mut self) {
-        if let Some(holding) = self.give_up() {
-            let _turn = self.turn.take();
-            holding.leave();
-        }
-    }
-}
-
-impl HolderTurn {
-    /// `None` if the lease was lost.
-    fn take(&self) -> Option<Turn<Parked>> {
-        // A turn is there or not at every moment.
-        let mut turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        turn.take()
-    }
-}
-
-/// Leaves the lease to the next caller of this process; else returns it, to be released.
-fn pass_on(turn: &Turn<Parked>, holding: Holding) -> Option<Holding> {
-    turn.pass_on(holding, Holding::to_hand_over, Holding::park)
-}
-
-impl Kept for HolderTurn {
-    fn let_go(&self) {
-        drop(self.take());
+    /// If there are other guards of it in its [scope](crate::Scope), it is so once they are gone.
+    pub fn leave(self) {
+        self.held.leave_at_the_end();
     }
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let Some(holding) = self.give_up() else {
-            return;
-        };
-        match self.turn.take() {
-            // If nobody in this process waits for it, the lease is released before the turn passes on.
-            Some(turn) => drop(pass_on(&turn, holding)),
-            None => drop(holding),
+        if !self.is_gone && self.held.was_last() {
+            self.held.end();
         }
     }
 }

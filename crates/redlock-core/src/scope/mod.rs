@@ -1,0 +1,274 @@
+//! Scopes: work that acquires what it has, and gets another guard of the same lease.
+
+use std::{
+    cell::RefCell,
+    fmt,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use futures_util::future::select_all;
+use redlock_proto::Ticket;
+use tokio::sync::Notify;
+
+use crate::{LockGuard, ResourceKeys, guard::HeldLease};
+
+thread_local! {
+    /// Those in which this thread works at the moment, the outermost first.
+    static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A part of a program's work in which a lock can be acquired again by whoever has it.
+///
+/// In it, an acquire by the same client of what the scope holds already gives another guard of the same lease, without a
+/// round trip; the lease is released when the last of its guards is dropped.
+/// So a function can take the locks that it needs, whether its caller has them or not.
+///
+/// A scope is what is polled within it, not a thread and not a task: see
+/// [`Redlock::scope`](crate::Redlock::scope).
+/// A task that is spawned in it is not in it; [`enter`](Self::enter) takes it in.
+///
+/// Options of the later acquires do not apply: the lease has the time to live, the renewal, the label and the longest hold
+/// that it was acquired with first.
+/// A lease on several keys is had again for any of them.
+/// Who has one key and asks for several with that one among them gets
+/// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld): acquire all of them first.
+/// A lease that was lost is not had again: the next acquire asks the nodes for another.
+///
+/// A circle of callers that wait for each other is [told](crate::AcquireErrorKind::Deadlock) by what their scopes hold, as
+/// it is by what [`Lease::run`](crate::Lease::run) runs under.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{AcquireError, FencingToken, Redlock};
+///
+/// /// Can be called by itself, and by those who have the lock.
+/// async fn book(redlock: &Redlock) -> Result<FencingToken, AcquireError> {
+///     let guard = redlock.acquire("account:7").await?;
+///     Ok(guard.token())
+/// }
+///
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// redlock
+///     .scope(async {
+///         let guard = redlock.acquire("account:7").await?;
+///         assert_eq!(book(&redlock).await?, guard.token());
+///         assert!(guard.is_held(), "the guard in `book` was not the last");
+///         Ok::<_, AcquireError>(())
+///     })
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Scope {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    client: u64,
+    state: Mutex<State>,
+    /// There is another lease.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    leases: Vec<Weak<HeldLease>>,
+    is_over: bool,
+}
+
+impl Scope {
+    pub(crate) fn new(client: u64) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                client,
+                state: Mutex::default(),
+                changed: Notify::new(),
+            }),
+        }
+    }
+
+    /// Runs `work` in this scope, in whatever task.
+    ///
+    /// Where two tasks of a scope acquire the same, both have it: they do not exclude each other.
+    /// Once the scope has ended, `work` is in no scope.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it drops `work`; the scope goes on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// redlock
+    ///     .scope(async {
+    ///         let guard = redlock.acquire("report").await?;
+    ///         let (scope, other) = (redlock.current_scope(), redlock.clone());
+    ///         let part = tokio::spawn(async move {
+    ///             let part = async { other.acquire("report").await.map(|guard| guard.token()) };
+    ///             scope.expect("it was spawned in one").enter(part).await
+    ///         });
+    ///         assert_eq!(part.await??, guard.token());
+    ///         Ok::<_, Box<dyn std::error::Error>>(())
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn enter<F: Future>(&self, work: F) -> F::Output {
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            SCOPES.with_borrow_mut(|scopes| scopes.push(self.clone()));
+            let _left = Left;
+            work.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Counts a lease that was acquired in it as its own.
+    fn add(&self, held: &Arc<HeldLease>) {
+        let mut state = self.state();
+        if state.is_over {
+            return;
+        }
+        state.leases.retain(|lease| lease.strong_count() > 0);
+        state.leases.push(Arc::downgrade(held));
+        drop(state);
+        self.shared.changed.notify_waiters();
+    }
+
+    /// Returns the leases that can be relied on.
+    fn leases(&self) -> Vec<Arc<HeldLease>> {
+        let state = self.state();
+        let leases = state.leases.iter().filter_map(Weak::upgrade);
+        leases.filter(|held| held.lease().is_held()).collect()
+    }
+
+    fn end(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        let leases = std::mem::take(&mut state.leases);
+        drop(state);
+        for held in leases.iter().filter_map(Weak::upgrade) {
+            let (class, token) = (held.lease().class().unwrap_or(""), held.lease().token());
+            if held.end_with_its_scope() {
+                tracing::warn!(
+                    target: "redlock::lease", client = self.shared.client, class, token = token.get(),
+                    "a guard outlives its scope, whose end has released the lease"
+                );
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is locked.
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("client", &self.shared.client)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The scopes of a client in which some work acquires, the outermost first.
+pub(crate) struct Scopes(Vec<Scope>);
+
+impl Scopes {
+    /// Returns those in which this code runs; `None` if there are none.
+    pub(crate) fn current(client: u64) -> Option<Self> {
+        let scopes = current(client);
+        (!scopes.is_empty()).then_some(Self(scopes))
+    }
+
+    /// Returns another guard of a lease on all of `keys`, if there is one.
+    pub(crate) fn guard_of(&self, keys: &ResourceKeys) -> Option<LockGuard> {
+        let has_all = |held: &Arc<HeldLease>| {
+            let on = held.lease().keys();
+            keys.iter().all(|key| on.contains(key))
+        };
+        let mut all = self.leases().filter(has_all);
+        all.find_map(LockGuard::another)
+    }
+
+    /// Waits until there is another guard of a lease on all of `keys`, because something else in a scope has acquired it.
+    pub(crate) async fn until_guard_of(&self, keys: &ResourceKeys) -> LockGuard {
+        loop {
+            let changes = self.0.iter().map(|scope| scope.shared.changed.notified());
+            let mut changes: Vec<_> = changes.map(Box::pin).collect();
+            for change in &mut changes {
+                change.as_mut().enable();
+            }
+            if let Some(guard) = self.guard_of(keys) {
+                return guard;
+            }
+            select_all(changes).await;
+        }
+    }
+
+    /// Returns whether some of `keys` are held by them.
+    pub(crate) fn holds_one_of(&self, keys: &ResourceKeys) -> bool {
+        self.leases().any(|held| {
+            let on = held.lease().keys();
+            keys.iter().any(|key| on.contains(key))
+        })
+    }
+
+    /// Returns the places in the local queue of the leases that they hold.
+    pub(crate) fn places(&self) -> impl Iterator<Item = Ticket> {
+        self.leases().filter_map(|held| held.lease().place())
+    }
+
+    /// Counts a lease as the innermost's own.
+    pub(crate) fn add(&self, guard: &LockGuard) {
+        if let Some(scope) = self.0.last() {
+            scope.add(guard.held());
+        }
+    }
+
+    fn leases(&self) -> impl Iterator<Item = Arc<HeldLease>> {
+        self.0.iter().rev().flat_map(Scope::leases)
+    }
+}
+
+/// Returns the scopes of a client in which this code runs, the outermost first.
+pub(crate) fn current(client: u64) -> Vec<Scope> {
+    SCOPES.with_borrow(|scopes| {
+        let of_client = scopes.iter().filter(|scope| scope.shared.client == client);
+        let goes_on = of_client.filter(|scope| !scope.state().is_over);
+        goes_on.cloned().collect()
+    })
+}
+
+/// Leaves the innermost scope, also when its work panics.
+struct Left;
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        let left = SCOPES.with_borrow_mut(Vec::pop);
+        drop(left);
+    }
+}
+
+/// Ends a scope.
+pub(crate) struct End(pub(crate) Scope);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
