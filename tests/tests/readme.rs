@@ -32,22 +32,18 @@ async fn a_handler(listener: tokio::net::TcpListener) -> Result<(), BoxError> {
     Ok(())
 }
 
-async fn close_books(
-    _: redlock_cron::chrono::DateTime<redlock_cron::chrono::Utc>,
-) -> Result<(), BoxError> {
+async fn close_books(_: redlock_cron::chrono::NaiveDate) -> Result<(), BoxError> {
     Ok(())
 }
 
 async fn a_job(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
-    use redlock_cron::{Run, SingletonJob, SingletonScheduler};
-    use redlock_cron::{chrono_tz::Europe::Berlin, tokio_cron_scheduler::JobScheduler};
+    use redlock_cron::{Run, SingletonJob, SingletonScheduler, chrono_tz::Europe::Berlin};
 
-    let scheduler = JobScheduler::new().await?;
-    let jobs = SingletonScheduler::builder(redlock, scheduler)
+    let jobs = SingletonScheduler::standalone(redlock)
         .namespace("billing")
         .build()?;
     let close_day = SingletonJob::cron("close-day", "0 0 2 * * *", Berlin, |run: Run| async move {
-        close_books(run.tick()).await // dropped if its lease is lost
+        close_books(run.local_date()).await // dropped if its lease is lost
     });
     jobs.add(close_day).await?;
     jobs.start().await?;
