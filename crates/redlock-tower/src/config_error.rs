@@ -3,6 +3,23 @@ use std::{error::Error, fmt};
 use redlock_core::InvalidOption;
 
 /// A layer that could not be built: a setting must be changed.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::Redlock;
+/// use redlock_tower::{ConfigErrorKind, PathKey, RedlockLayer};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let nothing = RedlockLayer::builder(redlock).only([]).build(PathKey::new("order", "order_id"));
+/// let error = nothing.unwrap_err();
+/// assert_eq!((error.kind(), error.field()), (ConfigErrorKind::Misuse, "only"));
+/// assert_eq!(error.to_string(), "only: a layer that locks no method locks nothing");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ConfigError {
     kind: ConfigErrorKind,

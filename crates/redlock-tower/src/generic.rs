@@ -78,6 +78,25 @@ pub struct RedlockLayer<K> {
 
 impl<K> RedlockLayer<K> {
     /// Makes a layer that locks what `key` names, with the client's own time to live and wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_core::{Redlock, ResourceKey};
+    /// # use redlock_tower::{KeyError, generic::RedlockLayer};
+    /// # use tower::{Layer, ServiceExt, service_fn};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let by_itself = |number: &u64| -> Result<Option<ResourceKey>, KeyError> {
+    ///     Ok(Some(ResourceKey::new("number", *number)?))
+    /// };
+    /// let double = service_fn(async |number: u64| Ok::<_, std::io::Error>(2 * number));
+    /// let service = RedlockLayer::new(redlock, by_itself).layer(double);
+    /// assert_eq!(service.oneshot(21).await.map_err(|error| error.to_string())?, 42);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(redlock: Redlock, key: K) -> Self {
         let terms = Terms::new(redlock, AcquireOptions::new(), OnLost::default());
         Self::from_shared(Shared { terms, key })
@@ -88,6 +107,29 @@ impl<K> RedlockLayer<K> {
     /// # Errors
     ///
     /// An option is none that the client can grant.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
+    /// # use redlock_tower::{KeyError, OnLost, generic::RedlockLayer};
+    /// # use tower::{Layer, ServiceExt, service_fn};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let by_itself = |number: &u64| -> Result<Option<ResourceKey>, KeyError> {
+    ///     Ok(Some(ResourceKey::new("number", *number)?))
+    /// };
+    /// let double = service_fn(async |number: u64| Ok::<_, std::io::Error>(2 * number));
+    /// let at_once = AcquireOptions::new().wait(Wait::Never);
+    /// let layer = RedlockLayer::with_options(redlock.clone(), at_once, OnLost::Abort, by_itself)?;
+    ///
+    /// let another = redlock.acquire("number:21").await?;
+    /// assert!(layer.layer(double).oneshot(21).await.is_err());
+    /// # drop(another);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_options(
         redlock: Redlock,
         options: AcquireOptions,

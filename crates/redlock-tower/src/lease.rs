@@ -48,6 +48,29 @@ impl RequestLease {
     /// Returns what is locked; the first of its [keys](Self::keys) if several are.
     ///
     /// It is the name that the layer's key gave it, which no log line repeats.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lease: RequestLease| {
+    ///     assert_eq!(lease.key().as_str(), "order:42");
+    ///     assert_eq!(lease.class(), Some("order"));
+    ///     assert_eq!(lease.keys().len(), 1);
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn key(&self) -> &ResourceKey {
         self.lease.key()
     }
@@ -65,11 +88,62 @@ impl RequestLease {
     /// Returns the fencing token: greater than that of every lease on the resource before it.
     ///
     /// Write it with every change, and let the resource refuse older ones; see [fencing](crate::guide::fencing).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let before = redlock.acquire("order:42").await?;
+    /// let older = before.token();
+    /// before.release().await?;
+    /// let pay = async move |lease: RequestLease| assert!(lease.token() > older);
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn token(&self) -> FencingToken {
         self.lease.token()
     }
 
     /// Returns whether the lease can be relied on at this moment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lease: RequestLease| {
+    ///     for page in 0..3 {
+    ///         // Work that blocks its thread cannot be dropped: it asks before each step that matters.
+    ///         if !lease.is_held() {
+    ///             return "lost";
+    ///         }
+    ///         # let _ = page;
+    ///     }
+    ///     assert!(!lease.remaining().is_zero());
+    ///     "paid"
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_held(&self) -> bool {
         self.lease.is_held()
     }
@@ -98,7 +172,8 @@ impl RequestLease {
         self.waited
     }
 
-    /// Waits until the lease can no longer be relied on, and says why, as [`Lease::lost`] does.
+    /// Waits until the lease can no longer be relied on, and says why, as [`Lease::lost`] does; [`OnLost`](crate::OnLost)
+    /// has an example.
     ///
     /// # Panics
     ///
@@ -126,6 +201,35 @@ impl RequestLease {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lease: RequestLease| {
+    ///     for batch in 0..3 {
+    ///         tokio::select! {
+    ///             biased;
+    ///             () = lease.endangered() => break, // begin no other batch
+    ///             () = async { /* a batch */ } => {}
+    ///         }
+    ///         # let _ = batch;
+    ///     }
+    ///     assert!(!lease.is_endangered());
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn endangered(&self) {
         self.lease.endangered().await;
     }
@@ -145,16 +249,88 @@ impl RequestLease {
     /// # Cancel safety
     ///
     /// Dropping it drops `work`; the request keeps the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lease: RequestLease| {
+    ///     let paid = lease.run(async { 6 * 7 }).await;
+    ///     assert_eq!(paid, Ok(42));
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
         self.lease.run(work).await
     }
 
     /// Returns the lease that a layer further out took for the same request.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{KeyError, PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # use redlock_core::ResourceKey;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lease: RequestLease| {
+    ///     assert_eq!(lease.key().as_str(), "order:42");
+    ///     let outer = lease.outer().expect("it has a lock too");
+    ///     assert_eq!(outer.key().as_str(), "shop:7");
+    /// };
+    /// let shop = |_: &Request<_>| -> Result<Option<ResourceKey>, KeyError> { Ok(Some(ResourceKey::new("shop", 7)?)) };
+    /// let shop = RedlockLayer::new(redlock.clone(), shop);
+    /// let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock).route_layer(shop));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn outer(&self) -> Option<&Self> {
         self.outer.as_deref()
     }
 
     /// Returns the lease as any other, for code that knows nothing of requests.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// /// Knows leases, and nothing of requests.
+    /// fn may_go_on(lease: &redlock_core::Lease) -> bool {
+    ///     lease.is_held() && !lease.is_endangered()
+    /// }
+    ///
+    /// let pay = async |lease: RequestLease| assert!(may_go_on(lease.view()));
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn view(&self) -> &Lease {
         &self.lease
     }

@@ -96,6 +96,33 @@ impl OwnedLease {
     ///
     /// Dropping it at any point, also before its first poll, drops `work` and releases the lock; work that has begun is
     /// dropped first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lock: OwnedLease| {
+    ///     tokio::spawn(async move {
+    ///         match lock.run(async { /* the work */ }).await {
+    ///             Ok(()) => println!("done, and released"),
+    ///             Err(lost) => println!("dropped: {lost}"),
+    ///         }
+    ///     });
+    ///     "accepted"
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn run<F: Future>(self, work: F) -> Result<F::Output, LeaseLost> {
         match self.on_lost {
             OnLost::Abort => self.lease.run(work).await,
@@ -107,6 +134,29 @@ impl OwnedLease {
     }
 
     /// Returns a view of the lease, to be cloned and handed on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lock: OwnedLease| {
+    ///     let view = lock.lease().clone();
+    ///     drop(lock);
+    ///     assert!(!view.is_held(), "a view keeps nothing locked");
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lease(&self) -> &RequestLease {
         &self.lease
     }
@@ -117,6 +167,28 @@ impl OwnedLease {
     }
 
     /// Returns whether the lease can be relied on at this moment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lock: OwnedLease| {
+    ///     assert!(lock.is_held() && !lock.remaining().is_zero());
+    ///     assert_eq!(lock.token(), lock.lease().token());
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_held(&self) -> bool {
         self.lease.is_held()
     }
@@ -148,11 +220,59 @@ impl OwnedLease {
     /// # Cancel safety
     ///
     /// As [`LockGuard::release`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let others = redlock.clone();
+    /// let pay = async move |lock: OwnedLease| {
+    ///     // What must not overlap is done; the answer takes its time.
+    ///     lock.release().await.expect("the nodes confirm it");
+    ///     assert!(others.try_acquire("order:42").await.is_ok());
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.guard.release().await
     }
 
     /// Returns the guard itself, without the layer's rule for a loss.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{OwnedLease, PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// let pay = async |lock: OwnedLease| {
+    ///     let guard = lock.into_guard();
+    ///     // Stays locked for the rest of its time to live, as a mark that this was done.
+    ///     guard.leave();
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// assert!(redlock.try_acquire("order:42").await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_guard(self) -> LockGuard {
         self.guard
     }

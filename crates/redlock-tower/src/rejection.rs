@@ -19,14 +19,38 @@ use crate::{
 /// # Examples
 ///
 /// ```
-/// use http::Response;
-/// use redlock_tower::Rejection;
+/// use axum::{Router, body::Body, http::{Request, StatusCode}, middleware, response::Response, routing::post};
+/// use redlock_core::{Redlock, Wait};
+/// use redlock_tower::{PathKey, RedlockLayer, Rejection, RejectionKind};
+/// use std::error::Error;
+/// use tower::ServiceExt;
 ///
-/// fn report<B>(response: &Response<B>) {
-///     if let Some(rejection) = response.extensions().get::<Rejection>() {
-///         println!("{:?}: {rejection}", rejection.kind());
+/// /// Tells the log of what was refused because of the nodes.
+/// async fn report(response: Response) -> Response {
+///     if let Some(rejection) = response.extensions().get::<Rejection>()
+///         && rejection.kind() == RejectionKind::Unavailable
+///     {
+///         eprintln!("{rejection}: {:?}", rejection.source());
 ///     }
+///     response
 /// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let lock = RedlockLayer::builder(redlock.clone()).wait(Wait::Never).build(PathKey::new("order", "order_id"))?;
+/// let app: Router = Router::new()
+///     .route("/orders/{order_id}/pay", post(async || "paid").route_layer(lock))
+///     .layer(middleware::map_response(report));
+///
+/// let another = redlock.acquire("order:42").await?;
+/// let refused = app.oneshot(Request::post("/orders/42/pay").body(Body::empty())?).await?;
+/// let rejection = refused.extensions().get::<Rejection>().expect("it was refused");
+/// assert_eq!(rejection.kind(), RejectionKind::Contended);
+/// assert_eq!(rejection.status(), StatusCode::CONFLICT);
+/// # drop(another);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct Rejection {
@@ -177,6 +201,20 @@ impl Rejection {
     /// Returns the answer: `application/problem+json` as of RFC 9457.
     ///
     /// `Retry-After` counts whole seconds: it is rounded up, and never 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use redlock_tower::{KeyError, Rejection};
+    ///
+    /// let rejection = Rejection::from(KeyError::new(StatusCode::UNAUTHORIZED, "log in first"));
+    /// let answer = rejection.problem();
+    /// assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+    /// assert_eq!(answer.headers()["content-type"], "application/problem+json");
+    /// let body = r#"{"type":"about:blank","title":"Unauthorized","status":401,"detail":"log in first"}"#;
+    /// assert_eq!(answer.body(), body);
+    /// ```
     pub fn problem(&self) -> Response<Bytes> {
         problem(self.status(), self.detail(), self.retry_after())
     }

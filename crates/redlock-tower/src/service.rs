@@ -29,6 +29,40 @@ use crate::{
 /// It is always ready.
 /// The inner service is made ready by the response's future once that holds the lock: readiness may
 /// reserve something that others need, and requests that wait for one busy key would sit on it.
+///
+/// # Panics of the inner service
+///
+/// A panic releases the lock and goes on: the connection breaks, or a layer further out, such as `CatchPanicLayer` of
+/// tower-http, makes an answer of it.
+/// What the handler has changed by then stays as it is, and the next request for the resource sees it: nothing is poisoned.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use axum::{Router, body::Body, http::{Request, StatusCode}, routing::post};
+/// use redlock_core::Redlock;
+/// use redlock_tower::{PathKey, RedlockLayer};
+/// use tower::ServiceExt;
+/// use tower_http::catch_panic::CatchPanicLayer;
+///
+/// async fn pay() {
+///     panic!("the card reader is upside down");
+/// }
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+/// let app: Router = Router::new()
+///     .route("/orders/{order_id}/pay", post(pay).route_layer(lock))
+///     .layer(CatchPanicLayer::new());
+///
+/// let answer = app.oneshot(Request::post("/orders/42/pay").body(Body::empty())?).await?;
+/// assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+/// redlock.try_acquire("order:42").await?; // it is free
+/// # Ok(())
+/// # }
+/// ```
 pub struct RedlockService<S, K> {
     inner: S,
     parts: Arc<Parts<K>>,

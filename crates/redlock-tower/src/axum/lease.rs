@@ -40,6 +40,23 @@ impl<S: Sync> FromRequestParts<S> for OwnedLease {
 /// The rejection of [`RequestLease`], [`OwnedLease`] and [`Locked`](crate::Locked): what the handler asks for is not there.
 ///
 /// It is the program's fault and not the client's, hence the status 500.
+///
+/// # Examples
+///
+/// ```
+/// use axum::{Router, body::Body, http::{Request, StatusCode}, routing::get};
+/// use redlock_tower::RequestLease;
+/// use tower::ServiceExt;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // A layer was forgotten.
+/// let app: Router = Router::new().route("/", get(async |_: RequestLease| "never"));
+/// let answer = app.oneshot(Request::get("/").body(Body::empty())?).await?;
+/// assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct MissingLease(pub(super) Missing);
 

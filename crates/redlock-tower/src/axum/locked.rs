@@ -66,6 +66,33 @@ pub struct Locked<E> {
 
 impl<E> Locked<E> {
     /// Returns the lease.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
+    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
+    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[derive(serde::Deserialize)]
+    /// # struct Payment { order: u64 }
+    /// # impl LockKey for Payment {
+    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
+    /// # }
+    /// async fn pay(payment: Locked<Json<Payment>>) -> String {
+    ///     payment.lease().key().as_str().to_owned()
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock, InHandler);
+    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
+    /// # let request = Request::post("/payments").header("content-type", "application/json");
+    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
+    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "order:42");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lease(&self) -> &RequestLease {
         &self.lease
     }
@@ -83,11 +110,67 @@ impl<E> Locked<E> {
     /// # Cancel safety
     ///
     /// Dropping it drops `work`; the request keeps the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
+    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
+    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer, Rejection};
+    /// # use tower::ServiceExt;
+    /// # #[derive(serde::Deserialize)]
+    /// # struct Payment { order: u64 }
+    /// # impl LockKey for Payment {
+    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
+    /// # }
+    /// async fn pay(payment: Locked<Json<Payment>>) -> Result<String, Rejection> {
+    ///     let order = payment.run(async { payment.order }).await?;
+    ///     Ok(format!("{order} is paid"))
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock, InHandler);
+    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
+    /// # let request = Request::post("/payments").header("content-type", "application/json");
+    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
+    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "42 is paid");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
         self.lease().run(work).await
     }
 
     /// Takes the value out; the request keeps the lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Json, Router, body::{Body, to_bytes}, http::Request, routing::post};
+    /// # use redlock_core::{Redlock, ResourceKey, ResourceKeys};
+    /// # use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[derive(serde::Deserialize)]
+    /// # struct Payment { order: u64 }
+    /// # impl LockKey for Payment {
+    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("order", self.order)?.into()) }
+    /// # }
+    /// async fn pay(payment: Locked<Json<Payment>>) -> String {
+    ///     let Json(Payment { order }) = payment.into_inner();
+    ///     format!("{order} is paid")
+    /// }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let lock = RedlockLayer::new(redlock, InHandler);
+    /// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
+    /// # let request = Request::post("/payments").header("content-type", "application/json");
+    /// # let answer = app.oneshot(request.body(Body::from(r#"{"order":42}"#))?).await?;
+    /// # assert_eq!(to_bytes(answer.into_body(), 200).await?, "42 is paid");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_inner(self) -> E {
         self.value
     }
@@ -157,6 +240,53 @@ fn lock<E: LockKey, R>(
 }
 
 /// The rejection of [`Locked`].
+///
+/// # Examples
+///
+/// ```
+/// use axum::{Json, extract::rejection::JsonRejection, response::{IntoResponse, Response}};
+/// use redlock_core::{ResourceKey, ResourceKeys};
+/// use redlock_tower::{KeyError, LockKey, Locked, LockedRejection};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Payment { order: u64 }
+///
+/// impl LockKey for Payment {
+///     fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+///         Ok(ResourceKey::new("order", self.order)?.into())
+///     }
+/// }
+///
+/// /// Answers by itself when the body is wrong; the layer answers when the order is locked.
+/// async fn pay(payment: Result<Locked<Json<Payment>>, LockedRejection<JsonRejection>>) -> Response {
+///     match payment {
+///         Ok(payment) => format!("order {} is paid", payment.order).into_response(),
+///         Err(LockedRejection::Value(wrong)) => (wrong.status(), "send an order").into_response(),
+///         Err(refused) => refused.into_response(),
+///     }
+/// }
+/// # use axum::{Router, body::Body, http::Request, routing::post};
+/// # use redlock_core::{Redlock, Wait};
+/// # use redlock_tower::{InHandler, RedlockLayer};
+/// # use tower::ServiceExt;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let lock = RedlockLayer::builder(redlock.clone()).wait(Wait::Never).build(InHandler)?;
+/// # let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
+/// # let ask = async |body: &'static str| {
+/// #     let request = Request::post("/payments").header("content-type", "application/json");
+/// #     let request = request.body(Body::from(body)).expect("it is valid");
+/// #     app.clone().oneshot(request).await.expect("it answers").status().as_u16()
+/// # };
+/// # let order = r#"{"order":42}"#;
+/// # assert_eq!((ask(order).await, ask("{}").await), (200, 422));
+/// # let another = redlock.acquire("order:42").await?;
+/// # assert_eq!(ask(order).await, 409);
+/// # drop(another);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LockedRejection<R> {

@@ -24,6 +24,17 @@ use crate::{KeyError, KeyExtractor, RequestLease};
 ///     };
 ///     RedlockLayer::new(redlock, key)
 /// }
+/// # use tower::{Layer, ServiceExt, service_fn};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// # for (locked, status) in [(true, 400), (false, 200)] {
+/// #     let work = service_fn(async |_| Ok::<_, std::io::Error>(http::Response::new(String::new())));
+/// #     let answer = layer(redlock.clone(), locked).layer(work).oneshot(Request::new(())).await?;
+/// #     assert_eq!(answer.status(), status);
+/// # }
+/// # Ok(())
+/// # }
 /// ```
 #[must_use = "a key does nothing until it is given to a layer"]
 pub struct BoxedKey<Req>(Arc<dyn Erased<Req>>);

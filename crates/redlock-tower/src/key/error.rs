@@ -7,6 +7,31 @@ use redlock_core::InvalidKey;
 ///
 /// An [`InvalidKey`] becomes one with the status 400, so that `?` works on
 /// [`ResourceKey::new`](redlock_core::ResourceKey::new).
+///
+/// # Examples
+///
+/// ```
+/// use http::{Request, StatusCode};
+/// use redlock_core::ResourceKey;
+/// use redlock_tower::KeyError;
+///
+/// /// `?shop=7` names the resource; a number that is none makes the status 400 by `?`.
+/// fn shop(request: &Request<()>) -> Result<Option<ResourceKey>, KeyError> {
+///     let query = request.uri().query().unwrap_or_default();
+///     let Some(shop) = query.strip_prefix("shop=") else {
+///         return Err(KeyError::new(StatusCode::UNPROCESSABLE_ENTITY, "say which shop"));
+///     };
+///     Ok(Some(ResourceKey::new("shop", shop)?))
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let locked = shop(&Request::get("/?shop=7").body(())?)?.expect("it names one");
+/// assert_eq!(locked.as_str(), "shop:7");
+/// assert_eq!(shop(&Request::new(())).unwrap_err().status(), StatusCode::UNPROCESSABLE_ENTITY);
+/// assert_eq!(shop(&Request::get("/?shop=").body(())?).unwrap_err().status(), StatusCode::BAD_REQUEST);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct KeyError {
     status: StatusCode,
@@ -26,9 +51,19 @@ impl KeyError {
         }
     }
 
-    /// The program is at fault and not the request: 500, and [`RejectionKind::Misuse`].
+    /// Makes an answer that says that the program is at fault, and not the request: 500, and [`RejectionKind::Misuse`].
     ///
     /// [`RejectionKind::Misuse`]: crate::RejectionKind::Misuse
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_tower::{KeyError, Rejection, RejectionKind};
+    ///
+    /// let error = KeyError::misuse("no layer has found the tenant");
+    /// assert_eq!(error.status(), 500);
+    /// assert_eq!(Rejection::from(error).kind(), RejectionKind::Misuse);
+    /// ```
     pub fn misuse(detail: impl Into<Cow<'static, str>>) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,

@@ -28,6 +28,16 @@ use crate::{KeyError, KeyExtractor, LockKey};
 /// fn one_per_user(redlock: Redlock) -> RedlockLayer<ExtensionKey<User>> {
 ///     RedlockLayer::new(redlock, ExtensionKey::new())
 /// }
+/// # use http::Request;
+/// # use redlock_tower::KeyExtractor;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+///
+/// let mut request = Request::get("/").extension(User { id: 7 }).body(())?;
+/// let locked = ExtensionKey::<User>::new().extract(&mut request).await?.expect("it names one");
+/// assert_eq!(locked.first().as_str(), "user:7");
+/// # Ok(())
+/// # }
 /// ```
 #[must_use = "a key does nothing until it is given to a layer"]
 pub struct ExtensionKey<T> {
@@ -49,6 +59,25 @@ impl<T> ExtensionKey<T> {
     }
 
     /// Lets requests without a `T` through unlocked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use http::Request;
+    /// # use redlock_core::{ResourceKey, ResourceKeys};
+    /// # use redlock_tower::{ExtensionKey, KeyError, KeyExtractor, LockKey};
+    /// # #[derive(Clone)]
+    /// # struct User { id: u64 }
+    /// # impl LockKey for User {
+    /// #     fn lock_key(&self) -> Result<ResourceKeys, KeyError> { Ok(ResourceKey::new("user", self.id)?.into()) }
+    /// # }
+    /// let key = ExtensionKey::<User>::new().optional();
+    /// assert_eq!(key.extract(&mut Request::new(())).await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn optional(mut self) -> Self {
         self.optional = true;
         self

@@ -20,10 +20,20 @@ use crate::{KeyError, KeyExtractor};
 /// # Examples
 ///
 /// ```
-/// use http::HeaderName;
-/// use redlock_tower::HeaderKey;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use http::{HeaderName, Request};
+/// use redlock_tower::{HeaderKey, KeyExtractor};
 ///
-/// let key = HeaderKey::new("account", HeaderName::from_static("x-account")).parsed::<u64>();
+/// let key = HeaderKey::new("account", HeaderName::from_static("x-account"));
+/// let mut request = Request::get("/").header("x-account", "42").body(())?;
+/// let locked = key.extract(&mut request).await?.expect("it names one");
+/// assert_eq!(locked.first().as_str(), "account:42");
+///
+/// let without = key.extract(&mut Request::new(())).await.unwrap_err();
+/// assert_eq!(without.status(), 400);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a key does nothing until it is given to a layer"]
@@ -44,6 +54,20 @@ impl HeaderKey {
     }
 
     /// Lets requests without the header through unlocked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use http::{HeaderName, Request};
+    /// use redlock_tower::{HeaderKey, KeyExtractor};
+    ///
+    /// let key = HeaderKey::new("account", HeaderName::from_static("x-account")).optional();
+    /// assert_eq!(key.extract(&mut Request::new(())).await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn optional(mut self) -> Self {
         self.optional = true;
         self
@@ -52,6 +76,22 @@ impl HeaderKey {
     /// Reads the header as a `T`, as the handler does, and locks what `T` writes.
     ///
     /// A header that is no `T` is answered with 400.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use http::{HeaderName, Request};
+    /// use redlock_tower::{HeaderKey, KeyExtractor};
+    ///
+    /// let key = HeaderKey::new("account", HeaderName::from_static("x-account")).parsed::<u64>();
+    /// let mut request = Request::get("/").header("x-account", "042").body(())?;
+    /// let locked = key.extract(&mut request).await?.expect("it names one");
+    /// assert_eq!(locked.first().as_str(), "account:42");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn parsed<T: FromStr + Display>(mut self) -> Self {
         self.named = self.named.parsed::<T>();
         self

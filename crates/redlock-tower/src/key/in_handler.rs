@@ -9,6 +9,45 @@ use crate::{KeyError, KeyExtractor};
 /// theirs, where the [`LockKey`](crate::LockKey) does not say otherwise.
 ///
 /// It is for [`RedlockLayer`](crate::RedlockLayer); in a [generic](crate::generic) layer it locks nothing at all.
+///
+/// # Examples
+///
+/// ```
+/// use axum::{Json, Router, body::Body, http::{Request, StatusCode}, routing::post};
+/// use redlock_core::{Redlock, ResourceKey, ResourceKeys, Wait};
+/// use redlock_tower::{InHandler, KeyError, LockKey, Locked, RedlockLayer};
+/// use tower::ServiceExt;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Payment { order: u64 }
+///
+/// impl LockKey for Payment {
+///     fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+///         Ok(ResourceKey::new("order", self.order)?.into())
+///     }
+/// }
+///
+/// async fn pay(payment: Locked<Json<Payment>>) -> String {
+///     format!("order {} is paid", payment.order)
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let lock = RedlockLayer::builder(redlock.clone()).wait(Wait::Never).build(InHandler)?;
+/// let app: Router = Router::new().route("/payments", post(pay).route_layer(lock));
+/// let ask = || {
+///     let request = Request::post("/payments").header("content-type", "application/json");
+///     request.body(Body::from(r#"{"order":42}"#))
+/// };
+///
+/// let another = redlock.acquire("order:42").await?;
+/// assert_eq!(app.clone().oneshot(ask()?).await?.status(), StatusCode::CONFLICT);
+/// another.release().await?;
+/// assert_eq!(app.oneshot(ask()?).await?.status(), StatusCode::OK);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "it is a name and has no parts")]
 #[must_use = "a key does nothing until it is given to a layer"]

@@ -24,6 +24,13 @@ use crate::KeyError;
 ///         Ok(ResourceKeys::new(accounts)?)
 ///     }
 /// }
+///
+/// # fn main() -> Result<(), KeyError> {
+/// let locked = Transfer { from: 9, to: 7, cents: 100 }.lock_key()?;
+/// let names: Vec<&str> = locked.iter().map(|key| key.as_str()).collect();
+/// assert_eq!(names, ["account:7", "account:9"]);
+/// # Ok(())
+/// # }
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say what to lock",
@@ -39,6 +46,27 @@ pub trait LockKey {
     fn lock_key(&self) -> Result<ResourceKeys, KeyError>;
 
     /// Returns how to ask for the lease, where that differs from what the layer says; the default says nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{AcquireOptions, ResourceKey, ResourceKeys, Wait};
+    /// use redlock_tower::{KeyError, LockKey};
+    ///
+    /// struct Import { tenant: u64, by_hand: bool }
+    ///
+    /// impl LockKey for Import {
+    ///     fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+    ///         Ok(ResourceKey::new("import", self.tenant)?.into())
+    ///     }
+    ///
+    ///     fn options(&self) -> AcquireOptions {
+    ///         let options = AcquireOptions::new();
+    ///         // Somebody at a screen is told at once.
+    ///         if self.by_hand { options.wait(Wait::Never) } else { options }
+    ///     }
+    /// }
+    /// ```
     fn options(&self) -> AcquireOptions {
         AcquireOptions::new()
     }

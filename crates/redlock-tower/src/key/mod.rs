@@ -113,6 +113,45 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     /// The default says nothing.
     /// Of HTTP requests [`wait_with`](crate::RedlockLayerBuilder::wait_with) and
     /// [`ttl_with`](crate::RedlockLayerBuilder::ttl_with) say it more simply; what is said here goes before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), redlock_tower::generic::BoxError> {
+    /// use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
+    /// use redlock_tower::{KeyError, KeyExtractor, generic::RedlockLayer};
+    /// use tower::{Layer, ServiceExt, service_fn};
+    ///
+    /// struct Charge { account: u64, is_urgent: bool }
+    ///
+    /// struct ByAccount;
+    ///
+    /// impl KeyExtractor<Charge> for ByAccount {
+    ///     async fn extract(&self, charge: &mut Charge) -> Result<Option<ResourceKeys>, KeyError> {
+    ///         Ok(Some(ResourceKey::new("account", charge.account)?.into()))
+    ///     }
+    ///
+    ///     fn options(&self, charge: &Charge) -> AcquireOptions {
+    ///         let options = AcquireOptions::new();
+    ///         if charge.is_urgent { options.wait(Wait::Never) } else { options }
+    ///     }
+    /// }
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let charge = service_fn(async |_: Charge| Ok::<_, std::io::Error>("charged"));
+    /// let service = RedlockLayer::new(redlock.clone(), ByAccount).layer(charge);
+    ///
+    /// let another = redlock.acquire("account:7").await?;
+    /// let urgent = Charge { account: 7, is_urgent: true };
+    /// assert!(service.clone().oneshot(urgent).await.is_err(), "at once");
+    /// let patient = Charge { account: 7, is_urgent: false };
+    /// let (charged, released) = tokio::join!(service.oneshot(patient), another.release());
+    /// assert_eq!(charged?, "charged");
+    /// # released?;
+    /// # Ok(())
+    /// # }
+    /// ```
     fn options(&self, request: &Req) -> AcquireOptions {
         let _ = request;
         AcquireOptions::new()

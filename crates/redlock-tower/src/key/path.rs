@@ -30,16 +30,25 @@ use crate::{KeyError, KeyExtractor};
 /// # Examples
 ///
 /// ```
-/// use axum::{Router, routing::post};
+/// use axum::{Router, body::{Body, to_bytes}, http::Request, routing::post};
 /// use redlock_core::Redlock;
-/// use redlock_tower::{PathKey, RedlockLayer};
+/// use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+/// use tower::ServiceExt;
 ///
-/// fn app(redlock: Redlock) -> Router {
-///     let one_per_order = RedlockLayer::new(redlock, PathKey::new("order", "order_id").parsed::<u64>());
-///     Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(one_per_order))
+/// async fn pay(lease: RequestLease) -> String {
+///     lease.key().as_str().to_owned()
 /// }
 ///
-/// async fn pay() {}
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let one_per_order = RedlockLayer::new(redlock, PathKey::new("order", "order_id"));
+/// let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(one_per_order));
+///
+/// let answer = app.oneshot(Request::post("/orders/a-7/pay").body(Body::empty())?).await?;
+/// assert_eq!(to_bytes(answer.into_body(), 100).await?, "order:a-7");
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "a key does nothing until it is given to a layer"]
@@ -58,6 +67,28 @@ impl PathKey {
     /// Reads the parameter as a `T`, as the handler does, and locks what `T` writes.
     ///
     /// A parameter that is no `T` is answered with 400.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::{Body, to_bytes}, http::Request, routing::post};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # async fn pay(lease: RequestLease) -> String { lease.key().as_str().to_owned() }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let one_per_order = RedlockLayer::new(redlock, PathKey::new("order", "order_id").parsed::<u64>());
+    /// let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(one_per_order));
+    ///
+    /// let answer = app.clone().oneshot(Request::post("/orders/042/pay").body(Body::empty())?).await?;
+    /// assert_eq!(to_bytes(answer.into_body(), 100).await?, "order:42");
+    /// let answer = app.oneshot(Request::post("/orders/a-7/pay").body(Body::empty())?).await?;
+    /// assert_eq!(answer.status(), 400);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn parsed<T: FromStr + Display>(mut self) -> Self {
         self.named = self.named.parsed::<T>();
         self

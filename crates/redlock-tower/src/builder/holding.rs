@@ -1,0 +1,185 @@
+//! How requests hold their locks.
+
+use std::{sync::Arc, time::Duration};
+
+use http::request::Parts;
+
+use super::RedlockLayerBuilder;
+use crate::{Hold, OnLost};
+
+impl RedlockLayerBuilder {
+    /// Sets how long the nodes keep the key without a renewal; the client's time to live by default.
+    ///
+    /// The lease is renewed for as long as the request holds it, so this bounds how long a crashed
+    /// replica keeps others out, and not how long a handler may run.
+    /// From 100 ms to the client's [`max_ttl`](redlock_core::Redlock::max_ttl), in whole milliseconds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::{Redlock};
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use std::time::Duration;
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let ask = || Request::post("/orders/42/pay").body(Body::empty()).expect("it is valid");
+    /// let lock = RedlockLayer::builder(redlock)
+    ///     .ttl(Duration::from_secs(2))
+    ///     .build(PathKey::new("order", "order_id"))?;
+    /// let pay = post(async |lease: RequestLease| {
+    ///     // Renewed from here on, for as long as the handler takes.
+    ///     assert!(lease.remaining() <= Duration::from_secs(2));
+    /// });
+    /// let app: Router = Router::new().route("/orders/{order_id}/pay", pay.route_layer(lock));
+    /// assert!(app.oneshot(ask()).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.options = self.options.ttl(ttl);
+        self
+    }
+
+    /// Sets how long the nodes keep a request's key without a renewal by what its head says; where that is `None`, it is
+    /// [`ttl`](Self::ttl).
+    ///
+    /// A time to live that the client cannot grant is the program's fault, and is answered with 500.
+    /// Within a process, a lease passes without asking the nodes only to a request that asks for the same time to live.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::{Method, Request}, routing::delete};
+    /// # use redlock_core::Redlock;
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use std::time::Duration;
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// // Others get an account soon after a replica crashed, but for one that was erasing it.
+    /// let lock = RedlockLayer::builder(redlock)
+    ///     .ttl(Duration::from_secs(2))
+    ///     .ttl_with(|head| (head.method == Method::DELETE).then_some(Duration::from_secs(10)))
+    ///     .build(PathKey::new("account", "id"))?;
+    /// let erase = delete(async |lease: RequestLease| assert!(lease.remaining() > Duration::from_secs(2)));
+    /// let app: Router = Router::new().route("/accounts/{id}", erase.route_layer(lock));
+    /// assert!(app.oneshot(Request::delete("/accounts/7").body(Body::empty())?).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ttl_with<F>(mut self, ttl: F) -> Self
+    where
+        F: Fn(&Parts) -> Option<Duration> + Send + Sync + 'static,
+    {
+        self.per_request.ttl = Some(Arc::new(ttl));
+        self
+    }
+
+    /// Sets until when a request holds its lock; [`Hold::Body`] by default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::{Redlock};
+    /// # use redlock_tower::{Hold, PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let ask = || Request::post("/orders/42/pay").body(Body::empty()).expect("it is valid");
+    /// let app = |hold| {
+    ///     let lock = RedlockLayer::builder(redlock.clone()).hold(hold).build(PathKey::new("order", "order_id"))?;
+    ///     let pay = post(async || "paid").route_layer(lock);
+    ///     Ok::<_, redlock_tower::ConfigError>(Router::<()>::new().route("/orders/{order_id}/pay", pay))
+    /// };
+    /// let unread = app(Hold::Body)?.oneshot(ask()).await?;
+    /// assert!(redlock.try_acquire("order:42").await.is_err(), "until its body is read or dropped");
+    /// drop(unread);
+    /// let unread = app(Hold::Response)?.oneshot(ask()).await?;
+    /// assert!(redlock.try_acquire("order:42").await.is_ok());
+    /// # drop(unread);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hold(mut self, hold: Hold) -> Self {
+        self.hold = hold;
+        self
+    }
+
+    /// Sets the longest time for which a request holds its lock, whatever the handler does and however slowly a client
+    /// reads; the lease is lost then, as [`on_lost`](Self::on_lost) says.
+    ///
+    /// While a client reads nothing at all, a server does not ask for the body, which cannot release anything then:
+    /// the next request gets the lock up to a [time to live](Self::ttl) later.
+    ///
+    /// A lock with such an end is not handed on within the process without asking the nodes.
+    /// Default: for as long as the request takes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::{Request, StatusCode}, routing::post};
+    /// # use redlock_core::{Redlock};
+    /// # use redlock_tower::{PathKey, RedlockLayer, Rejection, RejectionKind};
+    /// # use std::time::Duration;
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
+    /// # let ask = || Request::post("/orders/42/pay").body(Body::empty()).expect("it is valid");
+    /// let lock = RedlockLayer::builder(redlock)
+    ///     .max_hold(Duration::from_secs(30))
+    ///     .build(PathKey::new("order", "order_id"))?;
+    /// let stuck = post(async || std::future::pending::<()>().await);
+    /// let app: Router = Router::new().route("/orders/{order_id}/pay", stuck.route_layer(lock));
+    ///
+    /// let answer = app.oneshot(ask()).await?; // after half a minute
+    /// assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    /// let rejection = answer.extensions().get::<Rejection>().expect("it was cut off");
+    /// assert_eq!(rejection.kind(), RejectionKind::Lost);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.options = self.options.max_hold(max_hold);
+        self
+    }
+
+    /// Sets what happens to a request whose lease is lost; [`OnLost::Abort`] by default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_core::{LossReason, Redlock};
+    /// # use redlock_tower::{OnLost, PathKey, RedlockLayer, RequestLease};
+    /// # use std::time::Duration;
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
+    /// # let ask = || Request::post("/orders/42/pay").body(Body::empty()).expect("it is valid");
+    /// let lock = RedlockLayer::builder(redlock)
+    ///     .on_lost(OnLost::Signal)
+    ///     .max_hold(Duration::from_secs(30))
+    ///     .build(PathKey::new("order", "order_id"))?;
+    /// let pay = post(async |lease: RequestLease| {
+    ///     let why = lease.lost().await; // and the handler goes on
+    ///     assert_eq!(why, LossReason::MaxHold);
+    ///     "unlocked by now"
+    /// });
+    /// let app: Router = Router::new().route("/orders/{order_id}/pay", pay.route_layer(lock));
+    /// assert!(app.oneshot(ask()).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_lost(mut self, on_lost: OnLost) -> Self {
+        self.on_lost = on_lost;
+        self
+    }
+}

@@ -1,0 +1,235 @@
+mod holding;
+mod waiting;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use redlock_core::{AcquireOptions, Redlock};
+
+use crate::{
+    ConfigError, Hold, OnLost, RedlockLayer, Rejection,
+    answers::Answers,
+    service::Rules,
+    shared::Shared,
+    terms::{PerRequest, Terms},
+};
+
+/// Describes a [`RedlockLayer`] that differs from the client's defaults.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::{Redlock, ResourceKey, Wait};
+/// use redlock_tower::{HeaderKey, Hold, RedlockLayer};
+/// use std::time::Duration;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let layer = RedlockLayer::builder(redlock)
+///     .wait(Wait::Never)
+///     .ttl(Duration::from_secs(3))
+///     .max_hold(Duration::from_secs(60))
+///     .hold(Hold::Response)
+///     .build(HeaderKey::new("account", http::HeaderName::from_static("x-account")))?;
+/// # let _ = layer;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct RedlockLayerBuilder {
+    redlock: Redlock,
+    options: AcquireOptions,
+    hold: Hold,
+    on_lost: OnLost,
+    answers: Answers,
+    only: Option<Arc<[Method]>>,
+    per_request: PerRequest,
+}
+
+impl RedlockLayer<()> {
+    /// Starts to describe a layer; the key comes last, in [`RedlockLayerBuilder::build`].
+    pub fn builder(redlock: Redlock) -> RedlockLayerBuilder {
+        RedlockLayerBuilder::new(redlock)
+    }
+}
+
+impl RedlockLayerBuilder {
+    fn new(redlock: Redlock) -> Self {
+        Self {
+            redlock,
+            options: AcquireOptions::new(),
+            hold: Hold::default(),
+            on_lost: OnLost::default(),
+            answers: Answers::default(),
+            only: None,
+            per_request: PerRequest::default(),
+        }
+    }
+
+    /// Locks requests of these methods only, and lets all others through unlocked.
+    ///
+    /// For places that also see requests which no handler serves, such as `MethodRouter::layer` and `Router::layer` of
+    /// axum, or a `ServiceBuilder` around a whole service: there `OPTIONS` or a wrong method would wait for the lock
+    /// before it is answered with 405.
+    /// A method that is not named here is not locked, also if a handler is added for it later.
+    /// Default: every method.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::{Method, Request, StatusCode}, routing::get};
+    /// # use redlock_core::{Redlock, Wait};
+    /// # use redlock_tower::{PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let lock = RedlockLayer::builder(redlock.clone())
+    ///     .wait(Wait::Never)
+    ///     .only([Method::PUT, Method::DELETE])
+    ///     .build(PathKey::new("order", "order_id"))?;
+    /// let order = get(async || "an order").put(async || "changed");
+    /// let app: Router = Router::new().route("/orders/{order_id}", order).layer(lock);
+    ///
+    /// let another = redlock.acquire("order:42").await?;
+    /// let ask = |method| Request::builder().method(method).uri("/orders/42").body(Body::empty());
+    /// assert_eq!(app.clone().oneshot(ask(Method::GET)?).await?.status(), StatusCode::OK);
+    /// assert_eq!(app.oneshot(ask(Method::PUT)?).await?.status(), StatusCode::CONFLICT);
+    /// # drop(another);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn only(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
+        self.only = Some(methods.into_iter().collect());
+        self
+    }
+
+    /// Sets the status of the answer when another request holds the resource; 409 by default.
+    ///
+    /// 423 (Locked) and 429 (Too Many Requests) are in use as well.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::{Request, StatusCode}, routing::post};
+    /// # use redlock_core::{Redlock, Wait};
+    /// # use redlock_tower::{PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let ask = || Request::post("/orders/42/pay").body(Body::empty()).expect("it is valid");
+    /// let lock = RedlockLayer::builder(redlock.clone())
+    ///     .wait(Wait::Never)
+    ///     .contended_status(StatusCode::LOCKED)
+    ///     .build(PathKey::new("order", "order_id"))?;
+    /// let app: Router = Router::new().route("/orders/{order_id}/pay", post(async || "paid").route_layer(lock));
+    ///
+    /// let another = redlock.acquire("order:42").await?;
+    /// assert_eq!(app.oneshot(ask()).await?.status(), StatusCode::LOCKED);
+    /// # drop(another);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn contended_status(mut self, status: StatusCode) -> Self {
+        self.answers.contended = status;
+        self
+    }
+
+    /// Sets what makes the answer to a request that is refused, in the place of [`Rejection::problem`] and
+    /// [`Rejection::grpc`].
+    ///
+    /// The rejection is put into the response's extensions either way.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::{HeaderValue, Request, StatusCode}, routing::post};
+    /// # use redlock_core::{Redlock, Wait};
+    /// # use redlock_tower::{PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let lock = RedlockLayer::builder(redlock.clone())
+    ///     .wait(Wait::Never)
+    ///     .reject_with(|rejection| {
+    ///         let mut response = rejection.problem();
+    ///         response.headers_mut().insert("x-refused-by", HeaderValue::from_static("lock"));
+    ///         response
+    ///     })
+    ///     .build(PathKey::new("order", "order_id"))?;
+    /// let app: Router = Router::new().route("/orders/{order_id}/pay", post(async || "paid").route_layer(lock));
+    ///
+    /// let another = redlock.acquire("order:42").await?;
+    /// let refused = app.oneshot(Request::post("/orders/42/pay").body(Body::empty())?).await?;
+    /// assert_eq!(refused.status(), StatusCode::CONFLICT);
+    /// assert_eq!(refused.headers()["x-refused-by"], "lock");
+    /// # drop(another);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reject_with<F>(mut self, reject_with: F) -> Self
+    where
+        F: Fn(&Rejection) -> Response<Bytes> + Send + Sync + 'static,
+    {
+        self.answers.reject_with = Some(Arc::new(reject_with));
+        self
+    }
+
+    /// Builds the layer, which locks what `key` names.
+    ///
+    /// # Errors
+    ///
+    /// A setting cannot be: a time to live out of the client's range, a hold of no time, a status that is no error.
+    /// It is told here, because at the first request it would be told to the wrong person.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_tower::{PathKey, RedlockLayer};
+    /// use std::time::Duration;
+    ///
+    /// let too_long = redlock.max_ttl() + Duration::from_secs(1);
+    /// let refused = RedlockLayer::builder(redlock).ttl(too_long).build(PathKey::new("order", "order_id"));
+    /// assert_eq!(refused.unwrap_err().field(), "ttl");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn build<K>(self, key: K) -> Result<RedlockLayer<K>, ConfigError> {
+        let Self {
+            redlock,
+            options,
+            hold,
+            on_lost,
+            answers,
+            only,
+            per_request,
+        } = self;
+        redlock.check(&options)?;
+        if only.as_ref().is_some_and(|methods| methods.is_empty()) {
+            let message = "a layer that locks no method locks nothing";
+            return Err(ConfigError::misuse("only", message));
+        }
+        let contended = answers.contended;
+        if !contended.is_client_error() && !contended.is_server_error() {
+            let message = format!("{contended} is not the status of an error");
+            return Err(ConfigError::misuse("contended_status", &message));
+        }
+        let terms = Terms::new(redlock, options, on_lost);
+        let shared = Shared { terms, key };
+        let rules = Rules {
+            hold,
+            answers,
+            only,
+            per_request,
+        };
+        Ok(RedlockLayer::from_parts(shared, rules))
+    }
+}
