@@ -5,16 +5,18 @@ use crate::kit::{redlock, run};
 #[test]
 fn completions_and_manual_pages_have_every_verb() {
     let help = run(&mut redlock(&["--help"])).out;
-    let verbs = [
-        "doctor", "ready", "status", "ls", "release", "bless", "watch", "roll", "sandbox",
-    ];
+    let listed = help.split("Commands:").nth(1).unwrap();
+    let listed = listed.split("Options:").next().unwrap().lines();
+    // A verb stands two columns in; what is further in goes on with a description.
+    let verbs = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let verbs: Vec<_> = verbs.filter(|verb| !["", "help"].contains(verb)).collect();
+    assert!(verbs.len() > 10, "{help}");
     for shell in ["bash", "zsh", "fish"] {
         let done = run(&mut redlock(&["completions", shell]));
-        for verb in verbs {
-            assert!(
-                done.out.contains(verb) && help.contains(verb),
-                "{shell}: {verb}"
-            );
+        for verb in &verbs {
+            // As a word of its own: `top` is in `stop` too.
+            let mut words = done.out.split(|c: char| !c.is_alphanumeric());
+            assert!(words.any(|word| word == *verb), "{shell}: {verb}");
         }
     }
     let folder = tempfile::tempdir().unwrap();
@@ -24,7 +26,7 @@ fn completions_and_manual_pages_have_every_verb() {
         folder.path().to_str().unwrap(),
     ]));
     assert_eq!(done.code, 0, "{done:?}");
-    for verb in verbs {
+    for verb in &verbs {
         assert!(
             folder.path().join(format!("redlock-{verb}.1")).exists(),
             "{verb}"
