@@ -54,8 +54,15 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
             "guide … --delayed" => (0, "/bin/sleep"),
             "jobs" | "jobs NAMESPACE/NAME" => (0, "paused"),
             "jobs pause NAMESPACE/NAME" | "jobs pause NAMESPACE/NAME --unseen" => (0, "is paused"),
-            // It asks, and nobody answers.
-            "jobs forget NAMESPACE/NAME" => (2, ""),
+            "jobs forget NAMESPACE/NAME" => {
+                let done = done();
+                assert_eq!(done.code, 2, "{done:?}");
+                // It asks, and nobody answers.
+                for said in ["it is paused", "nothing was done; --yes"] {
+                    assert!(done.err.contains(said), "{said}: {done:?}");
+                }
+                continue;
+            }
             "status KEY" => {
                 let guard = client.acquire("order:7").await.unwrap();
                 guard.extend().await.unwrap();
@@ -64,7 +71,16 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
                 assert!(done.out.contains("held by"), "{done:?}");
                 continue;
             }
-            "release KEY --force" => (1, "nothing to release"),
+            "release KEY --force" => {
+                let guard = client.acquire("order:7").await.unwrap();
+                let held = done();
+                assert_eq!(held.code, 0, "{held:?}");
+                let other = nodes.client().await.try_acquire("order:7").await;
+                assert!(other.is_ok(), "{held:?}");
+                drop(other);
+                drop(guard);
+                (1, "nothing to release")
+            }
             "bench" => {
                 let done = nodes.run(&["bench", "--for", "200ms"]);
                 assert!(done.code == 0 && done.out.contains("ttl"), "{done:?}");
