@@ -12,6 +12,10 @@ mod forward;
 mod leash;
 mod line;
 mod terminal;
+#[cfg(target_os = "linux")]
+mod tree;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_tree.rs"]
 mod tree;
 mod warden;
 
