@@ -218,7 +218,12 @@ impl Leash {
             .stopping_signal()
             .is_some_and(|signal| wants.contains(&signal))
         {
-            self.stops += 1;
+            // A command that was begun in the background may have been brought to the front meanwhile.
+            if terminal::lend(self.group) {
+                self.stops = 0;
+            } else {
+                self.stops += 1;
+            }
             if self.stops >= STOPS {
                 let message = "the command wants the terminal, which it has only if input and output are the terminal's: it is ended";
                 drop(context.output.complain(message));

@@ -8,10 +8,10 @@ use rustix::{
 };
 
 /// Lets a group have the terminal, if this process has it for input and output; else others of its pipeline use it.
-pub(super) fn lend(group: Pid) {
-    if stdout().is_terminal() {
-        pass(group);
-    }
+///
+/// Returns whether it was passed on.
+pub(super) fn lend(group: Pid) -> bool {
+    stdout().is_terminal() && pass(group)
 }
 
 /// Gives the terminal back to a group, if this process' group still has it.
@@ -20,10 +20,9 @@ pub(super) fn give_back(group: Pid) {
 }
 
 /// Only who has the terminal may pass it on: the system stops all others that try.
-fn pass(group: Pid) {
+fn pass(group: Pid) -> bool {
     let terminal = stdin();
-    if tcgetpgrp(&terminal).is_ok_and(|present| present == getpgrp()) {
-        // A terminal that is gone is nobody's.
-        let _: Result<_, _> = tcsetpgrp(&terminal, group);
-    }
+    let has_it = tcgetpgrp(&terminal).is_ok_and(|present| present == getpgrp());
+    // A terminal that is gone is nobody's.
+    has_it && tcsetpgrp(&terminal, group).is_ok()
 }

@@ -45,7 +45,8 @@ async fn signals_reach_the_command_and_its_exit_code_comes_back() {
 async fn at_a_terminal_the_command_can_read_and_be_interrupted() {
     let nodes = Nodes::blessed(3).await;
     // It reads a line, which only who has the terminal can, and is then interrupted by a key.
-    let line = "\"$REDLOCK\" run job -- sh -c 'read line; echo \"got $line\"; sleep 60'";
+    // A shell that is interrupted while it starts a program looks at that when the program has ended.
+    let line = "\"$REDLOCK\" run job -- sh -c 'read line; echo \"got $line\"; while :; do sleep 0.02; done'";
     let mut run = at_terminal(line, &nodes).spawn().unwrap();
     let mut keyboard = run.stdin.take().unwrap();
     eventually("it is held", || {
@@ -135,4 +136,24 @@ async fn a_command_that_wants_a_terminal_that_it_has_not_is_ended() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(128 + 21), "{said}");
     assert!(said.contains("wants the terminal"), "{said}");
+}
+
+/// As `fg` does with what was begun with `&`: the terminal is its group's later than its start.
+#[tokio::test]
+async fn a_command_that_is_brought_to_the_front_can_read_from_the_terminal() {
+    let nodes = Nodes::blessed(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let script = r#"echo "runs as $$"; while [ ! -e "$GO" ]; do sleep 0.02; done; read line; echo "got $line""#;
+    let line = format!("set -m; \"$REDLOCK\" run job -- sh -c '{script}' & read line; echo; fg");
+    let mut shell = at_terminal(&line, &nodes).env("GO", &go).spawn().unwrap();
+    let mut keyboard = shell.stdin.take().unwrap();
+    screen(&mut shell, "runs as ");
+    keyboard.write_all(b"\r").unwrap();
+    // This says what it has brought to the front.
+    screen(&mut shell, "run job");
+    fs::write(&go, "").unwrap();
+    keyboard.write_all(b"hello\r").unwrap();
+    screen(&mut shell, "got hello");
+    assert_eq!(shell.wait().unwrap().code(), Some(0));
 }
