@@ -31,10 +31,26 @@ impl Named {
 
     /// Returns the key of the resource that `text` names.
     pub(crate) fn key(&self, text: &str) -> Result<ResourceKey, KeyError> {
-        let Some(name) = (self.spelling)(text) else {
+        let name = self.spelled(text)?;
+        self.key_of(&name)
+    }
+
+    /// Returns the one spelling of what `text` says.
+    pub(crate) fn spelled<'a>(&self, text: &'a str) -> Result<Cow<'a, str>, KeyError> {
+        (self.spelling)(text).ok_or_else(|| {
             let detail = format!("that is no valid {}", self.class);
-            return Err(KeyError::new(StatusCode::BAD_REQUEST, detail));
-        };
+            KeyError::new(StatusCode::BAD_REQUEST, detail)
+        })
+    }
+
+    /// Returns the same class, with names that are just the text.
+    #[cfg(feature = "axum")]
+    pub(crate) fn as_it_is(self) -> Self {
+        Self::new(self.class)
+    }
+
+    /// Returns the key of the resource with this name.
+    pub(crate) fn key_of(&self, name: &str) -> Result<ResourceKey, KeyError> {
         ResourceKey::new(self.class, name).map_err(|invalid| {
             // The class is the program's; no client can do anything about it.
             match ResourceKey::new(self.class, "any") {

@@ -1,10 +1,10 @@
-use std::{fmt::Display, mem, str::FromStr};
+use std::{fmt::Display, iter, mem, str::FromStr};
 
 use ::axum::extract::{
     FromRequestParts, MatchedPath, RawPathParams, rejection::RawPathParamsRejection,
 };
 use http::{Request, StatusCode};
-use redlock_core::ResourceKeys;
+use redlock_core::{ResourceKey, ResourceKeys};
 
 use super::named::Named;
 use crate::{KeyError, KeyExtractor};
@@ -53,6 +53,14 @@ use crate::{KeyError, KeyExtractor};
 #[derive(Clone, Debug)]
 #[must_use = "a key does nothing until it is given to a layer"]
 pub struct PathKey {
+    first: Part,
+    /// Those that are a part of the name too.
+    more: Vec<Part>,
+}
+
+/// A parameter, and how it is read.
+#[derive(Clone, Copy, Debug)]
+struct Part {
     named: Named,
     parameter: &'static str,
 }
@@ -61,10 +69,46 @@ impl PathKey {
     /// Locks the resource of the class `class` that the path parameter `parameter` names.
     pub fn new(class: &'static str, parameter: &'static str) -> Self {
         let named = Named::new(class);
-        Self { named, parameter }
+        Self {
+            first: Part { named, parameter },
+            more: Vec::new(),
+        }
     }
 
-    /// Reads the parameter as a `T`, as the handler does, and locks what `T` writes.
+    /// Makes another path parameter a part of the name: one resource for each combination.
+    ///
+    /// The parts are joined by `/`, and a `/` or `%` in one of them is written as `%2F` or `%25`, so that no two
+    /// combinations have one name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use axum::{Router, body::{Body, to_bytes}, http::Request, routing::post};
+    /// use redlock_core::Redlock;
+    /// use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// use tower::ServiceExt;
+    ///
+    /// # async fn pay(lease: RequestLease) -> String { lease.key().as_str().to_owned() }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// // Orders are numbered by tenant.
+    /// let order = PathKey::new("order", "tenant").and("order_id").parsed::<u64>();
+    /// let pay = post(pay).route_layer(RedlockLayer::new(redlock, order));
+    /// let app: Router = Router::new().route("/tenants/{tenant}/orders/{order_id}/pay", pay);
+    ///
+    /// let answer = app.oneshot(Request::post("/tenants/acme/orders/042/pay").body(Body::empty())?).await?;
+    /// assert_eq!(to_bytes(answer.into_body(), 100).await?, "order:acme/42");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn and(mut self, parameter: &'static str) -> Self {
+        let named = self.first.named.as_it_is();
+        self.more.push(Part { named, parameter });
+        self
+    }
+
+    /// Reads the parameter as a `T`, as the handler does, and locks what `T` writes; of several, the one that was named last.
     ///
     /// A parameter that is no `T` is answered with 400.
     ///
@@ -90,8 +134,38 @@ impl PathKey {
     /// # }
     /// ```
     pub fn parsed<T: FromStr + Display>(mut self) -> Self {
-        self.named = self.named.parsed::<T>();
+        let last = self.more.last_mut().unwrap_or(&mut self.first);
+        last.named = last.named.parsed::<T>();
         self
+    }
+
+    /// Returns the key of the resource that these parameters name; an error is the parameter that is missing.
+    fn key(&self, parameters: &RawPathParams) -> Result<Result<ResourceKey, KeyError>, Part> {
+        let first = self.first.value(parameters)?;
+        if self.more.is_empty() {
+            return Ok(self.first.named.key(first));
+        }
+        let mut name = String::new();
+        for (place, part) in iter::once(&self.first).chain(&self.more).enumerate() {
+            let spelled = match part.named.spelled(part.value(parameters)?) {
+                Ok(spelled) => spelled,
+                Err(error) => return Ok(Err(error)),
+            };
+            if place > 0 {
+                name.push('/');
+            }
+            // The escape first, or else that of a separator would be escaped again.
+            name.push_str(&spelled.replace('%', "%25").replace('/', "%2F"));
+        }
+        Ok(self.first.named.key_of(&name))
+    }
+}
+
+impl Part {
+    fn value<'a>(&self, parameters: &'a RawPathParams) -> Result<&'a str, Self> {
+        let mut parameters = parameters.iter();
+        let value = parameters.find(|(name, _)| *name == self.parameter);
+        value.map(|(_, value)| value).ok_or(*self)
     }
 
     fn missing(&self) -> KeyError {
@@ -114,14 +188,15 @@ impl<B: Send> KeyExtractor<Request<B>> for PathKey {
             RawPathParamsRejection::InvalidUtf8InPathParam(_) => {
                 KeyError::new(StatusCode::BAD_REQUEST, "a path parameter is not UTF-8")
             }
-            _ => self.missing(),
+            _ => self.first.missing(),
         })?;
-        let value = parameters.iter().find(|(name, _)| *name == self.parameter);
-        let (_, value) = value.ok_or_else(|| match request.extensions().get::<MatchedPath>() {
-            Some(_) => self.missing(),
-            // On its way to a router's fallback, or to a service that routes by itself.
-            None => KeyError::new(StatusCode::NOT_FOUND, "no route has this path"),
+        let key = self.key(&parameters).map_err(|part| {
+            match request.extensions().get::<MatchedPath>() {
+                Some(_) => part.missing(),
+                // On its way to a router's fallback, or to a service that routes by itself.
+                None => KeyError::new(StatusCode::NOT_FOUND, "no route has this path"),
+            }
         })?;
-        Ok(Some(self.named.key(value)?.into()))
+        Ok(Some(key?.into()))
     }
 }

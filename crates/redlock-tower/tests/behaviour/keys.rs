@@ -152,6 +152,55 @@ async fn a_path_parameter_names_the_resource_and_stays_for_the_handler() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn several_path_parameters_name_one_resource_for_each_combination() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let layer = |key| RedlockLayer::new(redlock.clone(), key);
+    let key = || PathKey::new("order", "shop").and("order");
+    let handler = async |lease: RequestLease| lease.key().as_str().to_owned();
+    let app: Router = Router::new()
+        .route("/texts/{shop}/{order}", post(handler).layer(layer(key())))
+        .route(
+            "/numbers/{order}/{shop}",
+            post(handler).layer(layer(key().parsed::<u64>())),
+        )
+        .route("/one/{shop}", post(handler).layer(layer(key())))
+        .route("/other/{order}", post(handler).layer(layer(key())));
+    let ask = async |path: &str| {
+        let request = Request::post(path).body(Body::empty()).unwrap();
+        let response = app.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 1_000).await;
+        (status, String::from_utf8(body.unwrap().to_vec()).unwrap())
+    };
+    // What looks the same once it is joined, and what the others would be if they were escaped.
+    let texts = [
+        ("a/b/c", None),
+        ("a/bc", Some("order:a/bc")),
+        ("ab/c", Some("order:ab/c")),
+        ("a%2Fb/c", Some("order:a%2Fb/c")),
+        ("a/b%2Fc", Some("order:a/b%2Fc")),
+        ("a%252Fb/c", Some("order:a%252Fb/c")),
+    ];
+    for (path, key) in texts {
+        let (status, body) = ask(&format!("/texts/{path}")).await;
+        assert_eq!(key.is_some(), status == 200, "{path}");
+        assert_eq!(
+            key.unwrap_or_default(),
+            if status == 200 { &*body } else { "" }
+        );
+    }
+    // Only what was named last is read as a number, wherever it is in the path.
+    assert_eq!(
+        ask("/numbers/042/07").await,
+        (200, "order:07/42".to_owned())
+    );
+    assert_eq!(ask("/numbers/x/7").await.0, 400);
+    for missing in ["/one/7", "/other/42"] {
+        assert_eq!(ask(missing).await.0, 500, "{missing}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_path_parameter_that_is_no_key_is_the_clients_fault() {
     for id in ["x".repeat(600), "%01".to_owned(), "%ff".to_owned()] {
         let (status, _) = get_path(&format!("/shops/7/orders/{id}"), "POST").await;
