@@ -146,4 +146,7 @@ pub(crate) const GOALS: &[Goal] = &[
     // One lease on several keys.
     goal("P12", "2 keys", "1 key", AtMost(1.3)),
     goal("P12", "16 keys", "1 key", AtMost(3.0)),
+
+    // Several holders at once, with four times as many callers.
+    goal("P13", "share of the slots' time in which one is held", "", AtLeast(0.9)),
 ];

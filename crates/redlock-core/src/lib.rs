@@ -30,6 +30,7 @@ mod process;
 mod queue;
 mod scope;
 mod settings;
+mod slots;
 mod variables;
 mod within;
 
@@ -51,6 +52,7 @@ pub use self::{
     options::{AcquireOptions, Renewal, Wait},
     process::VirtualProcess,
     scope::Scope,
+    slots::{SlotGuard, Slots},
 };
 // Its types are in this crate's signatures.
 pub use deadpool_redis;

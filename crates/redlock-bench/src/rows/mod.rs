@@ -9,6 +9,7 @@ mod pairs;
 #[cfg(feature = "seam")]
 mod script;
 mod sets;
+mod slots;
 mod tower;
 mod uncontended;
 
@@ -105,6 +106,7 @@ const ROWS: &[Row] = &[
     row("P10", "tower", tower::p10),
     row("P11", "", growth::p11),
     row("P12", "sets", sets::p12),
+    row("P13", "slots", slots::p13),
 ];
 
 /// Finds rows by their names; all if none is named.

@@ -189,7 +189,7 @@ impl Redlock {
         }
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
-        let wait = options.wait.unwrap_or(client.settings.wait);
+        let wait = self.wait_of(&options);
         let class = class_of(options.class.as_deref(), &keys);
         let meter = client.meter.lock(class);
         let acquire = Acquire {
@@ -239,5 +239,10 @@ impl Redlock {
             scopes.add(&guard);
         }
         Ok(guard)
+    }
+
+    /// Returns how long an acquire with these options waits.
+    pub(crate) fn wait_of(&self, options: &AcquireOptions) -> Wait {
+        options.wait.unwrap_or(self.client.settings.wait)
     }
 }

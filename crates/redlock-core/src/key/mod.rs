@@ -62,6 +62,13 @@ impl ResourceKey {
         Ok(Self { class, ..key })
     }
 
+    /// Returns the key of one of several that have this name in common.
+    pub(crate) fn numbered(&self, number: usize) -> Result<Self, InvalidKey> {
+        let key: Self = format!("{}#{number}", self.name).parse()?;
+        let class = self.class;
+        Ok(Self { class, ..key })
+    }
+
     /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.name
@@ -178,6 +185,7 @@ enum Reason {
     Class,
     Reserved,
     Count(usize),
+    Slots(usize),
 }
 
 impl InvalidKey {
@@ -189,6 +197,11 @@ impl InvalidKey {
     /// So many different keys are not what one lease can be on.
     pub(crate) const fn count(count: usize) -> Self {
         Self(Reason::Count(count))
+    }
+
+    /// A resource cannot have so many slots.
+    pub(crate) const fn slots(count: usize) -> Self {
+        Self(Reason::Slots(count))
     }
 }
 
@@ -210,6 +223,11 @@ impl fmt::Display for InvalidKey {
                 f,
                 "{count} resource keys; one lease is on 1 to {} different ones",
                 ResourceKeys::MAX_LEN
+            ),
+            Reason::Slots(count) => write!(
+                f,
+                "{count} slots; a resource has 1 to {}",
+                crate::Slots::MAX_COUNT
             ),
             Reason::Control => f.write_str("resource key contains a control character"),
             Reason::Class => f.write_str(

@@ -18,4 +18,5 @@ mod recorder;
 mod renewal;
 mod scopes;
 mod sets;
+mod slots;
 mod within;

@@ -1,0 +1,265 @@
+//! Slots: at most so many holders at once, each with a lock of its own.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::{FutureExt, future::select_all};
+
+use crate::{
+    AcquireError, AcquireOptions, InvalidKey, LockGuard, Redlock, ReleaseError, ResourceKey, Wait,
+    scope::Scopes,
+};
+
+/// At most so many holders of a resource at once, among all clients: a semaphore over the nodes.
+///
+/// Each slot is a lock like any other, `name#0`, `name#1` and so on, and a holder has one of them, with its deadline, its
+/// renewal and its fencing token.
+/// So there are never more holders than slots, whatever nodes crash: what holds of a lock holds of each slot.
+/// Votes that are counted would not do: of 5 nodes with 2 permits each, the majorities {1, 2, 3}, {1, 4, 5} and
+/// {2, 3, 4} use no node more than twice, and are 3 holders.
+///
+/// All clients must say the same number; who says more can have more.
+/// A holder's token is greater than those before it on the same slot; tokens of different slots say nothing of each other.
+///
+/// An acquire tries three slots one after the other, that which this handle had last and others at random, and then waits
+/// for all of them at once; it takes the first that it gets.
+/// So a caller that waits has a place in the local queue of each slot, and the client's
+/// [`max_waiters`](crate::RedlockBuilder::max_waiters) counts each.
+/// Where several become free at once it may hold more than one for a moment.
+///
+/// Cloning it is cheap and gives another handle to the same slots.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{AcquireErrorKind, Redlock};
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// let reports = redlock.slots("reports", 2)?;
+/// let first = reports.acquire().await?;
+/// let second = reports.acquire().await?;
+/// assert_ne!(first.slot(), second.slot());
+/// let third = reports.try_acquire().await.unwrap_err();
+/// assert_eq!(third.kind(), AcquireErrorKind::Contended);
+/// first.release().await?;
+/// assert!(reports.try_acquire().await.is_ok());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Slots {
+    redlock: Redlock,
+    // invariant: 1 to MAX_COUNT keys
+    keys: Arc<[ResourceKey]>,
+    /// The slot that was had last; beyond the others if none was.
+    last: Arc<AtomicUsize>,
+}
+
+/// The holder of a slot; dropping it frees the slot.
+///
+/// What holds of a [`LockGuard`] holds of it.
+#[derive(Debug)]
+#[clippy::has_significant_drop]
+#[must_use = "dropping the guard frees the slot"]
+pub struct SlotGuard {
+    guard: LockGuard,
+    slot: usize,
+}
+
+impl Redlock {
+    /// Returns the slots of a resource, of which there are `count`: 1 to 64.
+    ///
+    /// No node is asked.
+    ///
+    /// # Errors
+    ///
+    /// The name is not valid, or with the number of a slot too long, or there is no slot, or there are more than
+    /// [`Slots::MAX_COUNT`].
+    pub fn slots<K>(&self, name: K, count: usize) -> Result<Slots, InvalidKey>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        let name = name.try_into().map_err(Into::into)?;
+        if !(1..=Slots::MAX_COUNT).contains(&count) {
+            return Err(InvalidKey::slots(count));
+        }
+        let keys = (0..count).map(|slot| name.numbered(slot));
+        Ok(Slots {
+            redlock: self.clone(),
+            keys: keys.collect::<Result<_, _>>()?,
+            last: Arc::new(AtomicUsize::new(count)),
+        })
+    }
+}
+
+impl Slots {
+    /// The most slots of a resource.
+    pub const MAX_COUNT: usize = 64;
+
+    /// Acquires a slot, waiting as long as the client's default wait (5 s) if others hold them all.
+    ///
+    /// # Errors
+    ///
+    /// As [`Redlock::acquire_with`]; where the slots fail for different reasons, the one that failed last says why.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Redlock::acquire_with`].
+    pub async fn acquire(&self) -> Result<SlotGuard, AcquireError> {
+        self.acquire_with(AcquireOptions::new()).await
+    }
+
+    /// Makes one attempt to acquire a slot: at each of them, if need be.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire); [`Contended`](crate::AcquireErrorKind::Contended) at once if others hold them all.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Redlock::acquire_with`].
+    pub async fn try_acquire(&self) -> Result<SlotGuard, AcquireError> {
+        self.acquire_with(AcquireOptions::new().wait(Wait::Never))
+            .await
+    }
+
+    /// Acquires a slot as `options` say.
+    ///
+    /// In a [scope](crate::Scope) that holds a slot of these, it is another guard of that one.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its timer enabled.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Redlock::acquire_with`].
+    pub async fn acquire_with(&self, options: AcquireOptions) -> Result<SlotGuard, AcquireError> {
+        if let Some(again) = self.held_by_scope() {
+            return Ok(again);
+        }
+        let order = self.order();
+        let (few, _) = order.split_at(TRIES.min(order.len()));
+        let mut error = None;
+        for slot in few {
+            let tried = self.take(*slot, options.clone().wait(Wait::Never)).await;
+            match tried {
+                Ok(guard) => return Ok(guard),
+                Err(refused) => error = Some(refused),
+            }
+        }
+        // Who makes one attempt has made it at those.
+        let others = match self.redlock.wait_of(&options) {
+            Wait::Never => &order[few.len()..],
+            Wait::UpTo(_) => &order[..],
+        };
+        let takes = others
+            .iter()
+            .map(|slot| self.take(*slot, options.clone()).boxed());
+        let mut takes: Vec<_> = takes.collect();
+        while !takes.is_empty() {
+            let (taken, _, rest) = select_all(takes).await;
+            match taken {
+                Ok(guard) => return Ok(guard),
+                Err(refused) => error = Some(refused),
+            }
+            takes = rest;
+        }
+        // invariant: there is a slot
+        Err(error.unwrap_or_else(AcquireError::contended_locally))
+    }
+
+    /// Returns how many slots there are.
+    pub fn count(&self) -> usize {
+        self.keys.len()
+    }
+
+    async fn take(&self, slot: usize, options: AcquireOptions) -> Result<SlotGuard, AcquireError> {
+        let guard = self.redlock.acquire_with(&self.keys[slot], options).await?;
+        self.last.store(slot, Ordering::Relaxed);
+        Ok(SlotGuard { guard, slot })
+    }
+
+    fn held_by_scope(&self) -> Option<SlotGuard> {
+        let scopes = Scopes::current(self.redlock.id())?;
+        let mut slots = self.keys.iter().enumerate();
+        slots.find_map(|(slot, key)| {
+            let guard = scopes.guard_of(&key.clone().into())?;
+            Some(SlotGuard { guard, slot })
+        })
+    }
+
+    /// Returns all slots in the order in which to try them: the last, and then all others from a random one on.
+    fn order(&self) -> Vec<usize> {
+        let (count, last) = (self.count(), self.last.load(Ordering::Relaxed));
+        // Nothing secret depends on it.
+        let random = RandomState::new().hash_one(last);
+        let first = usize::try_from(random % 64).unwrap_or(0) % count;
+        let others = (first..first + count).map(|slot| slot % count);
+        let others = others.filter(|slot| *slot != last);
+        let last = (last < count).then_some(last);
+        last.into_iter().chain(others).collect()
+    }
+}
+
+impl SlotGuard {
+    /// Returns which slot is held: below [`Slots::count`].
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Returns the guard of the slot's lock: its lease, its token, what to do when it is lost.
+    pub fn guard(&self) -> &LockGuard {
+        &self.guard
+    }
+
+    /// Returns the guard of the slot's lock, which frees the slot when it is dropped.
+    pub fn into_guard(self) -> LockGuard {
+        self.guard
+    }
+
+    /// Frees the slot, as [`LockGuard::release`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockGuard::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`LockGuard::release`].
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        self.guard.release().await
+    }
+}
+
+impl fmt::Debug for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots")
+            .field("count", &self.count())
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many slots are tried one after the other, before all are.
+const TRIES: usize = 3;
