@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{AcquireOptions, LockGuard, Redlock, Wait};
+use redlock_core::{AcquireOptions, LockGuard, Redlock, SlotGuard, Wait};
 use serde::{Deserialize, Serialize};
 use tokio::{
     task::JoinSet,
@@ -28,6 +28,8 @@ pub struct Load {
     pub tasks: usize,
     /// How many resources there are; each acquisition is of one at random.
     pub keys: u64,
+    /// How many slots each resource has; it is locked as a whole if there are none.
+    pub slots: usize,
     /// How many acquisitions all tasks make together.
     pub acquisitions: i64,
     /// For how long they go on, also if these were made before.
@@ -128,7 +130,15 @@ impl Task {
         let key = format!("key-{}", self.random.below(load.keys));
         let options = AcquireOptions::new().wait(Wait::UpTo(load.wait));
         let redlock = self.redlock.clone();
-        let acquire = redlock.acquire_with(key, options);
+        let slots = load.slots;
+        let acquire = async {
+            if slots == 0 {
+                return redlock.acquire_with(key, options).await;
+            }
+            let slots = redlock.slots(key, slots).expect("they are a few");
+            let guard = slots.acquire_with(options).await;
+            guard.map(SlotGuard::into_guard)
+        };
         let started = now();
         let outcome = if self.random.below(100) < load.cancelled_percent {
             cut_short(acquire, &mut self.random).await
