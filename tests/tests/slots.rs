@@ -9,7 +9,7 @@ const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 const SLOTS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slots_of_three_processes_never_have_two_holders_though_a_node_dies() {
+async fn s25_slots_of_three_processes_never_have_two_holders_though_a_node_dies() {
     let mut nodes = Nodes::start(3);
     let history = History::new();
     let clients = ["one", "two", "three"].map(|name| {

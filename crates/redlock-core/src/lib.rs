@@ -10,6 +10,7 @@ mod course;
 mod engine;
 mod error;
 mod guard;
+pub mod guide;
 mod holder;
 mod key;
 mod keyspace;

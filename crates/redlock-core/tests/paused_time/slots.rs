@@ -19,7 +19,7 @@ fn keys(nodes: &[FaultyNode]) -> Vec<usize> {
 
 /// Four callers for each slot, from two processes, each of which holds one three times.
 #[tokio::test(start_paused = true)]
-async fn no_more_hold_than_there_are_slots_and_hardly_fewer() {
+async fn s25_no_more_hold_than_there_are_slots_and_hardly_fewer() {
     const COUNT: usize = 3;
     const HOLD: std::time::Duration = tokio::time::Duration::from_millis(100);
     let nodes = faulty(3);
