@@ -8,16 +8,23 @@ use std::{
 
 use redlock_core::Redlock;
 use redlock_sandbox::{Process, SERVER_VARIABLE, ServerBinary, ServerOptions, ServerSet};
-use tokio::time::sleep;
+use tokio::{
+    sync::mpsc::{UnboundedSender, unbounded_channel},
+    task::spawn_blocking,
+};
 
 use crate::{
     BoxError, Mode,
     ledger::{Ledger, TOTAL},
-    teller::{Done, Teller},
+    teller::{CUSTOMERS, Done, TRANSFER, Teller},
 };
 
 const NODES: usize = 5;
 const TELLERS: usize = 3;
+/// After how many transfers a node is killed.
+const FIRST: usize = 30;
+/// How many transfers may have begun before a node was killed, and end after it.
+const IN_THE_MIDDLE: usize = TELLERS * CUSTOMERS;
 
 /// Runs the show; what it returns is its last line.
 pub(crate) async fn run(mode: Mode) -> Result<String, BoxError> {
@@ -30,16 +37,31 @@ pub(crate) async fn run(mode: Mode) -> Result<String, BoxError> {
         ledger: folder.path().to_string_lossy().into_owned(),
         mode,
     };
-    let tellers: Vec<Process> = (0..TELLERS)
-        .map(|_| spawn(&teller, &servers))
-        .collect::<Result<_, _>>()?;
-    let reading = tokio::task::spawn_blocking(|| tellers.into_iter().map(finish).collect());
-    sleep(Duration::from_millis(300)).await;
+    let (tell, mut told) = unbounded_channel();
+    let mut reading = Vec::new();
+    for _ in 0..TELLERS {
+        let (teller, tell) = (spawn(&teller, &servers)?, tell.clone());
+        reading.push(spawn_blocking(move || finish(teller, &tell)));
+    }
+    drop(tell);
+    for _ in 0..FIRST {
+        told.recv().await.ok_or("the tellers ended too early")?;
+    }
     let victim = servers.iter_mut().next().ok_or("a node was started")?;
     victim.kill()?;
-    println!("killed one of {NODES} nodes in the middle of it (SIGKILL)");
-    let done: Result<Vec<Done>, BoxError> = reading.await?;
-    let done = done?.into_iter().fold(Done::default(), Done::and);
+    let mut before = FIRST;
+    while told.try_recv().is_ok() {
+        before += 1;
+    }
+    println!("killed one of {NODES} nodes after {before} transfers (SIGKILL)");
+    let mut done = Done::default();
+    for teller in reading {
+        done = done.and(teller.await??);
+    }
+    let after = done.transfers - before;
+    if after <= 2 * IN_THE_MIDDLE {
+        return Err(format!("only {after} transfers ended after a node was killed").into());
+    }
     let total = ledger.total()?;
     let Done {
         transfers,
@@ -48,7 +70,7 @@ pub(crate) async fn run(mode: Mode) -> Result<String, BoxError> {
         longest,
     } = done;
     let what = format!(
-        "{transfers} transfers, {audits} audits of which {wrong} wrong, {total} of {TOTAL} left, 1 node killed, the longest wait took {longest} ms"
+        "{transfers} transfers, {audits} audits of which {wrong} wrong, {total} of {TOTAL} left, 1 node killed, {after} transfers after that, the longest wait took {longest} ms"
     );
     match (mode, wrong == 0 && total == TOTAL) {
         (Mode::AllKeys, true) => Ok(format!("bank: ok: {what}")),
@@ -86,11 +108,17 @@ fn spawn(teller: &Teller, servers: &ServerSet) -> Result<Process, BoxError> {
     Ok(Process::spawn(command)?)
 }
 
-/// Waits for the end of a teller; returns what it did.
-fn finish(mut teller: Process) -> Result<Done, BoxError> {
+/// Tells each transfer of a teller, and waits for its end; returns what it did.
+fn finish(mut teller: Process, tell: &UnboundedSender<()>) -> Result<Done, BoxError> {
     let output = teller.take_stdout().ok_or("its output is piped")?;
-    let last = BufReader::new(output).lines().map_while(Result::ok).last();
-    let last = last.unwrap_or_default();
+    let mut last = String::new();
+    for line in BufReader::new(output).lines() {
+        last = line?;
+        if last == TRANSFER {
+            // Nobody may be left to hear it.
+            let _: Result<_, _> = tell.send(());
+        }
+    }
     let ended = teller.finish(Duration::from_secs(1))?;
     let done = Done::from_line(&last).filter(|_| ended.success());
     done.ok_or_else(|| format!("a teller failed: {last}").into())

@@ -21,8 +21,10 @@ pub(crate) struct Teller {
 }
 
 /// How many customers a teller serves at once, and how many transfers each of them makes.
-const CUSTOMERS: usize = 4;
+pub(crate) const CUSTOMERS: usize = 4;
 const TRANSFERS: usize = 25;
+/// What a teller tells when it has made one.
+pub(crate) const TRANSFER: &str = "transfer";
 /// How often each teller audits the bank.
 const AUDITS: usize = 5;
 /// How long a transfer thinks between reading and writing.
@@ -144,6 +146,7 @@ impl Desk {
             self.ledger.write(to, balances[1] + 1)?;
             guard.release().await?;
             done.transfers += 1;
+            println!("{TRANSFER}");
         }
         Ok(done)
     }
