@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: what a change must pass, the quick checks first.
 
 use std::{
-    env,
+    env, fmt,
     process::{Command, Stdio},
 };
 
@@ -11,37 +11,63 @@ use crate::{
     test,
 };
 
-/// Runs every step, and stops at the first that fails.
+/// Runs every step, and stops at the first that fails; its last line says what could not be checked here.
 pub(crate) fn run() -> Result<(), Failed> {
+    let mut unchecked = Unchecked::default();
     Step::cargo("format", "fmt --all --check").run()?;
     modules::run()?;
     Step::cargo("lints", LINTS).run()?;
     features::run()?;
     published::package()?;
-    oldest_release()?;
+    oldest_release(&mut unchecked)?;
+    other_systems(&mut unchecked)?;
     Step::cargo("documentation", DOCUMENTATION)
         .variable("RUSTDOCFLAGS", "-D warnings")
         .alone(&format!("RUSTDOCFLAGS='-D warnings' cargo {DOCUMENTATION}"))
         .run()?;
-    dependencies()?;
-    prometheus()?;
-    manifests()?;
-    test::run(&[])
+    dependencies(&mut unchecked)?;
+    prometheus(&mut unchecked, is_ci())?;
+    manifests(&mut unchecked)?;
+    test::run(&[])?;
+    eprintln!("{unchecked}");
+    Ok(())
+}
+
+/// The steps for which something is missing that not every machine can have.
+#[derive(Debug, Default)]
+struct Unchecked(Vec<&'static str>);
+
+impl Unchecked {
+    /// Says at once why a step is not run, and remembers it.
+    fn note(&mut self, step: &'static str, why: &str) {
+        eprintln!("== {step}: NOT CHECKED, {why}");
+        self.0.push(step);
+    }
+}
+
+impl fmt::Display for Unchecked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("== all was checked");
+        }
+        write!(f, "== NOT CHECKED, as said above: {}", self.0.join(", "))
+    }
 }
 
 /// Compiles the published crates with the oldest release that they promise to build with.
 ///
 /// Clippy knows of each function when it came, and is among the lints; the language and dependencies need the compiler.
-fn oldest_release() -> Result<(), Failed> {
+fn oldest_release(unchecked: &mut Unchecked) -> Result<(), Failed> {
     let release = published::oldest_release()?;
     let asked = Command::new("rustup")
         .args(["run", &release, "rustc", "--version"])
         .stdin(Stdio::null())
         .output();
     if !asked.is_ok_and(|output| output.status.success()) {
-        eprintln!(
-            "== oldest release: NOT CHECKED, Rust {release} is missing; type: rustup toolchain install {release} --profile minimal"
+        let why = format!(
+            "Rust {release} is missing; type: rustup toolchain install {release} --profile minimal"
         );
+        unchecked.note("oldest release", &why);
         return Ok(());
     }
     let packages = published::packages()?;
@@ -49,10 +75,35 @@ fn oldest_release() -> Result<(), Failed> {
     Step::program("oldest release", "rustup", &check).run()
 }
 
+/// Compiles the published crates for a system that is not Linux, where the standard library for it is.
+///
+/// Nothing is linked or run; what is there on Linux alone is noticed.
+fn other_systems(unchecked: &mut Unchecked) -> Result<(), Failed> {
+    let installed = Command::new("rustup")
+        .args(["target", "list", "--installed"])
+        .stdin(Stdio::null())
+        .output();
+    let has_it = installed.is_ok_and(|output| {
+        let targets = String::from_utf8_lossy(&output.stdout);
+        targets.lines().any(|target| target == OTHER_SYSTEM)
+    });
+    if !has_it {
+        let why =
+            format!("its standard library is missing; type: rustup target add {OTHER_SYSTEM}");
+        unchecked.note("other systems", &why);
+        return Ok(());
+    }
+    // Without TLS, whose sources ask for a compiler of C that knows the other system.
+    let check = format!(
+        "check --locked --no-default-features -p redlock-cli -p redlock-tower -p redlock-sim --target {OTHER_SYSTEM}"
+    );
+    Step::cargo("other systems", &check).run()
+}
+
 /// Licences, sources and duplicates of what we depend on.
 ///
 /// Advisories need the network and change without us: a check of its own, not a gate.
-fn dependencies() -> Result<(), Failed> {
+fn dependencies(unchecked: &mut Unchecked) -> Result<(), Failed> {
     if !has_cargo_deny() && is_ci() {
         // Two minutes on two cores, once for each machine.
         let install = Step::cargo("cargo-deny", "install --locked --quiet cargo-deny@0.20.2");
@@ -67,20 +118,21 @@ fn dependencies() -> Result<(), Failed> {
         )
         .run()
     } else {
-        eprintln!(
-            "== dependencies: NOT CHECKED, cargo-deny is missing; type: cargo install --locked cargo-deny"
-        );
+        let why = "cargo-deny is missing; type: cargo install --locked cargo-deny";
+        unchecked.note("dependencies", why);
         Ok(())
     }
 }
 
 /// Has Prometheus itself read its configuration and the alerts, and try each.
-fn prometheus() -> Result<(), Failed> {
-    if !answers("promtool") && is_ci() {
+///
+/// Where nobody reads what a step says, it is an error if nothing can.
+fn prometheus(unchecked: &mut Unchecked, is_ci: bool) -> Result<(), Failed> {
+    if !answers("promtool") && is_ci {
         install::debian("prometheus", "prometheus");
     }
     if !answers("promtool") {
-        return prometheus_unchecked(is_ci());
+        return prometheus_unchecked(unchecked, is_ci);
     }
     let configuration = "check config docker/prometheus/prometheus.yml";
     Step::program("prometheus", "promtool", configuration).run()?;
@@ -89,11 +141,10 @@ fn prometheus() -> Result<(), Failed> {
 }
 
 /// Compares the manifests with the schema of Kubernetes, which allows no field that it does not have.
-fn manifests() -> Result<(), Failed> {
+fn manifests(unchecked: &mut Unchecked) -> Result<(), Failed> {
     if !answers("kubernetes-validate") {
-        eprintln!(
-            "== manifests: NOT CHECKED, kubernetes-validate is missing; type: pip install kubernetes-validate"
-        );
+        let why = "kubernetes-validate is missing; type: pip install kubernetes-validate";
+        unchecked.note("manifests", why);
         return Ok(());
     }
     let manifests = "--strict docker/kubernetes/redlock.yaml";
@@ -110,12 +161,12 @@ fn answers(program: &str) -> bool {
 }
 
 /// Says that nothing tries the alerts, which is an error where nobody reads what a step says.
-fn prometheus_unchecked(is_ci: bool) -> Result<(), Failed> {
-    let message = "== prometheus: NOT CHECKED, promtool is missing; it comes with Prometheus";
+fn prometheus_unchecked(unchecked: &mut Unchecked, is_ci: bool) -> Result<(), Failed> {
+    let why = "promtool is missing; it comes with Prometheus";
     if is_ci {
-        return Err(Failed(message.to_owned()));
+        return Err(Failed(format!("== prometheus: NOT CHECKED, {why}")));
     }
-    eprintln!("{message}");
+    unchecked.note("prometheus", why);
     Ok(())
 }
 
@@ -133,6 +184,9 @@ fn has_cargo_deny() -> bool {
     version.is_ok_and(|output| output.status.success())
 }
 
+/// A system that is not Linux.
+const OTHER_SYSTEM: &str = "x86_64-apple-darwin";
+
 const LINTS: &str = "clippy --locked --workspace --all-targets --all-features -- -D warnings";
 
 const DOCUMENTATION: &str = "doc --locked --workspace --no-deps --all-features";
@@ -143,8 +197,22 @@ mod tests {
 
     #[test]
     fn alerts_that_nobody_tried_pass_only_where_somebody_reads_that() {
-        assert!(prometheus_unchecked(false).is_ok());
-        let Failed(message) = prometheus_unchecked(true).unwrap_err();
+        let mut unchecked = Unchecked::default();
+        assert!(prometheus_unchecked(&mut unchecked, false).is_ok());
+        let Failed(message) = prometheus_unchecked(&mut unchecked, true).unwrap_err();
         assert!(message.contains("promtool is missing"), "{message}");
+    }
+
+    #[test]
+    fn the_last_line_says_what_was_not_checked() {
+        let mut unchecked = Unchecked::default();
+        assert_eq!(unchecked.to_string(), "== all was checked");
+        unchecked.note("manifests", "it is missing");
+        assert!(prometheus_unchecked(&mut unchecked, false).is_ok());
+        let said = unchecked.to_string();
+        assert!(
+            said.ends_with("NOT CHECKED, as said above: manifests, prometheus"),
+            "{said}"
+        );
     }
 }
