@@ -21,7 +21,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// The namespace or the name is not valid, or no majority of the nodes has confirmed it.
+/// - [`InvalidName`](crate::ControlErrorKind::InvalidName): no job can have this namespace or this name.
+/// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): no majority of the nodes has confirmed it.
 ///
 /// # Cancel safety
 ///
@@ -75,8 +76,8 @@ async fn set(
     switch(&claims, &id, redlock.ttl(), to).await
 }
 
-/// Returns the resources under which nodes remember a job: its ticks, its attempts, the runs that somebody asked for, and
-/// its pauses.
+/// Returns the resources under which nodes remember a job: its ticks, its attempts, the runs that somebody asked for, its
+/// pauses, and the ticks for which runs before them were asked to end.
 ///
 /// For tools of operators, which find out by [`NodeKeys::job`](redlock_core::NodeKeys::job) what they are called on a
 /// node.
@@ -96,8 +97,10 @@ pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>,
     Ok(others.into_iter().chain(attempts).collect())
 }
 
-/// Returns the namespace and the name of the job that nodes remember under a resource; `None` if they remember none
-/// under it, or only some of its runs.
+/// Returns the namespace and the name of the job whose ticks, pauses or runs by hand nodes remember under a resource.
+///
+/// `None` for the job's further resources, of attempts after the first and of runs that were asked to end, which are
+/// there only beside one of these; and for a name that is kept as a hash, because it is long.
 ///
 /// # Examples
 ///

@@ -38,7 +38,7 @@ impl JobMemory {
         self.free_in
     }
 
-    /// Returns whether the job is paused.
+    /// Returns whether the job is paused; `None` if too few nodes have said so.
     pub fn is_paused(&self) -> Option<bool> {
         self.paused
     }

@@ -40,7 +40,7 @@ impl Observer {
         Self { start, ..self }
     }
 
-    /// Says which client each event is of, and what the namespace of the jobs is.
+    /// Returns it with the client that each event is told to be of, and the namespace of the jobs.
     #[cfg_attr(
         not(feature = "metrics"),
         expect(unused_variables, reason = "the log has names of jobs only")

@@ -220,7 +220,8 @@ impl SingletonScheduler {
     ///
     /// # Errors
     ///
-    /// There is no such job here, or no majority of the nodes has confirmed it.
+    /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): there is no such job here.
+    /// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): no majority of the nodes has confirmed it.
     ///
     /// # Cancel safety
     ///
