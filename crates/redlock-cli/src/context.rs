@@ -36,12 +36,12 @@ impl Context {
         Ok(client)
     }
 
-    /// Has servers run until all else has ended.
+    /// Takes over servers, which run until all else has ended.
     pub(crate) fn serve(&self, servers: ServerSet) {
         locked(&self.servers).push(servers);
     }
 
-    /// Has a command ended when this one ends.
+    /// Takes over a command that nobody waits for, and ends it when this one ends.
     pub(crate) fn leave(&self, child: Child) {
         locked(&self.children).push(child);
     }

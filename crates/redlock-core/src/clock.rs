@@ -83,7 +83,7 @@ pub(crate) fn node_time() -> NodeTime {
     NodeTime::from_micros((wall + elapsed).saturating_sub(micros(AN_HOUR)))
 }
 
-/// Returns the one look at the wall clock: fencing tokens are close to it, and nodes in memory begin with it.
+/// Returns what the wall clock shows, in microseconds since 1970: fencing tokens are close to it, and nodes in memory begin with it.
 fn since_epoch() -> u64 {
     #[expect(
         clippy::disallowed_methods,

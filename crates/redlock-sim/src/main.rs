@@ -119,7 +119,7 @@ fn tell_findings(
     )
 }
 
-/// Returns how fast this runs is all that is timed.
+/// Returns the present moment, to tell how fast worlds run.
 #[expect(
     clippy::disallowed_methods,
     reason = "no deadline depends on it, and nothing simulated sees it"

@@ -11,7 +11,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// Looks at the keys that a pattern matches, or else at all.
+    /// Returns a look at the keys that a pattern matches, or else at all, which has not begun.
     pub(crate) fn new(pattern: Option<String>) -> Self {
         Self {
             pattern,

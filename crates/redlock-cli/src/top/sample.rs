@@ -20,7 +20,7 @@ use crate::{
     standing::{Standing, settled},
 };
 
-/// Looks again and again.
+/// What looks again and again, and remembers what it compares with.
 pub(super) struct Sampler {
     client: Redlock,
     prefix: String,
@@ -29,7 +29,7 @@ pub(super) struct Sampler {
     jobs_seen: Option<Instant>,
     /// Why they could not be looked for since then.
     jobs_unknown: Option<String>,
-    /// Who had each key at the last look, and how often it has changed hands.
+    /// By key, the owner at the last look, and how often the key has changed hands.
     seen: HashMap<String, (Option<Owner>, u64)>,
 }
 
@@ -188,7 +188,7 @@ impl Job {
     }
 }
 
-/// Returns what the clock in the middle shows more than this machine's, in seconds.
+/// Returns by how many seconds the clock in the middle is ahead of this machine's.
 fn middle(clocks: &[Option<f64>]) -> Option<f64> {
     let mut known: Vec<f64> = clocks.iter().flatten().copied().collect();
     known.sort_by(f64::total_cmp);

@@ -111,7 +111,7 @@ fn of_nodes(nodes: &[Node]) -> Table<'_> {
         .block(Block::bordered().title("nodes"))
 }
 
-/// Returns how far a clock is off: from a second on, its node does not vote.
+/// Returns the cell that tells how far a clock is off, red from a second on, when its node does not vote.
 fn clock(ahead_ms: f64) -> Cell<'static> {
     let text = if ahead_ms.abs() < 0.5 {
         "0 ms".to_owned()

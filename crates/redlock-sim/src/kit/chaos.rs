@@ -16,7 +16,7 @@ pub struct Chaos {
 }
 
 impl Chaos {
-    /// Returns what goes wrong follows from the seed.
+    /// Returns chaos whose faults all follow from the seed.
     pub fn new(seed: u64) -> Self {
         Self {
             random: Random::new(seed),
