@@ -3,7 +3,11 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use redlock_core::Redlock;
@@ -209,4 +213,63 @@ async fn a_tick_cancels_the_run_before_it_and_a_pause_holds_everywhere() {
     for jobs in &replicas {
         let _ = jobs.shutdown(Duration::ZERO).await;
     }
+}
+
+/// Which replica did which version of the job for which tick, in the order of their starts.
+type Starts = Arc<Mutex<Vec<(usize, u32, DateTime<Utc>)>>>;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_are_replaced_and_removed_while_the_ticks_go_on() {
+    let masters = masters();
+    let (replicas, _reports) = replicas(&masters, 2).await;
+    let starts = Starts::default();
+    let job = |replica: usize, version: u32| {
+        let starts = Arc::clone(&starts);
+        SingletonJob::every("job", Duration::from_secs(1), move |run: Run| {
+            let mut starts = starts.lock().unwrap();
+            starts.push((replica, version, run.tick()));
+            async { Ok::<_, BoxError>(()) }
+        })
+    };
+    let count = || starts.lock().unwrap().len();
+    let wait_for = async |more: usize| {
+        let (until, enough) = (Instant::now() + SOON, count() + more);
+        while count() < enough {
+            assert!(Instant::now() < until, "no tick is started");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        enough
+    };
+    for (number, jobs) in replicas.iter().enumerate() {
+        jobs.add(job(number, 1)).await.unwrap();
+        jobs.start().await.unwrap();
+    }
+    wait_for(3).await;
+    for (number, jobs) in replicas.iter().enumerate() {
+        jobs.replace(job(number, 2)).await.unwrap();
+    }
+    let replaced = count();
+    wait_for(4).await;
+    let grace = Duration::from_secs(10);
+    assert!(replicas[0].remove("job", grace).await.unwrap().is_clean());
+    let removed = count();
+    wait_for(3).await;
+    assert!(replicas[1].remove("job", grace).await.unwrap().is_clean());
+    let ended = count();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+
+    let starts = starts.lock().unwrap();
+    assert_eq!(starts.len(), ended, "a job that was removed is started");
+    let mut ticks: Vec<_> = starts.iter().map(|(.., tick)| *tick).collect();
+    ticks.dedup();
+    assert!(
+        ticks.is_sorted() && ticks.len() == starts.len(),
+        "{starts:?}"
+    );
+    assert!(
+        starts[replaced..]
+            .iter()
+            .all(|(_, version, _)| *version == 2)
+    );
+    assert!(starts[removed..].iter().all(|(replica, ..)| *replica == 1));
 }
