@@ -62,7 +62,7 @@ pub enum Delivery {
     #[default]
     AtMostOnce,
     /// Yes, within [`retry_within`](crate::SingletonJob::retry_within): if its run was cut short by a crash, a lost
-    /// lease or a shutdown, another replica starts the tick again.
+    /// lease, a shutdown or a removal of its job, another replica starts the tick again.
     ///
     /// The others look whether a run was cut short: once a second, and every five seconds after a minute and a half.
     /// A run that nobody has ended was cut short when its lease is over.

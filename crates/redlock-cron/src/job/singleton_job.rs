@@ -305,7 +305,7 @@ impl SingletonJob {
     /// [`max_runtime`](Self::max_runtime) holds for all of them together.
     /// The run ends in a pause if it is told to [stop](Run::stopping).
     /// A call that panics is not repeated.
-    /// What a crash, a lost lease or a shutdown cuts short is for [`delivery`](Self::delivery).
+    /// What a crash, a lost lease, a shutdown or a removal cuts short is for [`delivery`](Self::delivery).
     pub fn tries(mut self, tries: Tries) -> Self {
         self.settings.tries = Some(tries);
         self
