@@ -39,10 +39,8 @@ impl Held {
         let (lease, slot, hold) = match carried.and_then(|carried| carried.of(&keys, redlock)) {
             Some(same) => (same.again(carried), None, None),
             None => {
-                let options = options.or(&terms.options);
                 let began = Instant::now();
-                let acquired = redlock.acquire_all_with(keys, options).await;
-                let guard = acquired.map_err(|error| Rejection::acquire(error, &terms.pace))?;
+                let guard = terms.acquire(keys, options).await?;
                 let hold = HoldTime::begin(terms, began.elapsed());
                 let lease = guard.lease().clone();
                 let slot = Arc::new(Slot::new(guard, on_lost));

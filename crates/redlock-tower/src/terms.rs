@@ -1,9 +1,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::{Request, request::Parts};
-use redlock_core::{AcquireOptions, Redlock, Wait};
+use redlock_core::{AcquireOptions, LockGuard, Redlock, ResourceKeys, SlotGuard, Wait};
 
-use crate::{OnLost, pace::Pace};
+use crate::{KeyError, OnLost, Rejection, pace::Pace};
 
 /// How a layer locks.
 #[derive(Clone, Debug)]
@@ -11,6 +11,8 @@ pub(crate) struct Terms {
     pub(crate) redlock: Redlock,
     pub(crate) options: AcquireOptions,
     pub(crate) on_lost: OnLost,
+    /// How many requests may hold a key at once, if not one.
+    slots: Option<usize>,
     /// That of all its requests.
     pub(crate) pace: Arc<Pace>,
 }
@@ -21,8 +23,33 @@ impl Terms {
             redlock,
             options,
             on_lost,
+            slots: None,
             pace: Arc::default(),
         }
+    }
+
+    /// Returns these terms, with so many slots for each key.
+    pub(crate) fn with_slots(self, slots: Option<usize>) -> Self {
+        Self { slots, ..self }
+    }
+
+    /// Acquires what a request is to hold, as `options` say, or else these terms.
+    pub(crate) async fn acquire(
+        &self,
+        keys: ResourceKeys,
+        options: AcquireOptions,
+    ) -> Result<LockGuard, Rejection> {
+        let options = options.or(&self.options);
+        let acquired = match (self.slots, keys.as_slice()) {
+            (None, _) => self.redlock.acquire_all_with(keys, options).await,
+            (Some(count), [key]) => {
+                let slots = self.redlock.slots(key, count);
+                let slots = slots.map_err(|invalid| Rejection::from(KeyError::from(invalid)))?;
+                slots.acquire_with(options).await.map(SlotGuard::into_guard)
+            }
+            (Some(_), _) => return Err(KeyError::misuse(ONE_KEY).into()),
+        };
+        acquired.map_err(|error| Rejection::acquire(error, &self.pace))
     }
 
     /// Returns these terms, but for what `options` say.
@@ -69,3 +96,5 @@ impl fmt::Debug for PerRequest {
             .finish()
     }
 }
+
+const ONE_KEY: &str = "a layer with slots locks one key of a request, and it names several";

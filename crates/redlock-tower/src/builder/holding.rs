@@ -182,4 +182,45 @@ impl RedlockLayerBuilder {
         self.on_lost = on_lost;
         self
     }
+
+    /// Lets so many requests with the same key run at once, in all replicas together: 1 to 64.
+    ///
+    /// Default: one, under a lock on the key itself.
+    /// With slots, a request holds one of [the key's](redlock_core::Slots), whose lock is another: a layer without slots,
+    /// or with another number of them, does not keep these requests out, nor they its requests.
+    /// So all replicas must say the same number.
+    /// A request whose key extractor names several keys is the program's fault, and is answered with 500.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::{Request, StatusCode}, routing::post};
+    /// # use redlock_core::{Redlock, Wait};
+    /// # use redlock_tower::{PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let ask = || Request::post("/tenants/7/export").body(Body::empty()).expect("it is valid");
+    /// // Two exports of a tenant at a time, on whatever replicas.
+    /// let lock = RedlockLayer::builder(redlock.clone())
+    ///     .slots(2)
+    ///     .wait(Wait::Never)
+    ///     .build(PathKey::new("tenant", "tenant_id"))?;
+    /// let export = post(async || "exported").route_layer(lock);
+    /// let app: Router = Router::new().route("/tenants/{tenant_id}/export", export);
+    ///
+    /// let exports = redlock.slots("tenant:7", 2)?;
+    /// let one = exports.acquire().await?;
+    /// assert_eq!(app.clone().oneshot(ask()).await?.status(), StatusCode::OK);
+    /// let two = exports.acquire().await?;
+    /// assert_eq!(app.oneshot(ask()).await?.status(), StatusCode::CONFLICT);
+    /// # drop((one, two));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.slots = Some(slots);
+        self
+    }
 }

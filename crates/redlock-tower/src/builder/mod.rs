@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use redlock_core::{AcquireOptions, Redlock};
+use redlock_core::{AcquireOptions, Redlock, Slots};
 
 use crate::{
     ConfigError, Hold, OnLost, RedlockLayer, Rejection,
@@ -44,6 +44,7 @@ pub struct RedlockLayerBuilder {
     options: AcquireOptions,
     hold: Hold,
     on_lost: OnLost,
+    slots: Option<usize>,
     answers: Answers,
     only: Option<Arc<[Method]>>,
     per_request: PerRequest,
@@ -63,6 +64,7 @@ impl RedlockLayerBuilder {
             options: AcquireOptions::new(),
             hold: Hold::default(),
             on_lost: OnLost::default(),
+            slots: None,
             answers: Answers::default(),
             only: None,
             per_request: PerRequest::default(),
@@ -208,6 +210,7 @@ impl RedlockLayerBuilder {
             options,
             hold,
             on_lost,
+            slots,
             answers,
             only,
             per_request,
@@ -217,12 +220,16 @@ impl RedlockLayerBuilder {
             let message = "a layer that locks no method locks nothing";
             return Err(ConfigError::misuse("only", message));
         }
+        if slots.is_some_and(|slots| !(1..=Slots::MAX_COUNT).contains(&slots)) {
+            let message = format!("a key has 1 to {} slots", Slots::MAX_COUNT);
+            return Err(ConfigError::misuse("slots", &message));
+        }
         let contended = answers.contended;
         if !contended.is_client_error() && !contended.is_server_error() {
             let message = format!("{contended} is not the status of an error");
             return Err(ConfigError::misuse("contended_status", &message));
         }
-        let terms = Terms::new(redlock, options, on_lost);
+        let terms = Terms::new(redlock, options, on_lost).with_slots(slots);
         let shared = Shared { terms, key };
         let rules = Rules {
             hold,

@@ -37,5 +37,6 @@ mod secrets;
 mod serving;
 mod sets;
 mod signal;
+mod slots;
 mod values;
 mod waiters;
