@@ -1,6 +1,7 @@
 //! A scheduler of jobs, and its builder.
 
 mod builder;
+mod by_hand;
 mod singleton_scheduler;
 
 pub use self::{builder::SingletonSchedulerBuilder, singleton_scheduler::SingletonScheduler};

@@ -4,14 +4,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::{
-    sync::{Mutex, oneshot},
-    time::timeout,
-};
+use tokio::{sync::Mutex, time::timeout};
 use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use crate::{
-    ControlError, JobStatus, Schedule, SetupError, ShutdownReport, SingletonJob, TickReport,
+    ControlError, SetupError, ShutdownReport, SingletonJob,
     pulse::{Alarm, Jobs, watch},
     replica::Replica,
     tick::JobRunner,
@@ -31,8 +28,8 @@ pub struct SingletonScheduler {
     scheduler: OnceLock<JobScheduler>,
     /// Nobody else has jobs there.
     is_own: bool,
-    replica: Arc<Replica>,
-    jobs: Arc<Jobs>,
+    pub(super) replica: Arc<Replica>,
+    pub(super) jobs: Arc<Jobs>,
     /// Locked while it is started or a job is added.
     start: Mutex<Startup>,
     /// Within what time nobody may have run a job that is configured otherwise here.
@@ -210,64 +207,6 @@ impl SingletonScheduler {
         self.replica.tasks.spawn(Arc::clone(runner).begin());
     }
 
-    /// Keeps all replicas from starting the job, until it is [resumed](Self::resume).
-    ///
-    /// Ticks that come meanwhile are claimed and recorded as `paused`, so that nobody makes up for them.
-    /// A run that goes on is not touched, and [`trigger_now`](Self::trigger_now) works all the same.
-    ///
-    /// A majority of the nodes remembers it, and one that loses its data forgets it: pause the job again after that, or
-    /// nobody may know of the pause while another node is down.
-    ///
-    /// # Errors
-    ///
-    /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): there is no such job here.
-    /// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): no majority of the nodes has confirmed it.
-    ///
-    /// # Cancel safety
-    ///
-    /// If it is dropped, the job may be paused or not.
-    pub async fn pause(&self, name: &str) -> Result<(), ControlError> {
-        self.runner(name)?.set_paused(true).await
-    }
-
-    /// Lets all replicas start the job again, from the next tick on.
-    ///
-    /// # Errors
-    ///
-    /// As [`pause`](Self::pause).
-    ///
-    /// # Cancel safety
-    ///
-    /// If it is dropped, the job may be resumed or not.
-    pub async fn resume(&self, name: &str) -> Result<(), ControlError> {
-        self.runner(name)?.set_paused(false).await
-    }
-
-    /// Runs the job now on this replica, and says what became of it when the run has ended.
-    ///
-    /// The run is under the job's lock, and meets runs that go on as its [overlap policy](crate::Overlap) says.
-    /// It uses up no tick, and is not started again if it is cut short.
-    ///
-    /// # Errors
-    ///
-    /// There is no such job here.
-    ///
-    /// # Cancel safety
-    ///
-    /// Once it was polled, the run goes on if this is dropped.
-    pub async fn trigger_now(&self, name: &str) -> Result<TickReport, ControlError> {
-        let runner = self.runner(name)?;
-        let (tell, told) = oneshot::channel();
-        self.replica.tasks.spawn(async move {
-            let report = runner.trigger().await;
-            // Whoever asked may have gone.
-            let _ = tell.send(report);
-        });
-        told.await.map_err(|_| {
-            ControlError::unconfirmed(name, "the runtime was shut down in the run".into())
-        })
-    }
-
     /// Starts nothing more of the job on this replica, waits for its runs in flight up to `grace`, drops those that are
     /// left, and forgets the job.
     ///
@@ -320,68 +259,9 @@ impl SingletonScheduler {
         Ok(self.replica.tasks.end(&runner.ending, grace).await)
     }
 
-    /// Returns the names of the jobs that were added, in order.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it has no effect.
-    pub async fn jobs(&self) -> Vec<String> {
-        self.jobs.names()
-    }
-
-    /// Returns when the job is due: its next ticks, and its pattern in words.
-    ///
-    /// # Errors
-    ///
-    /// There is no such job here.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::Redlock;
-    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler, chrono::Utc, tokio_cron_scheduler::JobScheduler};
-    ///
-    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let jobs = SingletonScheduler::builder(redlock, JobScheduler::new().await?).namespace("billing").build()?;
-    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "Europe/Berlin", |_| async { Ok::<(), BoxError>(()) });
-    /// jobs.add(job).await?;
-    ///
-    /// let schedule = jobs.schedule("close-day")?;
-    /// println!("{schedule}");
-    /// for tick in schedule.ticks_after(Utc::now()).take(5) {
-    ///     println!("{tick}");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn schedule(&self, name: &str) -> Result<Schedule, ControlError> {
-        Ok(self.runner(name)?.schedule.clone())
-    }
-
-    /// Returns what the nodes remember of the job, and what this replica has seen of it; printed, it is a page for an
-    /// operator.
-    ///
-    /// # Errors
-    ///
-    /// There is no such job here.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it has no effect.
-    pub async fn status(&self, name: &str) -> Result<JobStatus, ControlError> {
-        Ok(self.runner(name)?.status().await)
-    }
-
     #[cfg(test)]
     pub(crate) fn scheduler(&self) -> Option<&JobScheduler> {
         self.scheduler.get()
-    }
-
-    fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
-        let runner = self.jobs.get(name);
-        runner.ok_or_else(|| ControlError::unknown(name))
     }
 
     /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.

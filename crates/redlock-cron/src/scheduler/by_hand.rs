@@ -1,0 +1,127 @@
+//! What a person or a tool asks of a job that a scheduler has.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::singleton_scheduler::SingletonScheduler;
+use crate::{ControlError, JobStatus, Schedule, TickReport, tick::JobRunner};
+
+impl SingletonScheduler {
+    /// Keeps all replicas from starting the job, until it is [resumed](Self::resume).
+    ///
+    /// Ticks that come meanwhile are claimed and recorded as `paused`, so that nobody makes up for them.
+    /// A run that goes on is not touched, and [`trigger_now`](Self::trigger_now) works all the same.
+    ///
+    /// A majority of the nodes remembers it, and one that loses its data forgets it: pause the job again after that, or
+    /// nobody may know of the pause while another node is down.
+    ///
+    /// # Errors
+    ///
+    /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): there is no such job here.
+    /// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): no majority of the nodes has confirmed it.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the job may be paused or not.
+    pub async fn pause(&self, name: &str) -> Result<(), ControlError> {
+        self.runner(name)?.set_paused(true).await
+    }
+
+    /// Lets all replicas start the job again, from the next tick on.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause).
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, the job may be resumed or not.
+    pub async fn resume(&self, name: &str) -> Result<(), ControlError> {
+        self.runner(name)?.set_paused(false).await
+    }
+
+    /// Runs the job now on this replica, and says what became of it when the run has ended.
+    ///
+    /// The run is under the job's lock, and meets runs that go on as its [overlap policy](crate::Overlap) says.
+    /// It uses up no tick, and is not started again if it is cut short.
+    ///
+    /// # Errors
+    ///
+    /// There is no such job here.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once it was polled, the run goes on if this is dropped.
+    pub async fn trigger_now(&self, name: &str) -> Result<TickReport, ControlError> {
+        let runner = self.runner(name)?;
+        let (tell, told) = oneshot::channel();
+        self.replica.tasks.spawn(async move {
+            let report = runner.trigger().await;
+            // Whoever asked may have gone.
+            let _ = tell.send(report);
+        });
+        told.await.map_err(|_| {
+            ControlError::unconfirmed(name, "the runtime was shut down in the run".into())
+        })
+    }
+
+    /// Returns the names of the jobs that were added, in order.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn jobs(&self) -> Vec<String> {
+        self.jobs.names()
+    }
+
+    /// Returns when the job is due: its next ticks, and its pattern in words.
+    ///
+    /// # Errors
+    ///
+    /// There is no such job here.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler, chrono::Utc, tokio_cron_scheduler::JobScheduler};
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let jobs = SingletonScheduler::builder(redlock, JobScheduler::new().await?).namespace("billing").build()?;
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "Europe/Berlin", |_| async { Ok::<(), BoxError>(()) });
+    /// jobs.add(job).await?;
+    ///
+    /// let schedule = jobs.schedule("close-day")?;
+    /// println!("{schedule}");
+    /// for tick in schedule.ticks_after(Utc::now()).take(5) {
+    ///     println!("{tick}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn schedule(&self, name: &str) -> Result<Schedule, ControlError> {
+        Ok(self.runner(name)?.schedule.clone())
+    }
+
+    /// Returns what the nodes remember of the job, and what this replica has seen of it; printed, it is a page for an
+    /// operator.
+    ///
+    /// # Errors
+    ///
+    /// There is no such job here.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it has no effect.
+    pub async fn status(&self, name: &str) -> Result<JobStatus, ControlError> {
+        Ok(self.runner(name)?.status().await)
+    }
+
+    fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
+        let runner = self.jobs.get(name);
+        runner.ok_or_else(|| ControlError::unknown(name))
+    }
+}
