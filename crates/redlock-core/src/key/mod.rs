@@ -188,6 +188,9 @@ enum Reason {
     Slots(usize),
 }
 
+/// The most slots of a resource.
+pub(crate) const MAX_SLOTS: usize = 64;
+
 impl InvalidKey {
     /// The key would be one of the nodes' own.
     pub(crate) const fn reserved() -> Self {
@@ -224,11 +227,9 @@ impl fmt::Display for InvalidKey {
                 "{count} resource keys; one lease is on 1 to {} different ones",
                 ResourceKeys::MAX_LEN
             ),
-            Reason::Slots(count) => write!(
-                f,
-                "{count} slots; a resource has 1 to {}",
-                crate::Slots::MAX_COUNT
-            ),
+            Reason::Slots(count) => {
+                write!(f, "{count} slots; a resource has 1 to {MAX_SLOTS}")
+            }
             Reason::Control => f.write_str("resource key contains a control character"),
             Reason::Class => f.write_str(
                 "class of a resource key must not be empty and must not contain a colon",

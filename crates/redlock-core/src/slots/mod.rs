@@ -13,7 +13,7 @@ use futures_util::{FutureExt, future::select_all};
 
 use crate::{
     AcquireError, AcquireOptions, InvalidKey, LockGuard, Redlock, ReleaseError, ResourceKey, Wait,
-    scope::Scopes,
+    key::MAX_SLOTS, scope::Scopes,
 };
 
 /// At most so many holders of a resource at once, among all clients: a semaphore over the nodes.
@@ -103,7 +103,7 @@ impl Redlock {
 
 impl Slots {
     /// The most slots of a resource.
-    pub const MAX_COUNT: usize = 64;
+    pub const MAX_COUNT: usize = MAX_SLOTS;
 
     /// Acquires a slot, waiting as long as the client's default wait (5 s) if others hold them all.
     ///
