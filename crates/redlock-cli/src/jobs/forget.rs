@@ -46,20 +46,13 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let client = client(context, &settings).await?;
     let memory = Memory::of(&client, &job).await?;
     check(&memory, &job)?;
-    if memory.is_empty() {
-        if output.is_json() {
-            output.json(&Json {
-                forgotten: Vec::new(),
-                unknown: Vec::new(),
-            })?;
-        } else {
-            output.line(&format!("nothing is remembered of {job}"))?;
-        }
-        return Ok(Exit::No);
-    }
+    // What is left of a job that never ran, such as that it is paused no more, is deleted and not worth a question.
+    let is_nothing_lost = memory.is_empty();
     let shown = broken(&job, &memory);
-    output.progress(&shown);
-    if !args.yes {
+    if !is_nothing_lost {
+        output.progress(&shown);
+    }
+    if !args.yes && !is_nothing_lost {
         if !is_confirmed("Type yes to forget it:", output).await? {
             return Err(Failure::wrong(
                 "nothing was done; --yes does it without asking",
@@ -75,9 +68,13 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     let places = probe::connect(&settings).await;
     let (mut forgotten, mut unknown) = (Vec::new(), Vec::new());
+    let mut deleted = 0;
     for place in &places {
         match delete(place, &keys).await {
-            Ok(()) => forgotten.push(&*place.name),
+            Ok(keys) => {
+                deleted += keys;
+                forgotten.push(&*place.name);
+            }
             Err(why) => {
                 unknown.push(&*place.name);
                 if !output.is_json() {
@@ -88,6 +85,15 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     }
     let is_whole = unknown.is_empty();
+    if is_nothing_lost && deleted == 0 && is_whole {
+        if output.is_json() {
+            forgotten.clear();
+            output.json(&Json { forgotten, unknown })?;
+        } else {
+            output.line(&format!("nothing is remembered of {job}"))?;
+        }
+        return Ok(Exit::No);
+    }
     if output.is_json() {
         output.json(&Json { forgotten, unknown })?;
     } else {
@@ -113,6 +119,9 @@ fn check(memory: &Memory, job: &Job) -> Result<(), Failure> {
         Some(run) => Err(Failure::wrong(format!(
             "nothing was done: it runs on {}; redlock jobs pause {job}, and wait for its end",
             run.replica()
+        ))),
+        None if memory.is_locked() => Err(Failure::wrong(format!(
+            "nothing was done: its lock is held, though no run is known; redlock jobs pause {job}, and wait until it is free"
         ))),
         None => Ok(()),
     }
@@ -144,10 +153,11 @@ fn keys(job: &Job, settings: &Settings) -> Result<Vec<String>, Failure> {
     Ok(keys.collect())
 }
 
-async fn delete(place: &Place, keys: &[String]) -> Result<(), String> {
+/// Returns how many of the keys there were.
+async fn delete(place: &Place, keys: &[String]) -> Result<i64, String> {
     let mut probe = place.probe.clone()?;
     match probe.ask(cmd("DEL").arg(keys)).await {
-        Ok(Value::Int(_)) => Ok(()),
+        Ok(Value::Int(deleted)) => Ok(deleted),
         Ok(_) => Err("its answer makes no sense".to_owned()),
         Err(error) => Err(words(&error)),
     }

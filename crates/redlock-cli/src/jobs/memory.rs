@@ -27,7 +27,7 @@ impl Memory {
     }
 
     /// Returns whether the job's lock is held.
-    fn is_locked(&self) -> bool {
+    pub(super) fn is_locked(&self) -> bool {
         self.0.free_in().is_some_and(|left| !left.is_zero())
     }
 

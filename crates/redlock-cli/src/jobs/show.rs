@@ -50,7 +50,10 @@ fn print(memory: &Memory, output: Output) -> std::io::Result<()> {
         Some(_) => "its lock is free".to_owned(),
         None => "too few nodes say whether its lock is free".to_owned(),
     };
-    output.line(&format!("{pause}; {lock}"))?;
+    let runs = job
+        .running()
+        .map_or_else(String::new, |run| format!("; it runs on {}", run.replica()));
+    output.line(&format!("{pause}; {lock}{runs}"))?;
     if job.runs().is_empty() && job.is_known() {
         output.line("no run is remembered")?;
     }

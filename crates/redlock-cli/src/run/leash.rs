@@ -31,8 +31,8 @@ pub(super) enum End {
     NotStarted { code: u8, reason: String },
     /// It was stopped because the lease was ending, or had ended.
     Stopped,
-    /// Its warden was killed; so was what of it could be found, and the rest may go on.
-    WardenDied,
+    /// Its warden was killed; so was what of it could be found, which was all of it if `is_all`.
+    WardenDied { is_all: bool },
 }
 
 /// A warden that runs, with the command in its group.
@@ -152,11 +152,13 @@ impl Leash {
                 }
             }
         }
-        let end = end.filter(|_| is_over || is_lost).unwrap_or_else(|| {
+        // Elsewhere than on Linux the warden kills itself with the command, and can say nothing more.
+        let is_told = is_over || is_lost || !cfg!(target_os = "linux");
+        let end = end.filter(|_| is_told).unwrap_or_else(|| {
             self.signal(Signal::KILL);
             // What has left the group is below this process now.
-            tree::kill_below(getpid());
-            End::WardenDied
+            let is_all = tree::kill_below(getpid());
+            End::WardenDied { is_all }
         });
         // It has ended or was killed, and there is nothing to learn from how.
         drop(self.warden.wait().await);

@@ -192,9 +192,16 @@ async fn supervise(
             drop(context.output.complain(&message));
             Exit::Lost
         }
-        End::WardenDied => {
-            let message = "the process that watches over the command was killed: so is the command, and the lock is left to its lease";
-            drop(context.output.complain(message));
+        End::WardenDied { is_all } => {
+            let killed = if is_all {
+                "so is the command"
+            } else {
+                "so is the command's group; look whether anything else of it goes on"
+            };
+            let message = format!(
+                "the process that watches over the command was killed: {killed}; the lock is left to its lease"
+            );
+            drop(context.output.complain(&message));
             return None;
         }
     })
