@@ -58,6 +58,7 @@ pub struct AcquireOptions {
     pub(crate) max_waiters_per_key: Option<usize>,
     pub(crate) max_waiters: Option<usize>,
     pub(crate) class: Option<Arc<str>>,
+    pub(crate) outside_scopes: bool,
 }
 
 impl AcquireOptions {
@@ -85,7 +86,31 @@ impl AcquireOptions {
             max_waiters_per_key: self.max_waiters_per_key.or(defaults.max_waiters_per_key),
             max_waiters: self.max_waiters.or(defaults.max_waiters),
             class: self.class.or_else(|| defaults.class.clone()),
+            outside_scopes: self.outside_scopes || defaults.outside_scopes,
         }
+    }
+
+    /// Acquires as if it were in no [scope](crate::Scope): no lease of one is used, and this lease outlives them all.
+    ///
+    /// For middleware that holds a lock beyond the scope in which it may be called, as the layer of `redlock-tower` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::AcquireOptions;
+    ///
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let options = AcquireOptions::new().outside_scopes();
+    /// let guard = redlock.scope(redlock.acquire_with("report", options)).await?;
+    /// assert!(guard.is_held(), "the scope has ended");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn outside_scopes(mut self) -> Self {
+        self.outside_scopes = true;
+        self
     }
 
     /// Sets how long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole

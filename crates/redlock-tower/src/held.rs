@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use redlock_core::{AcquireOptions, LossReason, ResourceKeys};
+use redlock_core::{AcquireOptions, LossReason, ResourceKey, ResourceKeys};
 use tokio::time::Instant;
 
 use crate::{OnLost, Rejection, RequestLease, hold_time::HoldTime, slot::Slot, terms::Terms};
@@ -36,7 +36,9 @@ impl Held {
             redlock, on_lost, ..
         } = terms;
         let on_lost = *on_lost;
-        let (lease, slot, hold) = match carried.and_then(|carried| carried.of(&keys, redlock)) {
+        let is_enough = |held: &[ResourceKey]| terms.are_met_by(held, &keys);
+        let same = carried.and_then(|carried| carried.of(redlock, is_enough));
+        let (lease, slot, hold) = match same {
             Some(same) => (same.again(carried), None, None),
             None => {
                 let began = Instant::now();

@@ -3,9 +3,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{
-    FencingToken, Lease, LeaseLost, LossReason, Redlock, ResourceKey, ResourceKeys,
-};
+use redlock_core::{FencingToken, Lease, LeaseLost, LossReason, Redlock, ResourceKey};
 
 use crate::slot::Slot;
 
@@ -47,7 +45,8 @@ pub struct RequestLease {
 impl RequestLease {
     /// Returns what is locked; the first of its [keys](Self::keys) if several are.
     ///
-    /// It is the name that the layer's key gave it, which no log line repeats.
+    /// It is the name that the layer's key gave it, which no log line repeats; with
+    /// [slots](crate::RedlockLayerBuilder::slots), that of the slot, such as `tenant:7#2`.
     ///
     /// # Examples
     ///
@@ -85,7 +84,8 @@ impl RequestLease {
         self.lease.class()
     }
 
-    /// Returns the fencing token: greater than that of every lease on the resource before it.
+    /// Returns the fencing token: greater than that of every lease on the resource before it; with
+    /// [slots](crate::RedlockLayerBuilder::slots), on the same slot, and a resource cannot compare those of several.
     ///
     /// Write it with every change, and let the resource refuse older ones; see [fencing](crate::guide::fencing).
     ///
@@ -365,11 +365,14 @@ impl RequestLease {
         self.slot.upgrade()
     }
 
-    /// Returns the lease on all of `keys`, if it is this one or one further out.
-    pub(crate) fn of(&self, keys: &ResourceKeys, client: &Redlock) -> Option<&Self> {
+    /// Returns the lease of this client on what `is_enough` says, if it is this one or one further out.
+    pub(crate) fn of(
+        &self,
+        client: &Redlock,
+        is_enough: impl Fn(&[ResourceKey]) -> bool,
+    ) -> Option<&Self> {
         let mut leases = std::iter::successors(Some(self), |lease| lease.outer());
-        let is_on_all = |lease: &Self| keys.iter().all(|key| lease.keys().contains(key));
-        leases.find(|lease| lease.client == client.id() && is_on_all(lease))
+        leases.find(|lease| lease.client == client.id() && is_enough(lease.keys()))
     }
 }
 

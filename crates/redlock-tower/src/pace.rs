@@ -13,9 +13,19 @@ use redlock_core::AcquireError;
 pub(crate) struct Pace {
     /// In nanoseconds; 0 before the first.
     usual: AtomicU64,
+    /// How many hold a key at once, beyond one.
+    others: u32,
 }
 
 impl Pace {
+    /// Makes that of a layer with so many slots for each key.
+    pub(crate) fn of_slots(slots: usize) -> Self {
+        Self {
+            usual: AtomicU64::new(0),
+            others: u32::try_from(slots.saturating_sub(1)).unwrap_or(u32::MAX),
+        }
+    }
+
     /// A request has held its lock for so long.
     pub(crate) fn held(&self, time: Duration) {
         let latest = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
@@ -37,6 +47,8 @@ impl Pace {
     pub(crate) fn until_free(&self, refused: &AcquireError) -> Duration {
         let hold = self.usual().unwrap_or(SOON);
         let ahead = u32::try_from(refused.ahead()).unwrap_or(u32::MAX);
+        // Whoever waits for a slot waits for each of them.
+        let ahead = ahead.div_ceil(self.others.saturating_add(1));
         // A key that ends sooner is that of a holder which is gone, or one that is about to be renewed.
         let elsewhere = refused.remaining().map(|remaining| remaining.min(hold));
         let all = hold.saturating_mul(ahead);

@@ -158,7 +158,8 @@ impl Rejection {
     /// It follows what is known: how many requests of this replica are ahead and how long the layer's requests have held
     /// their locks of late; how long the nodes keep the key of a holder elsewhere; when quarantined nodes vote again.
     /// When a live holder will be done, nobody knows.
-    /// Up to a half of it is random, so that requests which were refused together do not come back together.
+    /// Something random is added, so that requests which were refused together do not come back together: up to a half, and
+    /// up to a second at least.
     /// All clones of a rejection say the same.
     ///
     /// # Examples

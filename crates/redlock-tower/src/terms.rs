@@ -1,7 +1,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::{Request, request::Parts};
-use redlock_core::{AcquireOptions, LockGuard, Redlock, ResourceKeys, SlotGuard, Wait};
+use redlock_core::{
+    AcquireOptions, LockGuard, Redlock, ResourceKey, ResourceKeys, SlotGuard, Slots, Wait,
+};
 
 use crate::{KeyError, OnLost, Rejection, pace::Pace};
 
@@ -30,7 +32,11 @@ impl Terms {
 
     /// Returns these terms, with so many slots for each key.
     pub(crate) fn with_slots(self, slots: Option<usize>) -> Self {
-        Self { slots, ..self }
+        Self {
+            slots,
+            pace: Arc::new(Pace::of_slots(slots.unwrap_or(1))),
+            ..self
+        }
     }
 
     /// Acquires what a request is to hold, as `options` say, or else these terms.
@@ -39,17 +45,37 @@ impl Terms {
         keys: ResourceKeys,
         options: AcquireOptions,
     ) -> Result<LockGuard, Rejection> {
-        let options = options.or(&self.options);
-        let acquired = match (self.slots, keys.as_slice()) {
-            (None, _) => self.redlock.acquire_all_with(keys, options).await,
-            (Some(count), [key]) => {
-                let slots = self.redlock.slots(key, count);
-                let slots = slots.map_err(|invalid| Rejection::from(KeyError::from(invalid)))?;
-                slots.acquire_with(options).await.map(SlotGuard::into_guard)
+        // A scope around the layer may end with the head of the response, and its requests must not share a lock.
+        let options = options.or(&self.options).outside_scopes();
+        let acquired = match self.slots_of(&keys)? {
+            None => self.redlock.acquire_all_with(keys, options).await,
+            Some(slots) => {
+                // In a box of its own, because every request has to carry the room that this takes.
+                let acquired = Box::pin(slots.acquire_with(options)).await;
+                acquired.map(SlotGuard::into_guard)
             }
-            (Some(_), _) => return Err(KeyError::misuse(ONE_KEY).into()),
         };
         acquired.map_err(|error| Rejection::acquire(error, &self.pace))
+    }
+
+    /// Returns whether a lease on these is what a request for `keys` is to hold.
+    pub(crate) fn are_met_by(&self, held: &[ResourceKey], keys: &ResourceKeys) -> bool {
+        match self.slots_of(keys) {
+            Ok(None) => keys.iter().all(|key| held.contains(key)),
+            Ok(Some(slots)) => held.iter().any(|key| slots.slot_of(key).is_some()),
+            Err(_) => false,
+        }
+    }
+
+    /// Returns the slots of what a request names, if there are any.
+    fn slots_of(&self, keys: &ResourceKeys) -> Result<Option<Slots>, KeyError> {
+        let Some(count) = self.slots else {
+            return Ok(None);
+        };
+        match keys.as_slice() {
+            [key] => Ok(Some(self.redlock.slots(key, count)?)),
+            _ => Err(KeyError::misuse(ONE_KEY)),
+        }
     }
 
     /// Returns these terms, but for what `options` say.

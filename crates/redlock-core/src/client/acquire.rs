@@ -175,7 +175,11 @@ impl Redlock {
         options: AcquireOptions,
     ) -> Result<LockGuard, AcquireError> {
         let client = &*self.client;
-        let scopes = Scopes::current(client.engine.client());
+        let scopes = if options.outside_scopes {
+            None
+        } else {
+            Scopes::current(client.engine.client())
+        };
         if let Some(scopes) = &scopes {
             if let Some(guard) = scopes.guard_of(&keys) {
                 return Ok(guard);
@@ -225,11 +229,15 @@ impl Redlock {
         let won = client.win(request, wait, limits);
         let won = match &scopes {
             None => won.await,
-            Some(scopes) => select! {
-                biased;
-                guard = scopes.until_guard_of(&keys) => return Ok(guard),
-                won = won => won,
-            },
+            Some(scopes) => {
+                // In a box of its own, because every acquire has to carry the room that this takes.
+                let guard = Box::pin(scopes.until_guard_of(&keys));
+                select! {
+                    biased;
+                    guard = guard => return guard.ok_or_else(AcquireError::already_held),
+                    won = won => won,
+                }
+            }
         };
         let (guard, _) = won.map_err(NotWon::into_error)?;
         if !guard.lease().is_held() {

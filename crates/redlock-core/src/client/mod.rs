@@ -109,6 +109,7 @@ impl Redlock {
     ///
     /// Leases that are held stay held, and renewed, until their guards are dropped; this does not
     /// wait for them.
+    /// In a [scope](crate::Scope), what it holds can be had again.
     /// Clean-up ends by the nodes' time limit at the latest.
     ///
     /// # Cancel safety

@@ -55,8 +55,10 @@ pub enum AcquireErrorKind {
     /// The caller runs under a lease on what another caller of this process waits for, which holds what this one wants:
     /// each would wait for the other until its wait ends.
     ///
-    /// Told where the client can know it, as [`AlreadyHeld`](Self::AlreadyHeld) is, and to callers that wait: not to those
-    /// that make [one attempt](crate::Wait::Never), nor to those that hold nothing, however many keys they ask for.
+    /// Told where the client can know it, as [`AlreadyHeld`](Self::AlreadyHeld) is, also by what a [scope](crate::Scope)
+    /// holds; and to callers that wait: not to those that make [one attempt](crate::Wait::Never), nor to those that hold
+    /// nothing, however many keys they ask for.
+    /// A caller that waits for any of several [slots](crate::Slots) counts as one that waits for each of them.
     /// The caller lets go what it holds and tries again; if both [acquire](crate::Redlock::acquire_all) at once all that they
     /// need, it cannot happen.
     Deadlock,

@@ -97,7 +97,10 @@ impl HeldLease {
     /// Releases the lease for the last of its guards.
     pub(super) async fn release(&self) -> Result<(), ReleaseError> {
         let Some(holding) = self.give_up() else {
-            return Err(ReleaseError::scope_ended());
+            return Err(match self.lease.loss() {
+                Some(LossReason::ScopeEnded) => ReleaseError::scope_ended(),
+                _ => ReleaseError::lost(),
+            });
         };
         if self.stays.load(Ordering::Relaxed) {
             self.leave(holding);
@@ -116,16 +119,31 @@ impl HeldLease {
         confirmation.await
     }
 
-    /// Ends the lease because its scope has ended; returns whether that was before its guards were gone.
+    /// Ends the lease because its scope has ended; returns whether that took it from a guard that could rely on it.
     pub(crate) fn end_with_its_scope(&self) -> bool {
+        let stays = self.stays.load(Ordering::Relaxed);
+        if let Some(holding) = &*self.holding()
+            && !stays
+        {
+            // The first reason stays.
+            holding.tell(LossReason::ScopeEnded);
+        }
         let Some(holding) = self.give_up() else {
             return false;
         };
+        if stays {
+            self.leave(holding);
+            return true;
+        }
         // The turn passes on once the release is on its way.
         let _turn = self.turn.take();
-        holding.tell(LossReason::ScopeEnded);
         drop(holding);
-        true
+        self.lease.loss() == Some(LossReason::ScopeEnded)
+    }
+
+    /// Returns whether somebody has it still, and can rely on it.
+    pub(crate) fn is_held(&self) -> bool {
+        self.guards.load(Ordering::Acquire) > 0 && self.lease.is_held()
     }
 
     /// Ends the lease because the last of its guards is gone.

@@ -64,6 +64,11 @@ impl Lease {
         self.shared.client
     }
 
+    /// Returns why it cannot be relied on any more; `None` as long as it can.
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        self.shared.loss()
+    }
+
     /// Returns the place of its holder in the client's local queue.
     pub(crate) fn place(&self) -> Option<Ticket> {
         self.shared.subject.place

@@ -165,13 +165,14 @@ impl<P> Turn<P> {
     ) -> Option<H> {
         let Place { queue, .. } = &self.0;
         let now = queue.clock.now();
-        let mut state = queue.state();
-        if let Some(key) = self.0.only_key()
-            && state.queue.may_pass_on(key, now)
+        let may_pass_on = |key: &&ResourceKey| queue.state().queue.may_pass_on(key, now);
+        if let Some(key) = self.0.only_key().filter(may_pass_on)
             && let Some(lease) = fits(&held)
         {
+            // Not while the queue is locked: it tells views and recorders, which are an application's. The next caller has
+            // no turn before this one ends, and if there is none any more by then, the lease is let go.
             let parked = park(held, lease);
-            state.queue.park(key, parked);
+            queue.state().queue.park(key, parked);
             return None;
         }
         Some(held)

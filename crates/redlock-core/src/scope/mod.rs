@@ -38,6 +38,8 @@ thread_local! {
 ///
 /// A circle of callers that wait for each other is [told](crate::AcquireErrorKind::Deadlock) by what their scopes hold, as
 /// it is by what [`Lease::run`](crate::Lease::run) runs under.
+/// All parts of a scope count as one caller: where one part waits while another will let go of what the others wait for, a
+/// circle is told all the same.
 ///
 /// # Examples
 ///
@@ -96,7 +98,7 @@ impl Scope {
     /// Runs `work` in this scope, in whatever task.
     ///
     /// Where two tasks of a scope acquire the same, both have it: they do not exclude each other.
-    /// Once the scope has ended, `work` is in no scope.
+    /// Once the scope has ended, `work` is in it no more.
     ///
     /// # Cancel safety
     ///
@@ -133,23 +135,24 @@ impl Scope {
         .await
     }
 
-    /// Counts a lease that was acquired in it as its own.
-    fn add(&self, held: &Arc<HeldLease>) {
+    /// Counts a lease that was acquired in it as its own; returns whether it does, because it goes on.
+    fn add(&self, held: &Arc<HeldLease>) -> bool {
         let mut state = self.state();
         if state.is_over {
-            return;
+            return false;
         }
         state.leases.retain(|lease| lease.strong_count() > 0);
         state.leases.push(Arc::downgrade(held));
         drop(state);
         self.shared.changed.notify_waiters();
+        true
     }
 
     /// Returns the leases that can be relied on.
     fn leases(&self) -> Vec<Arc<HeldLease>> {
         let state = self.state();
         let leases = state.leases.iter().filter_map(Weak::upgrade);
-        leases.filter(|held| held.lease().is_held()).collect()
+        leases.filter(|held| held.is_held()).collect()
     }
 
     fn end(&self) {
@@ -205,15 +208,17 @@ impl Scopes {
         all.find_map(LockGuard::another)
     }
 
-    /// Waits until there is another guard of a lease on all of `keys`, because something else in a scope has acquired it.
-    pub(crate) async fn until_guard_of(&self, keys: &ResourceKeys) -> LockGuard {
+    /// Waits until there is another guard of a lease on all of `keys`, because something else in a scope has acquired it;
+    /// `None` if that is on some of them, and the caller would wait for itself.
+    pub(crate) async fn until_guard_of(&self, keys: &ResourceKeys) -> Option<LockGuard> {
         loop {
             let changes = self.0.iter().map(|scope| scope.shared.changed.notified());
             let mut changes: Vec<_> = changes.map(Box::pin).collect();
             for change in &mut changes {
                 change.as_mut().enable();
             }
-            if let Some(guard) = self.guard_of(keys) {
+            let guard = self.guard_of(keys);
+            if guard.is_some() || self.holds_one_of(keys) {
                 return guard;
             }
             select_all(changes).await;
@@ -233,11 +238,10 @@ impl Scopes {
         self.leases().filter_map(|held| held.lease().place())
     }
 
-    /// Counts a lease as the innermost's own.
+    /// Counts a lease as the own of the innermost that goes on.
     pub(crate) fn add(&self, guard: &LockGuard) {
-        if let Some(scope) = self.0.last() {
-            scope.add(guard.held());
-        }
+        let mut innermost_first = self.0.iter().rev();
+        let _ = innermost_first.any(|scope| scope.add(guard.held()));
     }
 
     fn leases(&self) -> impl Iterator<Item = Arc<HeldLease>> {

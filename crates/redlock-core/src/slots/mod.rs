@@ -10,10 +10,11 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::select_all};
+use tokio::time::Instant;
 
 use crate::{
-    AcquireError, AcquireOptions, InvalidKey, LockGuard, Redlock, ReleaseError, ResourceKey, Wait,
-    key::MAX_SLOTS, scope::Scopes,
+    AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, LockGuard, Redlock, ReleaseError,
+    ResourceKey, Wait, key::MAX_SLOTS, scope::Scopes,
 };
 
 /// At most so many holders of a resource at once, among all clients: a semaphore over the nodes.
@@ -27,11 +28,12 @@ use crate::{
 /// All clients must say the same number; who says more can have more.
 /// A holder's token is greater than those before it on the same slot; tokens of different slots say nothing of each other.
 ///
-/// An acquire tries three slots one after the other, that which this handle had last and others at random, and then waits
-/// for all of them at once; it takes the first that it gets.
+/// An acquire tries three slots one after the other, that which this handle had last and others from a random one on, and
+/// then asks for all of them at once; it takes the first that it gets.
 /// So a caller that waits has a place in the local queue of each slot, and the client's
 /// [`max_waiters`](crate::RedlockBuilder::max_waiters) counts each.
-/// Where several become free at once it may hold more than one for a moment.
+/// Where several are free then it may hold more than one for a moment, in which one attempt of another caller may be
+/// refused.
 ///
 /// Cloning it is cheap and gives another handle to the same slots.
 ///
@@ -109,7 +111,8 @@ impl Slots {
     ///
     /// # Errors
     ///
-    /// As [`Redlock::acquire_with`]; where the slots fail for different reasons, the one that failed last says why.
+    /// As [`Redlock::acquire_with`]; where the slots fail for different reasons, that others hold one goes before that the
+    /// caller does.
     ///
     /// # Panics
     ///
@@ -156,23 +159,35 @@ impl Slots {
     ///
     /// As [`Redlock::acquire_with`].
     pub async fn acquire_with(&self, options: AcquireOptions) -> Result<SlotGuard, AcquireError> {
-        if let Some(again) = self.held_by_scope() {
+        if !options.outside_scopes
+            && let Some(again) = self.held_by_scope()
+        {
             return Ok(again);
         }
         let order = self.order();
         let (few, _) = order.split_at(TRIES.min(order.len()));
+        let began = Instant::now();
         let mut error = None;
         for slot in few {
             let tried = self.take(*slot, options.clone().wait(Wait::Never)).await;
             match tried {
                 Ok(guard) => return Ok(guard),
-                Err(refused) => error = Some(refused),
+                Err(refused) => {
+                    let is_of_the_slot = is_of_the_slot(&refused);
+                    keep(&mut error, refused);
+                    if !is_of_the_slot {
+                        break;
+                    }
+                }
             }
         }
-        // Who makes one attempt has made it at those.
-        let others = match self.redlock.wait_of(&options) {
-            Wait::Never => &order[few.len()..],
-            Wait::UpTo(_) => &order[..],
+        let (others, options) = match self.redlock.wait_of(&options) {
+            // Who makes one attempt has made it at those.
+            Wait::Never => (&order[few.len()..], options),
+            Wait::UpTo(longest) => {
+                let left = Wait::UpTo(longest.saturating_sub(began.elapsed()));
+                (&order[..], options.wait(left))
+            }
         };
         let takes = others
             .iter()
@@ -182,12 +197,17 @@ impl Slots {
             let (taken, _, rest) = select_all(takes).await;
             match taken {
                 Ok(guard) => return Ok(guard),
-                Err(refused) => error = Some(refused),
+                Err(refused) => keep(&mut error, refused),
             }
             takes = rest;
         }
         // invariant: there is a slot
         Err(error.unwrap_or_else(AcquireError::contended_locally))
+    }
+
+    /// Returns which of the slots is locked under this key, if one is.
+    pub fn slot_of(&self, key: &ResourceKey) -> Option<usize> {
+        self.keys.iter().position(|slot| slot == key)
     }
 
     /// Returns how many slots there are.
@@ -258,6 +278,20 @@ impl fmt::Debug for Slots {
         f.debug_struct("Slots")
             .field("count", &self.count())
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns whether another slot may be had all the same.
+fn is_of_the_slot(refused: &AcquireError) -> bool {
+    use AcquireErrorKind::{AlreadyHeld, Contended, Deadlock};
+    matches!(refused.kind(), Contended | AlreadyHeld | Deadlock)
+}
+
+/// Keeps the error that tells most: that others hold a slot goes before that the caller does.
+fn keep(error: &mut Option<AcquireError>, refused: AcquireError) {
+    let is_contended = |error: &AcquireError| error.kind() == AcquireErrorKind::Contended;
+    if !(error.as_ref().is_some_and(is_contended) && is_of_the_slot(&refused)) {
+        *error = Some(refused);
     }
 }
 

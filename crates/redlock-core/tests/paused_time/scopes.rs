@@ -218,3 +218,66 @@ async fn a_key_that_is_to_stay_stays_once_all_guards_are_gone() {
     tokio::time::sleep(10 * MS).await;
     assert_eq!(keys(&nodes), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_acquired_outside_of_scopes_outlives_them_and_is_had_once() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let work = async {
+        let options = AcquireOptions::new().outside_scopes();
+        let guard = redlock.acquire_with("a", options).await.unwrap();
+        let again = redlock.try_acquire("a").await;
+        assert_eq!(again.unwrap_err().kind(), AcquireErrorKind::Contended);
+        guard
+    };
+    let guard = redlock.scope(work).await;
+    assert!(guard.is_held());
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_lost_before_the_end_of_its_scope_is_told_as_lost() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let work = async {
+        let guard = redlock.acquire("a").await.unwrap();
+        nodes.iter().for_each(|node| node.node.drop_locks());
+        assert_eq!(guard.lost().await, LossReason::Revoked);
+        guard
+    };
+    let kept = redlock.scope(work).await;
+    assert_eq!(kept.lost().await, LossReason::Revoked);
+    let released = kept.release().await.unwrap_err();
+    assert_eq!(released.kind(), ReleaseErrorKind::Lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_to_stay_outlives_its_scope() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let kept = redlock.scope(async {
+        let kept = redlock.acquire("a").await.unwrap();
+        redlock.acquire("a").await.unwrap().leave();
+        kept
+    });
+    let kept = kept.await;
+    tokio::time::sleep(10 * MS).await;
+    assert!(!kept.is_held());
+    assert_eq!(keys(&nodes), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parts_of_a_scope_of_which_one_wants_more_do_not_wait_for_each_other() {
+    let redlock = client(&faulty(3)).await;
+    let work = async {
+        let one = async {
+            let guard = redlock.acquire("a").await.unwrap();
+            tokio::time::sleep(SECOND).await;
+            drop(guard);
+        };
+        let more = async { redlock.acquire_all(["a", "b"]).await.unwrap_err().kind() };
+        tokio::join!(one, more).1
+    };
+    let told = tokio::time::timeout(2 * SECOND, redlock.scope(work)).await;
+    assert_eq!(told, Ok(AcquireErrorKind::AlreadyHeld));
+}

@@ -154,3 +154,39 @@ async fn no_slots_and_too_many_are_refused() {
     assert_eq!(slots.count(), 64);
     slots.acquire().await.unwrap().release().await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_a_slot_and_finds_no_other_is_told_that_others_have_them() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let slots = redlock.slots("reports", 2).unwrap();
+    let (own, _others) = (
+        slots.acquire().await.unwrap(),
+        slots.acquire().await.unwrap(),
+    );
+    for _ in 0..10 {
+        let again = own.guard().run(slots.try_acquire()).await.unwrap();
+        assert_eq!(again.unwrap_err().kind(), AcquireErrorKind::Contended);
+    }
+    assert_eq!(slots.slot_of(own.guard().key()), Some(own.slot()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_a_slot_begins_with_the_first_attempt() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let held = other.slots("reports", 3).unwrap();
+    let _held = tokio::try_join!(held.acquire(), held.acquire(), held.acquire()).unwrap();
+    let slow = crate::fixtures::Faults {
+        reply_delay: 300 * MS,
+        ..Default::default()
+    };
+    nodes.iter().for_each(|node| node.set(slow));
+    let slots = redlock.slots("reports", 3).unwrap();
+    let began = Instant::now();
+    let options = AcquireOptions::new().wait(Wait::UpTo(2 * SECOND));
+    let refused = slots.acquire_with(options).await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+    let waited = began.elapsed();
+    assert!(waited >= 2 * SECOND && waited < 2_600 * MS, "{waited:?}");
+}

@@ -186,9 +186,12 @@ impl RedlockLayerBuilder {
     /// Lets so many requests with the same key run at once, in all replicas together: 1 to 64.
     ///
     /// Default: one, under a lock on the key itself.
-    /// With slots, a request holds one of [the key's](redlock_core::Slots), whose lock is another: a layer without slots,
-    /// or with another number of them, does not keep these requests out, nor they its requests.
-    /// So all replicas must say the same number.
+    /// With slots, a request holds one of [the key's](redlock_core::Slots), which is a lock on another name: the layer's key
+    /// with `#` and a number.
+    /// So a layer without slots does not keep these requests out, one with more lets more of them in, and all replicas must
+    /// say the same number.
+    /// Tokens of different slots cannot be compared: a resource that [fences](crate::guide::fencing) needs a layer without.
+    /// A request that holds a slot of a key already, by a layer further out with the same number, uses that.
     /// A request whose key extractor names several keys is the program's fault, and is answered with 500.
     ///
     /// # Examples

@@ -33,6 +33,7 @@ mod positions;
 mod refusals;
 mod replicas;
 mod reuse;
+mod scopes;
 mod secrets;
 mod serving;
 mod sets;

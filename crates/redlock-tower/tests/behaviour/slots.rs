@@ -5,7 +5,9 @@ use std::{convert::Infallible, time::Duration};
 use axum::body::Body;
 use http::{Request, Response};
 use redlock_core::{ResourceKeys, Slots, Wait};
-use redlock_tower::{ConfigErrorKind, KeyError, RedlockLayer, Rejection, RejectionKind};
+use redlock_tower::{
+    ConfigErrorKind, KeyError, RedlockLayer, Rejection, RejectionKind, RequestLease,
+};
 use tokio::task::JoinSet;
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -81,5 +83,28 @@ async fn a_layer_without_slots_and_one_with_too_many_are_refused() {
             (ConfigErrorKind::Misuse, "slots")
         );
         assert!(refused.to_string().contains("1 to 64"), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_layers_with_the_same_slots_are_one_slot() {
+    for slots in [1, 2] {
+        let nodes = Nodes::new();
+        let redlock = virtual_client(&nodes).await;
+        let layer = || {
+            RedlockLayer::builder(redlock.clone())
+                .slots(slots)
+                .wait(Wait::Never)
+        };
+        let [outer, inner] = [0; 2].map(|_| layer().build(by_header()).unwrap());
+        let handler = service_fn(async |request: Request<Body>| {
+            let lease = request.extensions().get::<RequestLease>().unwrap();
+            let outer = lease.outer().expect("there are two layers");
+            assert_eq!(outer.key(), lease.key());
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        });
+        let answer = outer.layer(inner.layer(handler)).oneshot(request("a"));
+        assert_eq!(in_time(answer).await.unwrap().status(), 200);
+        nodes.have_keys(0).await;
     }
 }

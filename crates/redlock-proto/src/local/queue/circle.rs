@@ -1,4 +1,7 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    hash::Hash,
+};
 
 use super::Ticket;
 
@@ -15,7 +18,7 @@ struct Caller<K> {
     held: Vec<Ticket>,
 }
 
-impl<K: Clone> Nested<K> {
+impl<K: Clone + Eq + Hash> Nested<K> {
     pub(super) const fn new() -> Self {
         Self {
             callers: BTreeMap::new(),
@@ -42,18 +45,21 @@ impl<K: Clone> Nested<K> {
 
     /// Looks for who waits, by itself or by others, for one of the places `held`.
     ///
-    /// Who waits for a place waits for those ahead of it, which `ahead` returns, and for whatever the caller that keeps it
-    /// waits for meanwhile.
-    pub(super) fn search<'a, F>(&self, held: &'a [Ticket], ahead: F) -> Search<'a, F>
+    /// Who waits for a place waits for those ahead of it, which `ahead` returns, each place of a queue once; and for
+    /// whatever the caller that keeps it waits for meanwhile.
+    /// `waits` says of one that keeps others whether it waits for the keys that it wants.
+    pub(super) fn search<'a, F>(
+        &self,
+        held: &'a [Ticket],
+        waits: impl Fn(Ticket, &[K]) -> bool,
+        ahead: F,
+    ) -> Search<'a, K, F>
     where
-        F: Fn(Ticket) -> Vec<Ticket>,
+        F: Fn(Ticket, &mut HashMap<K, usize>) -> Vec<Ticket>,
     {
         let mut keepers: BTreeMap<Ticket, Vec<Ticket>> = BTreeMap::new();
-        for (ticket, caller) in &self.callers {
-            // Who has its turn contends, and nobody of this process is in its way.
-            if ahead(*ticket).is_empty() {
-                continue;
-            }
+        let callers = self.callers.iter();
+        for (ticket, caller) in callers.filter(|(ticket, caller)| waits(**ticket, &caller.wanted)) {
             for held in &caller.held {
                 keepers.entry(*held).or_default().push(*ticket);
             }
@@ -63,22 +69,25 @@ impl<K: Clone> Nested<K> {
             ahead,
             keepers,
             seen: BTreeSet::new(),
+            looked_at: HashMap::new(),
         }
     }
 }
 
 /// A search for who waits for some places.
 #[derive(Debug)]
-pub(super) struct Search<'a, F> {
+pub(super) struct Search<'a, K, F> {
     held: &'a [Ticket],
     ahead: F,
     /// The callers that keep a place while they wait for another.
     keepers: BTreeMap<Ticket, Vec<Ticket>>,
     /// Those that do not wait for any.
     seen: BTreeSet<Ticket>,
+    /// How many places of each queue are among them, from the first on.
+    looked_at: HashMap<K, usize>,
 }
 
-impl<F: Fn(Ticket) -> Vec<Ticket>> Search<'_, F> {
+impl<K, F: Fn(Ticket, &mut HashMap<K, usize>) -> Vec<Ticket>> Search<'_, K, F> {
     /// Returns whether this one does.
     pub(super) fn leads_to_held(&mut self, ticket: Ticket) -> bool {
         let mut next = vec![ticket];
@@ -86,10 +95,11 @@ impl<F: Fn(Ticket) -> Vec<Ticket>> Search<'_, F> {
             if self.held.contains(&ticket) {
                 // Those on the way to it do, too.
                 self.seen.clear();
+                self.looked_at.clear();
                 return true;
             }
             if self.seen.insert(ticket) {
-                next.extend((self.ahead)(ticket));
+                next.extend((self.ahead)(ticket, &mut self.looked_at));
                 next.extend(self.keepers.get(&ticket).into_iter().flatten());
             }
         }

@@ -284,7 +284,11 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         if held.is_empty() {
             return Ok(found);
         }
-        let mut search = self.nested.search(held, |ticket| self.ahead_of(ticket));
+        // Who has its turn contends, and nobody of this process is in its way.
+        let waits = |ticket, wanted: &[K]| !self.has_turn(wanted, ticket);
+        let mut search = self.nested.search(held, waits, |ticket, looked_at| {
+            self.ahead_of(ticket, looked_at)
+        });
         for key in keys {
             let places = self.queues.get(key).into_iter();
             let mut places = places.flat_map(|queue| queue.places.iter().copied());
@@ -299,17 +303,27 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         Ok(found)
     }
 
-    /// Returns for whom this caller waits, unless somebody behind whom it is in the same queue was asked the same.
-    fn ahead_of(&self, ticket: Ticket) -> Vec<Ticket> {
+    /// Returns for whom this caller waits, but for the places that were `looked_at`: the first ones of each queue.
+    ///
+    /// Who wants one key, and holds none, has nobody ahead but who is ahead of those behind it too.
+    fn ahead_of(&self, ticket: Ticket, looked_at: &mut HashMap<K, usize>) -> Vec<Ticket> {
         let wanted = self.sets.get(&ticket).map(Vec::as_slice);
         let wanted = wanted.or_else(|| self.nested.wanted(ticket));
-        let queues = wanted.unwrap_or_default().iter();
-        let queues = queues.filter_map(|key| self.queues.get(key));
-        let places = queues.flat_map(|queue| {
-            let places = queue.places.iter().copied();
-            places.take_while(|place| *place != ticket)
-        });
-        places.collect()
+        let mut ahead = Vec::new();
+        for key in wanted.unwrap_or_default() {
+            let Some(queue) = self.queues.get(key) else {
+                continue;
+            };
+            let places = &queue.places;
+            let own = places.iter().position(|place| *place == ticket);
+            let looked_at = looked_at.entry(key.clone()).or_default();
+            let (from, to) = (*looked_at, own.unwrap_or(0));
+            if from < to {
+                ahead.extend(places.range(from..to));
+                *looked_at = to;
+            }
+        }
+        ahead
     }
 
     /// Returns the keys of a caller that has a place for this one.
