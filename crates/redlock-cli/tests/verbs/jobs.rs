@@ -327,3 +327,44 @@ async fn what_no_job_can_be_called_hides_no_job() {
         "{done:?}"
     );
 }
+
+#[tokio::test]
+async fn a_job_that_was_paused_and_never_ran_is_forgotten_without_a_question() {
+    let nodes = Nodes::blessed(3).await;
+    for verb in [
+        &["jobs", "pause", "typo/x", "--unseen"][..],
+        &["jobs", "resume", "typo/x"],
+    ] {
+        let done = nodes.run(verb);
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+    assert!(nodes.run(&["jobs"]).out.contains("typo/x"));
+    let forget = || nodes.run(&["jobs", "forget", "typo/x"]);
+    let done = forget();
+    assert!(
+        done.code == 0 && done.out.contains("remembers nothing"),
+        "{done:?}"
+    );
+    assert!(!nodes.run(&["jobs"]).out.contains("typo/x"));
+    let done = forget();
+    assert!(
+        done.code == 1 && done.out.contains("nothing is remembered"),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_job_whose_lock_somebody_holds_is_not_forgotten() {
+    let nodes = Nodes::blessed(3).await;
+    let redlock = nodes.client().await;
+    let lock = redlock_cron::remembered_under("billing", "close-day").unwrap();
+    let held = redlock.acquire(&lock[0]).await.unwrap();
+    let forget = || nodes.run(&["jobs", "forget", "billing/close-day", "--yes"]);
+    let done = forget();
+    assert!(
+        done.code == 2 && done.err.contains("its lock is held"),
+        "{done:?}"
+    );
+    held.release().await.unwrap();
+    assert_eq!(forget().code, 1);
+}
