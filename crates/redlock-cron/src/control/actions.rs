@@ -37,7 +37,7 @@ pub(super) async fn switch(
         place_within: None,
     };
     let word = switch.as_str();
-    match claims.claim_now(ask).await {
+    match claims.claim_now(None, ask).await {
         Ok((won, _)) => {
             finish(id, won.claim, word, Duration::ZERO).await;
             Ok(())
@@ -72,20 +72,21 @@ impl JobRunner {
     async fn claim_run(&self) -> Result<Start, Refusal> {
         let patient = self.terms.start_within;
         let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);
-        let first = |now| ClaimRequest {
-            place_within: Some(self.patience_for_a_place(patient)),
-            ..self.moment(self.id.manual_key(), now, SHORT_WAIT)
-        };
+        let claims = self.claims();
+        let place = Some(patient);
         let claimed = match self.terms.overlap {
-            Overlap::Wait => self.claims().claim_now(ask(patient)).await,
-            Overlap::Skip | Overlap::Allow => self.claims().claim_now(ask(SHORT_WAIT)).await,
-            Overlap::CancelOther => match self.claims().claim_now(first).await {
-                Err(refusal) if self.is_in_its_own_way(&refusal) => {
-                    self.cancel_others(self.now().trunc_subsecs(3)).await;
-                    self.claims().claim_now(ask(patient)).await
+            Overlap::Wait => claims.claim_now(place, ask(patient)).await,
+            Overlap::Skip | Overlap::Allow => claims.claim_now(place, ask(SHORT_WAIT)).await,
+            Overlap::CancelOther => {
+                let first = Some(self.patience_for_a_place(patient));
+                match claims.claim_now(first, ask(SHORT_WAIT)).await {
+                    Err(refusal) if self.is_in_its_own_way(&refusal) => {
+                        self.cancel_others(self.now().trunc_subsecs(3)).await;
+                        claims.claim_now(place, ask(patient)).await
+                    }
+                    decided => decided,
                 }
-                decided => decided,
-            },
+            }
         };
         let (won, tick) = claimed?;
         Ok(Start {
@@ -101,7 +102,8 @@ impl JobRunner {
         ClaimRequest {
             early: EARLY,
             start_within: LATE,
-            place_within: Some(self.terms.start_within),
+            // It has its place before it says which moment it is.
+            place_within: None,
             ..self.ask(job, now, wait)
         }
     }
@@ -113,15 +115,26 @@ impl JobRunner {
 
 impl Claims {
     /// Claims the present moment by the nodes' clocks, or the first after the newest that was claimed.
-    async fn claim_now(
+    ///
+    /// A claim that a run follows waits for a place first, for so long.
+    pub(crate) async fn claim_now(
         &self,
+        place_within: Option<Duration>,
         ask: impl Fn(DateTime<Utc>) -> ClaimRequest,
     ) -> Result<(Won, DateTime<Utc>), Refusal> {
+        // Before the clock is read: the wait may be long.
+        let place = self.place(place_within).await?;
         let mut now = self.clock.now().trunc_subsecs(3);
         let mut newest = None;
         for _ in 0..MOMENT_ATTEMPTS {
             let refusal = match self.claim(ask(now)).await {
-                Ok(won) => return Ok((won, now)),
+                Ok(won) => {
+                    let won = Won {
+                        _place: place,
+                        ..won
+                    };
+                    return Ok((won, now));
+                }
                 Err(refusal) => refusal,
             };
             match refusal.off_by {
@@ -130,7 +143,8 @@ impl Claims {
                     // Somebody was quick.
                     Some(_) => sleep(ahead).await,
                 },
-                Some(behind) => now += whole(behind),
+                // The window's edge would be past when the next claim comes.
+                Some(behind) => now += whole(behind.saturating_add(LATE)),
                 // What comes a moment later could not be claimed before the nodes forgot.
                 None if refusal.outcome == Outcome::Forgotten => {
                     sleep(SHORT_WAIT).await;

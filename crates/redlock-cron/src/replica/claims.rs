@@ -122,7 +122,7 @@ impl Claims {
     }
 
     /// Waits for a place among the runs of this replica.
-    async fn place(
+    pub(crate) async fn place(
         &self,
         within: Option<Duration>,
     ) -> Result<Option<OwnedSemaphorePermit>, Refusal> {

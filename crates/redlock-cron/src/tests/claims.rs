@@ -1,3 +1,5 @@
+use tokio::sync::Semaphore;
+
 use super::*;
 use crate::{
     job::{JobId, Namespace},
@@ -86,4 +88,64 @@ async fn instants_that_are_no_ticks_are_refused() {
         let outcome = refused(&claims, ask("tests", instant)).await;
         assert_eq!(outcome, Outcome::Refused, "{instant}");
     }
+}
+
+/// Returns what asks for a moment, on nodes for which five milliseconds pass until each claim comes.
+fn ask_moments<'a>(
+    fleet: &'a Fleet,
+    asked: &'a AtomicUsize,
+) -> impl Fn(DateTime<Utc>) -> ClaimRequest + 'a {
+    move |now| {
+        let asked = asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let passed = fleet.origin.elapsed() + Duration::from_millis(5) * asked as u32;
+        let shown = tick(0) + TimeDelta::from_std(passed).unwrap();
+        fleet
+            .nodes
+            .iter()
+            .for_each(|node| node.set_clock(shown.into()));
+        ClaimRequest {
+            start_within: Duration::from_secs(60),
+            ..ask("tests", now)
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_present_is_claimed_whatever_the_replica_s_clock_shows_while_time_passes() {
+    for skew in [-7_200_000, -120_000, -61_000, 0, 120_000, 7_200_000] {
+        let (fleet, asked) = (Fleet::new(), AtomicUsize::new(0));
+        let claims = Claims {
+            clock: Arc::new(fleet.clock(skew)),
+            ..claims(&fleet).await
+        };
+        let (_, now) = claims
+            .claim_now(None, ask_moments(&fleet, &asked))
+            .await
+            .unwrap_or_else(|refusal| panic!("{skew}: {refusal:?}"));
+        assert!((now - tick(0)).abs() <= TimeDelta::seconds(61), "{now}");
+        assert!(asked.load(Ordering::Relaxed) <= 2, "{asked:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_present_is_what_it_is_after_the_wait_for_a_place() {
+    let (fleet, asked) = (Fleet::new(), AtomicUsize::new(0));
+    let places = Arc::new(Semaphore::new(1));
+    let claims = Claims {
+        places: Some(Arc::clone(&places)),
+        ..claims(&fleet).await
+    };
+    let taken = places.try_acquire_owned().unwrap();
+    let patient = Some(Duration::from_secs(600));
+    let claimed = claims.claim_now(patient, ask_moments(&fleet, &asked));
+    let freed = async {
+        fleet.sleep_until(100_000).await;
+        drop(taken);
+    };
+    let (claimed, ()) = tokio::join!(claimed, freed);
+    let (won, now) = claimed.unwrap();
+    assert_eq!((now, asked.load(Ordering::Relaxed)), (tick(100), 1));
+    assert!(claims.places.as_ref().unwrap().try_acquire().is_err());
+    drop(won);
+    assert!(claims.places.as_ref().unwrap().try_acquire().is_ok());
 }
