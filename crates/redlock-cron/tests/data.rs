@@ -98,11 +98,31 @@ fn data_that_says_too_little_or_too_much_is_refused() {
         assert_eq!((error.job(), error.field()), (Some("a"), field), "{data}");
     }
     for bad in [
-        "name = 'a'\nevry = '5m'",
-        "name = 'a'\ntries = { upto = 4 }",
+        "name = 'a'\nevery = '5m'\nevry = '5m'",
+        "name = 'a'\nevery = '5m'\ntries = { up_to = 4, frist = '5s' }",
         "every = '5m'",
     ] {
         assert!(toml::from_str::<JobConfig>(bad).is_err(), "{bad}");
+    }
+    // The reader of TOML would refuse these itself.
+    for (more, is_read) in [
+        (r#""missed": { "all": { "max": 9 } }"#, true),
+        (
+            r#""missed": { "all": { "max": 9, "within": "7d" } }"#,
+            false,
+        ),
+        (
+            r#""delivery": { "at_least_once": { "max_attempts": 3 } }"#,
+            true,
+        ),
+        (
+            r#""delivery": { "at_least_once": { "max_attempts": 3, "retry_within": "1h" } }"#,
+            false,
+        ),
+    ] {
+        let data = format!(r#"{{ "name": "a", "every": "5m", {more} }}"#);
+        let config = serde_json::from_str::<JobConfig>(&data);
+        assert_eq!(config.is_ok(), is_read, "{data}");
     }
 }
 

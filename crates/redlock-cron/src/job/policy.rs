@@ -33,7 +33,7 @@ pub enum Overlap {
 /// A job of which the nodes know nothing has missed nothing.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Missed {
     /// They are passed over, and reported by the replica that starts the next one.
     #[default]
@@ -56,7 +56,7 @@ pub enum Missed {
 /// Whether a tick is started again if its run did not end by itself.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Delivery {
     /// No: a replica that crashes in a run, or right before it, loses that tick.
     #[default]
