@@ -46,7 +46,10 @@ impl Jobs {
             runner.take_over(before);
         }
         let runner = Arc::new(runner);
-        state.by_name.insert(name, Arc::clone(&runner));
+        let before = state.by_name.insert(name, Arc::clone(&runner));
+        drop(state);
+        // What it has captured is the application's, which may ask for the lock.
+        drop(before);
         runner
     }
 
