@@ -119,3 +119,27 @@ async fn a_replica_that_declines_starts_no_attempt_of_a_tick_either() {
     fleet.sleep_until(30_000).await;
     assert_eq!(starts.list(), [tick(3)]);
 }
+
+/// It may be another replica's, but for no longer than it may start at all.
+#[tokio::test(start_paused = true)]
+async fn a_run_cut_short_that_a_replica_declines_does_not_stop_the_job_for_good() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let again = Delivery::AtLeastOnce { max_attempts: 2 };
+    let job = starts.quick_job(EVERY_FIVE_SECONDS).delivery(again);
+    let job = job.retry_within(Duration::from_secs(20));
+    let host = Host::new(&fleet).await;
+    let runner = host.put(job.only_if(|at| at != tick(3)));
+    fleet.sleep_until(3_000).await;
+    let ask = runner.ask(runner.id.job_key(), tick(3), Duration::from_secs(1));
+    let won = runner.replica.claims.claim(ask).await.unwrap();
+    runner.finish(won.claim, "aborted", Duration::ZERO).await;
+    host.until(20).await;
+    assert!(starts.list().is_empty());
+    host.until(40).await;
+    let starts = starts.list();
+    assert!(
+        starts.contains(&tick(28)) && starts.contains(&tick(33)),
+        "{starts:?}"
+    );
+    assert!(!starts.contains(&tick(3)));
+}

@@ -60,9 +60,7 @@ impl JobRunner {
             match self.look(tick, &mut attempt).await {
                 Look::Again(start) => return Ok(*start),
                 Look::Over(refusal) => return Err(refusal),
-                Look::Open if lag(tick, self.nodes_now()) > self.terms.retry_within => {
-                    return Err(too_late());
-                }
+                Look::Open if self.is_too_late_for_another(tick) => return Err(too_late()),
                 Look::Open => pause = self.pause_after(begun.elapsed()),
             }
         }
@@ -104,9 +102,13 @@ impl JobRunner {
             }
             Attempts::CutShort => {}
         }
-        // Until it is too late, which its nodes would say, another replica may have what this one declines.
         if !self.wants(tick) {
-            return Look::Open;
+            return if self.is_too_late_for_another(tick) {
+                Look::Over(too_late())
+            } else {
+                // Another replica may have what this one declines.
+                Look::Open
+            };
         }
         let ask = ClaimRequest {
             start_within: self.terms.retry_within,
@@ -183,6 +185,11 @@ impl JobRunner {
                 _ => Attempts::Open,
             },
         }
+    }
+
+    /// Returns whether the tick may not be started again any more, by the nodes' clocks as far as they are known.
+    fn is_too_late_for_another(&self, tick: DateTime<Utc>) -> bool {
+        lag(tick, self.nodes_now()) > self.terms.retry_within
     }
 
     fn attempt_key(&self, attempt: u32) -> ResourceKey {
