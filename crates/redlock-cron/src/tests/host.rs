@@ -58,9 +58,14 @@ impl Host {
 
     /// Returns what became of ticks, up to now.
     pub(super) fn seen(&mut self) -> Vec<(DateTime<Utc>, Outcome)> {
-        let reports = std::iter::from_fn(|| self.reports.try_recv().ok());
+        let reports = self.reports().into_iter();
         reports
             .map(|report| (report.tick(), report.outcome()))
             .collect()
+    }
+
+    /// Returns the reports up to now.
+    pub(super) fn reports(&mut self) -> Vec<TickReport> {
+        std::iter::from_fn(|| self.reports.try_recv().ok()).collect()
     }
 }

@@ -1,5 +1,9 @@
+use std::sync::{Weak, mpsc};
+
 use super::{host::Host, *};
-use crate::{Delivery, Missed, Overlap, Trigger, clock::to_tick, replica::Tasks, tick::Start};
+use crate::{
+    Delivery, Missed, Overlap, Trigger, clock::to_tick, pulse::Jobs, replica::Tasks, tick::Start,
+};
 
 /// Returns a job that takes so many seconds.
 fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
@@ -108,6 +112,72 @@ async fn a_tick_that_a_job_waits_for_is_its_successor_s() {
             (tick(3), Outcome::Ok),
             (tick(8), Outcome::Ok)
         ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_when_its_job_is_replaced_is_the_successor_s_though_it_was_not_found_yet()
+ {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let (before, after) = (Starts::default(), starts);
+    let host = Host::new(&fleet).await;
+    host.put(before.quick_job(EVERY_FIVE_SECONDS));
+    // No wake-up comes until then.
+    fleet.sleep_until(3_200).await;
+    host.put(after.quick_job(EVERY_FIVE_SECONDS));
+    fleet.sleep_until(4_000).await;
+    assert!(before.list().is_empty());
+    assert_eq!(after.list(), [tick(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_found_as_its_job_is_replaced_is_the_successor_s() {
+    for policy in [Missed::Skip, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let (before, after) = (Starts::default(), starts);
+        let mut host = Host::new(&fleet).await;
+        let runner = host.put(before.quick_job(EVERY_FIVE_SECONDS).missed(policy));
+        fleet.sleep_until(3_200).await;
+        runner.wake();
+        // Before any task of it was polled.
+        host.put(after.quick_job(EVERY_FIVE_SECONDS));
+        fleet.sleep_until(4_000).await;
+        assert!(before.list().is_empty());
+        assert_eq!(after.list(), [tick(3)], "{policy:?}");
+        let seen = host.seen();
+        assert_eq!(seen, [(tick(3), Outcome::Removed), (tick(3), Outcome::Ok)]);
+    }
+}
+
+/// What a job has captured is the application's, and so is what its drop does.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_replaced_may_look_at_the_scheduler_as_it_is_dropped() {
+    struct Looks(Weak<Jobs>, mpsc::Sender<Vec<String>>);
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            let jobs = self.0.upgrade().expect("they are there");
+            self.1.send(jobs.names()).unwrap();
+        }
+    }
+    let fleet = Fleet::new();
+    let host = Host::new(&fleet).await;
+    let jobs = Arc::new(Jobs::new(Arc::clone(&host.replica)));
+    let (tell, told) = mpsc::channel();
+    let looks = Looks(Arc::downgrade(&jobs), tell);
+    let before = Starts::default().job(EVERY_FIVE_SECONDS, move |_| {
+        let _ = &looks;
+        async { Ok(()) }
+    });
+    let before = JobRunner::new(&host.replica, before).unwrap();
+    drop(jobs.insert("job".into(), before));
+    let after = Starts::default().quick_job(EVERY_FIVE_SECONDS);
+    let after = JobRunner::new(&host.replica, after).unwrap();
+    std::thread::spawn(move || drop(jobs.insert("job".into(), after)));
+    let names = told.recv_timeout(Duration::from_secs(20));
+    assert_eq!(
+        names,
+        Ok(vec!["job".to_owned()]),
+        "it waits for its own lock"
     );
 }
 

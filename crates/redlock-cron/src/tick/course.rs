@@ -26,8 +26,8 @@ enum InTheWay {
 
 impl JobRunner {
     /// Claims the tick, runs the job if it is ours, and reports.
-    pub(crate) async fn tick(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
-        let undecided = Undecided::new(&self.undecided, tick);
+    pub(crate) async fn tick(self: Arc<Self>, undecided: Undecided, trigger: Trigger) {
+        let tick = undecided.tick;
         match self.unless_draining(self.decide(undecided, trigger)).await {
             Ok(start) => self.start_all(start).await,
             Err(refusal) => drop(self.refused(tick, trigger, refusal)),
@@ -58,7 +58,7 @@ impl JobRunner {
     /// Decides whether the tick is to be started here.
     async fn decide(
         self: &Arc<Self>,
-        undecided: Undecided<'_>,
+        undecided: Undecided,
         trigger: Trigger,
     ) -> Result<Start, Refusal> {
         let tick = undecided.tick;

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{RunRecord, RunState};
 use tokio::time::sleep;
 
-use super::{course::PATIENCE, runner::JobRunner};
+use super::{course::PATIENCE, runner::JobRunner, undecided::Undecided};
 use crate::{
     Missed, Outcome, Overlap, TickReport, Trigger,
     clock::{lag, to_instant},
@@ -92,7 +92,8 @@ impl JobRunner {
     /// Deals with a tick that is due or was missed.
     async fn deal_with(self: &Arc<Self>, tick: DateTime<Utc>) {
         let trigger = self.by_age(tick, Trigger::Schedule);
-        Arc::clone(self).tick(tick, trigger).await;
+        let undecided = Undecided::new(&self.undecided, tick);
+        Arc::clone(self).tick(undecided, trigger).await;
     }
 
     /// Returns why a tick is started now, if it is: one that may be missed is late at some time.

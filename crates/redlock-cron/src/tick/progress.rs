@@ -47,6 +47,11 @@ impl Progress {
         self.next.is_some_and(|next| next <= now + LEAD) || self.was_wrong(now)
     }
 
+    /// Returns the first tick that was not found yet.
+    pub(crate) fn next(&self) -> Option<DateTime<Utc>> {
+        self.next
+    }
+
     /// Returns whether no tick is left.
     pub(crate) fn has_ended(&self) -> bool {
         self.next.is_none()

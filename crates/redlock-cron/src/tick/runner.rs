@@ -8,9 +8,9 @@ use tokio::select;
 
 use super::{
     backlog::Backlog,
-    progress::{Due, Progress},
+    progress::Progress,
     turns::Turns,
-    undecided::Ticks,
+    undecided::{Ticks, Undecided},
 };
 use crate::{
     Missed, Outcome, Overlap, SetupError, SingletonJob, Trigger,
@@ -38,7 +38,7 @@ pub(crate) struct JobRunner {
     pub(crate) journal: Journal,
     pub(crate) backlog: Backlog,
     pub(crate) turns: Turns,
-    pub(crate) undecided: Ticks,
+    pub(crate) undecided: Arc<Ticks>,
     pub(crate) ending: Ending,
 }
 
@@ -67,7 +67,7 @@ impl JobRunner {
             journal: Journal::default(),
             backlog: Backlog::default(),
             turns: Turns::default(),
-            undecided: Ticks::default(),
+            undecided: Arc::default(),
         })
     }
 
@@ -79,7 +79,10 @@ impl JobRunner {
         let late = TimeDelta::from_std(self.terms.start_within).unwrap_or(TimeDelta::MAX);
         let oldest = self.added.checked_sub_signed(late);
         let oldest = oldest.unwrap_or(DateTime::<Utc>::MIN_UTC);
-        let since = before.undecided.before(oldest, self.added);
+        // Under the lock under which it takes note of those that it finds.
+        let found = before.progress();
+        let since = before.undecided.before(found.next(), oldest, self.added);
+        drop(found);
         self.progress = Mutex::new(Progress::from(since, &self.schedule));
     }
 
@@ -92,30 +95,40 @@ impl JobRunner {
     /// Deals with a wake-up; what it starts goes on in a task.
     pub(crate) fn wake(self: &Arc<Self>) {
         let now = self.nodes_now();
-        let Some(due) = self.progress().due(&self.schedule, now) else {
+        let mut progress = self.progress();
+        let Some(due) = progress.due(&self.schedule, now) else {
             return;
         };
+        let undecided = due.ticks.iter();
+        let undecided = undecided.map(|tick| Undecided::new(&self.undecided, *tick));
+        let undecided: Vec<_> = undecided.collect();
+        drop(progress);
         self.say_if_it_ended();
         let tasks = &self.replica.tasks;
         if let Missed::All { max } = self.terms.missed {
-            return tasks.spawn(Arc::clone(self).add_due(due, max));
+            return tasks.spawn(Arc::clone(self).add_due(due.after, undecided, max));
         }
         // Of those that were passed over, whoever claims the next one knows if another replica had them.
-        for tick in due.ticks {
-            tasks.spawn(Arc::clone(self).tick(tick, Trigger::Schedule));
+        for undecided in undecided {
+            tasks.spawn(Arc::clone(self).tick(undecided, Trigger::Schedule));
         }
     }
 
     /// Adds what is due to what is started one after the other.
-    async fn add_due(self: Arc<Self>, due: Due, max: usize) {
+    async fn add_due(self: Arc<Self>, after: DateTime<Utc>, undecided: Vec<Undecided>, max: usize) {
         let turn = self.backlog.turn.lock().await;
-        for (number, tick) in due.ticks.into_iter().enumerate() {
+        for (number, undecided) in undecided.into_iter().enumerate() {
+            let tick = undecided.tick;
             select! {
-                () = self.ending.draining() => return,
+                biased;
+                () = self.ending.draining() => {
+                    self.refused(tick, Trigger::Schedule, self.ended());
+                    continue;
+                }
                 () = self.until(tick, Duration::ZERO) => {}
             }
             let mut ticks = match number {
-                0 => self.schedule.between(due.after, tick, max).await,
+                0 => self.schedule.between(after, tick, max).await,
                 _ => Vec::new(),
             };
             // A tick that came while a run went on here was not missed.
