@@ -271,9 +271,18 @@ impl SingletonJob {
     /// Default: it asks for every tick.
     /// So a replica that is not ready, or whose part of the data is elsewhere, starts nothing and uses no tick up; it
     /// reports [`Declined`](crate::Outcome::Declined).
-    /// A tick that all replicas decline was [missed](Self::missed).
-    /// A run that somebody [asked for](crate::SingletonScheduler::trigger_now) is not subject to it.
+    /// A run that somebody [asked for](crate::SingletonScheduler::trigger_now) is not subject to it; a further
+    /// [attempt](Self::delivery) is, and until it is too late for that, no later tick of the job is claimed.
     ///
+    /// A tick that all replicas decline was [missed](Self::missed).
+    /// With a policy that makes up for missed ticks, the condition is asked about the newest tick again, every five
+    /// seconds until the next one is due or `catch_up_window` is over, and only then the tick is reported as declined.
+    /// So a tick that comes while the caches of all replicas are cold is started by the first that is ready.
+    /// Older ticks that all have declined are made up for when a replica comes up or the job is
+    /// [replaced](crate::SingletonScheduler::replace), if no later tick was claimed meanwhile.
+    ///
+    /// Between its answer and the claim, a tick may wait for a [place](crate::SingletonSchedulerBuilder::max_runs), for
+    /// the nodes, or for a run with [`Overlap::Wait`], so what it said may be as old as that.
     /// It may be called several times for a tick that is claimed again, and must not block.
     /// If it panics, that is logged, and the tick is declined.
     ///

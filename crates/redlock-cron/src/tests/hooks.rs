@@ -65,10 +65,7 @@ async fn a_tick_that_all_decline_was_missed_and_by_hand_it_runs() {
     let job = || starts.quick_job(EVERY_FIVE_SECONDS).missed(Missed::Latest);
     let runner = host.put(job().only_if(|at| at == tick(3)));
     host.until(11).await;
-    assert_eq!(
-        host.seen(),
-        [(tick(3), Outcome::Ok), (tick(8), Outcome::Declined)]
-    );
+    assert_eq!(host.seen(), [(tick(3), Outcome::Ok)]);
     assert_eq!(runner.trigger().await.outcome(), Outcome::Ok);
     host.put(job());
     host.until(14).await;
@@ -78,6 +75,42 @@ async fn a_tick_that_all_decline_was_missed_and_by_hand_it_runs() {
         .filter(|at| *at == tick(8))
         .collect();
     assert_eq!(made_up.len(), 1);
+}
+
+/// The caches of all replicas are cold at first.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_all_decline_is_started_when_one_is_ready_if_missed_ones_are() {
+    for policy in [Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let mut host = Host::new(&fleet).await;
+        let is_warm = Arc::new(AtomicBool::new(false));
+        let ready = Arc::clone(&is_warm);
+        let job = starts.quick_job("5 * * * * *").missed(policy);
+        host.put(job.only_if(move |_| ready.load(Ordering::Relaxed)));
+        host.until(45).await;
+        assert!(starts.list().is_empty());
+        assert!(host.seen().is_empty(), "it is not decided yet");
+        is_warm.store(true, Ordering::Relaxed);
+        host.until(51).await;
+        assert_eq!(starts.list(), [tick(3)], "{policy:?}");
+        assert_eq!(host.seen(), [(tick(3), Outcome::Ok)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_declined_does_not_keep_the_next_one_from_its_start() {
+    for policy in [Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let mut host = Host::new(&fleet).await;
+        let job = starts.quick_job(EVERY_FIVE_SECONDS).missed(policy);
+        host.put(job.only_if(|at| at != tick(3)));
+        host.until(9).await;
+        assert_eq!(starts.list(), [tick(8)], "{policy:?}");
+        assert_eq!(
+            host.seen(),
+            [(tick(3), Outcome::Declined), (tick(8), Outcome::Ok)]
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

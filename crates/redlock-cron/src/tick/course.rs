@@ -8,7 +8,7 @@ use tokio::{select, time::sleep};
 
 use super::{execution::Start, random, runner::JobRunner, undecided::Undecided};
 use crate::{
-    Outcome, Overlap, Trigger,
+    Missed, Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag, to_tick},
     job::is_made_up,
     replica::{After, ClaimRequest, Refusal, Won},
@@ -72,7 +72,11 @@ impl JobRunner {
         loop {
             let trigger = self.by_age(tick, trigger);
             if !self.wants(tick) {
-                return Err(Refusal::bare(Outcome::Declined));
+                match self.asked_again_in(tick) {
+                    Some(pause) => sleep(pause).await,
+                    None => return Err(Refusal::bare(Outcome::Declined)),
+                }
+                continue;
             }
             let refusal = match self.claim(tick, trigger, settled).await {
                 Ok(won) => {
@@ -112,6 +116,18 @@ impl JobRunner {
                 None => return Err(refusal),
             }
         }
+    }
+
+    /// Returns in how much time the job's condition is asked again about a tick that it declines, because a missed tick
+    /// may be made up for: until the next is due, which waits for this one at most so long.
+    fn asked_again_in(&self, tick: DateTime<Utc>) -> Option<Duration> {
+        let may_be_missed = self.terms.missed != Missed::Skip;
+        if !may_be_missed || !self.is_newest(tick) || !self.is_worth_waiting_for(tick) {
+            return None;
+        }
+        let next = self.schedule.next_after(tick);
+        let next_in = next.map(|next| lag(self.nodes_now(), next));
+        Some(next_in.map_or(PATIENCE, |next_in| next_in.min(PATIENCE)))
     }
 
     /// Returns in how much time a tick that was refused is worth another try.
