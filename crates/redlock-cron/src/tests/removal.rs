@@ -182,6 +182,30 @@ async fn a_job_that_is_replaced_may_look_at_the_scheduler_as_it_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn ticks_that_waited_for_their_turn_when_their_job_was_removed_are_told_of_in_one_report() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    let job = job_of(&starts, 20).overlap(Overlap::Wait);
+    host.put(job.missed(Missed::All { max: 9 }));
+    host.until(21).await;
+    assert!(host.remove(60).await.is_empty());
+    fleet.sleep_until(25_000).await;
+    let told: Vec<_> = host
+        .reports()
+        .iter()
+        .map(|report| {
+            let ticks = (report.tick(), report.last_tick(), report.ticks());
+            (report.outcome(), ticks)
+        })
+        .collect();
+    let expected = [
+        (Outcome::Ok, (tick(3), tick(3), 1)),
+        (Outcome::Removed, (tick(8), tick(18), 3)),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_that_is_replaced_meets_runs_of_the_one_before_and_ends_them_with_its_own() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut host = Host::new(&fleet).await;

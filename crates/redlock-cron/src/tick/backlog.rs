@@ -62,6 +62,13 @@ impl Backlog {
         oldest
     }
 
+    /// Takes all ticks out, in order, and ends the work.
+    pub(crate) fn take(&self) -> BTreeSet<DateTime<Utc>> {
+        let mut state = self.state();
+        state.working = false;
+        std::mem::take(&mut state.ticks)
+    }
+
     /// Takes note that the tick was dealt with.
     pub(crate) fn remove(&self, tick: DateTime<Utc>) {
         self.state().ticks.remove(&tick);

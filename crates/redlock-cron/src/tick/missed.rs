@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::{course::PATIENCE, runner::JobRunner, undecided::Undecided};
 use crate::{
-    Missed, Outcome, Overlap, TickReport, Trigger,
+    Missed, Outcome, Overlap, Trigger,
     clock::{lag, to_instant},
     replica::Refusal,
 };
@@ -87,6 +87,20 @@ impl JobRunner {
             self.deal_with(tick).await;
             self.backlog.remove(tick);
         }
+        if self.ending.is_draining() {
+            self.tell_of_rest();
+        }
+    }
+
+    /// Tells of the ticks that still wait for their turn, when nothing is started any more.
+    fn tell_of_rest(&self) {
+        let rest = self.backlog.take();
+        let Some((first, last)) = rest.first().zip(rest.last()) else {
+            return;
+        };
+        let more = (first < last).then_some((*last, rest.len() as u64));
+        let trigger = self.by_age(*first, Trigger::Schedule);
+        self.report_several(*first, more, trigger, self.ended());
     }
 
     /// Deals with a tick that is due or was missed.
@@ -162,22 +176,8 @@ impl JobRunner {
             return;
         };
         let ticks = self.schedule.count(since, before, MOST_COUNTED).await;
-        let Refusal {
-            outcome, detail, ..
-        } = not_started(tick);
-        self.report(TickReport {
-            job: Arc::clone(self.id.name()),
-            tick: first,
-            more: (first < last).then_some((last, ticks)),
-            trigger: Trigger::Schedule,
-            attempt: 1,
-            tries: 0,
-            outcome,
-            lag: lag(first, self.now()),
-            took: None,
-            measured: None,
-            detail,
-        });
+        let more = (first < last).then_some((last, ticks));
+        self.report_several(first, more, Trigger::Schedule, not_started(tick));
     }
 
     /// Returns since when ticks of this replica's schedule count as missed if nobody has started them.

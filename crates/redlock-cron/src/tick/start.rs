@@ -88,12 +88,23 @@ impl JobRunner {
         trigger: Trigger,
         refusal: Refusal,
     ) -> TickReport {
+        self.report_several(tick, None, trigger, refusal)
+    }
+
+    /// Reports why a tick is not started here, and `more` after it up to the last, so many in all.
+    pub(crate) fn report_several(
+        &self,
+        tick: DateTime<Utc>,
+        more: Option<(DateTime<Utc>, u64)>,
+        trigger: Trigger,
+        refusal: Refusal,
+    ) -> TickReport {
         let claimed = |run: RunRecord| format!("claimed by {}", run.replica);
         let detail = refusal.detail.or_else(|| refusal.run.map(claimed));
         self.report(TickReport {
             job: Arc::clone(self.id.name()),
             tick,
-            more: None,
+            more,
             trigger,
             attempt: 1,
             tries: 0,
