@@ -312,7 +312,9 @@ impl SingletonJob {
     /// All tries are one run, of one tick, under one lease and one fencing token: no other run of the job begins in the
     /// pauses, ticks that come meanwhile meet it as the [overlap](Self::overlap) policy says, and
     /// [`max_runtime`](Self::max_runtime) holds for all of them together.
-    /// The run ends in a pause if it is told to [stop](Run::stopping).
+    /// The run ends in a pause if it is told to [stop](Run::stopping), and at the beginning of a shutdown or of the
+    /// removal of its job: it has failed then, or was cut short if [`delivery`](Self::delivery) lets another replica go on
+    /// with it.
     /// A call that panics is not repeated.
     /// What a crash, a lost lease, a shutdown or a removal cuts short is for [`delivery`](Self::delivery).
     pub fn tries(mut self, tries: Tries) -> Self {

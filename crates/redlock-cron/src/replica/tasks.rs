@@ -49,6 +49,8 @@ struct Running {
 pub(crate) struct Ending {
     id: u64,
     draining: CancellationToken,
+    /// Cancelled with `draining`, but not when another job takes the place.
+    leaving: CancellationToken,
     stopping: CancellationToken,
     dropping: CancellationToken,
     /// The runs in flight, until their leases are given back.
@@ -74,6 +76,7 @@ impl Tasks {
         Ending {
             id,
             draining: self.draining.child_token(),
+            leaving: self.draining.child_token(),
             stopping: self.stopping.child_token(),
             dropping: self.dropping.child_token(),
             runs: TaskTracker::new(),
@@ -174,6 +177,7 @@ impl Tasks {
     /// Waits for the runs of a job in flight up to `grace`, then tells them to stop, and drops them.
     pub(crate) async fn end(&self, ending: &Ending, grace: Duration) -> ShutdownReport {
         self.close(ending);
+        ending.leaving.cancel();
         ending.runs.close();
         wind_down(&ending.runs, &ending.stopping, &ending.dropping, grace).await;
         let mut runs = self.runs();
@@ -200,6 +204,11 @@ impl Ending {
     /// Resolves when nothing may be started any more.
     pub(crate) async fn draining(&self) {
         self.draining.cancelled().await;
+    }
+
+    /// Resolves when runs in flight are waited for, which should not be for long.
+    pub(crate) async fn leaving(&self) {
+        self.leaving.cancelled().await;
     }
 
     /// Resolves when runs in flight must stop.

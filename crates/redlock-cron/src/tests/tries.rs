@@ -1,5 +1,5 @@
 use super::{host::Host, *};
-use crate::Tries;
+use crate::{Delivery, Tries};
 
 /// Returns a job whose first calls in a run fail, a tenth of a second each.
 fn failing(starts: &Starts, failures: u32) -> SingletonJob {
@@ -84,27 +84,92 @@ async fn a_panic_is_not_tried_again() {
     assert_eq!((report.outcome(), report.tries()), (Outcome::Panicked, 2));
 }
 
+/// Returns a job that fails, and pauses for minutes after it.
+fn patient(starts: &Starts) -> SingletonJob {
+    let long = Tries::up_to(9).backoff(Duration::from_secs(600), Duration::from_secs(600));
+    failing(starts, 9).tries(long)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_told_to_stop_ends_in_its_pause() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let mut host = Host::new(&fleet).await;
-    let long = Tries::up_to(9).backoff(Duration::from_secs(600), Duration::from_secs(600));
-    host.put(failing(&starts, 9).tries(long));
-    host.until(10).await;
+    let limit = Duration::from_secs(4);
+    let member = fleet.member(0, patient(&starts).max_runtime(limit)).await;
     let since = Instant::now();
-    assert_eq!(host.remove(5).await, [tick(3)]);
-    assert_eq!(
-        since.elapsed().as_secs(),
-        5,
-        "it did not take the grace after the stop"
-    );
-    assert_eq!(host.seen().last(), Some(&(tick(3), Outcome::Aborted)));
+    let report = Arc::clone(&member.runner).trigger().await;
+    assert_eq!((report.outcome(), report.tries()), (Outcome::TimedOut, 1));
+    assert_eq!(since.elapsed().as_secs(), 4, "it did not take the grace");
     // All tries together.
-    let limited = failing(&starts, 9)
-        .tries(tries(9))
-        .max_runtime(Duration::from_secs(4));
+    let limited = failing(&starts, 9).tries(tries(9)).max_runtime(limit);
     let member = fleet.member(0, limited).await;
     let report = Arc::clone(&member.runner).trigger().await;
     assert_eq!(report.outcome(), Outcome::TimedOut);
     assert!((2..5).contains(&report.tries()), "{report:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_pauses_holds_up_no_end_of_its_job_and_has_failed() {
+    for is_shutdown in [false, true] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let mut host = Host::new(&fleet).await;
+        host.put(patient(&starts));
+        host.until(10).await;
+        let since = Instant::now();
+        if is_shutdown {
+            let report = host.replica.tasks.shut_down(Duration::MAX).await;
+            assert!(report.is_clean());
+        } else {
+            assert!(host.remove(500).await.is_empty());
+        }
+        assert!(since.elapsed() < Duration::from_secs(1));
+        let reports = host.reports();
+        let failed = reports.iter().find(|report| report.tick() == tick(3));
+        let failed = failed.expect("it is reported");
+        assert_eq!(failed.outcome(), Outcome::Failed);
+        assert_eq!(failed.detail(), Some("try 1 failed"));
+        assert_eq!(fleet.keys().await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tries_that_an_end_of_the_job_cuts_off_are_for_another_replica_at_least_once() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let again = Delivery::AtLeastOnce { max_attempts: 2 };
+    let mut host = Host::new(&fleet).await;
+    host.put(patient(&starts).delivery(again));
+    host.until(6).await;
+    let since = Instant::now();
+    assert_eq!(host.remove(500).await, [tick(3)]);
+    assert!(since.elapsed() < Duration::from_secs(1));
+    let cut_short = host.reports().into_iter().find(|r| r.tick() == tick(3));
+    let cut_short = cut_short.expect("it is reported");
+    assert_eq!(cut_short.outcome(), Outcome::Aborted);
+    assert!(cut_short.detail().unwrap().contains("try 1 failed"));
+    let mut other = fleet.member(0, failing(&starts, 0).delivery(again)).await;
+    other.begin();
+    let report = other.report().await;
+    assert_eq!((report.tick(), report.attempt()), (tick(3), 2));
+    assert_eq!(report.outcome(), Outcome::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_replaced_leaves_a_run_that_pauses_its_tries() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut host = Host::new(&fleet).await;
+    let short = failing(&starts, 2).tries(tries(3));
+    host.put(short);
+    host.until(4).await;
+    host.put(failing(&starts, 0));
+    host.until(12).await;
+    let reports = host.reports();
+    let first = reports.iter().find(|report| report.tick() == tick(3));
+    let first = first.expect("it is reported");
+    assert_eq!((first.outcome(), first.tries()), (Outcome::Ok, 3));
+    // Its successor's end is its own.
+    host.put(patient(&starts));
+    host.until(14).await;
+    host.put(failing(&starts, 0));
+    let since = Instant::now();
+    assert!(host.remove(500).await.is_empty());
+    assert!(since.elapsed() < Duration::from_secs(1));
 }

@@ -77,7 +77,7 @@ impl JobRunner {
         };
         span.in_scope(|| self.replica.observer.started(&run));
         // Called inside the future, so that a panic of the call itself is caught as well.
-        let work = async { self.work(run, &told.tries).await }.instrument(span);
+        let work = async { self.work(run, &told).await }.instrument(span);
         let course = async {
             select! {
                 biased;
@@ -100,10 +100,10 @@ impl JobRunner {
         }
     }
 
-    /// Calls the job, and again as long as it fails, may be tried again, and is not told to stop.
-    async fn work(&self, run: Run, tries: &AtomicU32) -> Result<(), BoxError> {
+    /// Calls the job, and again as long as it fails, may be tried again, is not told to stop, and its job goes on.
+    async fn work(&self, run: Run, told: &Told) -> Result<(), BoxError> {
         for number in 1.. {
-            tries.store(number, Ordering::Relaxed);
+            told.tries.store(number, Ordering::Relaxed);
             let run_of_try = Run {
                 try_number: number,
                 ..run.clone()
@@ -127,6 +127,13 @@ impl JobRunner {
             select! {
                 biased;
                 () = run.stop.cancelled() => return Err(error),
+                () = self.ending.leaving() => {
+                    if self.terms.max_attempts > 1 {
+                        // It was cut short, so that another replica may go on with it.
+                        told.stop(Outcome::Aborted);
+                    }
+                    return Err(error);
+                }
                 () = sleep(pause) => {}
             }
         }
