@@ -58,6 +58,10 @@ async fn the_time_for_which_a_request_waits_and_holds_is_told_within_its_span() 
         };
         answer.instrument(info_span!("request", number))
     };
+    // A span that another test meets for the first time while this one begins to listen may be kept from it.
+    drop(in_time(app.clone().oneshot(request("another"))).await);
+    tracing::callsite::rebuild_interest_cache();
+    log.0.lock().unwrap().clear();
     let (first, second) = in_time(async { tokio::join!(ask(1), ask(2)) }).await;
     assert_eq!((first.as_str(), second.as_str()), ("0ns", "200ms"));
 
