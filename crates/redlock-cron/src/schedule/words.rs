@@ -36,6 +36,10 @@ fn pattern(cron: &Cron) -> String {
         Some(step) => format!("Every {step}"),
         None => words,
     };
+    let words = match words.split_once(", in year every ") {
+        Some((words, step)) => format!("{words}, every {step} years"),
+        None => words,
+    };
     // croner takes the last weekday of a month for its last day, in words only.
     if given.to_uppercase().contains("LW") {
         words.replace("the last day of the month", "the last weekday of the month")
@@ -58,15 +62,24 @@ fn plain(cron: &Cron) -> Option<String> {
         values(month, &parts.months, 0),
         weekday.to_owned(),
     ];
-    fields.extend(year.iter().map(|year| values(year, &parts.years, 0)));
+    fields.extend(year.iter().map(|year| match step(year) {
+        Some(1) => "*".to_owned(),
+        // It has thousands of values, and croner says ", in year every 2" of it.
+        Some(_) => (*year).to_owned(),
+        None => values(year, &parts.years, 0),
+    }));
     Some(fields.join(" "))
+}
+
+/// Returns the step of a field that is nothing but one through all of its values.
+fn step(field: &str) -> Option<u16> {
+    field.strip_prefix("*/")?.parse().ok()
 }
 
 /// Returns a field without a step, unless it is one through a whole `cycle`.
 fn values(field: &str, values: &CronComponent, cycle: u16) -> String {
-    let step = field.strip_prefix("*/").and_then(|step| step.parse().ok());
     let is_regular =
-        step.is_some_and(|step: u16| step > 1 && cycle.is_multiple_of(step) && cycle > step);
+        step(field).is_some_and(|step| step > 1 && cycle.is_multiple_of(step) && cycle > step);
     if !field.contains('/') || is_regular {
         return field.to_owned();
     }
@@ -154,6 +167,11 @@ mod tests {
                 "0 0 0 1 1 * 2027-2031/2",
                 "At 00:00, on day 1, in January, in year 2027, 2029, and 2031",
             ),
+            (
+                "0 0 0 1 1 * */2",
+                "At 00:00, on day 1, in January, every 2 years",
+            ),
+            ("0 0 0 1 1 * */1", "At 00:00, on day 1, in January"),
         ] {
             let schedule = Schedule::cron(given, "UTC").unwrap();
             let expected = format!("{words}, in the zone UTC");
