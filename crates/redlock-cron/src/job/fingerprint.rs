@@ -323,13 +323,26 @@ mod tests {
             spread: Some(Duration::ZERO),
             ..Settings::default()
         };
+        let tries = Tries::up_to(4).backoff(Duration::from_secs(5), Duration::from_secs(9));
+        let tried = Settings {
+            tries: Some(tries),
+            ..Settings::default()
+        };
+        let once = Plan::Once("2026-12-24T18:00:00Z".parse().unwrap());
         let numbers = [
             berlin.number(),
             fingerprint(&every, &settings).await.number(),
+            fingerprint(&every, &tried).await.number(),
+            fingerprint(&once, &Settings::default()).await.number(),
         ];
         assert_eq!(
             numbers.map(|number| format!("{number:016x}")),
-            ["0131650993e78e6e", "011afa16ed356972"]
+            [
+                "0131650993e78e6e",
+                "011afa16ed356972",
+                "011afa16ec6c6e60",
+                "013fa45983e78e6e"
+            ]
         );
     }
 }
