@@ -82,20 +82,20 @@ async fn a_tick_that_waits_for_a_place_is_started_by_another_replica() {
 async fn a_tick_for_which_there_is_no_place_in_time_is_told_and_not_claimed() {
     let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());
     let mut host = Host::limited(&fleet, Some(1)).await;
-    let within = Duration::from_secs(10);
-    host.put(together.job("long", &Starts::default(), 40));
-    host.until(4).await;
-    let job = SingletonJob::every("job", Duration::from_secs(60), |_| async {
-        Ok::<_, BoxError>(())
-    });
-    let _ = job;
-    let job = together.job("job", &starts, 1).start_within(within);
-    let runner = host.put(job);
-    let report = Arc::clone(&runner).trigger().await;
-    assert_eq!(report.outcome(), Outcome::NoPlace);
-    assert_eq!(runner.status().await.watermark(), None);
-    host.until(44).await;
-    assert_eq!(host.seen().last(), Some(&(tick(3), Outcome::Ok)));
+    let long = host.put(together.long_job(40));
+    let job = together.job("job", &starts, 1);
+    let runner = host.put(job.start_within(Duration::from_secs(10)));
+    let in_vain = async {
+        host.until(14).await;
+        assert_eq!(host.seen(), [(tick(3), Outcome::NoPlace)]);
+        assert_eq!(runner.status().await.watermark(), None);
+        // Nor is a run that somebody asks for.
+        let report = Arc::clone(&runner).trigger().await;
+        assert_eq!(report.outcome(), Outcome::NoPlace);
+    };
+    let (long, ()) = tokio::join!(long.trigger(), in_vain);
+    assert_eq!(long.outcome(), Outcome::Ok);
+    assert!(starts.list().is_empty());
     // The place is free now.
     let report = Arc::clone(&runner).trigger().await;
     assert_eq!(
