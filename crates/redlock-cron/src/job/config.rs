@@ -62,7 +62,7 @@ pub struct JobConfig<P = Option<()>> {
     /// As the interval of [`SingletonJob::every`].
     #[serde(default, with = "humantime_serde")]
     pub every: Option<Duration>,
-    /// As the instant of [`SingletonJob::once`], such as `2026-12-24T18:00:00Z`.
+    /// As the instant of [`SingletonJob::once`], as text: `"2026-12-24T18:00:00Z"`, with quotes in TOML, too.
     pub at: Option<DateTime<Utc>>,
     /// As [`SingletonJob::start_within`].
     #[serde(default, with = "humantime_serde")]

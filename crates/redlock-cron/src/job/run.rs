@@ -109,8 +109,9 @@ impl Run {
     }
 
     /// Resolves when the run should come to an end: a second before it is dropped because it takes too long, the
-    /// next tick [cancels](crate::Overlap::CancelOther) it or a shutdown's grace is over; and when its lease is lost,
-    /// if it is [told](crate::OnLost::Signal) of that.
+    /// next tick [cancels](crate::Overlap::CancelOther) it, or the grace of a shutdown or of its job's
+    /// [removal](crate::SingletonScheduler::remove) is over; and when its lease is lost, if it is
+    /// [told](crate::OnLost::Signal) of that.
     ///
     /// # Cancel safety
     ///

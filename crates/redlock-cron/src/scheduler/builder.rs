@@ -159,9 +159,13 @@ impl SingletonSchedulerBuilder {
     /// Sets how many runs may go on at the same time on this replica, of all jobs of this scheduler: from 1 to 1,000,000.
     ///
     /// Default: without a limit.
-    /// A tick that is due while there are as many waits for the end of one, in the order in which they were due, before
-    /// its claim, so that another replica may start it meanwhile; if none has when it is too late, it is reported as
-    /// [`NoPlace`](crate::Outcome::NoPlace).
+    /// A tick that is due while there are as many waits for the end of one before its claim, so that another replica may
+    /// start it meanwhile; if none has when it is too late, it is reported as [`NoPlace`](crate::Outcome::NoPlace).
+    /// Those that wait have their turn in the order in which they asked for a place, which need not be that in which
+    /// they were due: each asks after its part of the [spread](crate::SingletonJob::spread), and one that is tried again asks
+    /// again.
+    /// With [`Overlap::Skip`](crate::Overlap::Skip), a tick that waits for the place which a run of its own job has is
+    /// started after that run, if it is not too late: it was never in its way.
     /// A run that somebody [asked for](SingletonScheduler::trigger_now) waits as well.
     /// With [`Overlap::Wait`](crate::Overlap::Wait), a tick has a place while it waits for a run on another replica.
     ///

@@ -90,14 +90,16 @@ impl SingletonScheduler {
     /// [at least once](crate::Delivery::AtLeastOnce).
     ///
     /// It is for this replica: put it on all of them, which warn of each other until then.
-    /// [`refuse_disagreement`](crate::SingletonSchedulerBuilder::refuse_disagreement) does not refuse it.
+    /// [`refuse_disagreement`](crate::SingletonSchedulerBuilder::refuse_disagreement) does not refuse it, if it takes the
+    /// place of another.
     /// What the nodes remember of the job stays, a pause as well, and ticks that a new schedule would have had in the
     /// past are not made up for.
     ///
     /// # Errors
     ///
-    /// The job is not valid or can never be due, and then the one before goes on as it was; or the scheduler was shut
-    /// down.
+    /// The job is not valid or can never be due, and then the one before goes on as it was; the scheduler was shut
+    /// down; or there is no job of that name here, and replicas
+    /// [disagree](crate::SingletonSchedulerBuilder::refuse_disagreement) on it.
     ///
     /// # Cancel safety
     ///
@@ -214,6 +216,7 @@ impl SingletonScheduler {
     /// With a `grace` of [`Duration::MAX`], its runs end by themselves; otherwise it returns some seconds after the grace
     /// at the latest, and says which runs did not finish.
     /// Their leases are given back before it returns, and the name is free for another job at once.
+    /// It waits for a run that waits for it, until the grace is over: a run of the job does not await it, but spawns it.
     ///
     /// Other replicas go on with the job until it is removed from them, too, and start again what was cut short here if
     /// it is delivered [at least once](crate::Delivery::AtLeastOnce).
@@ -271,6 +274,7 @@ impl SingletonScheduler {
     /// own tick is not run again.
     /// It returns some seconds after the grace at the latest, also if a run blocks its thread or
     /// tokio-cron-scheduler's shutdown handler does not end.
+    /// It waits for a run that waits for it, until the grace is over: a run does not await it, but spawns it.
     ///
     /// # Cancel safety
     ///
