@@ -149,7 +149,7 @@ async fn a_tick_that_is_found_as_its_job_is_replaced_is_the_successor_s() {
     }
 }
 
-/// What a job has captured is the application's, and so is what its drop does.
+/// A job's closure has captured values of the application's, whose drop does what it likes.
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_replaced_may_look_at_the_scheduler_as_it_is_dropped() {
     struct Looks(Weak<Jobs>, mpsc::Sender<Vec<String>>);
