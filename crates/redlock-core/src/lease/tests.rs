@@ -1,6 +1,7 @@
 use redlock_proto::Timing;
 
 use super::*;
+use crate::{clock::Clock, meter::LockMeter};
 
 fn timing() -> Timing {
     Timing::new(Duration::from_secs(6), 0.01, Duration::from_millis(1)).unwrap()

@@ -1,0 +1,170 @@
+//! What a lease's engine, guard and views share: up to when it is valid, and how it ended.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use redlock_proto::Instant;
+use tokio::sync::Notify;
+
+use super::Subject;
+use crate::{
+    FencingToken, LossReason,
+    clock::Clock,
+    meter::{LockMeter, Stopwatch},
+};
+
+/// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
+pub(crate) trait Kept: fmt::Debug + Send + Sync {
+    /// The lease is over: lets it go, if the holder has not taken it by itself.
+    fn let_go(&self);
+}
+
+fn let_go(kept: Option<Arc<dyn Kept>>) {
+    if let Some(kept) = kept {
+        kept.let_go();
+    }
+}
+
+/// What the engine, the guard and the views of a lease share.
+#[derive(Debug)]
+pub(crate) struct LeaseShared {
+    pub(super) client: u64,
+    pub(super) subject: Subject,
+    pub(super) token: FencingToken,
+    clock: Clock,
+    validity: Mutex<Validity>,
+    began: Stopwatch,
+    /// Notified when the lease is over for another reason than the clock.
+    pub(super) over: Notify,
+}
+
+#[derive(Debug)]
+struct Validity {
+    deadline: Instant,
+    /// When it ends however often it is extended, if it does.
+    ends: Option<Instant>,
+    over: Option<LossReason>,
+    /// Whether it was counted that it is over.
+    is_counted: bool,
+    /// What the holder must not keep beyond a loss, even if it is never polled.
+    kept: Option<Arc<dyn Kept>>,
+}
+
+impl LeaseShared {
+    pub(crate) fn new(
+        client: u64,
+        subject: Subject,
+        clock: Clock,
+        deadline: Instant,
+        ends: Option<Instant>,
+        token: FencingToken,
+    ) -> Self {
+        let validity = Mutex::new(Validity {
+            deadline,
+            ends,
+            over: None,
+            is_counted: false,
+            kept: None,
+        });
+        subject.meter.is_held();
+        Self {
+            began: Stopwatch::start(),
+            client,
+            subject,
+            token,
+            clock,
+            validity,
+            over: Notify::new(),
+        }
+    }
+
+    /// Returns the class of the lease, for the log.
+    pub(crate) fn class(&self) -> Option<&str> {
+        self.subject.class()
+    }
+
+    pub(crate) fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    pub(crate) fn meter(&self) -> &LockMeter {
+        &self.subject.meter
+    }
+
+    /// Moves the deadline, later only, unless somebody has seen the lease end; then `false`.
+    ///
+    /// Whoever was told of a loss acts on it, so a lease never comes back.
+    /// Being released is no such end: the lease may have been handed over.
+    pub(crate) fn extend(&self, deadline: Instant) -> bool {
+        let mut validity = self.look();
+        validity.deadline = validity.deadline.max(deadline);
+        matches!(validity.over, None | Some(LossReason::Released))
+    }
+
+    /// Returns up to when the lease is valid, or was.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.look().deadline
+    }
+
+    /// Ends the lease; the first reason stays.
+    pub(crate) fn end(&self, reason: LossReason) {
+        let mut validity = self.look();
+        let reason = *validity.over.get_or_insert(reason);
+        let was_counted = std::mem::replace(&mut validity.is_counted, true);
+        // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
+        // queue's lock first and this one then, but has taken its turn by itself before that.
+        let_go(validity.kept.take());
+        drop(validity);
+        self.over.notify_waiters();
+        // Whoever measures is an application's code, and must not keep a lease from ending.
+        if !was_counted {
+            self.subject.meter.ended(reason, &self.began);
+        }
+    }
+
+    /// Has something let go when the lease ends, or now if it has ended.
+    pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
+        let mut validity = self.look();
+        // invariant: something is kept only while the driver may still tell of a loss
+        if validity.over.is_none() {
+            validity.kept = Some(kept);
+        } else {
+            drop(validity);
+            kept.let_go();
+        }
+    }
+
+    pub(crate) fn loss(&self) -> Option<LossReason> {
+        self.look().over
+    }
+
+    /// Returns how much longer the lease is not in danger.
+    pub(super) fn safe_for(&self) -> Duration {
+        self.remaining()
+            .saturating_sub(self.subject.timing.warning())
+    }
+
+    pub(crate) fn remaining(&self) -> Duration {
+        let validity = self.look();
+        match validity.over {
+            Some(_) => Duration::ZERO,
+            None => validity.deadline.saturating_since(self.clock.now()),
+        }
+    }
+
+    /// Returns the state as of now: a deadline that has passed ends the lease by being looked at.
+    fn look(&self) -> std::sync::MutexGuard<'_, Validity> {
+        // Nothing panics while the lock is held, and a state is whole at every moment.
+        let mut validity = self.validity.lock().unwrap_or_else(PoisonError::into_inner);
+        if validity.over.is_none() && self.clock.now() >= validity.deadline {
+            validity.over = Some(match validity.ends {
+                Some(ends) if validity.deadline >= ends => LossReason::MaxHold,
+                _ => LossReason::Expired,
+            });
+        }
+        validity
+    }
+}
