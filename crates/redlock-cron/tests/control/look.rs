@@ -1,0 +1,204 @@
+//! What a look at a job tells.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use redlock_core::{
+    MemoryNode, NodeConfig, Redlock, ResourceKey,
+    node::{CallResult, Keyspace, Node, Request, Session},
+};
+use redlock_cron::{Outcome, SingletonScheduler, tokio_cron_scheduler::JobScheduler};
+use tokio::time::{Instant, timeout};
+
+use super::{replica, yearly};
+
+/// A node that answers all, nothing, the first request of each call only, or all but the last.
+#[derive(Clone, Debug, Default)]
+struct OddNode {
+    node: MemoryNode,
+    is_deaf: Arc<AtomicBool>,
+    is_brief: Arc<AtomicBool>,
+    is_short: Arc<AtomicBool>,
+}
+
+struct OddSession {
+    inner: Box<dyn Session>,
+    node: OddNode,
+}
+
+impl Node for OddNode {
+    fn name(&self) -> Arc<str> {
+        self.node.name()
+    }
+
+    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
+        let (node, inner) = (self.clone(), self.node.connect());
+        async {
+            let inner = inner.await?;
+            Ok(Box::new(OddSession { inner, node }) as Box<dyn Session>)
+        }
+        .boxed()
+    }
+}
+
+impl Session for OddSession {
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        let answer = self.inner.call(keyspace, requests);
+        let is_brief = self.node.is_brief.load(Ordering::SeqCst);
+        let is_short = self.node.is_short.load(Ordering::SeqCst);
+        let is_deaf = self.node.is_deaf.load(Ordering::SeqCst);
+        async move {
+            if is_deaf {
+                std::future::pending::<()>().await;
+            }
+            let mut answer = answer.await?;
+            if is_brief {
+                for reply in answer.replies.iter_mut().skip(1) {
+                    *reply = Err("OOM its memory is full".into());
+                }
+            }
+            if is_short && let [_, .., last] = &mut *answer.replies {
+                *last = Err("OOM its memory is full".into());
+            }
+            Ok(answer)
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_a_job_costs_one_time_limit_and_is_whole_or_says_so() {
+    let nodes: Vec<_> = (0..3).map(|_| OddNode::default()).collect();
+    let configs = nodes.iter().cloned().map(NodeConfig::other);
+    let redlock = Redlock::builder().nodes(configs).virtual_time();
+    let redlock = redlock.build().await.unwrap();
+    let inspect = || redlock_cron::inspect(&redlock, "tests", "job");
+    assert!(inspect().await.unwrap().is_known());
+
+    nodes
+        .iter()
+        .for_each(|node| node.is_brief.store(true, Ordering::SeqCst));
+    let memory = inspect().await.unwrap();
+    assert!(!memory.is_known(), "{memory:?}");
+    nodes
+        .iter()
+        .for_each(|node| node.is_brief.store(false, Ordering::SeqCst));
+
+    nodes
+        .iter()
+        .for_each(|node| node.is_deaf.store(true, Ordering::SeqCst));
+    let start = Instant::now();
+    let key = ResourceKey::new("job", "other").unwrap();
+    assert!(redlock.job_status(key).await.unwrap().state().is_none());
+    let one = start.elapsed();
+    let start = Instant::now();
+    assert!(!inspect().await.unwrap().is_known());
+    assert!(
+        start.elapsed() <= 2 * one,
+        "{:?} for {one:?}",
+        start.elapsed()
+    );
+}
+
+/// The last request of a look is that for the job's pauses.
+#[tokio::test]
+async fn what_is_known_of_a_job_is_told_though_a_part_is_missing() {
+    let nodes: Vec<_> = (0..3).map(|_| OddNode::default()).collect();
+    let configs = nodes.iter().cloned().map(NodeConfig::other);
+    let redlock = Redlock::builder().nodes(configs).build().await.unwrap();
+    let scheduler = JobScheduler::new().await.unwrap();
+    let builder = SingletonScheduler::builder(redlock.clone(), scheduler);
+    let jobs = builder.namespace("tests").build().unwrap();
+    jobs.add(yearly(|_| async { Ok(()) })).await.unwrap();
+    let report = jobs.trigger_now("job").await.unwrap();
+    assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
+    for node in &nodes {
+        node.is_short.store(true, Ordering::SeqCst);
+    }
+    let status = jobs.status("job").await.unwrap();
+    assert!(!status.is_known() && status.is_paused().is_none());
+    let said = status.to_string();
+    for words in ["idle, and a part is missing\n", ": ok after", "OOM"] {
+        assert!(said.contains(words), "{words:?} is not in {said}");
+    }
+    let memory = redlock_cron::inspect(&redlock, "tests", "job")
+        .await
+        .unwrap();
+    assert!(!memory.is_known() && memory.is_paused().is_none());
+    assert_eq!(memory.runs()[0].outcome(), Some("ok"));
+    let refused = memory.nodes().iter();
+    assert!(
+        refused.clone().all(|node| node.to_string().contains("OOM")),
+        "{memory:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_status_is_a_page_that_says_how_things_stand() {
+    let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
+    let jobs = replica(&nodes, "pod-7").await;
+    let (go_on, waits) = tokio::sync::watch::channel(false);
+    let job = yearly(move |_| {
+        let mut waits = waits.clone();
+        async move {
+            waits
+                .wait_for(|end| *end)
+                .await
+                .map(drop)
+                .map_err(|_| unreachable!())
+        }
+    });
+    jobs.add(job).await.unwrap();
+    assert_eq!(jobs.jobs().await, ["job"]);
+    let page = async || jobs.status("job").await.unwrap().to_string();
+    let idle = page().await;
+    for line in [
+        "idle\n",
+        "next tick",
+        "none is remembered",
+        "this clock",
+        ": reachable\n",
+    ] {
+        assert!(idle.contains(line), "{idle}");
+    }
+    let run = jobs.trigger_now("job");
+    let seen = async {
+        let mut seen = page().await;
+        while !seen.starts_with("running on pod-7, its lease ends in ") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            seen = page().await;
+        }
+        go_on.send_replace(true);
+        seen
+    };
+    let limit = Duration::from_secs(20);
+    let (run, running) = timeout(limit, async { tokio::join!(run, seen) })
+        .await
+        .unwrap();
+    assert_eq!(run.unwrap().outcome(), Outcome::Ok);
+    assert!(
+        running.contains("on pod-7, by hand: no end is known"),
+        "{running}"
+    );
+    jobs.pause("job").await.unwrap();
+    let paused = page().await;
+    assert!(paused.starts_with("paused"), "{paused}");
+    assert!(paused.contains("last success  2"), "{paused}");
+    nodes[..2].iter().for_each(MemoryNode::stop);
+    let unknown = page().await;
+    assert!(
+        unknown.starts_with("unknown: too few nodes answered\n"),
+        "{unknown}"
+    );
+    assert_eq!(unknown.matches("\n  node ").count(), 3, "{unknown}");
+}
