@@ -140,6 +140,17 @@ impl NodeKeys {
     }
 
     /// Returns the key under which a node remembers a job.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// let key = keys.job(&"close-day".parse()?);
+    /// assert_eq!(keys.job_of(&key).as_deref(), Some("close-day"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn job(&self, job: &ResourceKey) -> String {
         self.0.encode_job(job).as_str().to_owned()
     }
@@ -157,6 +168,17 @@ impl NodeKeys {
     }
 
     /// Returns a pattern, as `SCAN` takes one, that each lock's key matches; other keys may match it too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// assert_eq!(keys.pattern(), "{billing}:lock*");
+    /// assert_eq!(keys.job_pattern(), "{billing}:job*");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn pattern(&self) -> String {
         match &self.0 {
             KeySpace::Namespace(_) => format!("{}:lock*", self.0.prefix()),

@@ -19,6 +19,23 @@ impl Lease {
     /// fails at once as [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld) while the lease is held.
     ///
     /// For middleware that polls such work by itself; [`run`](Self::run) does so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireErrorKind;
+    /// use std::{future::poll_fn, pin::pin};
+    ///
+    /// let guard = redlock.acquire("report").await?;
+    /// let mut work = pin!(redlock.acquire("report"));
+    /// let done = poll_fn(|cx| guard.lease().within(|| work.as_mut().poll(cx))).await;
+    /// assert_eq!(done.unwrap_err().kind(), AcquireErrorKind::AlreadyHeld);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn within<R>(&self, work: impl FnOnce() -> R) -> R {
         LEASES.with_borrow_mut(|leases| leases.push(self.clone()));
         let _end = End;

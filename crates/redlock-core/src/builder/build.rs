@@ -41,6 +41,24 @@ impl RedlockBuilder {
     /// # Cancel safety
     ///
     /// Dropping the future stops the client.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{BuildErrorKind, Redlock};
+    ///
+    /// let nodes = ["redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3"];
+    /// match Redlock::builder().nodes(nodes).build().await {
+    ///     Ok(redlock) => drop(redlock),
+    ///     // Whether to try again or to end is the program's decision.
+    ///     Err(error) if error.kind() == BuildErrorKind::NoQuorum => eprintln!("{error}"),
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn build(self) -> Result<Redlock, BuildError> {
         let settings = self.settings()?;
         let key_space = self.key_space()?;
@@ -105,6 +123,16 @@ impl RedlockBuilder {
     /// # Errors
     ///
     /// The namespace is not valid, or is given together with `verbatim_keys`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// assert_eq!(keys.lock(&"report".parse()?)?, "{billing}:lock:report");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn node_keys(&self) -> Result<NodeKeys, BuildError> {
         self.key_space().map(NodeKeys::new)
     }

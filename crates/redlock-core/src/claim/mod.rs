@@ -22,6 +22,30 @@ use crate::{Lease, LeaseLost, LockGuard, ReleaseError, Word};
 ///
 /// Dropping it releases the lock, as dropping a [`LockGuard`] does, and the run is recorded as `dropped`.
 /// The tick stays claimed.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_core::{ClaimOptions, Tick, Word};
+/// use std::time::{Duration, SystemTime};
+///
+/// let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+/// let tick = Tick::from_millis(now.as_secs() * 1_000).ok_or("the clock is off by centuries")?;
+/// let outcome = redlock.claim("close-day", tick, ClaimOptions::new("pod-7")).await?;
+/// let claim = outcome.won().ok_or("another replica has it")?;
+/// assert_eq!(claim.tick(), tick);
+/// assert!(claim.last().is_none(), "it is the first run");
+/// claim.run(async { /* give claim.token() to the resource with each write */ }).await?;
+/// assert!(claim.lease().is_held());
+/// # assert_eq!(claim.token(), claim.lease().token());
+/// let ok = Word::new("ok").ok_or("it has a space")?;
+/// claim.finish(ok, Duration::from_millis(20)).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[clippy::has_significant_drop]
 #[must_use = "dropping the claim gives the lock back, and its tick is never started"]
 pub struct Claim {

@@ -53,6 +53,17 @@ impl ClaimOptions {
     /// Jobs that share a lock do not run at the same time, and their runs have one order of fencing tokens.
     /// Runs of a job that are claimed under different locks may overlap, and their tokens have no order; no tick is
     /// claimed twice, as long as the lock is the same wherever the tick is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{ClaimOptions, ResourceKey};
+    ///
+    /// // Two jobs that must not run at the same time.
+    /// let options = ClaimOptions::new("pod-7").lock(ResourceKey::new("jobs", "ledger")?);
+    /// # drop(options);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn lock(mut self, lock: ResourceKey) -> Self {
         self.lock = Some(lock);
         self
@@ -66,6 +77,17 @@ impl ClaimOptions {
     /// refuses the ticks that could have been claimed before it voted again, and takes the claimant's word for how
     /// early that was.
     /// So after a first start, or after the loss of a majority, nothing can be claimed for so long.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::ClaimOptions;
+    /// use std::time::Duration;
+    ///
+    /// // Clocks are within a second of each other.
+    /// let options = ClaimOptions::new("pod-7").early(Duration::from_secs(1));
+    /// # drop(options);
+    /// ```
     pub fn early(mut self, early: Duration) -> Self {
         self.early = early;
         self
@@ -73,6 +95,26 @@ impl ClaimOptions {
 
     /// Sets by how much the nodes' clocks may be after the tick: 10 s by default, a year at most, in whole
     /// milliseconds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{ClaimOptions, ClaimOutcome, Tick};
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+    /// let tick = Tick::from_millis((now.as_secs() - 30) * 1_000).ok_or("the clock is off by centuries")?;
+    /// let late = redlock.claim("close-day", tick, ClaimOptions::new("pod-7")).await?;
+    /// assert!(matches!(late, ClaimOutcome::TooLate { .. }));
+    ///
+    /// let options = ClaimOptions::new("pod-7").start_within(Duration::from_secs(60));
+    /// assert!(redlock.claim("close-day", tick, options).await?.won().is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn start_within(mut self, start_within: Duration) -> Self {
         self.start_within = start_within;
         self
@@ -83,6 +125,17 @@ impl ClaimOptions {
     /// the client's `ttl` by default.
     ///
     /// It bounds how long a crashed replica keeps the next tick from running.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::ClaimOptions;
+    /// use std::time::Duration;
+    ///
+    /// // The job is due every five seconds: a replica that crashes costs one tick at most.
+    /// let options = ClaimOptions::new("pod-7").ttl(Duration::from_secs(4));
+    /// # drop(options);
+    /// ```
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
@@ -93,12 +146,32 @@ impl ClaimOptions {
     ///
     /// A tick that a majority has granted in this time may take longer to be confirmed, for as long as the lease lasts:
     /// it is lost otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{ClaimOptions, Wait};
+    ///
+    /// // A tick that comes while a run goes on is skipped.
+    /// let options = ClaimOptions::new("pod-7").wait(Wait::Never);
+    /// # drop(options);
+    /// ```
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = wait.duration();
         self
     }
 
     /// Sets the longest time for which the lock is held, however often it is renewed; without end by default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::ClaimOptions;
+    /// use std::time::Duration;
+    ///
+    /// let options = ClaimOptions::new("pod-7").max_hold(Duration::from_secs(15 * 60));
+    /// # drop(options);
+    /// ```
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);
         self
@@ -108,6 +181,18 @@ impl ClaimOptions {
     ///
     /// Replicas that disagree are not refused; whoever claims sees the number of the run before, and so does whoever
     /// asks for the job's status.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::ClaimOptions;
+    /// use std::hash::{DefaultHasher, Hash, Hasher};
+    ///
+    /// let mut configuration = DefaultHasher::new();
+    /// ("0 0 2 * * *", "Europe/Berlin").hash(&mut configuration);
+    /// let options = ClaimOptions::new("pod-7").fingerprint(configuration.finish());
+    /// # drop(options);
+    /// ```
     pub fn fingerprint(mut self, fingerprint: u64) -> Self {
         self.fingerprint = fingerprint;
         self
@@ -120,6 +205,18 @@ impl ClaimOptions {
     /// started, or if it ended with one of `outcomes`; see
     /// [`RunRecord::was_cut_short`](crate::RunRecord::was_cut_short).
     /// Runs of ticks up to `settled` do not matter, however they ended.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{ClaimOptions, Word};
+    ///
+    /// // A run that crashed, or ended as `failed`, is made up for before the next tick.
+    /// let failed = Word::new("failed").ok_or("it has a space")?;
+    /// let options = ClaimOptions::new("pod-7").not_after_cut_short([failed], None);
+    /// # drop(options);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn not_after_cut_short(
         mut self,
         outcomes: impl Into<Arc<[Word]>>,

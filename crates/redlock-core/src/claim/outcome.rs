@@ -6,6 +6,30 @@ use super::Claim;
 use crate::NodeReport;
 
 /// What came of a claim that the nodes have decided.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_core::{ClaimOptions, ClaimOutcome, Tick};
+/// use std::time::SystemTime;
+///
+/// let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+/// let tick = Tick::from_millis(now.as_secs() * 1_000).ok_or("the clock is off by centuries")?;
+/// let won = redlock.claim("close-day", tick, ClaimOptions::new("pod-7")).await?.won();
+/// assert!(won.is_some());
+/// # drop(won);
+/// match redlock.claim("close-day", tick, ClaimOptions::new("pod-8")).await? {
+///     ClaimOutcome::AlreadyClaimed { run: Some(run), .. } => {
+///         assert_eq!(run.replica.as_str(), "pod-7");
+///     }
+///     other => unreachable!("{other:?}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[must_use = "it may carry a claim, and dropping that gives the lock back"]
 #[non_exhaustive]

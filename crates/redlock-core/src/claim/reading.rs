@@ -3,6 +3,23 @@ use redlock_proto::JobState;
 use crate::NodeReport;
 
 /// What was read of a job on the nodes.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let reading = redlock.job_status("close-day").await?;
+/// if let Some(state) = reading.state() {
+///     println!("the newest claimed tick: {:?}", state.watermark);
+/// }
+/// for report in reading.reports() {
+///     println!("{report}");
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct JobReading {
     state: Option<JobState>,

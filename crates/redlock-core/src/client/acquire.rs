@@ -29,6 +29,24 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::ResourceKey;
+    ///
+    /// let guard = redlock.acquire("report:2026-11").await?;
+    /// // A key of two parts that cannot be mistaken for another pair.
+    /// let order = redlock.acquire(ResourceKey::new("order", 42)?).await?;
+    /// # assert_eq!(order.key().as_str(), "order:42");
+    /// order.release().await?;
+    /// guard.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire<K>(&self, key: K) -> Result<LockGuard, AcquireError>
     where
         K: TryInto<ResourceKey>,
@@ -51,6 +69,25 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireErrorKind;
+    ///
+    /// let guard = redlock.acquire("report").await?;
+    /// match redlock.try_acquire("report").await {
+    ///     Ok(_guard) => unreachable!("it is held"),
+    ///     Err(error) if error.kind() == AcquireErrorKind::Contended => { /* another does it */ }
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn try_acquire<K>(&self, key: K) -> Result<LockGuard, AcquireError>
     where
         K: TryInto<ResourceKey>,
@@ -89,6 +126,24 @@ impl Redlock {
     ///
     /// Dropping the future gives up the place in the queue, and whatever was or will be granted is
     /// released in the background.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Wait};
+    /// use std::time::Duration;
+    ///
+    /// let options = AcquireOptions::new()
+    ///     .ttl(Duration::from_secs(3))
+    ///     .wait(Wait::UpTo(Duration::from_millis(500)));
+    /// let guard = redlock.acquire_with("report", options).await?;
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_with<K>(
         &self,
         key: K,
@@ -169,6 +224,24 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, ResourceKeys};
+    /// use std::time::Duration;
+    ///
+    /// let accounts = ResourceKeys::new(["account:9", "account:7"])?;
+    /// let options = AcquireOptions::new().ttl(Duration::from_secs(3));
+    /// let guard = redlock.acquire_all_with(accounts, options).await?;
+    /// assert!(redlock.try_acquire("account:9").await.is_err());
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_all_with(
         &self,
         keys: ResourceKeys,

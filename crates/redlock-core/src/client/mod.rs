@@ -100,6 +100,22 @@ impl Redlock {
     /// # Errors
     ///
     /// The option at fault, and what it may be.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireOptions;
+    /// use std::time::Duration;
+    ///
+    /// let options = AcquireOptions::new().ttl(Duration::from_secs(3_600));
+    /// let invalid = redlock.check(&options).unwrap_err();
+    /// assert_eq!(invalid.field(), "ttl");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn check(&self, options: &AcquireOptions) -> Result<(), InvalidOption> {
         self.client.settings.timing_of(options).map(drop)
     }
@@ -115,6 +131,23 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// The client is closed once this was polled; dropping it only stops waiting.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireErrorKind;
+    ///
+    /// let guard = redlock.acquire("report").await?;
+    /// drop(guard);
+    /// redlock.close().await; // the release was confirmed, or its node's time is over
+    /// let refused = redlock.acquire("report").await.unwrap_err();
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Closed);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn close(&self) {
         self.client.closing.cancel();
         self.client.engine.close().await;
@@ -127,6 +160,23 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, NodeAnswer, Redlock};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// let redlock = Redlock::builder().nodes(nodes).build().await?;
+    /// for report in redlock.node_reports().await {
+    ///     println!("{report}"); // such as "10.0.0.1:6379: reachable"
+    ///     assert_eq!(report.answer, NodeAnswer::Reachable);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn node_reports(&self) -> Vec<NodeReport> {
         NodeReport::of_all(&self.client.names, self.client.engine.standing().await)
     }
@@ -206,36 +256,126 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Nodes may be told all the same after it was polled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, Redlock};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// nodes.iter().for_each(MemoryNode::clear); // as servers are that nobody has used
+    /// let redlock = Redlock::builder().nodes(nodes).build().await?;
+    /// assert!(!redlock.is_ready().await);
+    /// redlock.dangerous_bless().await;
+    /// assert!(redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn dangerous_bless(&self) -> Vec<NodeReport> {
         NodeReport::of_all(&self.client.names, self.client.engine.bless().await)
     }
 
     /// Returns a number for this client that no other client of the process has; all its handles tell the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let handle = redlock.clone();
+    /// assert_eq!(handle.id(), redlock.id());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn id(&self) -> u64 {
         self.client.engine.client()
     }
 
     /// Returns the namespace of all keys; `verbatim` where names are keys just as they are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).namespace("billing").build().await?;
+    /// assert_eq!(&*redlock.namespace(), "billing");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn namespace(&self) -> Arc<str> {
         Arc::clone(&self.client.namespace)
     }
 
     /// Returns the number of nodes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// assert_eq!(redlock.nodes(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn nodes(&self) -> usize {
         self.client.names.len()
     }
 
     /// Returns the number of nodes that must grant: a strict majority.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// assert_eq!((redlock.nodes(), redlock.majority()), (3, 2));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn majority(&self) -> usize {
         self.nodes() / 2 + 1
     }
 
     /// Returns the time to live of a lease for which none is asked.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(redlock.ttl(), Duration::from_secs(10));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn ttl(&self) -> Duration {
         self.client.settings.ttl
     }
 
     /// Returns the longest time to live that may be asked for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(redlock.max_ttl(), Duration::from_secs(30));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn max_ttl(&self) -> Duration {
         self.client.settings.max_ttl
     }

@@ -15,6 +15,25 @@ impl Redlock {
     /// # Cancel safety
     ///
     /// Dropping it drops `work`, and releases what the scope holds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let token = redlock
+    ///     .scope(async {
+    ///         let outer = redlock.acquire("account:7").await?;
+    ///         let inner = redlock.acquire("account:7").await?; // the same lease
+    ///         assert_eq!(outer.token(), inner.token());
+    ///         Ok::<_, redlock_core::AcquireError>(inner.token())
+    ///     })
+    ///     .await?;
+    /// assert!(redlock.try_acquire("account:7").await?.token() > token);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn scope<F: Future>(&self, work: F) -> F::Output {
         let scope = Scope::new(self.id());
         let _end = End(scope.clone());
@@ -24,6 +43,18 @@ impl Redlock {
     /// Returns the scope of this client in which this code runs: the innermost, if there are several.
     ///
     /// To take spawned tasks into it by [`Scope::enter`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// assert!(redlock.current_scope().is_none());
+    /// redlock.scope(async { assert!(redlock.current_scope().is_some()) }).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn current_scope(&self) -> Option<Scope> {
         current(self.id()).pop()
     }

@@ -6,6 +6,27 @@ use super::{NodeAnswer, NodeReport, nodes};
 use crate::{InvalidKey, InvalidOption};
 
 /// An acquire that did not win the lease; nothing is held, and what was taken is being given back.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_core::AcquireErrorKind::{Contended, NoQuorum, Quarantined};
+///
+/// let guard = redlock.acquire("report").await?;
+/// let error = redlock.try_acquire("report").await.unwrap_err();
+/// match error.kind() {
+///     Contended => println!("held by {:?}, free in {:?}", error.holder(), error.remaining()),
+///     Quarantined => println!("try again in {:?}", error.ready_in()),
+///     NoQuorum => error.reports().iter().for_each(|report| println!("{report}")),
+///     _ => return Err(error.into()),
+/// }
+/// # drop(guard);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct AcquireError {
     kind: AcquireErrorKind,

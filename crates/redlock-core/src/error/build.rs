@@ -5,6 +5,23 @@ use super::{NodeReport, nodes};
 /// A client that could not be built.
 ///
 /// It names the setting and what would be right, and never shows a password.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{BuildErrorKind, Redlock};
+/// use std::time::Duration;
+///
+/// let builder = Redlock::builder().in_memory_nodes(3).ttl(Duration::from_millis(10));
+/// let error = builder.build().await.unwrap_err();
+/// assert_eq!(error.kind(), BuildErrorKind::Misuse);
+/// assert_eq!(error.field(), "ttl");
+/// assert!(error.reports().is_empty(), "no node was asked");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct BuildError {
     kind: BuildErrorKind,

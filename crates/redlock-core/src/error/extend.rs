@@ -3,6 +3,27 @@ use std::{error::Error, fmt};
 use super::{NodeReport, nodes};
 
 /// An extension that moved no deadline.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{AcquireOptions, ExtendErrorKind, MemoryNode, Redlock, Renewal};
+///
+/// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+/// let redlock = Redlock::builder().nodes(nodes.clone()).virtual_time().build().await?;
+/// let options = AcquireOptions::new().renewal(Renewal::Manual);
+/// let guard = redlock.acquire_with("report", options).await?;
+/// nodes[0].stop();
+/// nodes[1].stop();
+/// let error = guard.extend().await.unwrap_err();
+/// assert_eq!(error.kind(), ExtendErrorKind::Unconfirmed);
+/// assert_eq!(error.reports().len(), 3);
+/// assert!(guard.is_held(), "it keeps its deadline");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ExtendError {
     kind: ExtendErrorKind,

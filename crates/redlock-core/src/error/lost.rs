@@ -3,6 +3,23 @@ use std::{error::Error, fmt};
 use redlock_proto::Loss;
 
 /// The lease ended before the work did, and the work was dropped.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{AcquireOptions, LossReason, Redlock};
+/// use std::{future::pending, time::Duration};
+///
+/// # let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
+/// let options = AcquireOptions::new().max_hold(Duration::from_secs(60));
+/// let guard = redlock.acquire_with("report", options).await?;
+/// let lost = guard.run(pending::<()>()).await.unwrap_err();
+/// assert_eq!(lost.reason(), LossReason::MaxHold);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LeaseLost {
     reason: LossReason,

@@ -3,6 +3,26 @@ use std::{fmt, sync::Arc};
 pub use redlock_proto::{NodeAnswer, NotAVote, Unfit};
 
 /// What one node had to do with an error.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{MemoryNode, NodeAnswer, Redlock};
+///
+/// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+/// let redlock = Redlock::builder().nodes(nodes.clone()).build().await?;
+/// nodes[0].clear(); // as a restart without data
+/// redlock.acquire("report").await?;
+/// for report in redlock.node_reports().await {
+///     if report.answer != NodeAnswer::Reachable {
+///         println!("{report}"); // such as "10.0.0.1:6379: in quarantine for 31.3 s"
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct NodeReport {

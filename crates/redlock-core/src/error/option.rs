@@ -1,6 +1,22 @@
 use std::{error::Error, fmt};
 
 /// An option of an acquire that the client cannot grant: the program must be changed.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_core::AcquireOptions;
+/// use std::time::Duration;
+///
+/// let options = AcquireOptions::new().ttl(Duration::from_millis(10));
+/// let invalid = redlock.check(&options).unwrap_err();
+/// assert_eq!(invalid.field(), "ttl");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct InvalidOption {
     field: &'static str,

@@ -5,6 +5,27 @@ use super::{NodeReport, nodes};
 /// A release that could not be confirmed, or came too late.
 ///
 /// The work that the lease guarded is done all the same; nothing needs to be retried.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{MemoryNode, Redlock, ReleaseErrorKind};
+/// use std::time::Duration;
+///
+/// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+/// let redlock = Redlock::builder().nodes(nodes.clone()).virtual_time().build().await?;
+/// let guard = redlock.acquire("report").await?;
+/// nodes[0].stop();
+/// nodes[1].stop();
+/// let error = guard.release().await.unwrap_err();
+/// assert_eq!(error.kind(), ReleaseErrorKind::Unconfirmed);
+/// assert!(error.ends_within() <= Duration::from_secs(10), "then others can have it");
+/// assert_eq!(error.reports().len(), 3);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct ReleaseError {
     kind: ReleaseErrorKind,

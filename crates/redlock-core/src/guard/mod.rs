@@ -1,4 +1,5 @@
 mod held;
+mod view;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,7 +8,7 @@ use tracing::Span;
 
 pub(crate) use self::held::HeldLease;
 use crate::{
-    ExtendError, FencingToken, Lease, LeaseLost, LossReason, ReleaseError, ResourceKey,
+    ExtendError, ReleaseError,
     engine::{Holding, Parked},
     queue::Turn,
 };
@@ -27,6 +28,26 @@ use crate::{
 /// A process that ends right after the drop may end before the release was sent;
 /// [`Redlock::close`](crate::Redlock::close) waits for it, and the time to live is the backstop.
 ///
+/// # A holder that panics
+///
+/// A panic that unwinds drops the guard, and so releases the lease: the next caller gets it at once.
+/// Nothing is poisoned, as in tokio's mutex and unlike the standard library's.
+/// The resource is as the panic left it, and the next holder must bear with that.
+/// Where panics abort the process, nothing is released, and the key ends by its time to live.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let guard = redlock.acquire("report").await?;
+/// let work = tokio::spawn(async move { guard.run(async { panic!("no paper") }).await });
+/// assert!(work.await.unwrap_err().is_panic());
+/// let next = redlock.acquire("report").await?; // does not wait for the time to live
+/// # drop(next);
+/// # Ok(())
+/// # }
+/// ```
+///
 /// # Scopes
 ///
 /// In a [`Scope`](crate::Scope) a lease can have several guards; it is released when the last of them is dropped.
@@ -35,6 +56,24 @@ use crate::{
 ///
 /// Callers of one process wait in order.
 /// Between processes, a random retry decides.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let guard = redlock.acquire("report:2026-11").await?;
+/// assert_eq!(guard.key().as_str(), "report:2026-11");
+/// assert_eq!(guard.keys().len(), 1);
+/// let pages = guard.run(async { /* write the report */ 3 }).await?; // dropped if the lease is lost
+/// if guard.release().await.is_err() {
+///     // The report is written all the same; the key ends by its time to live.
+/// }
+/// # assert_eq!(pages, 3);
+/// # Ok(())
+/// # }
+/// ```
 #[clippy::has_significant_drop]
 #[must_use = "dropping the guard releases the lock"]
 pub struct LockGuard {
@@ -74,119 +113,6 @@ impl LockGuard {
         self.held.finish(outcome, took);
     }
 
-    /// Returns a view of the lease, to be cloned and handed on.
-    pub fn lease(&self) -> &Lease {
-        self.held.lease()
-    }
-
-    /// Returns the fencing token of this lease: greater than that of every lease on the resource before it.
-    ///
-    /// Give it to the resource with each write, and let the resource refuse older ones; see
-    /// [`Fence`](crate::Fence).
-    pub fn token(&self) -> FencingToken {
-        self.lease().token()
-    }
-
-    /// Returns what is locked; the first of its [keys](Self::keys) if several are.
-    pub fn key(&self) -> &ResourceKey {
-        self.lease().key()
-    }
-
-    /// Returns all that is locked, in order.
-    pub fn keys(&self) -> &[ResourceKey] {
-        self.lease().keys()
-    }
-
-    /// Runs `work` for as long as the lease is valid, as [`Lease::run`] says.
-    ///
-    /// # Errors
-    ///
-    /// The lease was lost, and `work` was dropped unfinished.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime with its timer enabled.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it drops `work`; the lease stays with the guard.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let guard = redlock.acquire("invoice:2026-11").await?;
-    /// let total = guard.run(async { 6 * 7 }).await?;
-    /// assert_eq!(total, 42);
-    /// guard.release().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
-        self.lease().run(work).await
-    }
-
-    /// Returns whether the lease can be relied on at this moment, as [`Lease::is_held`] says.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let guard = redlock.acquire("invoice:2026-11").await?;
-    /// // Code that blocks its thread cannot be dropped in time: it asks before each step that matters.
-    /// for _page in 0..3 {
-    ///     if !guard.is_held() {
-    ///         return Err("the lease was lost".into());
-    ///     }
-    /// }
-    /// assert!(guard.remaining() <= redlock.ttl());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn is_held(&self) -> bool {
-        self.lease().is_held()
-    }
-
-    /// Returns how much longer the lease is valid, as [`Lease::remaining`] says; zero once it is lost.
-    pub fn remaining(&self) -> Duration {
-        self.lease().remaining()
-    }
-
-    /// Waits until the lease can no longer be relied on, as [`Lease::lost`] says.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime with its timer enabled.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it has no effect.
-    pub async fn lost(&self) -> LossReason {
-        self.lease().lost().await
-    }
-
-    /// Waits until the lease is in danger, as [`Lease::endangered`] says.
-    ///
-    /// # Panics
-    ///
-    /// Outside a tokio runtime with its timer enabled.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping it has no effect.
-    pub async fn endangered(&self) {
-        self.lease().endangered().await;
-    }
-
-    /// Returns whether the lease is in danger, as [`Lease::is_endangered`] says.
-    pub fn is_endangered(&self) -> bool {
-        self.lease().is_endangered()
-    }
-
     /// Asks a majority to keep the lease for its whole time to live from now.
     ///
     /// With automatic renewal there is no need to.
@@ -200,6 +126,25 @@ impl LockGuard {
     /// # Cancel safety
     ///
     /// If it is dropped, the extension may still be made.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, ExtendErrorKind, Renewal};
+    ///
+    /// let options = AcquireOptions::new().renewal(Renewal::Manual);
+    /// let guard = redlock.acquire_with("report", options).await?;
+    /// match guard.extend().await {
+    ///     Ok(()) => {}
+    ///     Err(error) if error.kind() == ExtendErrorKind::Unconfirmed => { /* valid up to its deadline */ }
+    ///     Err(error) => return Err(error.into()),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn extend(&self) -> Result<(), ExtendError> {
         self.held.extend().await
     }
@@ -218,6 +163,21 @@ impl LockGuard {
     ///
     /// The release is on its way when this is first polled or dropped; dropping it only gives up the
     /// confirmation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let guard = redlock.acquire("report").await?;
+    /// // Writes the report.
+    /// if let Err(error) = guard.release().await {
+    ///     eprintln!("the report is written, but: {error}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn release(mut self) -> Result<(), ReleaseError> {
         self.is_gone = true;
         if self.held.was_last() {
@@ -233,6 +193,24 @@ impl LockGuard {
     /// From now on this process cannot tell how long the mark stays: views of the lease report it as
     /// released.
     /// If there are other guards of it in its [scope](crate::Scope), it is so once they are gone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireErrorKind, AcquireOptions};
+    /// use std::time::Duration;
+    ///
+    /// // One reminder in 20 s at most, by whichever replica.
+    /// let options = AcquireOptions::new().ttl(Duration::from_secs(20));
+    /// redlock.acquire_with("reminder:42", options).await?.leave();
+    /// let refused = redlock.try_acquire("reminder:42").await.unwrap_err();
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn leave(self) {
         self.held.leave_at_the_end();
     }

@@ -49,6 +49,19 @@ impl ResourceKey {
     ///
     /// The class is empty or contains a colon, the id is empty, either contains a control character,
     /// or the whole is longer than [`MAX_LEN`](Self::MAX_LEN) bytes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::ResourceKey;
+    ///
+    /// let invoice = ResourceKey::new("invoice", format_args!("{}/{}", 2026, 11))?;
+    /// assert_eq!(invoice.as_str(), "invoice:2026/11");
+    /// assert_eq!(invoice.class(), Some("invoice"));
+    /// let whole: ResourceKey = "invoice:2026/11".parse()?;
+    /// assert_eq!(whole.class(), None, "the program did not say it");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(class: &str, id: impl fmt::Display) -> Result<Self, InvalidKey> {
         if class.is_empty() || class.contains(':') {
             return Err(InvalidKey(Reason::Class));
@@ -174,6 +187,15 @@ impl fmt::Debug for ResourceKey {
 /// A name that cannot be a [`ResourceKey`], or keys that cannot be a set of [`ResourceKeys`].
 ///
 /// It says what is wrong without repeating the name.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::ResourceKey;
+///
+/// let invalid = "two\nlines".parse::<ResourceKey>().unwrap_err();
+/// assert!(!invalid.to_string().contains("two"), "the name may be from outside");
+/// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InvalidKey(Reason);
 

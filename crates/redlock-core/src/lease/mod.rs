@@ -24,6 +24,27 @@ use crate::{FencingToken, LeaseLost, LossReason, ResourceKey};
 /// works.
 /// Until then no other client can have the lease; see the [crate documentation](crate) for what that
 /// rests on.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use std::time::Duration;
+///
+/// let guard = redlock.acquire("report:2026-11").await?;
+/// let lease = guard.lease().clone();
+/// assert!(lease.is_held() && lease.remaining() > Duration::from_secs(5));
+/// assert_eq!(lease.key().as_str(), "report:2026-11");
+/// assert_eq!(lease.keys().len(), 1);
+/// assert_eq!(lease.token(), guard.token());
+///
+/// drop(guard);
+/// assert!(!lease.is_held() && lease.remaining().is_zero());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Lease {
     shared: Arc<LeaseShared>,
@@ -48,6 +69,20 @@ impl Lease {
     ///
     /// It is what [`AcquireOptions::class`](crate::AcquireOptions::class) says, or else the
     /// [first key's](ResourceKey::class).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::ResourceKey;
+    ///
+    /// let guard = redlock.acquire(ResourceKey::new("order", 42)?).await?;
+    /// assert_eq!(guard.lease().class(), Some("order"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn class(&self) -> Option<&str> {
         self.shared.class()
     }
@@ -83,11 +118,44 @@ impl Lease {
     ///
     /// That clock stops while the machine is suspended; [`remaining`](Self::remaining) and
     /// [`lost`](Self::lost) are right even then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use tokio::time::timeout_at;
+    ///
+    /// let guard = redlock.acquire("report").await?;
+    /// // One request that must be answered while the lease that is there now is valid.
+    /// let answer = timeout_at(guard.lease().deadline(), async { "written" }).await?;
+    /// # assert_eq!(answer, "written");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn deadline(&self) -> tokio::time::Instant {
         tokio::time::Instant::now() + self.remaining()
     }
 
     /// Returns whether the lease can be relied on at this moment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let guard = redlock.acquire("export").await?;
+    /// let lease = guard.lease().clone();
+    /// let rows = tokio::task::spawn_blocking(move || {
+    ///     // A thread that blocks cannot be dropped in time: it asks before each step that matters.
+    ///     (0..3).take_while(|_row| lease.is_held()).count()
+    /// });
+    /// assert_eq!(rows.await?, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_held(&self) -> bool {
         self.shared.loss().is_none()
     }
@@ -95,6 +163,18 @@ impl Lease {
     /// Returns whether its renewal is failing and little more than a third of its time to live is left, or it is lost.
     ///
     /// See [`endangered`](Self::endangered).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let guard = redlock.acquire("import").await?;
+    /// assert!(!guard.lease().is_endangered()); // there is time for another batch
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_endangered(&self) -> bool {
         self.shared.safe_for().is_zero()
     }
@@ -174,6 +254,21 @@ impl Lease {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireOptions, LossReason, Redlock, Renewal};
+    ///
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
+    /// let options = AcquireOptions::new().renewal(Renewal::Manual);
+    /// let guard = redlock.acquire_with("report", options).await?;
+    /// assert_eq!(guard.lease().lost().await, LossReason::Expired); // ten seconds later
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn lost(&self) -> LossReason {
         let mut timer = pin!(tokio::time::sleep(self.remaining()));
         let mut over = pin!(self.shared.over.notified());
@@ -219,6 +314,25 @@ impl Lease {
     /// # Cancel safety
     ///
     /// Dropping it drops `work`, and nothing else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireOptions, LossReason, Redlock, Renewal};
+    /// use std::future::pending;
+    ///
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
+    /// let options = AcquireOptions::new().renewal(Renewal::Manual);
+    /// let guard = redlock.acquire_with("report", options).await?;
+    /// let lease = guard.lease();
+    /// assert_eq!(lease.run(async { 42 }).await, Ok(42));
+    /// let lost = lease.run(pending::<()>()).await.unwrap_err(); // ten seconds later
+    /// assert_eq!(lost.reason(), LossReason::Expired);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
         let mut work = pin!(work);
         let mut work = poll_fn(|cx| self.within(|| work.as_mut().poll(cx)));

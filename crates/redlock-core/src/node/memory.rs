@@ -78,6 +78,22 @@ impl MemoryNode {
     /// Forgets everything, as a server does that restarts without its data.
     ///
     /// It does not vote then until its quarantine has ended: the longest time to live, and a little more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, Redlock};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// let redlock = Redlock::builder().nodes(nodes.clone()).build().await?;
+    /// nodes[0].clear();
+    /// let guard = redlock.acquire("report").await?; // the two others vote
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn clear(&self) {
         self.with(|state, _| {
             state.store.flush();
@@ -88,6 +104,22 @@ impl MemoryNode {
     /// Lets every lock key go that it has, as an operator does who deletes them.
     ///
     /// A holder finds out when it extends its lease.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{LossReason, MemoryNode, Redlock};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// let redlock = Redlock::builder().nodes(nodes.clone()).virtual_time().build().await?;
+    /// let guard = redlock.acquire("report").await?;
+    /// nodes.iter().for_each(MemoryNode::drop_locks);
+    /// assert_eq!(guard.lost().await, LossReason::Revoked); // at the next renewal
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn drop_locks(&self) {
         self.with(|state, _| state.store.drop_locks());
     }
@@ -97,6 +129,25 @@ impl MemoryNode {
     /// By it the node judges [claims](crate::Redlock::claim) and lets keys expire.
     /// Before, it shows what the machine's showed when this process first used a node in memory, and how much time
     /// has passed since.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, Redlock};
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// let new_year = SystemTime::UNIX_EPOCH + Duration::from_secs(1_798_761_600);
+    /// nodes.iter().for_each(|node| node.set_clock(new_year));
+    /// let redlock = Redlock::builder().nodes(nodes).virtual_time().build().await?;
+    /// redlock.acquire("report").await?;
+    /// let time = redlock.node_time().await.ok_or("no majority agrees")?;
+    /// assert!(time >= new_year);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_clock(&self, to: std::time::SystemTime) {
         let since = to.duration_since(std::time::UNIX_EPOCH);
         let to = since.map_or(0, |since| {
@@ -110,16 +161,73 @@ impl MemoryNode {
     /// Stops answering, as a server that is shut down does; its keys stay.
     ///
     /// Connections to it are lost at the next call.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireErrorKind, MemoryNode, Redlock};
+    /// use std::time::Duration;
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// let redlock = Redlock::builder()
+    ///     .nodes(nodes.clone())
+    ///     .quorum_wait(Duration::ZERO)
+    ///     .build()
+    ///     .await?;
+    /// nodes[0].stop();
+    /// assert!(redlock.acquire("report").await.is_ok(), "one of three is a minority");
+    /// nodes[1].stop();
+    /// let failed = redlock.acquire("report").await.unwrap_err();
+    /// assert_eq!(failed.kind(), AcquireErrorKind::NoQuorum);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stop(&self) {
         self.with(|state, _| state.up = false);
     }
 
     /// Answers again, after a stop.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, Redlock};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// nodes.iter().for_each(MemoryNode::stop);
+    /// let redlock = Redlock::builder().nodes(nodes.clone()).virtual_time().connect_lazily().build().await?;
+    /// nodes.iter().for_each(MemoryNode::start);
+    /// let guard = redlock.acquire("report").await?; // waits until they are connected
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn start(&self) {
         self.with(|state, _| state.up = true);
     }
 
     /// Returns the number of lock keys that have not expired.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, Redlock};
+    ///
+    /// let node = MemoryNode::new();
+    /// let redlock = Redlock::builder().node(node.clone()).build().await?;
+    /// let guard = redlock.acquire("report").await?;
+    /// assert_eq!(node.keys(), 1);
+    /// guard.release().await?;
+    /// assert_eq!(node.keys(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn keys(&self) -> usize {
         self.with(|state, now| state.store.locks(now))
     }

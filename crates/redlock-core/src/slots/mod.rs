@@ -1,5 +1,7 @@
 //! Slots: at most so many holders at once, each with a lock of its own.
 
+mod guard;
+
 use std::{
     fmt,
     hash::{BuildHasher, RandomState},
@@ -12,9 +14,10 @@ use std::{
 use futures_util::{FutureExt, future::select_all};
 use tokio::time::Instant;
 
+pub use self::guard::SlotGuard;
 use crate::{
-    AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, LockGuard, Redlock, ReleaseError,
-    ResourceKey, Wait, key::MAX_SLOTS, scope::Scopes,
+    AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, Redlock, ResourceKey, Wait,
+    key::MAX_SLOTS, scope::Scopes,
 };
 
 /// At most so many holders of a resource at once, among all clients: a semaphore over the nodes.
@@ -65,17 +68,6 @@ pub struct Slots {
     last: Arc<AtomicUsize>,
 }
 
-/// The holder of a slot; dropping it frees the slot.
-///
-/// What holds of a [`LockGuard`] holds of it.
-#[derive(Debug)]
-#[clippy::has_significant_drop]
-#[must_use = "dropping the guard frees the slot"]
-pub struct SlotGuard {
-    guard: LockGuard,
-    slot: usize,
-}
-
 impl Redlock {
     /// Returns the slots of a resource, of which there are `count`: 1 to 64.
     ///
@@ -85,6 +77,19 @@ impl Redlock {
     ///
     /// The name is not valid, or with the number of a slot too long, or there is no slot, or there are more than
     /// [`Slots::MAX_COUNT`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let reports = redlock.slots("reports", 4)?;
+    /// assert_eq!(reports.count(), 4);
+    /// assert!(redlock.slots("reports", 0).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn slots<K>(&self, name: K, count: usize) -> Result<Slots, InvalidKey>
     where
         K: TryInto<ResourceKey>,
@@ -121,6 +126,19 @@ impl Slots {
     /// # Cancel safety
     ///
     /// As [`Redlock::acquire_with`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let reports = redlock.slots("reports", 4)?;
+    /// let slot = reports.acquire().await?; // waits if four others work on one
+    /// slot.release().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire(&self) -> Result<SlotGuard, AcquireError> {
         self.acquire_with(AcquireOptions::new()).await
     }
@@ -138,6 +156,20 @@ impl Slots {
     /// # Cancel safety
     ///
     /// As [`Redlock::acquire_with`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let reports = redlock.slots("reports", 1)?;
+    /// let slot = reports.try_acquire().await?;
+    /// assert!(reports.try_acquire().await.is_err());
+    /// # drop(slot);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn try_acquire(&self) -> Result<SlotGuard, AcquireError> {
         self.acquire_with(AcquireOptions::new().wait(Wait::Never))
             .await
@@ -158,6 +190,23 @@ impl Slots {
     /// # Cancel safety
     ///
     /// As [`Redlock::acquire_with`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Wait};
+    /// use std::time::Duration;
+    ///
+    /// let reports = redlock.slots("reports", 4)?;
+    /// let options = AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(60)));
+    /// let slot = reports.acquire_with(options).await?;
+    /// # drop(slot);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn acquire_with(&self, options: AcquireOptions) -> Result<SlotGuard, AcquireError> {
         if !options.outside_scopes
             && let Some(again) = self.held_by_scope()
@@ -206,11 +255,35 @@ impl Slots {
     }
 
     /// Returns which of the slots is locked under this key, if one is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let reports = redlock.slots("reports", 4)?;
+    /// let guard = reports.acquire().await?.into_guard();
+    /// assert!(reports.slot_of(guard.key()).is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn slot_of(&self, key: &ResourceKey) -> Option<usize> {
         self.keys.iter().position(|slot| slot == key)
     }
 
     /// Returns how many slots there are.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// assert_eq!(redlock.slots("reports", 4)?.count(), 4);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn count(&self) -> usize {
         self.keys.len()
     }
@@ -240,36 +313,6 @@ impl Slots {
         let others = others.filter(|slot| *slot != last);
         let last = (last < count).then_some(last);
         last.into_iter().chain(others).collect()
-    }
-}
-
-impl SlotGuard {
-    /// Returns which slot is held: below [`Slots::count`].
-    pub fn slot(&self) -> usize {
-        self.slot
-    }
-
-    /// Returns the guard of the slot's lock: its lease, its token, what to do when it is lost.
-    pub fn guard(&self) -> &LockGuard {
-        &self.guard
-    }
-
-    /// Returns the guard of the slot's lock, which frees the slot when it is dropped.
-    pub fn into_guard(self) -> LockGuard {
-        self.guard
-    }
-
-    /// Frees the slot, as [`LockGuard::release`] does.
-    ///
-    /// # Errors
-    ///
-    /// As [`LockGuard::release`].
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`LockGuard::release`].
-    pub async fn release(self) -> Result<(), ReleaseError> {
-        self.guard.release().await
     }
 }
 

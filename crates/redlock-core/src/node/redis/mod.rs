@@ -38,6 +38,17 @@ use crate::BuildError;
 /// A Redis or Valkey master, reached over one connection.
 ///
 /// The builder makes one of a URL; it is public for those who wrap it.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::{NodeConfig, Redlock, node::RedisNode};
+///
+/// let node = RedisNode::at("redis://10.0.0.1")?.without_functions();
+/// let builder = Redlock::builder().node(NodeConfig::other(node));
+/// # drop(builder);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 // A pool is only a factory of connections, for TLS, for RESP3 and if it is the user's: a checkout per command would
 // cost a round trip each, because deadpool pings what it hands out.
 pub struct RedisNode {
@@ -80,6 +91,16 @@ impl RedisNode {
     /// # Errors
     ///
     /// The URL is malformed; the error does not repeat it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::node::{Node, RedisNode};
+    ///
+    /// assert_eq!(&*RedisNode::at("redis://10.0.0.1")?.name(), "10.0.0.1:6379");
+    /// assert!(RedisNode::at("10.0.0.1").is_err());
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn at(url: &str) -> Result<Self, BuildError> {
         match Self::new(
             &deadpool_redis::Config::from_url(url),

@@ -1,16 +1,12 @@
-use std::{env, fmt, sync::Arc, time::Duration};
+mod node;
 
-use deadpool_redis::{Pool, redis::ConnectionInfo};
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
-};
+use std::{env, time::Duration};
 
-use crate::{
-    BuildError, MemoryNode,
-    node::{Address, Node, connection_info},
-    variables,
-};
+use serde::Deserialize;
+
+pub use self::node::NodeConfig;
+pub(crate) use self::node::NodeSpec;
+use crate::{BuildError, variables};
 
 /// The settings of a client, for a configuration file or the environment.
 ///
@@ -83,6 +79,17 @@ impl Config {
     /// Returns these settings, with those of another configuration in their place as far as it has them.
     ///
     /// Its nodes take the place of these if it has any; what one of the two trusts or accepts is trusted or accepted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Config;
+    ///
+    /// let file: Config = toml::from_str("namespace = 'billing'\nnodes = ['redis://10.0.0.1']")?;
+    /// let config = file.overridden_by(Config::from_env()?);
+    /// assert_eq!(config.namespace.as_deref(), Some("billing"));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn overridden_by(self, other: Self) -> Self {
         let nodes = if other.nodes.is_empty() {
@@ -122,6 +129,17 @@ impl Config {
     /// # Errors
     ///
     /// Names the variable that cannot be read, or that is none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{Config, Redlock};
+    ///
+    /// // REDLOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3 REDLOCK_TTL=5s
+    /// let builder = Redlock::builder().config(Config::from_env()?);
+    /// # drop(builder);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn from_env() -> Result<Self, BuildError> {
         let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         variables::check(names)?;
@@ -172,146 +190,10 @@ impl Config {
     }
 }
 
-/// One node: where it is, or what it is.
-///
-/// Made `From` a URL, a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or a
-/// [`MemoryNode`]; `Debug` shows no credentials.
-#[derive(Clone)]
-pub struct NodeConfig(pub(crate) NodeSpec);
-
-#[derive(Clone)]
-pub(crate) enum NodeSpec {
-    Redis(Box<deadpool_redis::Config>),
-    Pool { name: Option<Arc<str>>, pool: Pool },
-    Memory(MemoryNode),
-    Other(Arc<dyn Node>),
-}
-
-impl NodeConfig {
-    /// Makes a node of a ready pool; `name` is what errors and logs call its server.
-    ///
-    /// One connection is taken out of the pool for good, and another whenever it breaks.
-    /// A connection that the pool made before lives on the runtime that made it, so that runtime must
-    /// outlive the client; the client's own are made on its thread.
-    /// The pool's connections must have no `concurrency_limit`: it would let requests overtake each
-    /// other.
-    /// A pool cannot be asked for its server's address, so two pools of one server are not noticed.
-    pub fn pool(name: impl Into<Arc<str>>, pool: Pool) -> Self {
-        Self(NodeSpec::Pool {
-            name: Some(name.into()),
-            pool,
-        })
-    }
-
-    /// Returns how to connect to the server, for tools that ask it for more than a client does.
-    ///
-    /// It has the password, which its `Debug` does not show.
-    /// `None` for a pool, for nodes that are not Redis', and if the URL is malformed, of which
-    /// [`build`](crate::RedlockBuilder::build) tells.
-    pub fn connection_info(&self) -> Option<ConnectionInfo> {
-        match &self.0 {
-            NodeSpec::Redis(config) => connection_info(config).ok(),
-            _ => None,
-        }
-    }
-
-    /// Returns what errors and reports call the node: its address, without credentials.
-    ///
-    /// `None` for a pool without a name, and if the URL is malformed.
-    pub fn name(&self) -> Option<Arc<str>> {
-        match &self.0 {
-            NodeSpec::Redis(_) => {
-                let info = self.connection_info()?;
-                Some(Address::of(&info).to_string().into())
-            }
-            NodeSpec::Pool { name, .. } => name.clone(),
-            NodeSpec::Memory(node) => Some(node.name()),
-            NodeSpec::Other(node) => Some(node.name()),
-        }
-    }
-
-    /// Takes a node of your own.
-    pub fn other(node: impl Node) -> Self {
-        Self(NodeSpec::Other(Arc::new(node)))
-    }
-}
-
-impl From<&str> for NodeConfig {
-    fn from(url: &str) -> Self {
-        deadpool_redis::Config::from_url(url).into()
-    }
-}
-
-impl From<String> for NodeConfig {
-    fn from(url: String) -> Self {
-        deadpool_redis::Config::from_url(url).into()
-    }
-}
-
-impl From<&String> for NodeConfig {
-    fn from(url: &String) -> Self {
-        url.as_str().into()
-    }
-}
-
-impl From<deadpool_redis::Config> for NodeConfig {
-    fn from(config: deadpool_redis::Config) -> Self {
-        Self(NodeSpec::Redis(Box::new(config)))
-    }
-}
-
-impl From<Pool> for NodeConfig {
-    fn from(pool: Pool) -> Self {
-        Self(NodeSpec::Pool { name: None, pool })
-    }
-}
-
-impl From<MemoryNode> for NodeConfig {
-    fn from(node: MemoryNode) -> Self {
-        Self(NodeSpec::Memory(node))
-    }
-}
-
-impl fmt::Debug for NodeConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.0 {
-            NodeSpec::Redis(_) => "NodeConfig(redis, ..)",
-            NodeSpec::Pool { .. } => "NodeConfig(pool, ..)",
-            NodeSpec::Memory(_) => "NodeConfig(memory)",
-            NodeSpec::Other(_) => "NodeConfig(other)",
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for NodeConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct UrlOrTable;
-
-        impl<'de> Visitor<'de> for UrlOrTable {
-            type Value = NodeConfig;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(
-                    "a URL such as redis://host:6379, or a table with a url or a connection",
-                )
-            }
-
-            fn visit_str<E: Error>(self, url: &str) -> Result<NodeConfig, E> {
-                Ok(url.into())
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NodeConfig, A::Error> {
-                deadpool_redis::Config::deserialize(MapAccessDeserializer::new(map)).map(Into::into)
-            }
-        }
-
-        deserializer.deserialize_any(UrlOrTable)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MemoryNode;
 
     fn from_vars(vars: &[(&str, &str)]) -> Result<Config, BuildError> {
         Config::from_vars(|name| {

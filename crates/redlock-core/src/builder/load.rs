@@ -1,0 +1,121 @@
+//! Limits under load, and the number of nodes that are asked.
+
+use super::RedlockBuilder;
+use crate::FanOut;
+
+impl RedlockBuilder {
+    /// Sets how many callers of this process may wait for one resource; more fail with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded).
+    ///
+    /// With 0 nobody waits behind another caller of this process, only for other processes.
+    /// Default: 1,024.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireErrorKind, Redlock};
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).max_waiters_per_key(0).build().await?;
+    /// let guard = redlock.acquire("report").await?;
+    /// let refused = redlock.acquire("report").await.unwrap_err(); // at once
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Overloaded);
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
+        self.max_waiters_per_key = waiters;
+        self
+    }
+
+    /// Sets how many callers of this process may wait in all; more fail with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded).
+    ///
+    /// Default: 65,536.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireErrorKind, Redlock};
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).max_waiters(1).build().await?;
+    /// let guards = (redlock.acquire("one").await?, redlock.acquire("two").await?);
+    /// let first = redlock.acquire("one");
+    /// let second = async {
+    ///     tokio::task::yield_now().await; // the first waits by now
+    ///     redlock.acquire("two").await.unwrap_err()
+    /// };
+    /// tokio::select! {
+    ///     _ = first => unreachable!("its key is held"),
+    ///     refused = second => assert_eq!(refused.kind(), AcquireErrorKind::Overloaded),
+    /// }
+    /// # drop(guards);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_waiters(mut self, waiters: usize) -> Self {
+        self.max_waiters = waiters;
+        self
+    }
+
+    /// Sets how often in a row a lease may pass from one caller of this process to the next, without asking the
+    /// nodes and under a new fencing token each time: up to 1,000.
+    ///
+    /// Default: 15, and for a quarter of a second at most; zero turns it off.
+    /// Each acquire reserves so many fencing tokens and one more.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    ///
+    /// // Replicas contend for the same keys all the time, and each is to have its share.
+    /// let redlock = Redlock::builder().in_memory_nodes(3).max_hand_overs(0).build().await?;
+    /// # assert!(redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_hand_overs(mut self, times: u32) -> Self {
+        self.max_hand_overs = times;
+        self
+    }
+
+    /// Sets how many of the nodes an acquire asks at once.
+    ///
+    /// Default: [`FanOut::Adaptive`], which asks all while the client has little to do.
+    /// An acquire that asks a majority first asks the others as soon as one of those fails, when all of those have
+    /// answered and too few have granted, or when they take longer than nodes do: twice the time that calls to them take
+    /// at the most as a rule, and at least 2 ms.
+    /// A node that has kept an acquire waiting is not asked first again until it has answered something.
+    /// A lease is given to the other nodes too with its first extension: after 100 ms if it is renewed automatically.
+    /// Before that, a node of it that loses its data can cost the lease its next extension, of which the holder is told,
+    /// and never exclusion.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{FanOut, Redlock};
+    ///
+    /// // Five nodes that have little to spare: three are asked for each lease.
+    /// let redlock = Redlock::builder()
+    ///     .in_memory_nodes(5)
+    ///     .fan_out(FanOut::Majority)
+    ///     .build()
+    ///     .await?;
+    /// assert_eq!(redlock.majority(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fan_out(mut self, fan_out: FanOut) -> Self {
+        self.fan_out = fan_out;
+        self
+    }
+}

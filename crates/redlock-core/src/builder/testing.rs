@@ -1,0 +1,87 @@
+//! Virtual time, for tests.
+
+use super::RedlockBuilder;
+use crate::VirtualProcess;
+
+impl RedlockBuilder {
+    /// Runs the client on the calling tokio runtime and on its clock, instead of on a thread of its own
+    /// and the operating system's clock.
+    ///
+    /// For tests with paused time, over nodes in memory.
+    /// Without it, [`build`](Self::build) fails while tokio's time is paused.
+    /// In production a handler that blocks its thread would delay the renewal of leases.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{Redlock, Renewal, AcquireOptions};
+    /// use std::time::Duration;
+    ///
+    /// // In a test: #[tokio::test(start_paused = true)]
+    /// let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
+    /// let options = AcquireOptions::new().renewal(Renewal::Manual);
+    /// let guard = redlock.acquire_with("report", options).await?;
+    /// tokio::time::sleep(Duration::from_secs(10)).await; // takes no time
+    /// assert!(!guard.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn virtual_time(self) -> Self {
+        self.virtual_process(&VirtualProcess::new())
+    }
+
+    /// Runs the client as [`virtual_time`](Self::virtual_time) does, as a part of this process: when it is frozen,
+    /// so is the client, with its timers and connections.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{Redlock, VirtualProcess};
+    /// use std::time::Duration;
+    ///
+    /// // In a test: #[tokio::test(start_paused = true)]
+    /// let process = VirtualProcess::new();
+    /// let redlock = Redlock::builder().in_memory_nodes(3).virtual_process(&process).build().await?;
+    /// let guard = redlock.acquire("report").await?;
+    /// process.freeze(); // nothing renews the lease
+    /// tokio::time::sleep(Duration::from_secs(10)).await;
+    /// assert!(!guard.is_held());
+    /// # process.thaw();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn virtual_process(mut self, process: &VirtualProcess) -> Self {
+        self.process = Some(process.clone());
+        self
+    }
+
+    /// Takes all randomness from this seed, owners included, so that a simulation can be repeated.
+    ///
+    /// Whoever knows the seed can release every lease of the client: for tests only.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    ///
+    /// let redlock = Redlock::builder()
+    ///     .in_memory_nodes(3)
+    ///     .virtual_time()
+    ///     .dangerous_seed(42)
+    ///     .build()
+    ///     .await?;
+    /// # assert!(redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn dangerous_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+}

@@ -1,0 +1,203 @@
+//! Time limits and clocks.
+
+use std::time::Duration;
+
+use super::RedlockBuilder;
+use crate::Wait;
+
+impl RedlockBuilder {
+    /// Sets how long nodes keep a key without a renewal, where an acquire asks for nothing else: from
+    /// 100 ms to `max_ttl`.
+    ///
+    /// Default: 10 s.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use std::time::Duration;
+    ///
+    /// // Others wait for 3 s at most where a holder crashed.
+    /// let ttl = Duration::from_secs(3);
+    /// let redlock = Redlock::builder().in_memory_nodes(3).ttl(ttl).build().await?;
+    /// assert!(redlock.acquire("report").await?.remaining() < ttl);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.config.ttl = Some(ttl);
+        self
+    }
+
+    /// Sets the longest time to live that an acquire may ask for, up to 24 hours.
+    ///
+    /// Default: 30 s.
+    /// A node that restarts without its data must stay away for longer than this, so all clients of a
+    /// set of nodes must agree on it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireErrorKind, AcquireOptions, Redlock};
+    /// use std::time::Duration;
+    ///
+    /// let redlock = Redlock::builder()
+    ///     .in_memory_nodes(3)
+    ///     .max_ttl(Duration::from_secs(15))
+    ///     .build()
+    ///     .await?;
+    /// let too_long = AcquireOptions::new().ttl(Duration::from_secs(16));
+    /// let refused = redlock.acquire_with("report", too_long).await.unwrap_err();
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Misuse);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.config.max_ttl = Some(max_ttl);
+        self
+    }
+
+    /// Sets how long an acquire waits for a resource that another holds, where it asks for nothing else.
+    ///
+    /// Default: up to 5 s.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireErrorKind, Redlock, Wait};
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).wait(Wait::Never).build().await?;
+    /// let guard = redlock.acquire("report").await?;
+    /// let refused = redlock.acquire("report").await.unwrap_err(); // at once
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.config.wait = Some(wait.duration());
+        self
+    }
+
+    /// Sets how long an outage of the nodes may last before acquires fail because of it: any time, zero included.
+    ///
+    /// Default: 2 s, so that a proxy or a node that is back within a second fails nobody.
+    /// The [`wait`](Self::wait) is for another holder; it does not help when too few nodes give a usable answer.
+    /// The time counts from the moment at which this client saw the majority go, and not from each acquire: during
+    /// an outage that has lasted longer, every acquire fails with its first attempt.
+    /// Where nodes in quarantine are what is missing, an acquire fails with its first attempt if they have said that
+    /// they need longer than what is left of its wait; else it waits until they vote.
+    /// An acquire never waits longer than its own wait, and [claims](crate::Redlock::claim) of ticks wait for a majority as
+    /// long as for anything else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireErrorKind, MemoryNode, Redlock};
+    /// use std::time::Duration;
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// let redlock = Redlock::builder()
+    ///     .nodes(nodes.clone())
+    ///     .quorum_wait(Duration::ZERO)
+    ///     .build()
+    ///     .await?;
+    /// nodes[0].stop();
+    /// nodes[1].stop();
+    /// let failed = redlock.acquire("report").await.unwrap_err(); // at once
+    /// assert_eq!(failed.kind(), AcquireErrorKind::NoQuorum);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn quorum_wait(mut self, quorum_wait: Duration) -> Self {
+        self.config.quorum_wait = Some(quorum_wait);
+        self
+    }
+
+    /// Sets how long a node may take to answer before it is left behind: from 1 ms to 60 s.
+    ///
+    /// Default: a tenth of `ttl`, between 50 ms and 500 ms.
+    /// It is never longer than half the time to live asked for.
+    /// Only a majority is waited for, so this matters when a majority is slow.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use std::time::Duration;
+    ///
+    /// // The nodes are 40 ms away, so a round trip takes 80 ms, and more at times.
+    /// let limit = Duration::from_millis(400);
+    /// let redlock = Redlock::builder().in_memory_nodes(3).node_timeout(limit).build().await?;
+    /// # assert!(redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn node_timeout(mut self, limit: Duration) -> Self {
+        self.config.node_timeout = Some(limit);
+        self
+    }
+
+    /// Sets how long a connection to a node may take to be made: from 1 ms to 60 s.
+    ///
+    /// Default: 1 s.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use std::time::Duration;
+    ///
+    /// // A handshake of TLS with nodes in another region takes three round trips.
+    /// let limit = Duration::from_secs(3);
+    /// let redlock = Redlock::builder().in_memory_nodes(3).connect_timeout(limit).build().await?;
+    /// # assert!(redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect_timeout(mut self, limit: Duration) -> Self {
+        self.config.connect_timeout = Some(limit);
+        self
+    }
+
+    /// Sets by how much the rate of any clock involved may be off: from 0 to 0.25.
+    ///
+    /// Default: 0.01, which is one per cent.
+    /// Exclusion rests on it; chrony, for one, slews by up to 8.3 % unless `maxslewrate` is set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use std::time::Duration;
+    ///
+    /// let redlock = Redlock::builder()
+    ///     .in_memory_nodes(3)
+    ///     .ttl(Duration::from_secs(10))
+    ///     .clock_rate_error(0.09) // chrony slews by up to 8.3 %
+    ///     .build()
+    ///     .await?;
+    /// let guard = redlock.acquire("report").await?;
+    /// assert!(guard.remaining() < Duration::from_millis(9_100)); // the holder ends earlier
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn clock_rate_error(mut self, error: f64) -> Self {
+        self.config.clock_rate_error = Some(error);
+        self
+    }
+}

@@ -1,0 +1,220 @@
+use std::{fmt, sync::Arc};
+
+use deadpool_redis::{Pool, redis::ConnectionInfo};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use crate::{
+    MemoryNode,
+    node::{Address, Node, connection_info},
+};
+
+/// One node: where it is, or what it is.
+///
+/// Made `From` a URL, a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or a
+/// [`MemoryNode`]; `Debug` shows no credentials.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::NodeConfig;
+///
+/// let node = NodeConfig::from("redis://:secret@10.0.0.1");
+/// assert_eq!(node.name().as_deref(), Some("10.0.0.1:6379"));
+/// assert!(!format!("{node:?}").contains("secret"));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct NodeConfig(pub(crate) NodeSpec);
+
+#[derive(Clone)]
+pub(crate) enum NodeSpec {
+    Redis(Box<deadpool_redis::Config>),
+    Pool { name: Option<Arc<str>>, pool: Pool },
+    Memory(MemoryNode),
+    Other(Arc<dyn Node>),
+}
+
+impl NodeConfig {
+    /// Makes a node of a ready pool; `name` is what errors and logs call its server.
+    ///
+    /// One connection is taken out of the pool for good, and another whenever it breaks.
+    /// A connection that the pool made before lives on the runtime that made it, so that runtime must
+    /// outlive the client; the client's own are made on its thread.
+    /// The pool's connections must have no `concurrency_limit`: it would let requests overtake each
+    /// other.
+    /// A pool cannot be asked for its server's address, so two pools of one server are not noticed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{NodeConfig, Redlock, deadpool_redis};
+    ///
+    /// let pool = deadpool_redis::Config::from_url("redis://10.0.0.1").create_pool(None)?;
+    /// let builder = Redlock::builder().node(NodeConfig::pool("10.0.0.1:6379", pool));
+    /// # drop(builder);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pool(name: impl Into<Arc<str>>, pool: Pool) -> Self {
+        Self(NodeSpec::Pool {
+            name: Some(name.into()),
+            pool,
+        })
+    }
+
+    /// Returns how to connect to the server, for tools that ask it for more than a client does.
+    ///
+    /// It has the password, which its `Debug` does not show.
+    /// `None` for a pool, for nodes that are not Redis', and if the URL is malformed, of which
+    /// [`build`](crate::RedlockBuilder::build) tells.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::NodeConfig;
+    ///
+    /// let node = NodeConfig::from("redis://:secret@10.0.0.1/1");
+    /// let info = node.connection_info().ok_or("the URL is malformed")?;
+    /// assert_eq!(info.redis_settings().db(), 1);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn connection_info(&self) -> Option<ConnectionInfo> {
+        match &self.0 {
+            NodeSpec::Redis(config) => connection_info(config).ok(),
+            _ => None,
+        }
+    }
+
+    /// Returns what errors and reports call the node: its address, without credentials.
+    ///
+    /// `None` for a pool without a name, and if the URL is malformed.
+    pub fn name(&self) -> Option<Arc<str>> {
+        match &self.0 {
+            NodeSpec::Redis(_) => {
+                let info = self.connection_info()?;
+                Some(Address::of(&info).to_string().into())
+            }
+            NodeSpec::Pool { name, .. } => name.clone(),
+            NodeSpec::Memory(node) => Some(node.name()),
+            NodeSpec::Other(node) => Some(node.name()),
+        }
+    }
+
+    /// Takes a node of your own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{
+    ///     NodeConfig, Redlock,
+    ///     node::{MemoryNode, Node, Session},
+    /// };
+    /// use std::{future::Future, pin::Pin, sync::Arc};
+    ///
+    /// /// A node that takes its time to be connected to.
+    /// #[derive(Debug)]
+    /// struct Slow(MemoryNode);
+    ///
+    /// impl Node for Slow {
+    ///     fn name(&self) -> Arc<str> {
+    ///         self.0.name()
+    ///     }
+    ///
+    ///     fn connect(
+    ///         &self,
+    ///     ) -> Pin<Box<dyn Future<Output = Result<Box<dyn Session>, Arc<str>>> + Send>> {
+    ///         let connecting = self.0.connect();
+    ///         Box::pin(async {
+    ///             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    ///             connecting.await
+    ///         })
+    ///     }
+    /// }
+    ///
+    /// let nodes = (0..3).map(|_| NodeConfig::other(Slow(MemoryNode::new())));
+    /// let redlock = Redlock::builder().nodes(nodes).build().await?;
+    /// assert!(redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn other(node: impl Node) -> Self {
+        Self(NodeSpec::Other(Arc::new(node)))
+    }
+}
+
+impl From<&str> for NodeConfig {
+    fn from(url: &str) -> Self {
+        deadpool_redis::Config::from_url(url).into()
+    }
+}
+
+impl From<String> for NodeConfig {
+    fn from(url: String) -> Self {
+        deadpool_redis::Config::from_url(url).into()
+    }
+}
+
+impl From<&String> for NodeConfig {
+    fn from(url: &String) -> Self {
+        url.as_str().into()
+    }
+}
+
+impl From<deadpool_redis::Config> for NodeConfig {
+    fn from(config: deadpool_redis::Config) -> Self {
+        Self(NodeSpec::Redis(Box::new(config)))
+    }
+}
+
+impl From<Pool> for NodeConfig {
+    fn from(pool: Pool) -> Self {
+        Self(NodeSpec::Pool { name: None, pool })
+    }
+}
+
+impl From<MemoryNode> for NodeConfig {
+    fn from(node: MemoryNode) -> Self {
+        Self(NodeSpec::Memory(node))
+    }
+}
+
+impl fmt::Debug for NodeConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            NodeSpec::Redis(_) => "NodeConfig(redis, ..)",
+            NodeSpec::Pool { .. } => "NodeConfig(pool, ..)",
+            NodeSpec::Memory(_) => "NodeConfig(memory)",
+            NodeSpec::Other(_) => "NodeConfig(other)",
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for NodeConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct UrlOrTable;
+
+        impl<'de> Visitor<'de> for UrlOrTable {
+            type Value = NodeConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a URL such as redis://host:6379, or a table with a url or a connection",
+                )
+            }
+
+            fn visit_str<E: Error>(self, url: &str) -> Result<NodeConfig, E> {
+                Ok(url.into())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NodeConfig, A::Error> {
+                deadpool_redis::Config::deserialize(MapAccessDeserializer::new(map)).map(Into::into)
+            }
+        }
+
+        deserializer.deserialize_any(UrlOrTable)
+    }
+}

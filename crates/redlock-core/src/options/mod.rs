@@ -1,0 +1,355 @@
+//! The options of an acquire.
+
+mod waiting;
+
+use std::{sync::Arc, time::Duration};
+
+pub use self::waiting::{Renewal, Wait};
+
+/// What one acquire asks for, where it differs from the client's defaults.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::{AcquireOptions, Wait};
+/// use std::time::Duration;
+///
+/// let options = AcquireOptions::new()
+///     .ttl(Duration::from_secs(3))
+///     .wait(Wait::UpTo(Duration::from_millis(500)));
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until they are passed to an acquire"]
+pub struct AcquireOptions {
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) wait: Option<Wait>,
+    pub(crate) quorum_wait: Option<Duration>,
+    pub(crate) renewal: Renewal,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) lock_delay: Duration,
+    pub(crate) max_waiters_per_key: Option<usize>,
+    pub(crate) max_waiters: Option<usize>,
+    pub(crate) class: Option<Arc<str>>,
+    pub(crate) outside_scopes: bool,
+}
+
+impl AcquireOptions {
+    /// Returns the client's defaults, with automatic renewal.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireOptions;
+    ///
+    /// // As `redlock.acquire("report")`.
+    /// let guard = redlock.acquire_with("report", AcquireOptions::new()).await?;
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// These options, and those of `defaults` where these say nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Wait};
+    /// use std::time::Duration;
+    ///
+    /// let defaults = AcquireOptions::new().ttl(Duration::from_secs(3));
+    /// let options = AcquireOptions::new().wait(Wait::Never).or(&defaults);
+    /// let guard = redlock.acquire_with("report", options).await?;
+    /// assert!(guard.remaining() < Duration::from_secs(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn or(self, defaults: &Self) -> Self {
+        Self {
+            ttl: self.ttl.or(defaults.ttl),
+            wait: self.wait.or(defaults.wait),
+            quorum_wait: self.quorum_wait.or(defaults.quorum_wait),
+            renewal: match self.renewal {
+                Renewal::Automatic => defaults.renewal,
+                renewal @ Renewal::Manual => renewal,
+            },
+            max_hold: self.max_hold.or(defaults.max_hold),
+            lock_delay: if self.lock_delay.is_zero() {
+                defaults.lock_delay
+            } else {
+                self.lock_delay
+            },
+            max_waiters_per_key: self.max_waiters_per_key.or(defaults.max_waiters_per_key),
+            max_waiters: self.max_waiters.or(defaults.max_waiters),
+            class: self.class.or_else(|| defaults.class.clone()),
+            outside_scopes: self.outside_scopes || defaults.outside_scopes,
+        }
+    }
+
+    /// Acquires as if it were in no [scope](crate::Scope): no lease of one is used, and this lease outlives them all.
+    ///
+    /// For middleware that holds a lock beyond the scope in which it may be called, as the layer of `redlock-tower` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::AcquireOptions;
+    ///
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let options = AcquireOptions::new().outside_scopes();
+    /// let guard = redlock.scope(redlock.acquire_with("report", options)).await?;
+    /// assert!(guard.is_held(), "the scope has ended");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn outside_scopes(mut self) -> Self {
+        self.outside_scopes = true;
+        self
+    }
+
+    /// Sets how long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole
+    /// milliseconds.
+    ///
+    /// It bounds how long a crashed holder keeps others out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireOptions;
+    /// use std::time::Duration;
+    ///
+    /// let options = AcquireOptions::new().ttl(Duration::from_secs(2));
+    /// let guard = redlock.acquire_with("report", options).await?;
+    /// assert!(guard.remaining() < Duration::from_secs(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Sets how long to wait for a resource that another holds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Wait};
+    /// use std::time::Duration;
+    ///
+    /// let options = AcquireOptions::new().wait(Wait::UpTo(Duration::from_secs(30)));
+    /// let guard = redlock.acquire_with("nightly-import", options).await?;
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Sets how long an outage of the nodes may last before this acquire fails because of it; never longer than the
+    /// [`wait`](Self::wait).
+    ///
+    /// Default: the client's [`quorum_wait`](crate::RedlockBuilder::quorum_wait), which says how it counts.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Wait};
+    /// use std::time::Duration;
+    ///
+    /// // Waits a minute for another holder, and half a second for nodes that are gone.
+    /// let options = AcquireOptions::new()
+    ///     .wait(Wait::UpTo(Duration::from_secs(60)))
+    ///     .quorum_wait(Duration::from_millis(500));
+    /// let guard = redlock.acquire_with("nightly-import", options).await?;
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn quorum_wait(mut self, quorum_wait: Duration) -> Self {
+        self.quorum_wait = Some(quorum_wait);
+        self
+    }
+
+    /// Sets who moves the deadline.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Renewal};
+    /// use std::time::Duration;
+    ///
+    /// // At most one reminder in 20 s: nothing renews the lease, and nothing releases it.
+    /// let options = AcquireOptions::new()
+    ///     .ttl(Duration::from_secs(20))
+    ///     .renewal(Renewal::Manual);
+    /// let guard = redlock.acquire_with("reminder:42", options).await?;
+    /// guard.leave();
+    /// assert!(redlock.try_acquire("reminder:42").await.is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn renewal(mut self, renewal: Renewal) -> Self {
+        self.renewal = renewal;
+        self
+    }
+
+    /// Sets the longest time for which the lease is held, however often it is renewed or extended.
+    ///
+    /// It counts from the start of the attempt that won; the lease is lost then, with
+    /// [`LossReason::MaxHold`](crate::LossReason::MaxHold).
+    /// Without it a lease is renewed for as long as its guard lives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{AcquireOptions, LossReason, Redlock};
+    /// use std::{future::pending, time::Duration};
+    ///
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).virtual_time().build().await?;
+    /// let options = AcquireOptions::new().max_hold(Duration::from_secs(60));
+    /// let guard = redlock.acquire_with("report", options).await?;
+    /// let lost = guard.run(pending::<()>()).await.unwrap_err(); // work that hangs
+    /// assert_eq!(lost.reason(), LossReason::MaxHold);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
+        self
+    }
+
+    /// Sets how long the resource rests after a holder that did not release it, such as one that crashed.
+    ///
+    /// Nodes keep the key for this much longer than the lease is valid, so that what such a holder had under
+    /// way can end; a release frees it at once.
+    /// With the ttl it must not exceed the client's `max_ttl`.
+    /// Default: none.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireOptions;
+    /// use std::time::Duration;
+    ///
+    /// // A statement of a holder that crashed ends within 5 s, by the database's limit.
+    /// let options = AcquireOptions::new()
+    ///     .ttl(Duration::from_secs(10))
+    ///     .lock_delay(Duration::from_secs(5));
+    /// let guard = redlock.acquire_with("account:7", options).await?;
+    /// guard.release().await?; // frees it at once
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn lock_delay(mut self, lock_delay: Duration) -> Self {
+        self.lock_delay = lock_delay;
+        self
+    }
+
+    /// Sets how many callers of this client may wait for the resource already; with more, this acquire fails with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
+    ///
+    /// With 0 it does not wait behind another caller of this process, only for other processes.
+    /// Default: the client's [`max_waiters_per_key`](crate::RedlockBuilder::max_waiters_per_key).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireErrorKind, AcquireOptions};
+    ///
+    /// let guard = redlock.acquire("report").await?;
+    /// let options = AcquireOptions::new().max_waiters_per_key(0);
+    /// let refused = redlock.acquire_with("report", options).await.unwrap_err(); // at once
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Overloaded);
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_waiters_per_key(mut self, waiters: usize) -> Self {
+        self.max_waiters_per_key = Some(waiters);
+        self
+    }
+
+    /// Sets how many callers of this client may wait for any resource already; with more, this acquire fails with
+    /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
+    ///
+    /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireErrorKind, AcquireOptions};
+    ///
+    /// let guard = redlock.acquire("report").await?;
+    /// // Background work gives way while requests wait.
+    /// let options = AcquireOptions::new().max_waiters(0);
+    /// let refused = redlock.acquire_with("report", options).await.unwrap_err();
+    /// assert_eq!(refused.kind(), AcquireErrorKind::Overloaded);
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_waiters(mut self, waiters: usize) -> Self {
+        self.max_waiters = Some(waiters);
+        self
+    }
+
+    /// Sets what the resource is one of, such as `order`: the name by which log lines call a lease that is in danger or
+    /// lost, because they never have its key, and a part of what others are [told](crate::HolderLabel) of the holder.
+    ///
+    /// Default: the class of the [key](crate::ResourceKey::class), if it was made of one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::AcquireOptions;
+    ///
+    /// let options = AcquireOptions::new().class("report");
+    /// let guard = redlock.acquire_with("2026-11", options).await?;
+    /// assert_eq!(guard.lease().class(), Some("report"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn class(mut self, class: impl Into<Arc<str>>) -> Self {
+        self.class = Some(class.into());
+        self
+    }
+}
