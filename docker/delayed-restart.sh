@@ -77,8 +77,9 @@ read_duration() {
 
 ttl=${REDLOCK_MAX_TTL:-}
 [ -n "$ttl" ] || refuse "REDLOCK_MAX_TTL is not set; it is the longest lease of any client, such as 30s"
-read_duration "$ttl" && [ "$total" -ge 100 ] ||
+if ! read_duration "$ttl" || [ "$total" -lt 100 ]; then
     refuse "REDLOCK_MAX_TTL is '$ttl'; it must be from 100ms to 24h, with units, such as 30s or 1m"
+fi
 
 first_start=${REDLOCK_FIRST_START:-delayed}
 marker=${REDLOCK_MARKER:-${TMPDIR:-/tmp}/redlock-started}
