@@ -1,7 +1,7 @@
 //! What a real run tells Prometheus, and what a dashboard and alerts may ask for.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::{collections::BTreeSet, convert::Infallible, io, time::Duration};
+use std::{collections::BTreeSet, convert::Infallible, env, fs, io, time::Duration};
 
 use axum::{Router, body::Body, extract::FromRequestParts, routing::post};
 use http::{HeaderName, Request, StatusCode, request::Parts};
@@ -331,6 +331,10 @@ async fn a_real_run_is_told_to_prometheus() {
     outage(&redlock, &mut nodes, &prometheus).await;
 
     let text = prometheus.render();
+    // For those who want to ask it something: `cargo xtask docker`.
+    if let Some(path) = env::var_os("REDLOCK_EXPOSITION") {
+        fs::write(path, &text).unwrap();
+    }
     assert!(!text.contains(SECRET), "{text}");
     let all = [
         redlock_core::metrics::ALL,

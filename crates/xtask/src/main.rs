@@ -2,6 +2,7 @@
 
 mod bench;
 mod ci;
+mod docker;
 mod features;
 mod install;
 mod modules;
@@ -10,6 +11,7 @@ mod published;
 mod server;
 mod step;
 mod test;
+mod unchecked;
 
 use std::{env, ffi::OsString, process::ExitCode};
 
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let outcome = match (verb.as_deref(), rest.is_empty()) {
         (Some("test"), _) => test::run(&rest),
         (Some("ci"), true) => ci::run(),
+        (Some("docker"), true) => docker::alone(),
         (Some("features"), true) => features::run(),
         (Some("modules"), true) => modules::run(),
         (Some("package"), true) => published::package(),
@@ -59,7 +62,9 @@ usage: cargo xtask <verb>
   test [ARGUMENTS]  every test of the workspace, on real servers;
                     ARGUMENTS go to `cargo test`, such as: -p redlock-core -- quorum
   ci                what a change must pass: format, modules, lints, features, packages,
-                    documentation, dependencies, what Docker and others are given, tests
+                    documentation, dependencies, the files of docker/, tests
+  docker            has the files of docker/ read by what they are for: systemd, Prometheus, the
+                    schemas of Kubernetes and Grafana
   features          checks each published library with every set of its features
   modules           looks for circles among the modules of each crate
   package           makes the packages of the published crates, and compiles what is in them
