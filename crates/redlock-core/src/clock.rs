@@ -1,6 +1,11 @@
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{LazyLock, Mutex, PoisonError},
+    time::Duration,
+};
 
 use redlock_proto::{Instant, NodeTime};
+use tokio::runtime::{Handle, Id};
 
 /// The clock that deadlines are counted on.
 #[derive(Clone, Copy, Debug)]
@@ -12,17 +17,32 @@ pub(crate) enum Clock {
     Boot,
     /// tokio's clock, for tests with paused time.
     Tokio {
-        /// When the client was built.
+        /// When the first such client of the runtime was built.
         origin: tokio::time::Instant,
     },
 }
 
 impl Clock {
+    /// Returns tokio's clock, the same for all clients of the runtime: what they write on the nodes is compared.
+    pub(crate) fn of_runtime(runtime: &Handle) -> Self {
+        static ORIGINS: LazyLock<Mutex<HashMap<Id, tokio::time::Instant>>> =
+            LazyLock::new(Mutex::default);
+        // Nothing panics while the lock is held.
+        let mut origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
+        let origin = origins.entry(runtime.id());
+        let origin = *origin.or_insert_with(tokio::time::Instant::now);
+        Self::Tokio { origin }
+    }
+
     pub(crate) fn now(self) -> Instant {
         match self {
             Self::Boot => Instant::from_origin(since_boot()),
             Self::Tokio { origin } => Instant::from_origin(origin.elapsed()),
         }
+    }
+
+    pub(crate) fn is_virtual(self) -> bool {
+        matches!(self, Self::Tokio { .. })
     }
 
     /// Returns the wall clock, in microseconds since the Unix epoch.

@@ -71,12 +71,11 @@ impl RedlockBuilder {
         let quorum = Quorum::of(count);
         let is_in_real_time = self.process.is_none();
         let (clock, placement) = match self.process {
-            Some(process) => (
-                Clock::Tokio {
-                    origin: Instant::now(),
-                },
-                Placement::Runtime(Handle::current(), process),
-            ),
+            Some(process) => {
+                let runtime = Handle::current();
+                let clock = Clock::of_runtime(&runtime);
+                (clock, Placement::Runtime(runtime, process))
+            }
             None => (Clock::Boot, Placement::OwnThread),
         };
         let names: Vec<Arc<str>> = nodes.iter().map(|node| node.name()).collect();

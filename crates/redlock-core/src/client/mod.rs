@@ -294,6 +294,13 @@ impl Redlock {
         self.client.engine.client()
     }
 
+    /// Returns whether it runs in [virtual time](crate::RedlockBuilder::virtual_time), which is for tests.
+    ///
+    /// What stands on a client and reads clocks of its own asks this, so that both go by the same time.
+    pub fn is_in_virtual_time(&self) -> bool {
+        self.client.clock.is_virtual()
+    }
+
     /// Returns the namespace of all keys; `verbatim` where names are keys just as they are.
     ///
     /// # Examples
