@@ -4,6 +4,7 @@
 mod clock;
 mod control;
 mod error;
+pub mod guide;
 mod job;
 mod pulse;
 mod record;
@@ -27,6 +28,9 @@ pub use self::{
     schedule::{Schedule, Zone},
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},
 };
+
+#[cfg(feature = "test-util")]
+pub use self::clock::JobClock;
 
 #[cfg(feature = "metrics")]
 pub mod metrics {

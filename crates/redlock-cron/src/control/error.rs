@@ -22,6 +22,8 @@ pub enum ControlErrorKind {
     ///
     /// It may have been done or not; doing it again is safe.
     Unconfirmed,
+    /// The caller, a test: no tick of the job comes, or none that is dealt with.
+    NoTick,
 }
 
 impl ControlError {
@@ -36,6 +38,12 @@ impl ControlError {
 
     pub(crate) fn unconfirmed(job: &str, message: String) -> Self {
         Self::new(ControlErrorKind::Unconfirmed, job, message)
+    }
+
+    #[cfg(feature = "test-util")]
+    pub(crate) fn no_tick(job: &str, why: &str) -> Self {
+        let message = format!("no tick comes: {why}");
+        Self::new(ControlErrorKind::NoTick, job, message)
     }
 
     fn new(kind: ControlErrorKind, job: &str, message: String) -> Self {

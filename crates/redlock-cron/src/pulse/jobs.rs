@@ -93,6 +93,13 @@ impl Jobs {
         }
     }
 
+    /// Returns the first tick that no job has found yet.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn next_tick(&self) -> Option<DateTime<Utc>> {
+        let runners = self.all().into_iter();
+        runners.filter_map(|runner| runner.next_tick()).min()
+    }
+
     /// Takes note that this replica's clock was set in relation to the nodes'.
     pub(crate) fn clock_was_set(&self) {
         for runner in self.all() {

@@ -27,7 +27,9 @@ use super::{alarm::Alarm, jobs::Jobs};
 use crate::replica::Replica;
 
 /// Looks at the clock and for the alarm every second, until nothing may be started any more.
-pub(crate) async fn watch(alarm: Alarm, replica: Arc<Replica>, jobs: Weak<Jobs>) {
+///
+/// Without an alarm, it is what wakes jobs up.
+pub(crate) async fn watch(alarm: Option<Alarm>, replica: Arc<Replica>, jobs: Weak<Jobs>) {
     // What jobs were added by.
     let mut known = TimeDelta::zero();
     let (mut told, mut told_of_losses) = (false, false);
@@ -46,6 +48,10 @@ pub(crate) async fn watch(alarm: Alarm, replica: Arc<Replica>, jobs: Weak<Jobs>)
             known = replica.ahead();
             jobs.clock_was_set();
         }
+        let Some(alarm) = &alarm else {
+            jobs.alarm_came();
+            continue;
+        };
         let (set_back, silence) = (jobs.set_back_by(), jobs.silence());
         if set_back >= Duration::from_secs(1) {
             tracing::warn!(target: crate::TARGET, by = ?set_back, "the clock was set back");

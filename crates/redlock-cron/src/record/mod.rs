@@ -1,6 +1,8 @@
 //! What is told and remembered of ticks and runs: the report of each tick, and the status of a job.
 
 mod journal;
+#[cfg(feature = "test-util")]
+mod listeners;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;

@@ -23,6 +23,8 @@ pub(crate) struct Observer {
     namespace: Option<Arc<str>>,
     #[cfg(feature = "metrics")]
     meter: Option<super::metrics::Meter>,
+    #[cfg(feature = "test-util")]
+    listeners: super::listeners::Listeners,
 }
 
 impl Observer {
@@ -70,6 +72,18 @@ impl Observer {
         {
             error!(target: crate::TARGET, job = run.name(), tick = %run.tick, "the start hook panicked");
         }
+    }
+
+    /// Returns what is heard from now on of ticks that this replica has dealt with to the end.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn listen(&self) -> super::listeners::Heard {
+        self.listeners.add()
+    }
+
+    /// Says that nothing of what was told remains to be done: a run has given its lease back.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn over(&self, report: &TickReport) {
+        self.listeners.tell(report);
     }
 
     pub(crate) fn tell(&self, report: &TickReport) {

@@ -134,6 +134,13 @@ impl Tasks {
         of_job.any(|running| !running.trigger.is_making_up())
     }
 
+    /// Returns whether there are tasks besides the one that looks for ticks: each tick that is found has one until it is
+    /// dealt with.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.tracker.len() > 1
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.is_cancelled()
     }

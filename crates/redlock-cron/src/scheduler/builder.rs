@@ -6,7 +6,7 @@ use tokio_cron_scheduler::JobScheduler;
 use super::singleton_scheduler::SingletonScheduler;
 use crate::{
     Run, SetupError, TickReport,
-    clock::SystemClock,
+    clock::{Clock, SystemClock},
     record::{Observer, OutcomeHook, StartHook},
     replica::Replica,
 };
@@ -26,6 +26,7 @@ pub struct SingletonSchedulerBuilder {
     start: Option<StartHook>,
     agreed_within: Option<Duration>,
     max_runs: Option<usize>,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl SingletonScheduler {
@@ -78,6 +79,7 @@ impl SingletonSchedulerBuilder {
             start: None,
             agreed_within: None,
             max_runs: None,
+            clock: None,
         }
     }
 
@@ -188,28 +190,54 @@ impl SingletonSchedulerBuilder {
         self
     }
 
+    /// Has the scheduler go by a clock that a test has set, instead of the machine's; with the feature `test-util`.
+    ///
+    /// The client must be in [virtual time](redlock_core::RedlockBuilder::virtual_time), and then the scheduler must have
+    /// such a clock; [`build`](Self::build) refuses one without the other.
+    /// It is not woken up by tokio-cron-scheduler then, which knows the machine's clock only: one that it was
+    /// [given](SingletonScheduler::builder) is not started.
+    #[cfg(feature = "test-util")]
+    pub fn clock(mut self, clock: &crate::JobClock) -> Self {
+        self.clock = Some(Arc::new(clock.clone()));
+        self
+    }
+
     /// Checks the settings.
     ///
     /// # Errors
     ///
     /// [`Misuse`](crate::SetupErrorKind::Misuse): the namespace is missing or not valid, the replica's name is not
-    /// valid, or `max_runs` is out of its range.
+    /// valid, `max_runs` is out of its range, or the client is in virtual time and the scheduler has no clock for it, or
+    /// the other way round.
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
+        let clock: Arc<dyn Clock> = match (self.clock, self.redlock.is_in_virtual_time()) {
+            (None, false) => Arc::new(SystemClock),
+            (Some(clock), true) => clock,
+            (None, true) => {
+                let message = "is missing: the client is in virtual time, and the scheduler would go by the machine's \
+                     clock; give it a `JobClock`, of the feature `test-util`";
+                return Err(SetupError::misuse("clock", message));
+            }
+            (Some(_), false) => {
+                let message = "is for tests: the client goes by the machine's clock, and so must the scheduler; call \
+                     `virtual_time()` on the client's builder, or leave the clock out";
+                return Err(SetupError::misuse("clock", message));
+            }
+        };
         let observer = Observer::new(self.hook).on_start(self.start);
         let replica = Replica::new(
             self.redlock,
             &self.namespace,
             self.replica,
             observer,
-            Arc::new(SystemClock),
+            clock,
             self.max_runs,
         )?;
         let agreed_within = self.agreed_within;
-        Ok(SingletonScheduler::new(
-            self.scheduler,
-            replica,
-            agreed_within,
-        ))
+        let scheduler = SingletonScheduler::new(self.scheduler, replica, agreed_within);
+        #[cfg(feature = "test-util")]
+        scheduler.tell_clock();
+        Ok(scheduler)
     }
 }
 

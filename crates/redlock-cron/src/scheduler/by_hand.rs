@@ -120,7 +120,7 @@ impl SingletonScheduler {
         Ok(self.runner(name)?.status().await)
     }
 
-    fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
+    pub(super) fn runner(&self, name: &str) -> Result<Arc<JobRunner>, ControlError> {
         let runner = self.jobs.get(name);
         runner.ok_or_else(|| ControlError::unknown(name))
     }

@@ -1,6 +1,8 @@
 //! A scheduler of jobs, and its builder.
 
 mod builder;
+#[cfg(feature = "test-util")]
+mod by_clock;
 mod by_hand;
 mod singleton_scheduler;
 

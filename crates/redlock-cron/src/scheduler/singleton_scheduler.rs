@@ -31,16 +31,16 @@ pub struct SingletonScheduler {
     pub(super) replica: Arc<Replica>,
     pub(super) jobs: Arc<Jobs>,
     /// Locked while it is started or a job is added.
-    start: Mutex<Startup>,
+    pub(super) start: Mutex<Startup>,
     /// Within what time nobody may have run a job that is configured otherwise here.
     agreed_within: Option<Duration>,
 }
 
 /// How far the start has come.
 #[derive(Default)]
-struct Startup {
+pub(super) struct Startup {
     alarm: Option<Alarm>,
-    is_done: bool,
+    pub(super) is_done: bool,
 }
 
 impl SingletonScheduler {
@@ -170,6 +170,27 @@ impl SingletonScheduler {
     pub async fn start(&self) -> Result<(), SetupError> {
         let mut start = self.start.lock().await;
         self.check_open()?;
+        let alarm = if self.replica.clock.is_virtual() {
+            if start.is_done {
+                let error = JobSchedulerError::TickError;
+                return Err(SetupError::scheduler("it was started before", error));
+            }
+            None
+        } else {
+            Some(self.set_alarm(&mut start).await?)
+        };
+        start.is_done = true;
+        self.jobs.alarm_was_set();
+        for runner in self.jobs.all() {
+            self.begin(&runner);
+        }
+        let (replica, jobs) = (Arc::clone(&self.replica), Arc::downgrade(&self.jobs));
+        self.replica.tasks.spawn(watch(alarm, replica, jobs));
+        Ok(())
+    }
+
+    /// Starts tokio-cron-scheduler, with the job that wakes up all others.
+    async fn set_alarm(&self, start: &mut Startup) -> Result<Alarm, SetupError> {
         let refused = |why| move |error| SetupError::scheduler(why, error);
         let scheduler = match self.scheduler.get() {
             Some(scheduler) => scheduler,
@@ -193,14 +214,7 @@ impl SingletonScheduler {
         };
         let started = scheduler.start().await;
         started.map_err(refused("it did not start"))?;
-        start.is_done = true;
-        self.jobs.alarm_was_set();
-        for runner in self.jobs.all() {
-            self.begin(&runner);
-        }
-        let (replica, jobs) = (Arc::clone(&self.replica), Arc::downgrade(&self.jobs));
-        self.replica.tasks.spawn(watch(alarm, replica, jobs));
-        Ok(())
+        Ok(alarm)
     }
 
     /// Does what a wake-up would do, which may be too late for the first tick, and looks for what was missed.

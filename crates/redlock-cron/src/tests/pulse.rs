@@ -353,7 +353,7 @@ async fn a_scheduler_that_wakes_nothing_up_any_more_is_told_of_once() {
     let weak = Arc::downgrade(&jobs);
     replica
         .tasks
-        .spawn(watch(alarm, Arc::clone(&replica), weak));
+        .spawn(watch(Some(alarm), Arc::clone(&replica), weak));
     for (seconds, told) in [(9, 0), (3, 1), (600, 1)] {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         assert_eq!(errors.0.load(Relaxed), told, "{seconds}");

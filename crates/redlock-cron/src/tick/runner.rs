@@ -86,6 +86,12 @@ impl JobRunner {
         self.progress = Mutex::new(Progress::from(since, &self.schedule));
     }
 
+    /// Returns the first tick that was not found yet.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn next_tick(&self) -> Option<DateTime<Utc>> {
+        self.progress().next()
+    }
+
     /// Returns whether a wake-up now has anything to deal with.
     pub(crate) fn is_due(&self) -> bool {
         let now = self.nodes_now();

@@ -74,6 +74,8 @@ impl JobRunner {
             detail,
         });
         self.finish(start.won.claim, outcome.as_str(), took).await;
+        #[cfg(feature = "test-util")]
+        self.replica.observer.over(&report);
         report
     }
 
@@ -101,7 +103,7 @@ impl JobRunner {
     ) -> TickReport {
         let claimed = |run: RunRecord| format!("claimed by {}", run.replica);
         let detail = refusal.detail.or_else(|| refusal.run.map(claimed));
-        self.report(TickReport {
+        let report = self.report(TickReport {
             job: Arc::clone(self.id.name()),
             tick,
             more,
@@ -113,7 +115,10 @@ impl JobRunner {
             took: None,
             measured: refusal.measured,
             detail,
-        })
+        });
+        #[cfg(feature = "test-util")]
+        self.replica.observer.over(&report);
+        report
     }
 
     pub(crate) fn report(&self, report: TickReport) -> TickReport {

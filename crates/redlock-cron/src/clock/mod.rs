@@ -1,9 +1,15 @@
 //! The one place where the wall clock is read, and how its instants are written on the nodes.
 
+#[cfg(feature = "test-util")]
+mod job_clock;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use redlock_core::Tick;
+
+#[cfg(feature = "test-util")]
+pub use self::job_clock::JobClock;
 
 /// What a replica takes for the time of day.
 ///
@@ -11,6 +17,19 @@ use redlock_core::Tick;
 /// Whether it is time is for the nodes' clocks to say; see [`replica::claims`](crate::replica).
 pub(crate) trait Clock: Send + Sync {
     fn now(&self) -> DateTime<Utc>;
+
+    /// Returns whether it goes with tokio's time, which a test may have paused.
+    ///
+    /// tokio-cron-scheduler has no clock but the machine's, and does not wake jobs up by this one.
+    fn is_virtual(&self) -> bool {
+        false
+    }
+
+    /// Returns it if a test has set it.
+    #[cfg(feature = "test-util")]
+    fn of_test(&self) -> Option<&JobClock> {
+        None
+    }
 }
 
 /// The machine's clock.

@@ -1,0 +1,200 @@
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use redlock_core::MemoryNode;
+use tokio::time::{Instant, advance, sleep};
+
+use super::Clock;
+
+/// The time of day in tests of jobs: it begins where the test says, and goes on with tokio's time.
+///
+/// With the feature `test-util`, which is for `[dev-dependencies]`.
+/// In a test with paused time, a night passes at once, and everything that is due in it happens in its order: ticks are
+/// found, claimed and run by the code of production, over [nodes in memory](Self::nodes) whose clocks show the same.
+/// Only what wakes jobs up every second is another: tokio-cron-scheduler knows no clock but the machine's.
+///
+/// Clones show the same time; all replicas of a test have one.
+/// The page about [tests](crate::guide::testing) has more.
+///
+/// # Examples
+///
+/// ```
+/// use redlock_core::Redlock;
+/// use redlock_cron::{BoxError, JobClock, Outcome, SingletonJob, SingletonScheduler};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), BoxError> {
+/// // In #[tokio::test(start_paused = true)]:
+/// let clock = JobClock::starting_at("2026-11-21T18:00:00Z".parse()?);
+/// let redlock = Redlock::builder().nodes(clock.nodes(3)).virtual_time().build().await?;
+/// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").clock(&clock).build()?;
+/// let close_day = |_| async { Ok::<(), BoxError>(()) };
+/// jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "Europe/Berlin", close_day)).await?;
+/// jobs.start().await?;
+///
+/// let report = jobs.advance_to_next_tick("close-day").await?;
+/// assert_eq!(report.tick().to_rfc3339(), "2026-11-22T01:00:00+00:00");
+/// assert_eq!(report.outcome(), Outcome::Ok);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct JobClock {
+    origin: Instant,
+    begin: DateTime<Utc>,
+    known: Arc<Mutex<Known>>,
+}
+
+/// What happens by the clock.
+#[derive(Default)]
+struct Known {
+    nodes: Vec<MemoryNode>,
+    schedulers: Vec<NextOf>,
+}
+
+/// Returns when a scheduler has something to do next, the present included; `None` once it is gone.
+type NextOf = Box<dyn Fn(DateTime<Utc>) -> Option<DateTime<Utc>> + Send + Sync>;
+
+impl JobClock {
+    /// Makes a clock that shows `begin` now.
+    pub fn starting_at(begin: DateTime<Utc>) -> Self {
+        Self {
+            origin: Instant::now(),
+            begin,
+            known: Arc::default(),
+        }
+    }
+
+    /// Returns what it shows.
+    pub fn now(&self) -> DateTime<Utc> {
+        let since = TimeDelta::from_std(self.origin.elapsed()).unwrap_or(TimeDelta::MAX);
+        let now = self.begin.checked_add_signed(since);
+        now.unwrap_or(DateTime::<Utc>::MAX_UTC)
+    }
+
+    /// Makes nodes whose clocks show the same, because a tick is claimed by the clocks of the nodes.
+    pub fn nodes(&self, count: usize) -> Vec<MemoryNode> {
+        let nodes = std::iter::repeat_with(MemoryNode::new).take(count);
+        let nodes: Vec<_> = nodes.collect();
+        nodes
+            .iter()
+            .for_each(|node| node.set_clock(self.now().into()));
+        self.known().nodes.extend(nodes.iter().cloned());
+        nodes
+    }
+
+    /// Lets time pass until it shows `instant`; what is due up to then happens, and runs that go on then are not waited
+    /// for.
+    ///
+    /// An instant that has passed is no error.
+    ///
+    /// While nothing is locked on its nodes, and its schedulers have nothing to do, time passes in steps of a minute.
+    /// A test's own timers that are due in such a step fire at its end, as after [`tokio::time::advance`].
+    ///
+    /// # Panics
+    ///
+    /// If tokio's time is not paused.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, time has passed up to that moment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::JobClock;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let clock = JobClock::starting_at("2026-11-21T18:00:00Z".parse()?);
+    /// clock.advance_to("2026-11-24T06:00:00Z".parse()?).await;
+    /// assert_eq!(clock.now().to_rfc3339(), "2026-11-24T06:00:00+00:00");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn advance_to(&self, instant: DateTime<Utc>) {
+        // tokio says if time is not paused; else a test would wait for a real night.
+        advance(Duration::ZERO).await;
+        loop {
+            let left = until(self.now(), instant);
+            if left.is_zero() {
+                return;
+            }
+            let idle = until(self.now(), self.next(instant)).min(LONGEST_STEP);
+            if idle > SHORTEST_STEP {
+                // No task is in the middle of anything: a timer fires after all that can go on has done so.
+                advance(idle).await;
+                sleep(MOMENT.min(until(self.now(), instant))).await;
+            } else {
+                sleep(left.min(SHORTEST_STEP)).await;
+            }
+        }
+    }
+
+    /// Takes note of a scheduler that goes by it.
+    pub(crate) fn drives(
+        &self,
+        next: impl Fn(DateTime<Utc>) -> Option<DateTime<Utc>> + Send + Sync + 'static,
+    ) {
+        self.known().schedulers.push(Box::new(next));
+    }
+
+    /// Returns up to when nothing is to happen, `instant` at the latest.
+    fn next(&self, instant: DateTime<Utc>) -> DateTime<Utc> {
+        let now = self.now();
+        let mut known = self.known();
+        if known.nodes.iter().any(|node| node.keys() > 0) {
+            return now;
+        }
+        let mut soonest = instant;
+        known.schedulers.retain(|next| {
+            let next = next(now);
+            soonest = soonest.min(next.unwrap_or(instant));
+            next.is_some()
+        });
+        soonest
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // It is whole at every moment.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for JobClock {
+    fn now(&self) -> DateTime<Utc> {
+        Self::now(self)
+    }
+
+    fn is_virtual(&self) -> bool {
+        true
+    }
+
+    fn of_test(&self) -> Option<&JobClock> {
+        Some(self)
+    }
+}
+
+impl fmt::Debug for JobClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("JobClock").field(&self.now()).finish()
+    }
+}
+
+/// Returns how long it is from one instant to another; zero if that has passed.
+fn until(now: DateTime<Utc>, instant: DateTime<Utc>) -> Duration {
+    (instant - now).to_std().unwrap_or_default()
+}
+
+/// So late is a timer of the test's at most.
+const LONGEST_STEP: Duration = Duration::from_secs(60);
+
+/// What is nearer happens in its own time.
+const SHORTEST_STEP: Duration = Duration::from_secs(1);
+
+/// After a step, everything that was due in it goes on before the next.
+const MOMENT: Duration = Duration::from_millis(1);

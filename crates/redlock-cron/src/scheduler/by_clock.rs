@@ -1,0 +1,110 @@
+//! What a test asks of a scheduler whose clock it has set.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::select;
+
+use super::singleton_scheduler::SingletonScheduler;
+use crate::{ControlError, TickReport};
+
+impl SingletonScheduler {
+    /// Lets time pass until the next tick of the job, and until this replica has dealt with it, and returns what became
+    /// of the tick here; for tests, with a [clock](crate::SingletonSchedulerBuilder::clock) of their own.
+    ///
+    /// Everything else that is due up to then happens as well, on all replicas.
+    /// When it returns, a run that was started here has ended and has given its lease back; if it was cut short and is to
+    /// be started again, this is about the first attempt.
+    /// Runs of other ticks may go on.
+    ///
+    /// Of several replicas, each has a report of the tick: let them advance together, by `tokio::join!`.
+    ///
+    /// # Errors
+    ///
+    /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): there is no such job here.
+    /// - [`NoTick`](crate::ControlErrorKind::NoTick): none comes, because the schedule has ended, the scheduler was not
+    ///   started or has ended, or has no clock of a test; or six hours have passed since the tick, and it has not been dealt
+    ///   with.
+    ///
+    /// # Panics
+    ///
+    /// If tokio's time is not paused.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, time has passed up to that moment.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::{BoxError, JobClock, Outcome, SingletonJob, SingletonScheduler};
+    /// use std::time::Duration;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// let clock = JobClock::starting_at("2026-11-21T18:00:00Z".parse()?);
+    /// let redlock = Redlock::builder().nodes(clock.nodes(3)).virtual_time().build().await?;
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").clock(&clock).build()?;
+    /// let sweep = SingletonJob::every("sweep", Duration::from_secs(300), |_| async {
+    ///     tokio::time::sleep(Duration::from_secs(3_600)).await;
+    ///     Ok::<(), BoxError>(())
+    /// });
+    /// jobs.add(sweep.max_runtime(Duration::from_secs(60))).await?;
+    /// jobs.start().await?;
+    ///
+    /// let report = jobs.advance_to_next_tick("sweep").await?;
+    /// assert_eq!(report.outcome(), Outcome::TimedOut);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn advance_to_next_tick(&self, name: &str) -> Result<TickReport, ControlError> {
+        let runner = self.runner(name)?;
+        let never = |why| ControlError::no_tick(name, why);
+        let Some(clock) = self.replica.clock.of_test() else {
+            return Err(never("its scheduler goes by the machine's clock"));
+        };
+        if !self.start.lock().await.is_done {
+            return Err(never("its scheduler was not started"));
+        }
+        let tick = runner.schedule.next_after(clock.now());
+        let tick = tick.ok_or_else(|| never("its schedule has ended"))?;
+        let mut heard = self.replica.observer.listen();
+        let dealt_with = async {
+            while let Some(report) = heard.recv().await {
+                if report.job() == name && (report.tick()..=report.last_tick()).contains(&tick) {
+                    return Some(report);
+                }
+            }
+            None
+        };
+        select! {
+            biased;
+            Some(report) = dealt_with => Ok(report),
+            () = runner.ending.draining() => Err(never("the job or its scheduler has ended")),
+            () = clock.advance_to(tick + PATIENCE) => Err(never("it was not dealt with in six hours")),
+        }
+    }
+
+    /// Has the clock of a test know what this scheduler has to do.
+    pub(super) fn tell_clock(&self) {
+        let Some(clock) = self.replica.clock.of_test() else {
+            return;
+        };
+        let (replica, jobs) = (Arc::downgrade(&self.replica), Arc::downgrade(&self.jobs));
+        clock.drives(move |now| {
+            let (replica, jobs) = replica.upgrade().zip(jobs.upgrade())?;
+            if replica.tasks.is_busy() {
+                return Some(now);
+            }
+            let next = jobs.next_tick().unwrap_or(DateTime::<Utc>::MAX_UTC);
+            Some(next.checked_sub_signed(LEAD).unwrap_or(now))
+        });
+    }
+}
+
+/// After so long, a run that never ends is for the author of the test to look at.
+const PATIENCE: TimeDelta = TimeDelta::hours(6);
+
+/// A tick is found a second and a half before it is due, and replicas look for ticks every second.
+const LEAD: TimeDelta = TimeDelta::seconds(5);
