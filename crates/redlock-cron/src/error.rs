@@ -8,6 +8,25 @@ use crate::clock::to_instant;
 /// A scheduler that could not be built or started, or a job that could not be added.
 ///
 /// It names the field at fault and what would be right.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// use redlock_cron::SetupErrorKind;
+///
+/// let never = SingletonJob::cron("report", "0 0 0 30 2 *", "UTC", |_| async { Ok::<(), BoxError>(()) });
+/// let error = jobs.add(never).await.unwrap_err();
+/// assert_eq!(error.kind(), SetupErrorKind::NeverFires);
+/// assert_eq!((error.job(), error.field()), (Some("report"), "pattern"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct SetupError {
     kind: SetupErrorKind,

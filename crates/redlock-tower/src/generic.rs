@@ -165,6 +165,27 @@ impl<S, K> Layer<S> for RedlockLayer<K> {
 ///
 /// It is always ready; the inner service is made ready once the lock is held, as in
 /// [`crate::RedlockService`].
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_core::ResourceKey;
+/// use redlock_tower::{KeyError, generic::{RedlockLayer, RedlockService}};
+/// use tower::Layer;
+///
+/// let by_itself = |number: &u64| -> Result<Option<ResourceKey>, KeyError> {
+///     Ok(Some(ResourceKey::new("number", *number)?))
+/// };
+/// let mut service: RedlockService<_, _> = RedlockLayer::new(redlock, by_itself).layer("any service");
+/// assert_eq!(*service.get_ref(), "any service");
+/// *service.get_mut() = "another";
+/// assert_eq!(service.into_inner(), "another");
+/// # Ok(())
+/// # }
+/// ```
 pub struct RedlockService<S, K> {
     inner: S,
     shared: Arc<Shared<K>>,

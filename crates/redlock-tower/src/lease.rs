@@ -151,6 +151,29 @@ impl RequestLease {
     /// Returns how much longer the lease is valid; zero once it is lost or released.
     ///
     /// The client renews it for as long as the request holds it, so this grows again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_tower::{PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # let lock = RedlockLayer::new(redlock.clone(), PathKey::new("order", "order_id"));
+    /// use std::time::Duration;
+    ///
+    /// let pay = async |lease: RequestLease| {
+    ///     // The bank takes three seconds at most, so the call begins only with time to spare.
+    ///     if lease.remaining() > Duration::from_secs(4) { "paid" } else { "try again" }
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn remaining(&self) -> Duration {
         self.lease.remaining()
     }
@@ -182,6 +205,32 @@ impl RequestLease {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # use axum::{Router, body::Body, http::Request, routing::post};
+    /// # use redlock_tower::{OnLost, PathKey, RedlockLayer, RequestLease};
+    /// # use tower::ServiceExt;
+    /// # let lock = RedlockLayer::builder(redlock.clone())
+    /// #     .on_lost(OnLost::Signal)
+    /// #     .build(PathKey::new("order", "order_id"))?;
+    /// let pay = async |lease: RequestLease| {
+    ///     tokio::select! {
+    ///         biased;
+    ///         reason = lease.lost() => format!("the payment is given up: {reason}"),
+    ///         () = async { /* the payment */ } => "paid".to_owned(),
+    ///     }
+    /// };
+    /// # let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(lock));
+    /// # let request = Request::post("/orders/42/pay").body(Body::empty())?;
+    /// # assert!(app.oneshot(request).await?.status().is_success());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn lost(&self) -> LossReason {
         self.lease.lost().await
     }

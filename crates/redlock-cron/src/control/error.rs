@@ -3,6 +3,23 @@ use std::{error::Error, fmt};
 use crate::SetupError;
 
 /// Why a job could not be paused, resumed, triggered or looked at.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// use redlock_cron::ControlErrorKind;
+///
+/// let error = jobs.pause("close-month").await.unwrap_err();
+/// assert_eq!((error.kind(), error.job()), (ControlErrorKind::UnknownJob, "close-month"));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct ControlError {
     kind: ControlErrorKind,

@@ -56,6 +56,20 @@ pub async fn pause(redlock: &Redlock, namespace: &str, name: &str) -> Result<(),
 /// # Cancel safety
 ///
 /// If it is dropped, the job may be resumed or not.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// redlock_cron::pause(&redlock, "billing", "close-day").await?;
+/// redlock_cron::resume(&redlock, "billing", "close-day").await?;
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// assert_eq!(job.is_paused(), Some(false));
+/// # Ok(())
+/// # }
+/// ```
 pub async fn resume(redlock: &Redlock, namespace: &str, name: &str) -> Result<(), ControlError> {
     set(redlock, namespace, name, Switch::Resumed).await
 }
@@ -85,6 +99,17 @@ async fn set(
 /// # Errors
 ///
 /// The namespace or the name is not valid.
+///
+/// # Examples
+///
+/// ```
+/// let resources = redlock_cron::remembered_under("billing", "close-day")?;
+/// let keys = redlock_core::Redlock::builder().namespace("redlock").node_keys()?;
+/// for resource in resources {
+///     println!("UNLINK {}", keys.job(&resource)); // on every node
+/// }
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>, SetupError> {
     let id = id(namespace, name)?;
     let attempts = (2..=MOST_ATTEMPTS).map(|attempt| id.attempt_key(attempt));

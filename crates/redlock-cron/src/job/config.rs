@@ -109,6 +109,28 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
     ///
     /// It has none or several of `cron`, `every` and `at`, or only one of `cron` and `zone`.
     /// What else is wrong with it is told when it is added.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{BoxError, JobConfig, Run};
+    ///
+    /// let configs: Vec<JobConfig> = serde_json::from_str(
+    ///     r#"[
+    ///         { "name": "sweep", "every": "5m" },
+    ///         { "name": "close-day", "cron": "0 0 2 * * *", "zone": "Europe/Berlin" }
+    ///     ]"#,
+    /// )?;
+    /// for config in configs {
+    ///     let job = config.into_job(|run: Run, _payload| async move {
+    ///         println!("{} of {}", run.name(), run.tick());
+    ///         Ok::<(), BoxError>(())
+    ///     })?;
+    ///     // jobs.add(job).await?;
+    /// #     drop(job);
+    /// }
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn into_job<F, W, E>(self, work: W) -> Result<SingletonJob, SetupError>
     where
         W: Fn(Run, Arc<P>) -> F + Send + Sync + 'static,

@@ -1,5 +1,6 @@
 //! A job as it is given to a scheduler: its name, its policies, and what it does.
 
+mod builder;
 mod config;
 mod fingerprint;
 mod identity;

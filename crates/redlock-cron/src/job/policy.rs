@@ -5,6 +5,30 @@ use serde::Deserialize;
 /// A run that makes up for a missed tick, or that is started again, is the scheduler's own doing, and no tick that is
 /// due is skipped for it: the tick waits for its end, for as long as `start_within` allows, or `catch_up_window` with
 /// [`Missed::All`].
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+/// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// use redlock_cron::{Overlap, SingletonJob};
+/// use std::time::Duration;
+///
+/// // Only the newest matters: a run that still goes on is told to stop, and dropped a second later.
+/// let job = SingletonJob::every("publish-prices", Duration::from_secs(60), |run| async move {
+///     tokio::select! {
+///         () = run.stopping() => Err("a newer one is due".into()),
+///         () = async { /* publish */ } => Ok::<(), BoxError>(()),
+///     }
+/// })
+/// .overlap(Overlap::CancelOther);
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 #[serde(rename_all = "snake_case")]
@@ -31,6 +55,23 @@ pub enum Overlap {
 /// The nodes remember the newest tick that was claimed; what came after it was missed.
 /// Ticks that came while a run went on were not.
 /// A job of which the nodes know nothing has missed nothing.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+/// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// use redlock_cron::{Missed, SingletonJob};
+///
+/// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+///     .missed(Missed::All { max: 7 });
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -54,6 +95,29 @@ pub enum Missed {
 }
 
 /// Whether a tick is started again if its run did not end by itself.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+/// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// use redlock_cron::{Delivery, SingletonJob};
+/// use std::time::Duration;
+///
+/// let job = SingletonJob::cron("send-invoices", "0 0 6 1 * *", "UTC", |run| async move {
+///     // What an earlier attempt did is found under the tick, and not done again.
+///     println!("attempt {} of the invoices of {}", run.attempt(), run.local_date());
+///     Ok::<(), BoxError>(())
+/// })
+/// .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+/// .max_runtime(Duration::from_secs(600));
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -78,6 +142,34 @@ pub enum Delivery {
 }
 
 /// What becomes of a run whose lease is lost.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+/// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// use redlock_cron::{OnLost, SingletonJob};
+///
+/// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run| async move {
+///     tokio::task::spawn_blocking(move || {
+///         // A thread cannot be dropped: it asks before each step.
+///         for _page in 0..3 {
+///             if run.is_stopping() || !run.lease().is_held() {
+///                 return Err("the lease was lost".into());
+///             }
+///         }
+///         Ok::<(), BoxError>(())
+///     })
+///     .await?
+/// })
+/// .on_lost(OnLost::Signal);
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 #[serde(rename_all = "snake_case")]
@@ -92,6 +184,23 @@ pub enum OnLost {
 }
 
 /// Why a run was started.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// use redlock_cron::Trigger;
+///
+/// let report = jobs.trigger_now("close-day").await?;
+/// assert_eq!(report.trigger(), Trigger::Manual);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Trigger {

@@ -8,6 +8,32 @@ use tokio_util::sync::CancellationToken;
 use crate::Trigger;
 
 /// What a job is told about the run it is asked to do.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+/// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// use redlock_cron::{Run, SingletonJob};
+///
+/// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "Europe/Berlin", |run: Run| async move {
+///     println!("{} of {}, {:?} after it was due", run.name(), run.local_tick(), run.lag());
+///     println!("{:?}: attempt {}, try {}", run.trigger(), run.attempt(), run.try_number());
+///     // Belongs to its day, however late it is, and refuses what comes after a later run.
+///     let (day, token) = (run.local_date(), run.fencing_token());
+///     let work = async move { println!("UPDATE books SET closed = {day}, fence = {token}") };
+///     tokio::select! {
+///         () = run.stopping() => Err("it was told to stop".into()),
+///         () = work => Ok::<(), BoxError>(()),
+///     }
+/// });
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Run {
     pub(crate) name: Arc<str>,
@@ -31,12 +57,53 @@ impl Run {
     ///
     /// What belongs to "this" run should be derived from it, not from the time of day: after a delay
     /// past midnight, yesterday's books are still those of the tick.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Run, SingletonJob};
+    /// use std::time::Duration;
+    ///
+    /// let job = SingletonJob::every("sum-up", Duration::from_secs(3_600), |run: Run| async move {
+    ///     // The hour before the tick, also if the run comes late.
+    ///     let (from, to) = (run.tick() - Duration::from_secs(3_600), run.tick());
+    ///     println!("SELECT sum(amount) FROM payments WHERE at >= '{from}' AND at < '{to}'");
+    ///     Ok::<(), BoxError>(())
+    /// });
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
     }
 
     /// Returns the zone in which the job's pattern is read; UTC for jobs without one, which are due at
     /// [intervals](crate::SingletonJob::every) or [once](crate::SingletonJob::once).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Run, SingletonJob, chrono_tz::Asia::Tokyo};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", Tokyo, |run: Run| async move {
+    ///     assert_eq!(run.zone(), Tokyo);
+    ///     Ok::<(), BoxError>(())
+    /// });
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn zone(&self) -> Tz {
         self.zone
     }
@@ -72,6 +139,28 @@ impl Run {
 
     /// Returns which run of the tick it is: 1 is the first, and there is no other unless the job's
     /// [`delivery`](crate::Delivery) says so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Delivery, Run, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
+    ///     if run.attempt() > 1 {
+    ///         // Another replica began it: rolls back what is half done.
+    ///     }
+    ///     Ok::<(), BoxError>(())
+    /// })
+    /// .delivery(Delivery::AtLeastOnce { max_attempts: 2 });
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -91,6 +180,26 @@ impl Run {
     ///
     /// Give it to what the run writes to, and let that refuse older ones; see [`Fence`](redlock_core::Fence).
     /// Where runs may [overlap](crate::Overlap::Allow), their tokens have no order.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Run, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
+    ///     let token = i64::from(run.fencing_token());
+    ///     println!("UPDATE books SET fence = {token}, … WHERE fence <= {token}");
+    ///     Ok::<(), BoxError>(())
+    /// });
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn fencing_token(&self) -> FencingToken {
         self.lease.token()
     }
@@ -99,11 +208,56 @@ impl Run {
     ///
     /// The run is dropped when it is lost; work that blocks its thread cannot be, and must ask
     /// [`Lease::is_held`] before each step that matters.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Run, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
+    ///     let lease = run.lease().clone();
+    ///     let pages = tokio::task::spawn_blocking(move || (0..3).take_while(|_| lease.is_held()).count());
+    ///     println!("{} pages were written", pages.await?);
+    ///     Ok::<(), BoxError>(())
+    /// });
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn lease(&self) -> &Lease {
         &self.lease
     }
 
     /// Returns whether the run was told to stop; see [`stopping`](Self::stopping).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Run, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
+    ///     for _page in 0..3 {
+    ///         if run.is_stopping() {
+    ///             return Err("it was told to stop".into());
+    ///         }
+    ///         // Writes a page.
+    ///     }
+    ///     Ok::<(), BoxError>(())
+    /// });
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_stopping(&self) -> bool {
         self.stop.is_cancelled()
     }
@@ -116,6 +270,27 @@ impl Run {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Run, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run: Run| async move {
+    ///     tokio::select! {
+    ///         () = run.stopping() => Err("it was told to stop".into()), // a second to save what is done
+    ///         () = async { /* close the books */ } => Ok::<(), BoxError>(()),
+    ///     }
+    /// });
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn stopping(&self) {
         self.stop.cancelled().await;
     }

@@ -8,6 +8,27 @@ use crate::PastRun;
 /// What the nodes remember of a job, as [`inspect`](crate::inspect) reads it.
 ///
 /// It is what a majority says; what too few answered is missing, and then [`nodes`](Self::nodes) tells why.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// assert!(job.is_known(), "too few nodes have answered: {:?}", job.nodes());
+/// println!("newest claimed {:?}, paused: {:?}", job.watermark(), job.is_paused());
+/// println!("running: {:?}, free in {:?}", job.running().is_some(), job.free_in());
+/// for run in job.runs() {
+///     println!("{} on {}: {:?}", run.tick(), run.replica(), run.outcome());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct JobMemory {
     pub(crate) is_known: bool,

@@ -1,6 +1,27 @@
 use std::fmt;
 
 /// How a tick ended on this replica.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// use redlock_cron::Outcome;
+///
+/// let panics = |_| async { if true { panic!("no paper") } else { Ok::<(), BoxError>(()) } };
+/// jobs.add(SingletonJob::cron("print", "0 0 6 * * *", "UTC", panics)).await?;
+/// let report = jobs.trigger_now("print").await?;
+/// assert_eq!(report.outcome(), Outcome::Panicked); // the service goes on
+/// assert_eq!(report.outcome().as_str(), "panicked");
+/// assert!(report.outcome().was_started());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {

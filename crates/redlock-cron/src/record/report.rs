@@ -8,6 +8,43 @@ use crate::{Outcome, Trigger};
 ///
 /// Every replica has one report for each tick it was awake for; over a healthy fleet, one of them is
 /// about a run.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// use redlock_cron::Outcome;
+///
+/// let report = jobs.trigger_now("close-day").await?; // or by `on_outcome`
+/// println!(
+///     "{} of {} ({:?}, attempt {}, tries {}): {} {}",
+///     report.job(),
+///     report.tick(),
+///     report.trigger(),
+///     report.attempt(),
+///     report.tries(),
+///     report.outcome(),
+///     report.detail().unwrap_or_default(),
+/// );
+/// println!(
+///     "{:?} after the tick; claimed in {:?}; ran for {:?}; clock ahead by {:?}",
+///     report.lag(),
+///     report.claim_took(),
+///     report.took(),
+///     report.clock_offset(),
+/// );
+/// if report.outcome() == Outcome::Missed {
+///     println!("{} ticks, up to {}", report.ticks(), report.last_tick());
+/// }
+/// # assert!(report.outcome().was_started());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TickReport {
     pub(crate) job: Arc<str>,

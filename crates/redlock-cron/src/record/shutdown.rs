@@ -3,6 +3,25 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 /// What a shutdown, or the removal of a job, left undone.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// use std::time::Duration;
+///
+/// let report = jobs.shutdown(Duration::from_secs(30)).await;
+/// if !report.is_clean() {
+///     eprintln!("{} runs did not finish", report.unfinished().len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "it says which runs did not finish"]
 pub struct ShutdownReport {
@@ -10,6 +29,25 @@ pub struct ShutdownReport {
 }
 
 /// A run that had not finished when the grace of the shutdown, or of its job's removal, was over.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// use std::time::Duration;
+///
+/// for run in jobs.shutdown(Duration::from_secs(30)).await.unfinished() {
+///     let end = if run.was_dropped() { "was dropped" } else { "blocks its thread and goes on" };
+///     eprintln!("{} of {} {end}", run.job(), run.tick());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct UnfinishedRun {
     pub(crate) job: Arc<str>,

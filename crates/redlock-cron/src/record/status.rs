@@ -9,6 +9,29 @@ use crate::{TickReport, clock::to_instant};
 ///
 /// What comes from the nodes is what a majority says; what too few answered is missing, and then
 /// [`nodes`](Self::nodes) tells why.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// jobs.trigger_now("close-day").await?;
+/// let status = jobs.status("close-day").await?;
+/// assert!(status.is_known(), "too few nodes have answered: {:?}", status.nodes());
+/// println!("next at {:?}, newest claimed {:?}", status.next_tick(), status.watermark());
+/// println!("running: {:?}, free in {:?}", status.running().is_some(), status.free_in());
+/// println!("paused: {:?}, others disagree: {}", status.is_paused(), status.disagreeing());
+/// println!("skipped here: {:?}, clock ahead by {:?}", status.skipped(), status.clock_offset());
+/// let last = status.last_success().ok_or("alert: it never succeeded")?;
+/// # assert_eq!(status.last_run().map(|run| run.tick()), Some(last.tick()));
+/// # assert_eq!(status.runs().len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct JobStatus {
     pub(crate) is_known: bool,
@@ -27,6 +50,33 @@ pub struct JobStatus {
 }
 
 /// A run as the nodes remember it.
+///
+/// # Examples
+///
+/// ```
+/// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), BoxError> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+/// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+/// jobs.trigger_now("close-day").await?;
+/// for run in jobs.status("close-day").await?.runs() {
+///     println!(
+///         "{} attempt {} on {}, claimed at {}, token {}: {} after {:?}",
+///         run.tick(),
+///         run.attempt(),
+///         run.replica(),
+///         run.claimed_at(),
+///         run.fencing_token(),
+///         run.outcome().unwrap_or("it goes on, or nobody has said how it ended"),
+///         run.took(),
+///     );
+///     assert!(run.is_manual());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct PastRun {
     pub(crate) record: RunRecord,

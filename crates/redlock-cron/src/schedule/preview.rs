@@ -62,6 +62,15 @@ impl Schedule {
     }
 
     /// Returns the zone in which its pattern is read; UTC if it has no pattern.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{Schedule, chrono_tz::Europe::Berlin};
+    ///
+    /// assert_eq!(Schedule::cron("0 0 2 * * *", "Europe/Berlin")?.zone(), Berlin);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     pub fn zone(&self) -> Tz {
         match &self.0 {
             Kind::Cron { zone, .. } => *zone,

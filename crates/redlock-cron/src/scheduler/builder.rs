@@ -15,6 +15,25 @@ use crate::{
 /// [`SingletonScheduler::standalone`].
 ///
 /// The namespace has no default.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_cron::SingletonScheduler;
+///
+/// let jobs = SingletonScheduler::standalone(redlock)
+///     .namespace("billing")
+///     .replica("pod-7")
+///     .on_start(|run| println!("{} of {} begins", run.name(), run.tick()))
+///     .on_outcome(|report| println!("{} of {}: {}", report.job(), report.tick(), report.outcome()))
+///     .build()?;
+/// # drop(jobs);
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct SingletonSchedulerBuilder {
     redlock: Redlock,
@@ -37,6 +56,26 @@ impl SingletonScheduler {
     /// Do not give it a store that is shared with other replicas: they would take each other's
     /// wake-ups.
     /// It may have other jobs as well, and ends with [`shutdown`](Self::shutdown) for them too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_cron::{
+    ///     SingletonScheduler,
+    ///     tokio_cron_scheduler::{Job, JobScheduler},
+    /// };
+    ///
+    /// // Jobs of both kinds: this one runs on every replica.
+    /// let scheduler = JobScheduler::new().await?;
+    /// scheduler.add(Job::new("0 * * * * *", |_, _| println!("a minute has passed"))?).await?;
+    /// let jobs = SingletonScheduler::builder(redlock, scheduler).namespace("billing").build()?;
+    /// # drop(jobs);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn builder(redlock: Redlock, scheduler: JobScheduler) -> SingletonSchedulerBuilder {
         SingletonSchedulerBuilder::new(redlock, Some(scheduler))
     }
@@ -88,6 +127,22 @@ impl SingletonSchedulerBuilder {
     /// It is the service's name, in most cases: the same on all of its replicas, and on nothing else
     /// that uses the same nodes.
     /// Two services with a job `cleanup` in one namespace would take each other's ticks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_cron::SingletonScheduler;
+    ///
+    /// let missing = SingletonScheduler::standalone(redlock.clone()).build().unwrap_err();
+    /// assert_eq!(missing.field(), "namespace");
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
+    /// # drop(jobs);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
@@ -98,6 +153,23 @@ impl SingletonSchedulerBuilder {
     ///
     /// Default: what `HOSTNAME` says, and the process's number.
     /// It is for people; nothing is decided by it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_cron::SingletonScheduler;
+    /// use std::env;
+    ///
+    /// // The name that Kubernetes gives the pod.
+    /// let pod = env::var("POD_NAME").unwrap_or_else(|_| "billing-1".to_owned());
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica(pod).build()?;
+    /// # drop(jobs);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn replica(mut self, name: impl Into<String>) -> Self {
         self.replica = Some(name.into());
         self
@@ -138,6 +210,30 @@ impl SingletonSchedulerBuilder {
     /// It is called on the task that dealt with the tick, between the end of the run and the release
     /// of its lease, so it must not block.
     /// A panic in it is logged and has no other effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// use std::{sync::mpsc, time::Duration};
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let jobs = SingletonScheduler::standalone(redlock)
+    ///     .namespace("billing")
+    ///     .on_outcome(move |report| {
+    ///         let _ = tell.send((report.job().to_owned(), report.outcome().as_str()));
+    ///     })
+    ///     .build()?;
+    /// # let minutes = Duration::from_secs(300);
+    /// # jobs.add(SingletonJob::every("sweep", minutes, |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.trigger_now("sweep").await?;
+    /// assert_eq!(told.recv()?, ("sweep".to_owned(), "ok"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn on_outcome(mut self, hook: impl Fn(&TickReport) + Send + Sync + 'static) -> Self {
         self.hook = Some(Box::new(hook));
         self
@@ -153,6 +249,25 @@ impl SingletonSchedulerBuilder {
     /// With it, a deployment that changes a job must stop all replicas for so long first, so leave it off where they
     /// are replaced one by one.
     /// If too few nodes answer to tell, the job is added with a warning.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_cron::SingletonScheduler;
+    /// use std::time::Duration;
+    ///
+    /// // All replicas are stopped for an hour before a deployment that changes a job.
+    /// let jobs = SingletonScheduler::standalone(redlock)
+    ///     .namespace("billing")
+    ///     .refuse_disagreement(Duration::from_secs(3_600))
+    ///     .build()?;
+    /// # drop(jobs);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn refuse_disagreement(mut self, within: Duration) -> Self {
         self.agreed_within = Some(within);
         self
@@ -209,6 +324,20 @@ impl SingletonSchedulerBuilder {
     /// [`Misuse`](crate::SetupErrorKind::Misuse): the namespace is missing or not valid, the replica's name is not
     /// valid, `max_runs` is out of its range, or the client is in virtual time and the scheduler has no clock for it, or
     /// the other way round.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_cron::{SetupErrorKind, SingletonScheduler};
+    ///
+    /// let error = SingletonScheduler::standalone(redlock).namespace("a/b").build().unwrap_err();
+    /// assert_eq!((error.kind(), error.field()), (SetupErrorKind::Misuse, "namespace"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn build(self) -> Result<SingletonScheduler, SetupError> {
         let clock: Arc<dyn Clock> = match (self.clock, self.redlock.is_in_virtual_time()) {
             (None, false) => Arc::new(SystemClock),

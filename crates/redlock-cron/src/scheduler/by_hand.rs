@@ -24,6 +24,21 @@ impl SingletonScheduler {
     /// # Cancel safety
     ///
     /// If it is dropped, the job may be paused or not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.pause("close-day").await?;
+    /// assert_eq!(jobs.status("close-day").await?.is_paused(), Some(true));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn pause(&self, name: &str) -> Result<(), ControlError> {
         self.runner(name)?.set_paused(true).await
     }
@@ -37,6 +52,22 @@ impl SingletonScheduler {
     /// # Cancel safety
     ///
     /// If it is dropped, the job may be resumed or not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.pause("close-day").await?;
+    /// jobs.resume("close-day").await?;
+    /// assert_eq!(jobs.status("close-day").await?.is_paused(), Some(false));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn resume(&self, name: &str) -> Result<(), ControlError> {
         self.runner(name)?.set_paused(false).await
     }
@@ -53,6 +84,23 @@ impl SingletonScheduler {
     /// # Cancel safety
     ///
     /// Once it was polled, the run goes on if this is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// use redlock_cron::Outcome;
+    ///
+    /// let report = jobs.trigger_now("close-day").await?;
+    /// assert_eq!(report.outcome(), Outcome::Ok);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn trigger_now(&self, name: &str) -> Result<TickReport, ControlError> {
         let runner = self.runner(name)?;
         let (tell, told) = oneshot::channel();
@@ -71,6 +119,20 @@ impl SingletonScheduler {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// assert_eq!(jobs.jobs().await, ["close-day"]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn jobs(&self) -> Vec<String> {
         self.jobs.names()
     }
@@ -116,6 +178,24 @@ impl SingletonScheduler {
     /// # Cancel safety
     ///
     /// Dropping it has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.trigger_now("close-day").await?;
+    /// let status = jobs.status("close-day").await?;
+    /// println!("{status}"); // a page for an operator
+    /// let last = status.last_run().ok_or("it has run")?;
+    /// assert_eq!((last.replica(), last.outcome()), ("pod-7", Some("ok")));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn status(&self, name: &str) -> Result<JobStatus, ControlError> {
         Ok(self.runner(name)?.status().await)
     }

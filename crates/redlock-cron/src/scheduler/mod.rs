@@ -4,6 +4,7 @@ mod builder;
 #[cfg(feature = "test-util")]
 mod by_clock;
 mod by_hand;
+mod ending;
 mod singleton_scheduler;
 
 pub use self::{builder::SingletonSchedulerBuilder, singleton_scheduler::SingletonScheduler};

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::{sync::Mutex, time::timeout};
+use tokio::sync::Mutex;
 use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
 use crate::{
@@ -22,10 +22,31 @@ use crate::{
 ///
 /// Dropping it starts nothing more and drops the runs in flight without waiting for them;
 /// [`shutdown`](Self::shutdown) does it with grace.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+/// use std::time::Duration;
+///
+/// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
+/// let sweep = |_| async { Ok::<(), BoxError>(()) };
+/// jobs.add(SingletonJob::every("sweep", Duration::from_secs(300), sweep)).await?;
+/// jobs.start().await?;
+///
+/// // When the process is asked to end:
+/// let report = jobs.shutdown(Duration::from_secs(30)).await;
+/// assert!(report.is_clean());
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "dropping the scheduler ends its jobs"]
 pub struct SingletonScheduler {
     /// What wakes jobs up; one of its own is made at the start.
-    scheduler: OnceLock<JobScheduler>,
+    pub(super) scheduler: OnceLock<JobScheduler>,
     /// Nobody else has jobs there.
     is_own: bool,
     pub(super) replica: Arc<Replica>,
@@ -74,6 +95,27 @@ impl SingletonScheduler {
     /// # Cancel safety
     ///
     /// If it is dropped before it returns, the job is not added.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// use redlock_cron::SetupErrorKind;
+    ///
+    /// let sweep = |pattern| SingletonJob::cron("sweep", pattern, "UTC", |_| async { Ok::<(), BoxError>(()) });
+    /// let error = jobs.add(sweep("0 0 25 * * *")).await.unwrap_err();
+    /// assert_eq!((error.job(), error.field()), (Some("sweep"), "pattern"));
+    /// jobs.add(sweep("0 0 * * * *")).await?;
+    /// let taken = jobs.add(sweep("0 0 * * * *")).await.unwrap_err();
+    /// assert_eq!(taken.kind(), SetupErrorKind::Duplicate);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn add(&self, job: SingletonJob) -> Result<(), SetupError> {
         let name = job.name.clone();
         let added = self.try_add(job, false).await;
@@ -167,6 +209,21 @@ impl SingletonScheduler {
     /// # Cancel safety
     ///
     /// If it is dropped, it may have been started or not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.start().await?;
+    /// assert!(jobs.start().await.is_err(), "once is enough");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn start(&self) -> Result<(), SetupError> {
         let mut start = self.start.lock().await;
         self.check_open()?;
@@ -281,27 +338,6 @@ impl SingletonScheduler {
         self.scheduler.get()
     }
 
-    /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.
-    ///
-    /// Nothing is started any more once this was polled, not even what was being claimed.
-    /// A run that is dropped releases its lease, so that other replicas can go on at the next tick; its
-    /// own tick is not run again.
-    /// It returns some seconds after the grace at the latest, also if a run blocks its thread or
-    /// tokio-cron-scheduler's shutdown handler does not end.
-    /// It waits for a run that waits for it, until the grace is over: a run does not await it, but spawns it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Once this was polled, nothing is started any more; if it is dropped, runs in flight go on until
-    /// they end or the scheduler is dropped.
-    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
-        self.replica.tasks.drain();
-        if let Some(scheduler) = self.scheduler.get() {
-            end(scheduler.clone()).await;
-        }
-        self.replica.tasks.shut_down(grace).await
-    }
-
     fn check_open(&self) -> Result<(), SetupError> {
         if self.replica.tasks.is_draining() {
             Err(SetupError::closed())
@@ -311,29 +347,11 @@ impl SingletonScheduler {
     }
 }
 
-/// Shuts tokio-cron-scheduler down, and the application's shutdown handler with it, which nothing bounds.
-///
-/// It waits for no job, and wakes jobs up for another half second.
-async fn end(mut scheduler: JobScheduler) {
-    match timeout(SCHEDULER_GRACE, scheduler.shutdown()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => {
-            tracing::warn!(target: crate::TARGET, %error, "tokio-cron-scheduler did not shut down");
-        }
-        Err(_) => {
-            tracing::warn!(target: crate::TARGET, "tokio-cron-scheduler's shutdown handler did not end");
-        }
-    }
-}
-
 /// Returns whether the application has shut tokio-cron-scheduler down, which starts all the same then, and does nothing.
 async fn is_shut_down(scheduler: &JobScheduler) -> bool {
     let scheduler = scheduler.scheduler.read().await;
     scheduler.shutdown.load(Ordering::Relaxed)
 }
-
-/// How long tokio-cron-scheduler may take to shut down; without a handler it takes no time.
-const SCHEDULER_GRACE: Duration = Duration::from_secs(5);
 
 impl Drop for SingletonScheduler {
     fn drop(&mut self) {

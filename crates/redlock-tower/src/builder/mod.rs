@@ -52,6 +52,23 @@ pub struct RedlockLayerBuilder {
 
 impl RedlockLayer<()> {
     /// Starts to describe a layer; the key comes last, in [`RedlockLayerBuilder::build`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::Wait;
+    /// use redlock_tower::{PathKey, RedlockLayer};
+    ///
+    /// let lock = RedlockLayer::builder(redlock)
+    ///     .wait(Wait::Never)
+    ///     .build(PathKey::new("order", "order_id"))?;
+    /// # drop(lock);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn builder(redlock: Redlock) -> RedlockLayerBuilder {
         RedlockLayerBuilder::new(redlock)
     }

@@ -48,6 +48,30 @@ pub struct ExtensionKey<T> {
 
 impl<T> ExtensionKey<T> {
     /// Locks what the `T` in the request's extensions names.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{ResourceKey, ResourceKeys};
+    /// use redlock_tower::{ExtensionKey, KeyError, LockKey, RedlockLayer};
+    ///
+    /// /// What the layer for authentication leaves in the request's extensions.
+    /// struct User { id: u64 }
+    ///
+    /// impl LockKey for User {
+    ///     fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+    ///         Ok(ResourceKey::new("user", self.id)?.into())
+    ///     }
+    /// }
+    ///
+    /// let one_per_user = RedlockLayer::new(redlock, ExtensionKey::<User>::new());
+    /// # drop(one_per_user);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new() -> Self
     where
         T: LockKey,

@@ -45,6 +45,22 @@ pub struct HeaderKey {
 
 impl HeaderKey {
     /// Locks the resource of the class `class` that `header` names.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use http::HeaderName;
+    /// use redlock_tower::{HeaderKey, RedlockLayer};
+    ///
+    /// let account = HeaderKey::new("account", HeaderName::from_static("x-account"));
+    /// let one_per_account = RedlockLayer::new(redlock, account);
+    /// # drop(one_per_account);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(class: &'static str, header: HeaderName) -> Self {
         Self {
             named: Named::new(class),

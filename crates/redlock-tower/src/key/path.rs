@@ -67,6 +67,21 @@ struct Part {
 
 impl PathKey {
     /// Locks the resource of the class `class` that the path parameter `parameter` names.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_tower::{PathKey, RedlockLayer};
+    ///
+    /// // For routes such as "/orders/{order_id}/pay".
+    /// let one_per_order = RedlockLayer::new(redlock, PathKey::new("order", "order_id"));
+    /// # drop(one_per_order);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(class: &'static str, parameter: &'static str) -> Self {
         let named = Named::new(class);
         Self {

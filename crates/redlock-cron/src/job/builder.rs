@@ -1,0 +1,410 @@
+//! What a job's author says of its ticks and runs, one method for each policy.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::{Delivery, Missed, OnLost, Overlap, SingletonJob, Tries};
+
+impl SingletonJob {
+    /// Sets how long after a tick, by the nodes' clocks, it may still be started: a second to 365 days.
+    ///
+    /// Default: half of the shortest time between two ticks, but at least 5 s and at most a minute.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::SingletonJob;
+    /// use std::time::Duration;
+    ///
+    /// // Also if the nodes cannot be reached for some minutes at two.
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .start_within(Duration::from_secs(15 * 60));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn start_within(mut self, limit: Duration) -> Self {
+        self.settings.start_within = Some(limit);
+        self
+    }
+
+    /// Sets by how much the nodes' clocks may be before a tick when it is started: from 10 ms to half of
+    /// the client's [`max_ttl`](redlock_core::Redlock::max_ttl), and a minute at most.
+    ///
+    /// Default: 2 s, or half of `max_ttl` if that is less.
+    /// A replica whose clock is ahead starts ticks so much too early at most; what it must allow for is how far the
+    /// clocks of the nodes are from each other.
+    /// It should be the same on all replicas: by how much they differ in it, so much less may the nodes' clocks be set
+    /// back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::SingletonJob;
+    /// use std::time::Duration;
+    ///
+    /// // The clocks of the nodes are kept within 100 ms of each other.
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .early(Duration::from_millis(100));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn early(mut self, limit: Duration) -> Self {
+        self.settings.early = Some(limit);
+        self
+    }
+
+    /// Sets the time to live of the lease that a run holds, from 100 ms to the client's `max_ttl`.
+    ///
+    /// Default: the client's [`ttl`](redlock_core::Redlock::ttl).
+    /// It bounds how long a replica that crashes in a run keeps the job from being run by others.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::SingletonJob;
+    /// use std::time::Duration;
+    ///
+    /// // A replica that crashes in a run costs the next tick nothing.
+    /// let job = SingletonJob::every("sweep", Duration::from_secs(5), close_books)
+    ///     .ttl(Duration::from_secs(3));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.settings.ttl = Some(ttl);
+        self
+    }
+
+    /// Sets what becomes of a tick that comes while a run goes on, on whichever replica.
+    ///
+    /// Default: [`Overlap::Skip`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Overlap, SingletonJob};
+    /// use std::time::Duration;
+    ///
+    /// // A tick waits up to ten minutes for the run of the one before.
+    /// let job = SingletonJob::every("import", Duration::from_secs(900), close_books)
+    ///     .overlap(Overlap::Wait)
+    ///     .start_within(Duration::from_secs(600));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn overlap(mut self, policy: Overlap) -> Self {
+        self.settings.overlap = policy;
+        self
+    }
+
+    /// Sets what becomes of ticks that nobody started when they were due.
+    ///
+    /// Default: [`Missed::Skip`], and [`Missed::Latest`] for a job that is due [once](Self::once).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Missed, SingletonJob};
+    ///
+    /// // After a night without a replica, one run makes up for all of its ticks.
+    /// let job = SingletonJob::cron("rebuild-index", "0 0 * * * *", "UTC", close_books)
+    ///     .missed(Missed::Latest);
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn missed(mut self, policy: Missed) -> Self {
+        self.settings.missed = policy;
+        self
+    }
+
+    /// Sets how old a missed tick may be when it is started: from `start_within` to 365 days.
+    ///
+    /// Default: a day.
+    /// It says nothing without a policy for [missed](Self::missed) ticks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Missed, SingletonJob};
+    /// use std::time::Duration;
+    ///
+    /// // Each day has its run, also after a week without a replica.
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .missed(Missed::All { max: 31 })
+    ///     .catch_up_window(Duration::from_secs(31 * 86_400));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn catch_up_window(mut self, window: Duration) -> Self {
+        self.settings.catch_up_window = Some(window);
+        self
+    }
+
+    /// Sets whether a tick is started again if its run did not end by itself.
+    ///
+    /// Default: [`Delivery::AtMostOnce`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Delivery, SingletonJob};
+    /// use std::time::Duration;
+    ///
+    /// // A run that was cut short by a crash is started again, on another replica.
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+    ///     .max_runtime(Duration::from_secs(600));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn delivery(mut self, policy: Delivery) -> Self {
+        self.settings.delivery = policy;
+        self
+    }
+
+    /// Sets how long after a tick, by the nodes' clocks, it may be started again if its run did not end by itself: from
+    /// `start_within` to 365 days.
+    ///
+    /// Default: long enough for all attempts, if [`max_runtime`](Self::max_runtime) says how long a run takes: the
+    /// time in which the tick may be started first, and for each further attempt `max_runtime` and `ttl`.
+    /// Without a `max_runtime`: a day, and no less than `catch_up_window`.
+    /// It says nothing without [`Delivery::AtLeastOnce`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{Delivery, SingletonJob};
+    /// use std::time::Duration;
+    ///
+    /// // The books may be closed until the office opens.
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+    ///     .retry_within(Duration::from_secs(6 * 3_600));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retry_within(mut self, limit: Duration) -> Self {
+        self.settings.retry_within = Some(limit);
+        self
+    }
+
+    /// Sets what becomes of a run whose lease is lost.
+    ///
+    /// Default: [`OnLost::Abort`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{OnLost, SingletonJob};
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |run| async move {
+    ///     for _page in 0..3 {
+    ///         if run.is_stopping() {
+    ///             return Err("it ended between two pages".into());
+    ///         }
+    ///         // Writes a page, which must not be dropped half-way.
+    ///     }
+    ///     Ok::<(), BoxError>(())
+    /// })
+    /// .on_lost(OnLost::Signal);
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_lost(mut self, policy: OnLost) -> Self {
+        self.settings.on_lost = policy;
+        self
+    }
+
+    /// Sets the longest that a run may take: not zero.
+    ///
+    /// Default: without end.
+    /// A run that takes longer is told to stop, dropped a second later, and reported as
+    /// [`TimedOut`](crate::Outcome::TimedOut).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::SingletonJob;
+    /// use std::time::Duration;
+    ///
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .max_runtime(Duration::from_secs(15 * 60));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn max_runtime(mut self, limit: Duration) -> Self {
+        self.settings.max_runtime = Some(limit);
+        self
+    }
+
+    /// Sets a condition under which this replica asks for a tick: `condition` is called with each tick before it is
+    /// claimed here, and the claim is left to other replicas if it returns false.
+    ///
+    /// Default: it asks for every tick.
+    /// So a replica that is not ready, or whose part of the data is elsewhere, starts nothing and uses no tick up; it
+    /// reports [`Declined`](crate::Outcome::Declined).
+    /// A run that somebody [asked for](crate::SingletonScheduler::trigger_now) is not subject to it; a further
+    /// [attempt](Self::delivery) is, and until it is too late for that, no later tick of the job is claimed.
+    ///
+    /// A tick that all replicas decline was [missed](Self::missed).
+    /// With a policy that makes up for missed ticks, the condition is asked about the newest tick again, every five
+    /// seconds until the next one is due or `catch_up_window` is over, and only then the tick is reported as declined.
+    /// So a tick that comes while the caches of all replicas are cold is started by the first that is ready.
+    /// Older ticks that all have declined are made up for when a replica comes up or the job is
+    /// [replaced](crate::SingletonScheduler::replace), if no later tick was claimed meanwhile.
+    ///
+    /// Between its answer and the claim, a tick may wait for a [place](crate::SingletonSchedulerBuilder::max_runs), for
+    /// the nodes, or for a run with [`Overlap::Wait`], so what it said may be as old as that.
+    /// It may be called several times for a tick that is claimed again, and must not block.
+    /// If it panics, that is logged, and the tick is declined.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_cron::{BoxError, SingletonJob};
+    /// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+    ///
+    /// let cache_is_warm = Arc::new(AtomicBool::new(false));
+    /// let ready = Arc::clone(&cache_is_warm);
+    /// let job = SingletonJob::cron("report", "0 0 6 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })
+    ///     .only_if(move |_tick| ready.load(Ordering::Relaxed));
+    /// ```
+    pub fn only_if(
+        mut self,
+        condition: impl Fn(DateTime<Utc>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.condition = Some(Box::new(condition));
+        self
+    }
+
+    /// Sets how often a run calls the job again if it returned an error.
+    ///
+    /// Default: it does not, and the run is reported as [`Failed`](crate::Outcome::Failed) at once.
+    ///
+    /// All tries are one run, of one tick, under one lease and one fencing token: no other run of the job begins in the
+    /// pauses, ticks that come meanwhile meet it as the [overlap](Self::overlap) policy says, and
+    /// [`max_runtime`](Self::max_runtime) holds for all of them together.
+    /// The run ends in a pause if it is told to [stop](crate::Run::stopping), and at the beginning of a shutdown or of the
+    /// removal of its job: it has failed then, or was cut short if [`delivery`](Self::delivery) lets another replica go on
+    /// with it.
+    /// A call that panics is not repeated.
+    /// What a crash, a lost lease, a shutdown or a removal cuts short is for [`delivery`](Self::delivery).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::{SingletonJob, Tries};
+    /// use std::time::Duration;
+    ///
+    /// // Four calls at most, after pauses of up to 5, 10 and 20 seconds.
+    /// let job = SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", close_books)
+    ///     .tries(Tries::up_to(4).backoff(Duration::from_secs(5), Duration::from_secs(60)));
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tries(mut self, tries: Tries) -> Self {
+        self.settings.tries = Some(tries);
+        self
+    }
+
+    /// Sets how long after a tick, by the nodes' clocks, replicas ask for it at the latest: up to a quarter of
+    /// `start_within`.
+    ///
+    /// Default: half a second, or a quarter of `start_within` if that is less.
+    /// Each waits for a random part of it, a replica that has won one of the last ticks longer than the others, so that
+    /// all have about as many runs, whatever their clocks show.
+    /// A replica that is alone waits for half of it at most.
+    /// With [`Duration::ZERO`], all ask at the tick, and the quickest has it: for jobs that must start as soon as they
+    /// can.
+    /// Ticks that were missed and runs that are started again are not spread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, Run, SingletonScheduler};
+    /// # async fn close_books(_run: Run) -> Result<(), BoxError> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// use redlock_cron::SingletonJob;
+    /// use std::time::Duration;
+    ///
+    /// // Starts at the tick, on the replica that asks first.
+    /// let job = SingletonJob::cron("open-auction", "0 0 9 * * *", "UTC", close_books)
+    ///     .spread(Duration::ZERO);
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # SingletonScheduler::standalone(redlock).namespace("billing").build()?.add(job).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn spread(mut self, longest: Duration) -> Self {
+        self.settings.spread = Some(longest);
+        self
+    }
+}

@@ -1,0 +1,71 @@
+//! The end of a scheduler, with grace.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_cron_scheduler::JobScheduler;
+
+use super::singleton_scheduler::SingletonScheduler;
+use crate::ShutdownReport;
+
+impl SingletonScheduler {
+    /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.
+    ///
+    /// Nothing is started any more once this was polled, not even what was being claimed.
+    /// A run that is dropped releases its lease, so that other replicas can go on at the next tick; its
+    /// own tick is not run again.
+    /// It returns some seconds after the grace at the latest, also if a run blocks its thread or
+    /// tokio-cron-scheduler's shutdown handler does not end.
+    /// It waits for a run that waits for it, until the grace is over: a run does not await it, but spawns it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once this was polled, nothing is started any more; if it is dropped, runs in flight go on until
+    /// they end or the scheduler is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let jobs = SingletonScheduler::standalone(redlock).namespace("billing").replica("pod-7").build()?;
+    /// # jobs.add(SingletonJob::cron("close-day", "0 0 2 * * *", "UTC", |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// use std::time::Duration;
+    ///
+    /// jobs.start().await?;
+    /// // When the process is asked to end:
+    /// let report = jobs.shutdown(Duration::from_secs(30)).await;
+    /// for run in report.unfinished() {
+    ///     eprintln!("{} of {} did not finish", run.job(), run.tick());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
+        self.replica.tasks.drain();
+        if let Some(scheduler) = self.scheduler.get() {
+            end(scheduler.clone()).await;
+        }
+        self.replica.tasks.shut_down(grace).await
+    }
+}
+
+/// Shuts tokio-cron-scheduler down, and the application's shutdown handler with it, which nothing bounds.
+///
+/// It waits for no job, and wakes jobs up for another half second.
+async fn end(mut scheduler: JobScheduler) {
+    match timeout(SCHEDULER_GRACE, scheduler.shutdown()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(target: crate::TARGET, %error, "tokio-cron-scheduler did not shut down");
+        }
+        Err(_) => {
+            tracing::warn!(target: crate::TARGET, "tokio-cron-scheduler's shutdown handler did not end");
+        }
+    }
+}
+
+/// How long tokio-cron-scheduler may take to shut down; without a handler it takes no time.
+const SCHEDULER_GRACE: Duration = Duration::from_secs(5);
