@@ -107,7 +107,7 @@ impl KeySpace {
     }
 }
 
-/// How resources are called on the nodes, for tools that look at a node with commands of their own.
+/// The names of resources on the nodes, for tools that look at a node with commands of their own.
 ///
 /// Made by [`RedlockBuilder::node_keys`](crate::RedlockBuilder::node_keys).
 ///

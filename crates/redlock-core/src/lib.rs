@@ -18,7 +18,7 @@ mod lease;
 mod meter;
 #[cfg(feature = "metrics")]
 pub mod metrics {
-    //! What a client measures, by name; with the feature `metrics`.
+    //! The metrics of a client, by name; with the feature `metrics`.
     //!
     //! A recorder must be installed before [`build`](crate::RedlockBuilder::build): a client asks for its metrics then.
 

@@ -36,7 +36,7 @@ pub struct SetupError {
     source: Option<JobSchedulerError>,
 }
 
-/// Why a scheduler or a job could not be set up.
+/// The kind of a [`SetupError`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum SetupErrorKind {

@@ -34,7 +34,7 @@ pub use self::clock::JobClock;
 
 #[cfg(feature = "metrics")]
 pub mod metrics {
-    //! What a scheduler measures, by name; with the feature `metrics`.
+    //! The metrics of a scheduler, by name; with the feature `metrics`.
     //!
     //! It is told to the recorder that is installed at the time.
 

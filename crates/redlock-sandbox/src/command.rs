@@ -51,7 +51,7 @@ pub(crate) fn send<A: AsRef<[u8]>>(
     call(&encode(arguments))
 }
 
-/// Why a command got no reply, or an error for a reply.
+/// The error of a command that got no reply, or an error for a reply.
 #[derive(Debug)]
 pub struct CommandError(Cause);
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error, ffi::OsStr, fmt, io, process::ExitStatus, time::Duration};
 
-/// Why a server did not start.
+/// The error of a server that did not start.
 #[derive(Debug)]
 pub struct StartError {
     kind: StartErrorKind,

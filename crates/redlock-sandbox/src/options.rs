@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// How a server is started: without password, without persistence and on a free port by default.
+/// The options of a server's start: without password, without persistence and on a free port by default.
 #[derive(Clone, Debug, Default)]
 #[must_use = "options do nothing until a server is started with them"]
 pub struct ServerOptions {
@@ -48,14 +48,14 @@ impl ServerOptions {
         self
     }
 
-    /// One more argument for the command line, after all others, so that it wins over them.
+    /// Adds an argument to the command line, after all others, so that it wins over them.
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 }
 
-/// What a server still knows after it was killed and started again.
+/// The memory of a server that was killed and started again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Persistence {

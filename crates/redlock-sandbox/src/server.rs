@@ -48,12 +48,12 @@ impl Server {
         self.port
     }
 
-    /// Its address on the loopback interface.
+    /// Returns its address on the loopback interface.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// Its URL, such as `redis://127.0.0.1:20480`, with the password if it has one.
+    /// Returns its URL, such as `redis://127.0.0.1:20480`, with the password if it has one.
     pub fn url(&self) -> String {
         let password = self.options.password.as_deref().map(percent_encoded);
         let user = password.map_or_else(String::new, |password| format!(":{password}@"));
@@ -65,7 +65,7 @@ impl Server {
         self.process.as_ref().map(Process::pid)
     }
 
-    /// Its wall clock, if it was started with [one of its own](ServerOptions::own_clock).
+    /// Returns its wall clock, if it was started with [one of its own](ServerOptions::own_clock).
     pub fn clock(&self) -> Option<&ServerClock> {
         self.clock.as_ref()
     }

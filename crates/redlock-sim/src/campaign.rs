@@ -28,28 +28,28 @@ pub struct Campaign {
 pub struct Finding {
     /// The seed of the world.
     pub seed: u64,
-    /// How many worlds it took to find it, one after the other.
+    /// The number of worlds that it took to find it, one after the other.
     pub needed: u64,
-    /// When.
+    /// The time at which it was found.
     pub at: Moment,
-    /// What.
+    /// The violation.
     pub violation: Violation,
 }
 
-/// What came of a [`Campaign`].
+/// The report of a [`Campaign`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CampaignReport {
-    /// What happened in all worlds.
+    /// The counts of all worlds.
     pub counters: Counters,
-    /// What went wrong in the first world in which anything did.
+    /// The finding in the first world that had one.
     pub first: Option<Finding>,
-    /// In how many worlds what went wrong first.
+    /// The number of worlds in which each kind of violation came first.
     pub found: BTreeMap<&'static str, u64>,
 }
 
 impl Campaign {
-    /// Worlds of this plan, with these many seeds from `first` on.
+    /// Makes a campaign in worlds of this plan, with so many seeds from `first` on.
     pub const fn new(plan: Plan, first: u64, seeds: u64) -> Self {
         Self {
             plan,

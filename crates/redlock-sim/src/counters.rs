@@ -2,7 +2,7 @@ use std::{fmt, ops::AddAssign};
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident: $label:literal,)+) => {
-        /// What happened in one world, or in many: which of the protocol's mechanisms were at work, and how often.
+        /// The counts of one world, or of many: which of the protocol's mechanisms were at work, and how often.
         #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
         #[non_exhaustive]
         pub struct Counters {
@@ -10,7 +10,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Each counter with what it counts.
+            /// Returns each counter with what it counts.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($label, self.$name),)+].into_iter()
             }
@@ -160,12 +160,12 @@ counters! {
 }
 
 impl Counters {
-    /// Crashes of nodes, of all kinds.
+    /// Returns the number of crashes of nodes, of all kinds.
     pub const fn crashes(&self) -> u64 {
         self.crashes_kept + self.crashes_lost + self.crashes_stale
     }
 
-    /// Everything that was done to nodes, clients and connections.
+    /// Returns the number of faults of nodes, clients and connections.
     pub const fn faults(&self) -> u64 {
         self.crashes()
             + self.promotions

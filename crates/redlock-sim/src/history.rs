@@ -17,7 +17,7 @@ pub enum Event {
         waiter: u64,
         /// The client that must answer.
         client: usize,
-        /// When the answer is due, had the client not stood still.
+        /// The time at which the answer is due, had the client not stood still.
         due: Moment,
     },
     /// A client asks the nodes on behalf of a waiter.
@@ -43,17 +43,17 @@ pub enum Event {
         lease: u64,
         /// The client that has it.
         client: usize,
-        /// What is locked.
+        /// The keys that are locked.
         key: usize,
         /// The fencing tokens that it has reserved.
         tokens: (u64, u64),
-        /// When the attempt that won it was started.
+        /// The time at which the attempt that won it was started.
         started: Moment,
-        /// When its deadline is reached on the holder's clock.
+        /// The time at which its deadline is reached on the holder's clock.
         until: Moment,
         /// For how much longer than that nobody else may have the key, unless the lease is released.
         rest: Duration,
-        /// Up to when a majority had promised to keep the key, if that is known.
+        /// The time up to which a majority had promised to keep the key, if that is known.
         promised: Option<Moment>,
     },
     /// Nodes are asked to remember that a tick was claimed.
@@ -82,14 +82,14 @@ pub enum Event {
         tick: u64,
         /// The fencing token.
         token: u64,
-        /// How the run ended.
+        /// The outcome of the run.
         outcome: Arc<str>,
     },
     /// Somebody who asked was told what nodes remember of a job.
     StatusRead {
         /// The job, whose lock is the key of the same number.
         job: usize,
-        /// When it was asked for.
+        /// The time at which it was asked for.
         since: Moment,
         /// The watermark of a majority then, 0 for none.
         known: u64,
@@ -97,7 +97,7 @@ pub enum Event {
         watermark: u64,
         /// The runs that were told of: tick and token, and how each ended, if it did.
         runs: Vec<(u64, u64, Option<Arc<str>>)>,
-        /// Whether the lock was said to be free.
+        /// `true` if the lock was said to be free.
         is_free: bool,
     },
     /// A majority remembers a run at the end of a history, and not how it ended.
@@ -117,7 +117,7 @@ pub enum Event {
         tick: u64,
         /// The fencing token.
         token: u64,
-        /// Whether the clocks of a majority of the nodes were in its window.
+        /// `true` if the clocks of a majority of the nodes were in its window.
         timely: bool,
     },
     /// Somebody starts a tick who wants no run before it that was cut short: told just before it starts.
@@ -126,11 +126,11 @@ pub enum Event {
         job: usize,
         /// The tick.
         tick: u64,
-        /// Up to which tick runs are settled, as far as that one knows; 0 for none.
+        /// The tick up to which runs are settled, as far as that one knows; 0 for none.
         settled: u64,
-        /// How many nodes are a majority.
+        /// The number of nodes that are a majority.
         majority: usize,
-        /// What each node has remembered ever since the tick was claimed: tick, token, and whether the run was cut
+        /// The memory that each node has had ever since the tick was claimed: tick, token, and whether the run was cut
         /// short, for all it knows.
         remembered: Vec<Vec<(u64, u64, bool)>>,
     },
@@ -142,12 +142,12 @@ pub enum Event {
         tick: u64,
         /// Its fencing token.
         token: u64,
-        /// How it ended, if anybody said so.
+        /// Its outcome, if anybody said so.
         outcome: Option<Arc<str>>,
-        /// Up to which tick runs were settled, as far as that one knew; 0 for none.
+        /// The tick up to which runs were settled, as far as that one knew; 0 for none.
         settled: u64,
     },
-    /// Whoever claimed a tick has been told that it was not won, or does not wait for it any more.
+    /// A claimant of a tick has been told that it was not won, or does not wait for it any more.
     NotStarted {
         /// The job.
         job: usize,
@@ -158,7 +158,7 @@ pub enum Event {
     Remembered {
         /// The job.
         job: usize,
-        /// Up to which tick a majority of the nodes remembers, and 0 if none does.
+        /// The tick up to which a majority of the nodes remembers, and 0 if none does.
         watermark: u64,
     },
     /// Nothing goes wrong any more: what nodes remember from now on, they do not forget.
@@ -178,9 +178,9 @@ pub enum Event {
     Extended {
         /// The lease.
         lease: u64,
-        /// When its deadline is reached on the holder's clock.
+        /// The time at which its deadline is reached on the holder's clock.
         until: Moment,
-        /// Up to when a majority had promised to keep the key, if that is known.
+        /// The time up to which a majority had promised to keep the key, if that is known.
         promised: Option<Moment>,
     },
     /// The holder does not believe in the lease any more: it was told that the lease is lost, or left it, or is
@@ -200,7 +200,7 @@ pub enum Event {
         lease: u64,
         /// The new holder's fencing token, one of those that the lease has reserved.
         token: u64,
-        /// When its deadline is reached on the holder's clock.
+        /// The time at which its deadline is reached on the holder's clock.
         until: Moment,
     },
     /// The holder has released the lease, lost or not.
@@ -232,32 +232,32 @@ pub enum Event {
     Healed {
         /// The node.
         node: usize,
-        /// Whether a majority had confirmed the round in which the node said so.
+        /// `true` if a majority had confirmed the round in which the node said so.
         confirmed: bool,
     },
     /// A node was found to have a key of an owner that had given it up.
     KeyFound {
         /// The node.
         node: usize,
-        /// What is locked.
+        /// The key.
         key: usize,
-        /// When it had to be gone.
+        /// The time at which it had to be gone.
         due: Moment,
     },
-    /// From now on nothing keeps clients from a key, so that one must acquire it by a time.
+    /// Nothing keeps clients from a key from now on, so that one must acquire it by a time.
     Free {
-        /// What is locked.
+        /// The key.
         key: usize,
-        /// When.
+        /// The time.
         due: Moment,
     },
     /// A client that was closed has nothing to do any more.
     Rests {
         /// The client.
         client: usize,
-        /// How many requests it believes to be under way.
+        /// The number of requests that it believes to be under way.
         requests: usize,
-        /// Whether it says that it is clean.
+        /// `true` if it says that it is clean.
         is_clean: bool,
     },
 }

@@ -7,13 +7,13 @@ use std::{fmt, ops::Add, time::Duration};
 pub struct Moment(u64);
 
 impl Moment {
-    /// When the history began.
+    /// The beginning of the history.
     pub const START: Self = Self(0);
 
     /// Later than everything.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// This many microseconds after the history began.
+    /// Returns the moment that is so many microseconds after the history began.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }

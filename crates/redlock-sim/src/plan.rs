@@ -2,11 +2,11 @@ use std::{fmt, str::FromStr};
 
 use crate::Violation;
 
-/// Which assumptions of the protocol hold in a world, and so what is demanded of it.
+/// The plan of a world: the assumptions of the protocol that hold in it, and so what is demanded of it.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Plan {
-    /// All of them: nothing may go wrong.
+    /// All of them hold: nothing may go wrong.
     #[default]
     Default,
     /// Wall clocks of nodes are set forward and back while they keep keys: leases may overlap, nothing else
@@ -48,7 +48,7 @@ impl Plan {
         Self::TicksBack,
     ];
 
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Default => "default",

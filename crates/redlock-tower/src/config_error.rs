@@ -27,7 +27,7 @@ pub struct ConfigError {
     message: String,
 }
 
-/// Why a layer could not be built.
+/// The kind of a [`ConfigError`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {

@@ -1,4 +1,4 @@
-//! What layers measure, by name; with the feature `metrics`.
+//! The metrics of layers, by name; with the feature `metrics`.
 //!
 //! How long requests wait for their locks and hold them is in the metrics of `redlock-core`, by the class of the lock.
 

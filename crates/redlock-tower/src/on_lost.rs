@@ -1,4 +1,4 @@
-/// What happens to a request whose lease is lost while the inner service works on it.
+/// The policy for a request whose lease is lost while the inner service works on it.
 ///
 /// # Examples
 ///

@@ -67,7 +67,7 @@ enum Cause {
     Lost(LossReason),
 }
 
-/// Why a request was refused, by who must act.
+/// The kind of a [`Rejection`], which says who must act.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum RejectionKind {

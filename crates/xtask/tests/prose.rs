@@ -1,62 +1,141 @@
-//! The documentation of a function begins with a verb: who reads a list of them sees what each does.
+//! The first line of an item's documentation: a function's begins with a verb, and nobody's with a question.
+//!
+//! A reader of a list of items sees these lines and nothing else.
 
 use std::{fs, path::Path};
 
-/// The words with which a sentence begins that says no more than what the function is about.
-const QUESTIONS: [&str; 7] = ["What", "Whether", "Who", "How", "Which", "When", "Why"];
+/// The words with which a sentence begins that says no more than what the item is about.
+const QUESTIONS: [&str; 9] = [
+    "What", "Whatever", "Whether", "Who", "Whoever", "How", "Which", "When", "Why",
+];
 
-/// Finds the functions whose documentation begins with such a word.
-fn begins_with_a_question(folder: &Path, found: &mut Vec<String>) {
-    for entry in fs::read_dir(folder).expect("the folder is there") {
-        let path = entry.expect("it can be read").path();
-        if path.is_dir() {
-            begins_with_a_question(&path, found);
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            let text = fs::read_to_string(&path).expect("it is text");
-            let of_file = questions(&text);
-            found.extend(of_file.map(|line| format!("{}: {line}", path.display())));
-        }
+/// The words that look like verbs in the third person, and are none.
+const NO_VERBS: [&str; 5] = ["Always", "As", "Its", "Less", "This"];
+
+/// An item with documentation.
+struct Documented<'a> {
+    /// The first line of it.
+    sentence: &'a str,
+    is_function: bool,
+    is_public: bool,
+}
+
+impl<'a> Documented<'a> {
+    fn first_word(&self) -> &'a str {
+        let mut words = self.sentence.split([' ', '.', ',', ':', ';']);
+        words.next().unwrap_or_default()
+    }
+
+    fn asks(&self) -> bool {
+        QUESTIONS.contains(&self.first_word())
+    }
+
+    fn begins_with_a_verb(&self) -> bool {
+        let word = self.first_word();
+        let is_word = word.starts_with(|first: char| first.is_ascii_uppercase());
+        is_word && word.ends_with('s') && !NO_VERBS.contains(&word)
     }
 }
 
-/// Returns the first lines of such documentation.
-fn questions(text: &str) -> impl Iterator<Item = &str> {
-    let mut first = None;
+/// Returns the items of a source that have documentation.
+fn documented(text: &str) -> Vec<Documented<'_>> {
+    let mut found = Vec::new();
+    let mut sentence = None;
     let mut in_attribute = false;
-    text.lines().filter_map(move |line| {
+    // The indentation of the public enum or trait around a line, whose parts are public without saying so.
+    let mut within = None;
+    for line in text.lines() {
+        let indentation = line.len() - line.trim_start().len();
         let line = line.trim();
         if line.starts_with("///") {
-            first.get_or_insert(line);
-            return None;
+            sentence.get_or_insert(line.trim_start_matches("///").trim_start());
+            continue;
         }
         // Attributes may stand between them, also of several lines.
         if in_attribute || line.starts_with("#[") {
             in_attribute = !line.ends_with(']');
-            return None;
+            continue;
         }
-        let is_function = line.split_whitespace().take(4).any(|word| word == "fn");
-        let sentence = first.take()?.trim_start_matches("///").trim_start();
-        let word = sentence.split(' ').next().unwrap_or_default();
-        (is_function && QUESTIONS.contains(&word)).then_some(sentence)
-    })
+        let is_public = within.is_some() || line.starts_with("pub ");
+        if let Some(sentence) = sentence.take() {
+            found.push(Documented {
+                sentence,
+                is_function: line.split_whitespace().take(4).any(|word| word == "fn"),
+                is_public,
+            });
+        }
+        if within == Some(indentation) && line == "}" {
+            within = None;
+        } else if line.starts_with("pub enum ") || line.starts_with("pub trait ") {
+            within = Some(indentation);
+        }
+    }
+    found
 }
 
-#[test]
-fn the_documentation_of_each_function_begins_with_what_it_does() {
+/// Finds the first lines of documentation in a folder that are not as they should be.
+fn find(folder: &Path, is_wrong: fn(&Documented<'_>) -> bool, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            find(&path, is_wrong, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let text = fs::read_to_string(&path).expect("it is text");
+            let items = documented(&text).into_iter().filter(is_wrong);
+            found.extend(items.map(|item| format!("{}: {}", path.display(), item.sentence)));
+        }
+    }
+}
+
+/// Finds them in the published crates.
+fn wrong(is_wrong: fn(&Documented<'_>) -> bool) -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
     for name in ["proto", "core", "tower", "cron", "sim", "sandbox", "cli"] {
         let folder = crates.join(format!("redlock-{name}/src"));
-        begins_with_a_question(&folder, &mut found);
+        find(&folder, is_wrong, &mut found);
     }
+    found
+}
+
+#[test]
+fn the_documentation_of_each_function_begins_with_what_it_does() {
+    let found = wrong(|item| item.is_function && item.asks());
     assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]
-fn a_question_is_found_behind_attributes_and_only_on_functions() {
+fn the_documentation_of_each_public_function_begins_with_a_verb() {
+    let found = wrong(|item| item.is_public && item.is_function && !item.begins_with_a_verb());
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn the_documentation_of_each_public_item_begins_with_what_it_is() {
+    let found = wrong(|item| item.is_public && item.asks());
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn first_lines_are_found_behind_attributes_and_in_what_is_public_around_them() {
     let text = "
         /// What is there.
-        pub struct Thing;
+        pub struct Thing {
+            /// Whether it is.
+            there: bool,
+            /// How much of it.
+            pub much: u32,
+        }
+
+        /// A kind.
+        #[non_exhaustive]
+        pub enum Kind {
+            /// Why.
+            One {
+                /// When.
+                at: u32,
+            },
+        }
 
         /// Whether it is.
         ///
@@ -68,7 +147,22 @@ fn a_question_is_found_behind_attributes_and_only_on_functions() {
         pub(crate) const fn is_it() -> bool { true }
 
         /// Returns whether it is.
-        fn is() {}
+        pub fn is() {}
+
+        /// Its name.
+        pub fn name() {}
     ";
-    assert_eq!(questions(text).collect::<Vec<_>>(), ["Whether it is."]);
+    let items = documented(text);
+    let asks = |is: fn(&Documented<'_>) -> bool| {
+        let items = items.iter().filter(|item| is(item) && item.asks());
+        items.map(|item| item.sentence).collect::<Vec<_>>()
+    };
+    assert_eq!(asks(|item| item.is_function), ["Whether it is."]);
+    let public = ["What is there.", "How much of it.", "Why.", "When."];
+    assert_eq!(asks(|item| item.is_public), public);
+    let public = items
+        .iter()
+        .filter(|item| item.is_function && item.is_public);
+    let verbs = public.map(Documented::begins_with_a_verb);
+    assert_eq!(verbs.collect::<Vec<_>>(), [true, false]);
 }

@@ -4,7 +4,7 @@ use redlock_proto::NotAfter;
 
 use crate::{ResourceKey, Tick, Wait, Word};
 
-/// What one claim asks for.
+/// The options of one claim.
 ///
 /// # Examples
 ///

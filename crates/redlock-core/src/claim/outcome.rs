@@ -5,7 +5,7 @@ use redlock_proto::{NotClaimed, RunRecord, Tick};
 use super::Claim;
 use crate::NodeReport;
 
-/// What came of a claim that the nodes have decided.
+/// The decision of the nodes about a claim.
 ///
 /// # Examples
 ///
@@ -46,20 +46,20 @@ pub enum ClaimOutcome {
     /// The nodes' clocks are before the tick's window, and will be when the wait ends: this replica's own clock is
     /// ahead, or theirs are behind.
     TooEarly {
-        /// In how much time it may be claimed.
+        /// The time until it may be claimed.
         by: Duration,
     },
     /// The nodes' clocks are after the tick's window.
     TooLate {
-        /// By how much at least.
+        /// The least time by which it is too late.
         by: Duration,
     },
     /// The tick could have been claimed before so many nodes lost their data that no majority is left to say whether
     /// it was.
     Forgotten {
-        /// Whether that will stay so: if not, nodes that have not answered may still grant it.
+        /// `true` if that will stay so; otherwise nodes that have not answered may still grant it.
         for_good: bool,
-        /// What each node said.
+        /// The answer of each node.
         reports: Vec<NodeReport>,
     },
     /// The newest run before it was cut short; see
@@ -75,7 +75,7 @@ pub enum ClaimOutcome {
     ///
     /// It was not started, and perhaps nobody can claim it any more.
     Unconfirmed {
-        /// What each node said; empty if the caller was too late.
+        /// The answer of each node; empty if the caller was too late.
         reports: Vec<NodeReport>,
     },
 }

@@ -2,7 +2,7 @@ use redlock_proto::JobState;
 
 use crate::NodeReport;
 
-/// What was read of a job on the nodes.
+/// A reading of a job from the nodes.
 ///
 /// # Examples
 ///

@@ -47,7 +47,7 @@ enum Detail {
     None,
 }
 
-/// Why an acquire failed, by who must act.
+/// The kind of an [`AcquireError`], which says who must act.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum AcquireErrorKind {

@@ -30,7 +30,7 @@ pub struct BuildError {
     reports: Vec<NodeReport>,
 }
 
-/// Why a client could not be built.
+/// The kind of a [`BuildError`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum BuildErrorKind {

@@ -30,7 +30,7 @@ pub struct ExtendError {
     reports: Vec<NodeReport>,
 }
 
-/// Why an extension moved no deadline.
+/// The kind of an [`ExtendError`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ExtendErrorKind {

@@ -25,7 +25,7 @@ pub struct LeaseLost {
     reason: LossReason,
 }
 
-/// Why a lease can no longer be relied on.
+/// The reason for which a lease can no longer be relied on.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum LossReason {
@@ -50,7 +50,7 @@ impl LeaseLost {
         Self { reason }
     }
 
-    /// Why.
+    /// Returns the reason.
     pub fn reason(&self) -> LossReason {
         self.reason
     }

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 pub use redlock_proto::{NodeAnswer, NotAVote, Unfit};
 
-/// What one node had to do with an error.
+/// The part of one node in an error or in a reading.
 ///
 /// # Examples
 ///
@@ -28,7 +28,7 @@ pub use redlock_proto::{NodeAnswer, NotAVote, Unfit};
 pub struct NodeReport {
     /// The node's address, without credentials.
     pub node: Arc<str>,
-    /// What it said.
+    /// The node's answer.
     pub answer: NodeAnswer,
 }
 

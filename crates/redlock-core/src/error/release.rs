@@ -33,7 +33,7 @@ pub struct ReleaseError {
     ends_within: Duration,
 }
 
-/// What was wrong with a release.
+/// The kind of a [`ReleaseError`].
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ReleaseErrorKind {
@@ -77,7 +77,7 @@ impl ReleaseError {
         self.kind
     }
 
-    /// Within which time the key ends on nodes that did not confirm.
+    /// Returns the time within which the key ends on nodes that did not confirm.
     pub fn ends_within(&self) -> Duration {
         self.ends_within
     }

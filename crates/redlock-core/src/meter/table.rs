@@ -2,7 +2,7 @@
 
 use metrics::{KeyName, SharedString, Unit, with_recorder};
 
-/// What a client of this crate measures, with the feature `metrics`.
+/// A metric of this crate, with the feature `metrics`.
 ///
 /// `lock` is the class of what is locked ([`Lease::class`](crate::Lease::class)), `unnamed` without one, and `other`
 /// beyond 256 classes; `node` is an address without credentials.
@@ -12,13 +12,13 @@ use metrics::{KeyName, SharedString, Unit, with_recorder};
 pub struct Metric {
     /// Its name, with its unit, as Prometheus has it; a histogram's series end with `_bucket`, `_sum` or `_count`.
     pub name: &'static str,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// What it is measured in.
+    /// The unit in which it is measured.
     pub unit: Unit,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// Its meaning, for people.
     pub help: &'static str,
 }
 

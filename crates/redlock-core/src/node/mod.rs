@@ -36,8 +36,7 @@ pub use redlock_proto::{Answer, Keyspace, NodeTime, Reply, Request, RunId, Stand
 pub(crate) use self::redis::{Address, RedisNodeError, connection_info};
 pub use self::{memory::MemoryNode, redis::RedisNode};
 
-/// What becomes of a call: where the node stands and a reply or an error for each request, or an error for
-/// all of them.
+/// The result of a call: where the node stands and a reply or an error for each request, or an error for all of them.
 pub type CallResult = Result<Answer, CallError>;
 
 /// One of the independent stores that vote.
@@ -82,19 +81,19 @@ pub trait Session: Send {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct CallError {
-    /// Whether the call may have been executed, or may be yet.
+    /// `true` if the call may have been executed, or may be yet.
     pub may_have_run: bool,
-    /// Whether the session is of no more use.
+    /// `true` if the session is of no more use.
     pub session_lost: bool,
-    /// Whether the node said that it refuses to write, instead of executing the call.
+    /// `true` if the node said that it refuses to write, instead of executing the call.
     pub refuses_writes: bool,
-    /// Why, in words for an operator: without credentials, and without the words of a server, which may repeat what
-    /// it was asked.
+    /// The reason, in words for an operator: without credentials, and without the words of a server, which may repeat
+    /// the call.
     pub reason: Arc<str>,
 }
 
 impl CallError {
-    /// The call was not and will not be executed, and the session goes on.
+    /// Makes the error of a call that was not and will not be executed, on a session that goes on.
     pub fn not_executed(reason: impl Into<Arc<str>>) -> Self {
         Self {
             may_have_run: false,
@@ -104,7 +103,8 @@ impl CallError {
         }
     }
 
-    /// The call was not and will not be executed, because the node refuses to write, and the session goes on.
+    /// Makes the error of a call that a node did not and will not execute, because it refuses to write, on a session
+    /// that goes on.
     pub fn refuses_writes(reason: impl Into<Arc<str>>) -> Self {
         Self {
             refuses_writes: true,
@@ -112,7 +112,7 @@ impl CallError {
         }
     }
 
-    /// Nobody knows whether the call was executed, and the session is lost.
+    /// Makes the error of a call that may have been executed, on a session that is lost.
     pub fn lost(reason: impl Into<Arc<str>>) -> Self {
         Self {
             may_have_run: true,
@@ -122,7 +122,7 @@ impl CallError {
         }
     }
 
-    /// Nobody knows whether the call was executed; the session goes on.
+    /// Makes the error of a call that may have been executed, on a session that goes on.
     pub fn unknown(reason: impl Into<Arc<str>>) -> Self {
         Self {
             may_have_run: true,

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 pub use self::waiting::{Renewal, Wait};
 
-/// What one acquire asks for, where it differs from the client's defaults.
+/// The options of one acquire, where they differ from the client's defaults.
 ///
 /// # Examples
 ///
@@ -54,7 +54,7 @@ impl AcquireOptions {
         Self::default()
     }
 
-    /// These options, and those of `defaults` where these say nothing.
+    /// Returns these options, and those of `defaults` where these say nothing.
     ///
     /// # Examples
     ///

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How long an acquire waits for a resource that another holds.
+/// The longest time that an acquire waits for a resource that another holds.
 ///
 /// It is always finite: a wait without an end is a hang.
 ///
@@ -26,7 +26,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Wait {
-    /// One attempt, and the answer.
+    /// Makes one attempt, and does not wait.
     Never,
     /// Waits in the local queue and tries again up to this long, a day at most.
     UpTo(Duration),
@@ -43,7 +43,7 @@ impl Wait {
 
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Who moves the deadline of a lease.
+/// The side that moves the deadline of a lease: the client or the holder.
 ///
 /// # Examples
 ///

@@ -2,7 +2,7 @@ use std::{error::Error, fmt};
 
 use crate::SetupError;
 
-/// Why a job could not be paused, resumed, triggered or looked at.
+/// An error of a job that could not be paused, resumed, triggered or looked at.
 ///
 /// # Examples
 ///
@@ -27,15 +27,15 @@ pub struct ControlError {
     message: String,
 }
 
-/// Who must act.
+/// The kind of a [`ControlError`], which says who must act.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ControlErrorKind {
-    /// The caller: this scheduler has no such job.
+    /// The scheduler has no such job: the caller must name another.
     UnknownJob,
-    /// The caller: no job can have this name.
+    /// No job can have this name: the caller must correct it.
     InvalidName,
-    /// The operator: no majority of the nodes has confirmed it.
+    /// No majority of the nodes has confirmed it: the operator must look at the nodes.
     ///
     /// It may have been done or not; doing it again is safe.
     Unconfirmed,

@@ -95,7 +95,7 @@ pub struct JobConfig<P = Option<()>> {
     pub spread: Option<Duration>,
     /// As [`SingletonJob::tries`]: `up_to`, and if wanted the pauses `first` and `longest`.
     pub tries: Option<Tries>,
-    /// What each run of the job is given.
+    /// The value that each run of the job is given.
     pub payload: P,
 }
 

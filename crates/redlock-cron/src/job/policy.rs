@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-/// What becomes of a tick that comes while a run of the job goes on, on whichever replica.
+/// The policy for a tick that comes while a run of the job goes on, on whichever replica.
 ///
 /// A run that makes up for a missed tick, or that is started again, is the scheduler's own doing, and no tick that is
 /// due is skipped for it: the tick waits for its end, for as long as `start_within` allows, or `catch_up_window` with
@@ -50,7 +50,7 @@ pub enum Overlap {
     Allow,
 }
 
-/// What becomes of ticks that nobody started when they were due: because no replica was up, or none had a majority.
+/// The policy for ticks that nobody started when they were due: because no replica was up, or none had a majority.
 ///
 /// The nodes remember the newest tick that was claimed; what came after it was missed.
 /// Ticks that came while a run went on were not.
@@ -94,7 +94,7 @@ pub enum Missed {
     },
 }
 
-/// Whether a tick is started again if its run did not end by itself.
+/// The policy for a tick whose run did not end by itself: to start it again, or not.
 ///
 /// # Examples
 ///
@@ -122,11 +122,11 @@ pub enum Missed {
 #[non_exhaustive]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Delivery {
-    /// No: a replica that crashes in a run, or right before it, loses that tick.
+    /// It is not started again: a replica that crashes in a run, or right before it, loses that tick.
     #[default]
     AtMostOnce,
-    /// Yes, within [`retry_within`](crate::SingletonJob::retry_within): if its run was cut short by a crash, a lost
-    /// lease, a shutdown or a removal of its job, another replica starts the tick again.
+    /// It is started again by another replica, within [`retry_within`](crate::SingletonJob::retry_within), if its run was
+    /// cut short by a crash, a lost lease, a shutdown or a removal of its job.
     ///
     /// The others look whether a run was cut short: once a second, and every five seconds after a minute and a half.
     /// A run that nobody has ended was cut short when its lease is over.
@@ -141,7 +141,7 @@ pub enum Delivery {
     },
 }
 
-/// What becomes of a run whose lease is lost.
+/// The policy for a run whose lease is lost.
 ///
 /// # Examples
 ///
@@ -183,7 +183,7 @@ pub enum OnLost {
     Signal,
 }
 
-/// Why a run was started.
+/// The reason for which a run was started.
 ///
 /// # Examples
 ///

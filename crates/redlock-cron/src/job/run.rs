@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Trigger;
 
-/// What a job is told about the run it is asked to do.
+/// The run that a job is asked to do: its tick, its attempt, its lease.
 ///
 /// # Examples
 ///

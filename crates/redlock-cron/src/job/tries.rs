@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// How often a run calls the job again that returned an error, and after what pauses.
+/// The calls of the job that a run makes while they return errors: how many at most, and after what pauses.
 ///
 /// # Examples
 ///

@@ -5,7 +5,7 @@ use redlock_core::NodeReport;
 
 use crate::PastRun;
 
-/// What the nodes remember of a job, as [`inspect`](crate::inspect) reads it.
+/// The nodes' memory of a job, as [`inspect`](crate::inspect) reads it.
 ///
 /// It is what a majority says; what too few answered is missing, and then [`nodes`](Self::nodes) tells why.
 ///

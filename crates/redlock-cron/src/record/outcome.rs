@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// How a tick ended on this replica.
+/// The end of a tick on this replica.
 ///
 /// # Examples
 ///
@@ -54,11 +54,11 @@ pub enum Outcome {
     NoPlace,
     /// The job's [condition](crate::SingletonJob::only_if) kept this replica from asking for it.
     Declined,
-    /// By the nodes' clocks it is still to come: this replica's clock is ahead.
+    /// It is still to come by the nodes' clocks: this replica's clock is ahead.
     ///
     /// If that is by a minute at most, the replica waits instead.
     TooEarly,
-    /// By the nodes' clocks it was older than `start_within` when this replica came to it.
+    /// It was older than `start_within` by the nodes' clocks when this replica came to it.
     TooLate,
     /// The job is paused; see [`SingletonScheduler::pause`](crate::SingletonScheduler::pause).
     Paused,

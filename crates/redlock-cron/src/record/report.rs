@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{Outcome, Trigger};
 
-/// What became of a tick on this replica.
+/// The report of a tick on this replica.
 ///
 /// Every replica has one report for each tick it was awake for; over a healthy fleet, one of them is
 /// about a run.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-/// What a shutdown, or the removal of a job, left undone.
+/// The report of a shutdown, or of the removal of a job: the runs that it left undone.
 ///
 /// # Examples
 ///

@@ -5,7 +5,7 @@ use redlock_core::{FencingToken, NodeReport, RunRecord, RunState, Tick};
 
 use crate::{TickReport, clock::to_instant};
 
-/// What the nodes remember of a job, and what this replica has seen of it.
+/// The status of a job: the nodes' memory of it, and what this replica has seen of it.
 ///
 /// What comes from the nodes is what a majority says; what too few answered is missing, and then
 /// [`nodes`](Self::nodes) tells why.
@@ -183,7 +183,7 @@ impl PastRun {
         self.record.replica.as_str()
     }
 
-    /// Its fencing token.
+    /// Returns its fencing token.
     pub fn fencing_token(&self) -> FencingToken {
         self.record.token
     }

@@ -11,7 +11,8 @@ use croner::{
 use super::missing_days;
 use crate::SetupError;
 
-/// When a job is due: whenever a pattern matches the time of a zone, at the multiples of an interval, or once.
+/// The instants at which a job is due: whenever a pattern matches the time of a zone, at the multiples of an interval,
+/// or once.
 ///
 /// Replicas that are given the same pattern, zone and zone data compute the same ticks.
 /// It needs no scheduler and no node, so that a pattern can be tried before any job has it.

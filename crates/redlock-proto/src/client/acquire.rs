@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{HolderLabel, Instant, KeySet, NodeKey, RunRecord, Tick, Timing, Window, Word};
 
-/// What an acquisition asks for.
+/// The request of an acquisition.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::exhaustive_structs,
@@ -15,22 +15,22 @@ pub struct Acquire {
     pub keys: KeySet,
     /// The lengths of time of the lease.
     pub timing: Timing,
-    /// Whether the lease is extended without being asked.
+    /// `true` if the lease is extended without being asked.
     pub renew: bool,
-    /// How long it may be held, however often it is extended.
+    /// The longest time for which it may be held, however often it is extended.
     pub max_hold: Option<Duration>,
-    /// How many fencing tokens to reserve, so that the lease can be handed over so often but one.
+    /// The number of fencing tokens to reserve, so that the lease can be handed over so often but one.
     pub tokens: u32,
-    /// Up to when to try again.
+    /// The time up to which to try again.
     pub wait_until: Instant,
     /// For how long to try again while too few nodes are of use, from the moment at which the client saw them fail;
     /// `None`: for the whole wait.
     pub quorum_wait: Option<Duration>,
-    /// What is told of the holder.
+    /// The label that others are told of the holder.
     pub label: Option<HolderLabel>,
 }
 
-/// What a claim asks for, besides the lease.
+/// The request of a claim, besides the lease.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::exhaustive_structs,
@@ -41,13 +41,13 @@ pub struct TickClaim {
     pub job: NodeKey,
     /// The tick.
     pub tick: Tick,
-    /// When it may be claimed, by the clocks of the nodes.
+    /// The window in which it may be claimed, by the clocks of the nodes.
     pub window: Window,
-    /// What to remember of the job's configuration, so that replicas which differ are noticed.
+    /// A number that stands for the job's configuration, so that replicas which differ are noticed.
     pub fingerprint: u64,
-    /// What to call the claimant.
+    /// The claimant's name.
     pub replica: Word,
-    /// Which run before it is to be started again first; `None` if none is.
+    /// The kind of run before it that is to be started again first; `None` if none is.
     pub not_after: Option<NotAfter>,
 }
 
@@ -72,7 +72,7 @@ impl NotAfter {
     }
 }
 
-/// Why a tick was not claimed, where trying again would not help.
+/// The reason for which a tick was not claimed, where trying again would not help.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum NotClaimed {
@@ -83,19 +83,19 @@ pub enum NotClaimed {
         /// That run; `None` if no more than its tick is remembered, or if this version cannot read it.
         last: Option<RunRecord>,
     },
-    /// By the clocks of so many nodes that no majority is left, it is too early, and will be when the wait ends.
+    /// It is too early by the clocks of so many nodes that no majority is left, and will be when the wait ends.
     TooEarly {
-        /// In how much time enough of them may think otherwise.
+        /// The time until enough of them may think otherwise.
         by: Duration,
     },
-    /// By the clocks of so many nodes that no majority is left, it is too late.
+    /// It is too late by the clocks of so many nodes that no majority is left.
     TooLate {
-        /// By how much at least.
+        /// The least time by which it is too late.
         by: Duration,
     },
     /// The tick could have been claimed before so many nodes forgot what was that no majority is left to say.
     Forgotten {
-        /// Whether that will stay so: if not, nodes that have not answered may still grant it.
+        /// `true` if that will stay so; otherwise nodes that have not answered may still grant it.
         for_good: bool,
     },
     /// The newest run before it was cut short, and the claimant does not know it as settled.

@@ -5,22 +5,22 @@ use std::time::Duration;
 use super::FanOut;
 use crate::{Instant, Keyspace, OwnerId, Quorum, RetryPolicy};
 
-/// What a client needs to know.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "a driver must settle every part of it"
 )]
 pub struct ClientConfig {
-    /// How many nodes there are.
+    /// The number of nodes, and the majority of them.
     pub quorum: Quorum,
     /// The namespace, and its quarantine.
     pub keyspace: Keyspace,
-    /// When to try again.
+    /// The policy for trying again.
     pub retry: RetryPolicy,
-    /// How long a round may take to be decided.
+    /// The longest time that a round may take to be decided.
     pub node_timeout: Duration,
-    /// How many nodes an acquire asks at once.
+    /// The number of nodes that an acquire asks at once.
     pub fan_out: FanOut,
 }
 

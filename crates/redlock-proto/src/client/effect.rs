@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Ask, JobState, NotClaimed, Notice};
 use crate::{Failure, Instant, Loss, NodeAnswer, Request, RunRecord, TokenBlock};
 
-/// What a driver must do.
+/// An instruction to the driver.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every effect")]
 pub enum Effect {
@@ -17,7 +17,7 @@ pub enum Effect {
         round: u64,
         /// The request.
         request: Request,
-        /// Which of the connections to the node it is meant for, by their number, from 1.
+        /// The connection to the node that it is meant for, by its number from 1.
         ///
         /// Over any other it must be sent as [`Request::over_another_connection`] makes it: what it follows may
         /// still be on its way.
@@ -28,9 +28,9 @@ pub enum Effect {
     Acquired {
         /// The acquisition or the claim, and from now on the lease.
         id: u64,
-        /// Up to when it is valid.
+        /// The time up to which it is valid.
         deadline: Instant,
-        /// When it ends however often it is extended, if it does.
+        /// The time at which it ends however often it is extended, if it does.
         ends: Option<Instant>,
         /// Its fencing tokens; a claim has one.
         tokens: TokenBlock,
@@ -41,62 +41,62 @@ pub enum Effect {
     NotClaimed {
         /// The claim.
         id: u64,
-        /// Why.
+        /// The reason.
         why: NotClaimed,
-        /// What each node said.
+        /// The answer of each node.
         answers: Vec<NodeAnswer>,
     },
-    /// What nodes remember of a job, as it was asked for.
+    /// The nodes' memory of a job was read, as it was asked for.
     JobRead {
-        /// Who asked.
+        /// The caller that asked.
         ask: Ask,
-        /// What it comes to; `None` if too few nodes said.
+        /// The state that a majority agrees on; `None` if too few nodes answered.
         state: Option<JobState>,
-        /// What each node said.
+        /// The answer of each node.
         answers: Vec<NodeAnswer>,
     },
     /// An acquisition or a claim has failed for good.
     NotAcquired {
         /// The acquisition.
         id: u64,
-        /// Why; `None` if the client is closed.
+        /// The reason; `None` if the client is closed.
         failure: Option<Failure>,
-        /// What each node said.
+        /// The answer of each node.
         answers: Vec<NodeAnswer>,
     },
     /// A lease is valid for longer.
     Extended {
         /// The lease.
         lease: u64,
-        /// Up to when.
+        /// The time up to which it is valid now.
         deadline: Instant,
     },
     /// A lease can no longer be relied on.
     Lost {
         /// The lease.
         lease: u64,
-        /// Why.
+        /// The reason.
         loss: Loss,
     },
     /// An extension that was asked for is over.
     ExtensionOver {
-        /// Who asked.
+        /// The caller that asked.
         ask: Ask,
-        /// Whether a majority confirmed it.
+        /// The majority's confirmation, or the reason for which there is none.
         result: Result<(), NotExtended>,
     },
     /// A release that was asked for is over.
     ReleaseOver {
-        /// Who asked.
+        /// The caller that asked.
         ask: Ask,
-        /// Whether a majority confirmed it.
+        /// The majority's confirmation, or the reason for which there is none.
         result: Result<(), NotReleased>,
     },
     /// The blessing that was asked for is over.
     Blessed {
-        /// Who asked.
+        /// The caller that asked.
         ask: Ask,
-        /// Where each node stands now.
+        /// The state of each node now.
         answers: Vec<NodeAnswer>,
     },
     /// Something an operator should know.
@@ -110,9 +110,9 @@ pub enum Effect {
     reason = "a driver must handle every part of it"
 )]
 pub struct NotExtended {
-    /// Whether the lease is lost; else it keeps its deadline.
+    /// `true` if the lease is lost; otherwise it keeps its deadline.
     pub lost: bool,
-    /// What each node said; empty if none was asked.
+    /// The answer of each node; empty if none was asked.
     pub answers: Vec<NodeAnswer>,
 }
 
@@ -123,8 +123,8 @@ pub struct NotExtended {
     reason = "a driver must handle every part of it"
 )]
 pub struct NotReleased {
-    /// Within which time the key ends on the nodes that did not confirm.
+    /// The time within which the key ends on the nodes that did not confirm.
     pub ends_within: Duration,
-    /// What each node said.
+    /// The answer of each node.
     pub answers: Vec<NodeAnswer>,
 }

@@ -1,4 +1,4 @@
-/// How many of the nodes an acquire asks at once.
+/// The number of nodes that an acquire asks at once.
 ///
 /// Any strict majority will do, whichever nodes it is of.
 /// To ask only a majority spares the other nodes, and the client, two fifths of the work where there are five; to ask

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{JobEntry, Reply, RunRecord, Tick};
 
-/// What a majority of the nodes remembers of a job.
+/// The memory that a majority of the nodes has of a job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct JobState {

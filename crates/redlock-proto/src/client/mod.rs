@@ -188,8 +188,8 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// A connection to a node was made, and this is its answer to [`NodeVerb::Inspect`](crate::NodeVerb::Inspect),
-    /// which was sent at `sent`.
+    /// Takes in a node's answer to [`NodeVerb::Inspect`](crate::NodeVerb::Inspect), sent at `sent`, on a connection
+    /// that was just made.
     pub fn on_connected(&mut self, node: usize, answer: Answer, sent: Instant, now: Now) {
         self.cx.nodes.on_connected(node);
         if let Some(standing) = answer.standing {
@@ -203,7 +203,7 @@ impl<E: Entropy> Client<E> {
             .on_connected(node, server_info, &mut self.cx, now);
     }
 
-    /// The connection to a node was lost or could not be made.
+    /// Takes in that the connection to a node was lost or could not be made.
     ///
     /// What became of the requests on it is told separately.
     pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>, now: Now) {
@@ -212,8 +212,8 @@ impl<E: Entropy> Client<E> {
         self.cx.judge(now);
     }
 
-    /// A call was answered, or failed: where the node stands, if it said so, and what became of each request, by
-    /// the number that it was sent under.
+    /// Takes in an answer to a call, or its failure: where the node stands, if it said so, and the result of each
+    /// request, by the number that it was sent under.
     ///
     /// The call was sent at `sent`, and a failure of the call as a whole is one of each request.
     pub fn on_answer(
@@ -261,7 +261,8 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// A release failed and will be made again, so there is no outcome yet; `error` is for whoever gives up meanwhile.
+    /// Takes in that a release failed and will be made again, so that there is no outcome yet; `error` is for callers
+    /// that give up meanwhile.
     pub fn on_delayed(&mut self, node: usize, round: u64, error: &RequestError) {
         if let Some(round) = self.cx.rounds.get_mut(round) {
             round.say(node, error.to_answer());

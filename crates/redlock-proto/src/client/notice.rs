@@ -17,7 +17,7 @@ pub enum Notice {
     DoesNotVote {
         /// The node.
         node: usize,
-        /// Why.
+        /// The reason.
         reason: NotAVote,
         /// If it may have forgotten leases: by what.
         forgot: Option<Forgot>,
@@ -36,11 +36,11 @@ pub enum Notice {
     },
     /// Enough nodes vote for a majority, or do not.
     Majority {
-        /// What has become of it.
+        /// The change.
         is: Majority,
-        /// How many nodes vote.
+        /// The number of nodes that vote.
         votes: usize,
-        /// How many must.
+        /// The number of nodes that must vote.
         needed: usize,
     },
     /// A renewal of a lease is failing, and little more than a third of the lease's time to live is left.
@@ -53,7 +53,7 @@ pub enum Notice {
     FencingDegraded {
         /// The node whose counters were restored.
         node: usize,
-        /// Whether all nodes were read and none has ever counted, as on a first start.
+        /// `true` if all nodes were read and none has ever counted, as on a first start.
         is_first_use: bool,
     },
     /// An acquisition begins another attempt, after one that did not win.
@@ -68,7 +68,7 @@ pub enum Notice {
     },
 }
 
-/// What has become of the majority of nodes that vote.
+/// The change in the majority of nodes that vote.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every change")]
 pub enum Majority {
@@ -82,7 +82,7 @@ pub enum Majority {
     Safe,
 }
 
-/// Why a node may have forgotten leases, as far as the client has seen.
+/// The event by which a node may have forgotten leases, as far as the client has seen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Forgot {

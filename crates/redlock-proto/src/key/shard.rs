@@ -1,6 +1,6 @@
 use super::NodeKey;
 
-/// Which of a namespace's counters counts the leases of a resource.
+/// The number of the counter, of a namespace's, that counts the leases of a resource.
 ///
 /// Every node keeps [`COUNT`](Self::COUNT) counters, however many resources there are, so that they take
 /// the same memory for ever (74 kB on a Redis server) and never expire.

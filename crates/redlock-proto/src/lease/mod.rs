@@ -56,7 +56,7 @@ enum Renewal {
     Over,
 }
 
-/// What the driver must do next for a [`LeaseState`].
+/// The next step of the driver for a [`LeaseState`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every action")]
 pub enum LeaseAction {
@@ -68,7 +68,7 @@ pub enum LeaseAction {
     Lost(Loss),
 }
 
-/// Why a lease can no longer be relied on.
+/// The reason for which a lease can no longer be relied on.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Loss {
@@ -198,7 +198,7 @@ impl LeaseState {
         }
     }
 
-    /// The holder asks for an extension now; whether a round may be started for it.
+    /// Asks for an extension on the holder's behalf, and returns whether a round may be started for it.
     pub fn extend(&mut self) -> bool {
         if let Renewal::Due(_) = self.renewal {
             self.renewal = Renewal::UnderWay;
@@ -206,14 +206,14 @@ impl LeaseState {
         self.is_live()
     }
 
-    /// Nobody holds the lease for the moment: no round of extension is begun.
+    /// Parks the lease, which nobody holds for the moment: no round of extension is begun.
     pub fn park(&mut self) {
         if self.is_live() {
             self.renewal = Renewal::Off;
         }
     }
 
-    /// Somebody holds the lease again; what is due at `now`.
+    /// Resumes a lease that has a holder again, and returns what is due at `now`.
     pub fn resume(&mut self, now: Instant) -> Option<LeaseAction> {
         if self.is_live() && self.renews {
             let left = self.timing.ttl() - self.timing.ttl() / 3;
@@ -230,12 +230,13 @@ impl LeaseState {
         self.on_timer(now)
     }
 
-    /// A view of the lease has seen the deadline pass, and whoever looked acts on it.
+    /// Ends a lease whose deadline a view has seen pass.
     pub fn expire(&mut self) -> Option<LeaseAction> {
         self.is_live().then(|| self.lose(self.loss_at_deadline()))?
     }
 
-    /// The nodes' clocks have gone ahead by so much since the lease was granted or extended last, in microseconds.
+    /// Takes in by how much, in microseconds, the nodes' clocks have gone ahead since the lease was granted or extended
+    /// last.
     ///
     /// What the drift allows for is no loss.
     pub fn on_jump(&mut self, micros: i64) -> Option<LeaseAction> {
@@ -249,7 +250,7 @@ impl LeaseState {
         Extension::start(quorum, self.timing, self.deadline, now)
     }
 
-    /// A round of extension that was started at `start` came to this `verdict`.
+    /// Takes in the `verdict` of a round of extension that was started at `start`.
     pub fn on_extension(
         &mut self,
         start: Instant,
@@ -281,7 +282,7 @@ impl LeaseState {
         self.on_timer(now)
     }
 
-    /// The outcome of an acquire became known after the attempt had been decided, or that of a healing.
+    /// Takes in an outcome of an acquire that became known after the attempt had been decided, or that of a healing.
     pub fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
         let is_of_several = self.is_of_several;
         let Some(key) = self.keys.get_mut(node) else {
@@ -295,7 +296,7 @@ impl LeaseState {
         };
     }
 
-    /// A node answered a round of extension, decided or not.
+    /// Takes in a node's answer to a round of extension, decided or not.
     ///
     /// This is told in the order in which the node answered, whenever its rounds are decided: of two
     /// rounds, the older may be decided later, and what the node said in it is old by then.
@@ -333,7 +334,7 @@ impl LeaseState {
             && matches!(self.keys.get(node), Some(Presence::No | Presence::NotAll))
     }
 
-    /// A node is being given the key again.
+    /// Notes that a node is being given the key again.
     pub fn on_healing(&mut self, node: usize) {
         if let Some(key @ (Presence::No | Presence::NotAll)) = self.keys.get_mut(node) {
             *key = Presence::Healing;

@@ -7,11 +7,11 @@ use std::time::Duration;
     reason = "a driver may settle every part of it"
 )]
 pub struct LinkConfig {
-    /// How long a connection may take to be made, up to the node's first answer.
+    /// The longest time that a connection may take to be made, up to the node's first answer.
     pub connect_timeout: Duration,
-    /// How long a call may be in flight, or a request may wait, before requests to the node are shed.
+    /// The time for which a call may be in flight, or a request may wait, before requests to the node are shed.
     pub lag_after: Duration,
-    /// How long a call may be in flight before its connection is given up.
+    /// The time for which a call may be in flight before its connection is given up.
     pub give_up_after: Duration,
     /// A connection on which nothing happens for this long is tried, and a release that failed twice is repeated after
     /// this long.
@@ -20,11 +20,11 @@ pub struct LinkConfig {
     pub shortest_pause: Duration,
     /// The longest pause before an attempt to connect; a connection that lasts this long begins anew.
     pub longest_pause: Duration,
-    /// How many requests travel together at most.
+    /// The most requests that travel together.
     pub requests_per_call: usize,
-    /// How many calls are in flight at most.
+    /// The most calls that are in flight.
     pub calls: usize,
-    /// How many releases are kept to be repeated; the oldest end by themselves first.
+    /// The most releases that are kept to be repeated; the oldest end by themselves first.
     pub pending_releases: usize,
 }
 

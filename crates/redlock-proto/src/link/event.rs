@@ -8,37 +8,37 @@ use crate::{Answer, Client, Entropy, Instant, Now, Reply, RequestError, Standing
 pub enum LinkEvent {
     /// A connection was made, and the node has said what it is.
     Connected {
-        /// What it said.
+        /// Its first answer.
         answer: Answer,
-        /// When it was asked.
+        /// The time at which it was asked.
         sent: Instant,
     },
     /// The connection was lost, or could not be made; what became of its requests was told before.
     Disconnected {
-        /// Why, in words for an operator.
+        /// The reason, in words for an operator.
         reason: Arc<str>,
     },
     /// A call was answered.
     Answered {
-        /// Where the node stands, if it said so.
+        /// The node's standing, if it said so.
         standing: Option<Standing>,
-        /// What became of each request, by its round; releases that are repeated are left out.
+        /// The result of each request, by its round; releases that are repeated are left out.
         results: Vec<(u64, Result<Reply, RequestError>)>,
-        /// When the call was sent.
+        /// The time at which the call was sent.
         sent: Instant,
     },
     /// A request was not answered.
     Failed {
         /// The round.
         round: u64,
-        /// Why.
+        /// The error.
         error: RequestError,
     },
     /// A release was not answered, and is repeated.
     Delayed {
         /// The round.
         round: u64,
-        /// Why.
+        /// The error.
         error: RequestError,
     },
     /// A release is not needed, because what it would undo was never sent.

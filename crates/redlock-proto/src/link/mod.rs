@@ -153,7 +153,7 @@ impl<E: Entropy> Link<E> {
         is_due
     }
 
-    /// A connection was made, and the node has answered [`HELLO`], which was sent at `sent`.
+    /// Takes in the node's answer to [`HELLO`], sent at `sent`, on a connection that was just made.
     pub fn on_connected(&mut self, answer: Answer, sent: Instant, now: Instant) {
         if !self.is_connecting() {
             return;
@@ -170,7 +170,7 @@ impl<E: Entropy> Link<E> {
         self.events.push_back(LinkEvent::Connected { answer, sent });
     }
 
-    /// The connection was lost, or could not be made.
+    /// Takes in that the connection was lost, or could not be made.
     pub fn on_lost(&mut self, reason: Arc<str>, now: Instant) {
         match self.phase {
             Phase::Down { .. } => return,
@@ -244,7 +244,7 @@ impl<E: Entropy> Link<E> {
         Some(Call { id, requests })
     }
 
-    /// A call was answered.
+    /// Takes in an answer to a call.
     pub fn on_answer(&mut self, call: u64, answer: Answer, now: Instant) {
         let Some(InFlight { sent, ops }) = self.traffic.take_answered(call, now) else {
             return;
@@ -272,7 +272,7 @@ impl<E: Entropy> Link<E> {
         });
     }
 
-    /// A call has no answer, and will have none; with `is_lost`, the connection is of no more use.
+    /// Takes in that a call has no answer and will have none; with `is_lost`, the connection is of no more use.
     pub fn on_call_failed(&mut self, call: u64, error: &RequestError, is_lost: bool, now: Instant) {
         let Some(InFlight { ops, .. }) = self.traffic.take_answered(call, now) else {
             return;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{Acquire, Instant, Timing, TokenBlock};
 
-/// What a lease was asked for with; only a caller who asks for the same can take it over.
+/// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Terms {
     timing: Timing,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::Instant;
 
-/// How long one process has had a key to itself, turn after turn.
+/// The time for which one process has had a key to itself, turn after turn.
 ///
 /// A caller that takes its turn right after another of the same process is always ahead of other
 /// processes, which come back after a random delay and find the key taken.
@@ -14,13 +14,13 @@ pub struct Streak {
 }
 
 impl Streak {
-    /// How long turns may follow each other without a gap.
+    /// The longest time for which turns may follow each other without a gap.
     pub const LONGEST: Duration = Duration::from_millis(250);
 
     /// The gap: a tenth of the streak.
     pub const PAUSE: Duration = Duration::from_millis(25);
 
-    /// A turn won the key.
+    /// Notes that a turn won the key.
     pub fn on_won(&mut self, now: Instant) {
         self.began.get_or_insert(now);
     }
@@ -31,7 +31,7 @@ impl Streak {
         (now.saturating_since(began) >= Self::LONGEST).then_some(Self::PAUSE)
     }
 
-    /// The gap was left: the next win begins another streak.
+    /// Notes that the gap was left: the next win begins another streak.
     pub fn on_paused(&mut self) {
         self.began = None;
     }

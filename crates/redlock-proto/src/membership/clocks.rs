@@ -9,11 +9,11 @@ use crate::{Instant, NodeTime, Quorum, RunId};
     reason = "a driver must fill in every part of it"
 )]
 pub struct ClockReading {
-    /// What it showed.
+    /// The time that it showed.
     pub time: NodeTime,
-    /// When the request was sent.
+    /// The time at which the request was sent.
     pub sent: Instant,
-    /// When the answer was seen.
+    /// The time at which the answer was seen.
     pub received: Instant,
 }
 
@@ -74,13 +74,13 @@ impl ClockReading {
 }
 
 impl Clocks {
-    /// By how much clocks that agree may differ.
+    /// The most by which clocks that agree may differ.
     pub const TOLERANCE: Duration = Duration::from_secs(1);
 
     /// For how long an answer tells of a clock: the client, or the node's clock, may stand still unnoticed.
     pub const LONGEST_AGE: Duration = Duration::from_secs(10);
 
-    /// Nothing is known yet.
+    /// Makes a record of clocks of which nothing is known yet.
     pub fn new(quorum: Quorum) -> Self {
         Self {
             quorum,
@@ -88,7 +88,7 @@ impl Clocks {
         }
     }
 
-    /// A node's clock showed this, in this run of the server.
+    /// Notes the time that a node's clock showed, in this run of the server.
     pub fn note(&mut self, node: usize, run: &RunId, reading: ClockReading) {
         let Some(known) = self.nodes.get_mut(node) else {
             return;
@@ -112,7 +112,7 @@ impl Clocks {
         known.reading = Some(reading);
     }
 
-    /// The connection to a node was lost; who knows what is behind the next one.
+    /// Forgets the clock of a node whose connection was lost, because another server may be behind the next one.
     pub fn forget(&mut self, node: usize) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.reading = None;

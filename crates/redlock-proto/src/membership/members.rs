@@ -5,7 +5,7 @@ use crate::{
     ServerInfo, Standing,
 };
 
-/// Which nodes vote: what is known of each, from its last answer.
+/// The nodes that vote: what is known of each, from its last answer.
 #[derive(Clone, Debug)]
 pub struct Membership {
     quarantine: Quarantine,
@@ -25,7 +25,7 @@ struct Known {
 }
 
 impl Membership {
-    /// Nothing is known of any node yet.
+    /// Makes a membership in which nothing is known of any node yet.
     pub fn new(quorum: Quorum, quarantine: Quarantine) -> Self {
         Self {
             quarantine,
@@ -34,7 +34,7 @@ impl Membership {
         }
     }
 
-    /// A node said where it stands, in answer to what was sent at `sent` and seen at `received`.
+    /// Takes in where a node stands, in answer to what was sent at `sent` and seen at `received`.
     pub fn on_standing(
         &mut self,
         node: usize,
@@ -70,7 +70,7 @@ impl Membership {
         }
     }
 
-    /// A node said what it is.
+    /// Takes in what a node said that it is.
     pub fn on_server_info(&mut self, node: usize, server_info: ServerInfo) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.run = Some(server_info.run.clone());
@@ -116,7 +116,7 @@ impl Membership {
         }
     }
 
-    /// The connection to a node was lost: what is behind the next one is unknown.
+    /// Takes in that the connection to a node was lost: what is behind the next one is unknown.
     pub fn on_disconnected(&mut self, node: usize) {
         self.clocks.forget(node);
         if let Some(known) = self.nodes.get_mut(node) {
@@ -124,7 +124,7 @@ impl Membership {
         }
     }
 
-    /// A node was told to vote, and does.
+    /// Takes in that a node was told to vote, and does.
     pub fn on_opened(&mut self, node: usize) {
         if let Some(known) = self.nodes.get_mut(node) {
             known.state = Some(MarkState::Voting);

@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{HolderLabel, NoClaim, NotAVote, Tick};
 
-/// What a node said, or why it said nothing.
+/// The answer of a node, or the reason for which it has none.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum NodeAnswer {
@@ -21,14 +21,14 @@ pub enum NodeAnswer {
     Held {
         /// For how long at most; `None` if the key never expires.
         remaining: Option<Duration>,
-        /// What is told of the holder, if it has a label.
+        /// The holder's label, if it has one.
         holder: Option<HolderLabel>,
     },
     /// Nobody holds the key there.
     Missing,
     /// It can be reached, and what it grants is no vote.
     NotAVote {
-        /// Why.
+        /// The reason.
         reason: NotAVote,
     },
     /// The tick, or a later one, was claimed there.
@@ -38,24 +38,24 @@ pub enum NodeAnswer {
     },
     /// It is too early for the tick, by the node's clock.
     TooEarly {
-        /// By how much.
+        /// The time that is missing.
         by: Duration,
     },
     /// It is too late for the tick, by the node's clock.
     TooLate {
-        /// By how much.
+        /// The time that is over.
         by: Duration,
     },
     /// The node may have forgotten that the tick was claimed.
     Forgot,
     /// The request was not run.
     NotExecuted {
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
     /// The request may have run.
     Unknown {
-        /// Why that is not known.
+        /// The reason for which that is not known.
         reason: Arc<str>,
     },
     /// It had not answered when the others decided.

@@ -2,13 +2,13 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{Quarantine, Unfit};
 
-/// Why what a node grants is not a vote.
+/// The reason for which a grant of a node is not a vote.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum NotAVote {
     /// It may have forgotten leases.
     Quarantined {
-        /// When it may vote again, if its clock is not set back meanwhile.
+        /// The time until it may vote again, if its clock is not set back meanwhile.
         ready_in: Duration,
     },
     /// It cannot leave its quarantine, because it fails when it is looked at or told to vote.
@@ -27,9 +27,9 @@ pub enum NotAVote {
     },
     /// Clients with another longest time to live, or of another version, use this namespace on it.
     PolicyMismatch {
-        /// What they use.
+        /// The policy of the others.
         theirs: Arc<str>,
-        /// What this client uses.
+        /// The policy of this client.
         ours: Arc<str>,
     },
     /// Something about it must be changed first.

@@ -25,7 +25,7 @@ enum Reading {
     Failed,
 }
 
-/// What a [`Survey`] found.
+/// The result of a [`Survey`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every case")]
 pub enum Floor {
@@ -52,14 +52,14 @@ impl Survey {
         self.node
     }
 
-    /// A node answered with its greatest counter, and with whether it votes.
+    /// Takes in a node's greatest counter, and whether it votes.
     pub fn on_reading(&mut self, node: usize, voting: bool, greatest: u64) {
         if let Some(reading @ Reading::Pending) = self.readings.get_mut(node) {
             *reading = Reading::Counters { voting, greatest };
         }
     }
 
-    /// A node gave no answer.
+    /// Takes in that a node gave no answer.
     pub fn on_failure(&mut self, node: usize) {
         if let Some(reading @ Reading::Pending) = self.readings.get_mut(node) {
             *reading = Reading::Failed;

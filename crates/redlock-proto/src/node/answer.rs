@@ -2,15 +2,15 @@ use std::sync::Arc;
 
 use crate::{Reply, Standing};
 
-/// What a node says to one call.
+/// The answer of a node to one call.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "a client must handle every part of it"
 )]
 pub struct Answer {
-    /// Where it stands; `None` if it was only asked to let keys go, and did not look.
+    /// The node's standing; `None` if it was only asked to let keys go, and did not look.
     pub standing: Option<Standing>,
-    /// What became of each request; the error of one that ended with an error, and changed nothing.
+    /// The result of each request; the error of one that ended with an error, and changed nothing.
     pub replies: Vec<Result<Reply, Arc<str>>>,
 }

@@ -1,6 +1,6 @@
 use crate::{NodeKey, OwnerId, Quarantine};
 
-/// What all requests of a client have in common: the node's own keys of its namespace, and the quarantine.
+/// The part that all requests of a client have in common: the node's own keys of its namespace, and the quarantine.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Keyspace {
     mark: NodeKey,

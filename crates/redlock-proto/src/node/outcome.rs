@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// What is known of a request that was meant for one node.
+/// The outcome of a request that was meant for one node, as far as it is known.
 ///
 /// A request acts at most once.
 /// The difference between [`NotExecuted`](Self::NotExecuted) and [`Unknown`](Self::Unknown) decides
@@ -15,12 +15,12 @@ pub enum NodeOutcome {
     },
     /// The node did what it was asked to, and that is not a vote.
     NotAVote {
-        /// When it may vote again, if it is quarantined.
+        /// The time until it may vote again, if it is quarantined.
         ready_in: Option<Duration>,
     },
     /// The node answered and refused: the key is another's.
     Refused {
-        /// How long the present holder's key will stay at most; `None` if it never expires.
+        /// The longest time that the present holder's key will stay; `None` if it never expires.
         remaining: Option<Duration>,
     },
     /// The node answered that nobody has the key.
@@ -55,7 +55,7 @@ impl NodeOutcome {
 pub struct GiveBack {
     /// The node.
     pub node: usize,
-    /// Whether a request is still on its way, perhaps, that must not take the key any more: the release must
-    /// tombstone the owner.
+    /// `true` if a request may still be on its way that must not take the key any more: the release must tombstone the
+    /// owner.
     pub tombstone: bool,
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How long a node that may have forgotten leases must not vote, and how that time is counted.
+/// The time for which a node that may have forgotten leases must not vote, and how that time is counted.
 ///
 /// A master that comes back without its keys would help a second holder to a majority while the first
 /// still holds its lease; the Redis documentation calls the cure *delayed restarts*.

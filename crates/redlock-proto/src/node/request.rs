@@ -13,7 +13,7 @@ use crate::{
 pub enum Request {
     /// An operation on a lock.
     Lock {
-        /// What to do.
+        /// The verb.
         verb: Verb,
         /// The keys on the node, for all of which it is done or for none.
         keys: KeySet,
@@ -24,14 +24,14 @@ pub enum Request {
     Node(NodeVerb),
     /// An operation on a job.
     Job {
-        /// What to do.
+        /// The verb.
         verb: JobVerb,
         /// The key of what is remembered of it.
         job: NodeKey,
     },
 }
 
-/// What a node is asked to do with a key, or in one step with each of several.
+/// An instruction to a node for a key, or in one step for each of several.
 ///
 /// Several have one counter: the greatest of theirs, and each of theirs becomes what it becomes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,16 +39,16 @@ pub enum Request {
 pub enum Verb {
     /// Take the key for `ttl` if nobody has it, unless the owner was tombstoned; count the lease.
     Acquire {
-        /// How long the node keeps the key.
+        /// The time for which the node keeps the key.
         ttl: Duration,
-        /// What the counter becomes at least.
+        /// The least value that the counter becomes.
         proposal: u64,
-        /// How many tokens to reserve.
+        /// The number of tokens to reserve.
         block: u32,
     },
     /// Keep the key for `ttl` from now if the owner has it; never create it.
     Extend {
-        /// How long the node keeps the key.
+        /// The time for which the node keeps the key.
         ttl: Duration,
         /// A counter to write back, if the owner has the key.
         write_back: Option<u64>,
@@ -57,14 +57,14 @@ pub enum Verb {
     ///
     /// Only on behalf of an owner whose extension a majority has just confirmed.
     Heal {
-        /// How long the node keeps the key.
+        /// The time for which the node keeps the key.
         ttl: Duration,
-        /// What the counter is at least, if the owner has the key.
+        /// The least value of the counter, if the owner has the key.
         counter: u64,
     },
     /// Let the key go if the owner has it.
     Release {
-        /// How long the key can stay, should the release have to be made again.
+        /// The longest time that the key can stay, should the release have to be made again.
         ttl: Duration,
     },
     /// As [`Release`](Self::Release), and refuse this owner for `ttl`: a request of its that is still on its way
@@ -75,24 +75,24 @@ pub enum Verb {
     },
 }
 
-/// What a node is asked about itself.
+/// An instruction or a question to a node about itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum NodeVerb {
     /// Nothing; the standing that comes with every answer is what is wanted.
     Tick,
-    /// What are you?
+    /// Asks the node what it is.
     Inspect,
-    /// What is the greatest of your counters?
+    /// Asks the node for the greatest of its counters.
     Survey,
     /// Vote from now on.
     Open {
-        /// What the counters are at least.
+        /// The least value of the counters.
         floor: u64,
         /// Only in the quarantine that began at this moment, by the node's clock: since then it has forgotten
         /// nothing.
         since: NodeTime,
-        /// What its clock showed when it agreed with a majority's, after the quarantine had ended: up to then it may
+        /// The reading of its clock when it agreed with a majority's, after the quarantine had ended: up to then it may
         /// have forgotten ticks.
         ///
         /// Not what its clock shows when it is told: that may be wrong by then.
@@ -144,7 +144,7 @@ impl Request {
     }
 }
 
-/// What a node answers to one request.
+/// The reply of a node to one request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Reply {
@@ -157,11 +157,11 @@ pub enum Reply {
     },
     /// Another owner has the key, and nothing was changed.
     Held {
-        /// How long that owner's key will stay at most; `None` if it never expires.
+        /// The longest time that the owner's key will stay; `None` if it never expires.
         remaining: Option<Duration>,
         /// The counter, if it was asked to take the key.
         counter: u64,
-        /// What is told of that owner, if the node was asked to take the key and the owner has a label.
+        /// The owner's label, if the node was asked to take the key and the owner has one.
         holder: Option<HolderLabel>,
     },
     /// Nobody has the key, so there was nothing to extend or release; or the run or the quarantine is not what
@@ -171,7 +171,7 @@ pub enum Reply {
     Tombstoned,
     /// The namespace on this node has another policy, and nothing was changed.
     PolicyMismatch,
-    /// What it is.
+    /// The node's description of itself.
     ServerInfo(ServerInfo),
     /// The greatest of its counters.
     Greatest(u64),
@@ -184,7 +184,7 @@ pub enum Reply {
     },
     /// It did not take the lock for a claim, whoever has it.
     NoClaim(NoClaim),
-    /// What it remembers of a job.
+    /// The node's memory of a job.
     Runs {
         /// The runs, the newest first.
         entries: Vec<JobEntry>,

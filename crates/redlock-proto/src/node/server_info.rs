@@ -25,32 +25,32 @@ impl fmt::Display for RunId {
     }
 }
 
-/// What a node says of itself.
+/// The description that a node gives of itself.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "whoever makes a node must fill in every fact"
 )]
 pub struct ServerInfo {
-    /// Which run of the server it is.
+    /// The run of the server.
     pub run: RunId,
     /// The version of the Redis protocol and commands that it speaks, such as 7.0.
     pub version: (u32, u32),
-    /// Whether it is a master.
+    /// `true` if it is a master.
     pub is_master: bool,
-    /// How many replicas it has, which may be put in its place with less than it knows.
+    /// The number of its replicas, which may be put in its place with less than it knows.
     pub replicas: u32,
-    /// Whether it is part of a cluster.
+    /// `true` if it is part of a cluster.
     pub is_cluster: bool,
-    /// How it makes room when its memory is full, if it has a limit: anything but `noeviction` drops keys.
+    /// The way in which it makes room when its memory is full, if it has a limit: anything but `noeviction` drops keys.
     pub eviction: Option<Arc<str>>,
-    /// Whether it writes every command to a file.
+    /// `true` if it writes every command to a file.
     pub appends: bool,
-    /// When it makes sure that what it wrote is on disk, its `appendfsync`, if it lets that be asked.
+    /// The moment at which it makes sure that its writes are on disk, its `appendfsync`, if it lets that be asked.
     pub syncs: Option<Arc<str>>,
 }
 
-/// Why a node does not vote, whatever it answers, until somebody changes it.
+/// The reason for which a node does not vote, whatever it answers, until somebody changes it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Unfit {

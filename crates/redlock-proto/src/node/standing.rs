@@ -2,22 +2,22 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{NodeTime, RunId};
 
-/// Where a node stands, read in the same atomic step as the requests of a call.
+/// The standing of a node, read in the same atomic step as the requests of a call.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "a client must handle every part of it"
 )]
 pub struct Standing {
-    /// Whether it votes.
+    /// The state of its mark: it votes, or it does not.
     pub state: MarkState,
     /// Its wall clock.
     pub time: NodeTime,
-    /// Which run of the server it is, so that one server with two addresses has one vote.
+    /// The run of the server, so that one server with two addresses has one vote.
     pub run: RunId,
 }
 
-/// Whether a node votes in a namespace.
+/// The state of a node's mark in a namespace, by which it votes or does not.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a client must handle every state")]
 pub enum MarkState {
@@ -25,14 +25,14 @@ pub enum MarkState {
     Voting,
     /// It may have forgotten leases, and may vote after this time.
     Quarantined {
-        /// How much longer.
+        /// The time that is left.
         ready_in: Duration,
-        /// When the quarantine began, by the node's clock.
+        /// The beginning of the quarantine, by the node's clock.
         since: NodeTime,
     },
     /// Its quarantine has ended; it votes once it was told the floor of its counters.
     Aged {
-        /// When the quarantine began, by the node's clock.
+        /// The beginning of the quarantine, by the node's clock.
         since: NodeTime,
     },
     /// Clients with another [`Quarantine`](crate::Quarantine) use it.

@@ -31,7 +31,7 @@ pub struct Winning {
     start: Instant,
 }
 
-/// What an [`Attempt`] came to.
+/// The verdict of an [`Attempt`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -48,11 +48,11 @@ pub enum AttemptVerdict {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Grant {
-    /// When the attempt was started.
+    /// The time at which the attempt was started.
     pub start: Instant,
-    /// Up to when the lease is valid.
+    /// The time up to which the lease is valid.
     pub deadline: Instant,
-    /// What the counters of the votes come to.
+    /// The token that follows from the counters of the votes.
     pub settled: Settled,
 }
 
@@ -60,7 +60,7 @@ pub struct Grant {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// Why.
+    /// Its kind.
     pub kind: FailureKind,
     /// The nodes that may have the key, now or once their request arrives.
     ///
@@ -70,13 +70,13 @@ pub struct Failure {
     /// The earliest moment at which the remaining times that nodes reported allow a majority;
     /// `None` if too few nodes reported one.
     pub majority_free_at: Option<Instant>,
-    /// When enough nodes vote again, if it is quarantined nodes that are missing.
+    /// The time until enough nodes vote again, if quarantined nodes are what is missing.
     pub quorum_ready_in: Option<Duration>,
-    /// How long the attempt took to be decided.
+    /// The time that the attempt took to be decided.
     pub took: Duration,
 }
 
-/// Why an [`Attempt`] failed.
+/// The kind of a [`Failure`] of an [`Attempt`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum FailureKind {

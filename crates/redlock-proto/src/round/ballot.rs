@@ -12,9 +12,9 @@ pub struct Ballot<R> {
     pub(super) decided: bool,
 }
 
-/// What decides a [`Ballot`].
+/// The rule by which a [`Ballot`] is decided.
 pub trait Rule {
-    /// What it comes to.
+    /// The verdict that it comes to.
     type Verdict;
 
     /// Returns how an outcome counts.

@@ -17,7 +17,7 @@ pub struct Extending {
     verdict: Option<ExtensionVerdict>,
 }
 
-/// What an [`Extension`] came to.
+/// The verdict of an [`Extension`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_enums,

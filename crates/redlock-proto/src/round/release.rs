@@ -9,7 +9,7 @@ pub type Release = Ballot<Releasing>;
 #[non_exhaustive]
 pub struct Releasing;
 
-/// What a [`Release`] came to.
+/// The verdict of a [`Release`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_enums,

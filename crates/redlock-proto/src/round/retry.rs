@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{Failure, FailureKind, Instant};
 
-/// When to try again after an [`Attempt`](crate::Attempt) that failed.
+/// The policy for trying again after an [`Attempt`](crate::Attempt) that failed.
 ///
 /// The delay is random, so that contenders which split the votes do not meet again; it grows, so that
 /// many of them do not crowd the nodes; it is not shorter than the failed attempt took, so that a
@@ -15,7 +15,7 @@ pub struct RetryPolicy {
     longest: Duration,
 }
 
-/// What follows a failed attempt.
+/// The step that follows a failed attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every case")]
 pub enum Next {

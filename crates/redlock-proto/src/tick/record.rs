@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{FencingToken, Tick};
 
-/// What nodes keep of a run of a job: its tick, its fencing token, and a text that they do not read.
+/// The memory that nodes keep of a run of a job: its tick, its fencing token, and a text that they do not read.
 ///
 /// A node has those of a job in the order of their ticks, the newest first, and no more than
 /// [`MOST`](Self::MOST).
@@ -21,12 +21,12 @@ pub struct JobEntry {
     pub tick: Tick,
     /// The fencing token.
     pub token: u64,
-    /// What else there is to say, in one line.
+    /// The rest, in one line.
     pub text: Arc<str>,
 }
 
 impl JobEntry {
-    /// How many runs a node keeps of a job, an anchor aside.
+    /// The most runs that a node keeps of a job, an anchor aside.
     pub const MOST: usize = 10;
 
     /// No lease has this token.
@@ -46,7 +46,7 @@ impl JobEntry {
         self.token == Self::NO_TOKEN
     }
 
-    /// As nodes keep it: two numbers of sixteen digits, and the text.
+    /// Returns it as nodes keep it: two numbers of sixteen digits, and the text.
     pub fn to_wire(&self) -> String {
         let Self { tick, token, text } = self;
         format!("{:016} {token:016} {text}", tick.as_millis())
@@ -83,15 +83,15 @@ pub struct RunRecord {
     pub token: FencingToken,
     /// The configuration of the job on the replica that claimed it.
     pub fingerprint: u64,
-    /// When that replica had won the claim, by its own wall clock, in milliseconds since the Unix epoch.
+    /// The time at which that replica had won the claim, by its own wall clock, in milliseconds since the Unix epoch.
     pub claimed_at: u64,
-    /// Which replica that is.
+    /// The replica that claimed it.
     pub replica: Word,
-    /// How far it is.
+    /// Its state.
     pub state: RunState,
 }
 
-/// How far a run is, as far as the nodes were told.
+/// The state of a run, as far as the nodes were told.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum RunState {
@@ -101,9 +101,9 @@ pub enum RunState {
     Claimed,
     /// It ended.
     Ended {
-        /// How, in a word of the application's.
+        /// The outcome, in a word of the application's.
         outcome: Word,
-        /// How long it took.
+        /// The time that it took.
         took: Duration,
     },
 }
@@ -185,14 +185,14 @@ impl Word {
     /// The longest, in bytes.
     pub const LONGEST: usize = 64;
 
-    /// `text`, if it is a word.
+    /// Makes a word of `text`; `None` if it is none.
     pub fn new(text: &str) -> Option<Self> {
         let is_word = (1..=Self::LONGEST).contains(&text.len())
             && !text.chars().any(|c| c.is_whitespace() || c.is_control());
         is_word.then(|| Self(text.into()))
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

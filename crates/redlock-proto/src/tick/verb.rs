@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::{JobEntry, NodeKey, OwnerId, Tick, Window};
 
-/// What a node is asked to do with a job: its lock, and what is remembered of its runs.
+/// An instruction to a node for a job: for its lock, and for the memory of its runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a node must handle every verb")]
 pub enum JobVerb {
@@ -15,13 +15,13 @@ pub enum JobVerb {
         lock: NodeKey,
         /// On whose behalf.
         owner: OwnerId,
-        /// How long the node keeps the lock.
+        /// The time for which the node keeps the lock.
         ttl: Duration,
-        /// What the counter becomes at least.
+        /// The least value that the counter becomes.
         proposal: u64,
         /// The tick.
         tick: Tick,
-        /// When it may be claimed.
+        /// The window in which it may be claimed.
         window: Window,
     },
     /// Make the entry's tick the watermark if the owner has the lock, and keep the lock for `ttl` from now.
@@ -32,7 +32,7 @@ pub enum JobVerb {
         lock: NodeKey,
         /// On whose behalf.
         owner: OwnerId,
-        /// How long the node keeps the lock.
+        /// The time for which the node keeps the lock.
         ttl: Duration,
         /// The run, whose token the counter becomes at least.
         entry: JobEntry,
@@ -49,17 +49,17 @@ pub enum JobVerb {
     Withdraw {
         /// The run, as it was to be remembered.
         entry: JobEntry,
-        /// How long this is worth saying again, should it fail.
+        /// The time for which this is worth saying again, should it fail.
         ttl: Duration,
     },
-    /// Which runs do you remember, and is the lock free?
+    /// Asks for the runs that the node remembers, and whether the lock is free.
     Read {
         /// The lock.
         lock: NodeKey,
     },
 }
 
-/// Why a node does not give a tick away.
+/// The reason for which a node does not give a tick away.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_enums,
@@ -70,12 +70,12 @@ pub enum NoClaim {
     Passed(JobEntry),
     /// The node's clock has so far to go until the window opens.
     Early {
-        /// How far.
+        /// The time that is missing.
         by: Duration,
     },
     /// The window has closed, by the node's clock.
     Late {
-        /// How long ago.
+        /// The time that is over.
         by: Duration,
     },
     /// The tick could have been claimed before the node forgot what was.

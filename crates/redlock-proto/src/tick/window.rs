@@ -42,7 +42,7 @@ impl fmt::Display for Tick {
     }
 }
 
-/// When a tick may be claimed, by the clocks of the nodes.
+/// The window in which a tick may be claimed, by the clocks of the nodes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Window {
     // In whole milliseconds, as nodes count; invariant: not more than LONGEST
@@ -54,7 +54,7 @@ impl Window {
     /// A year: what is longer is cut down to it.
     pub const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-    /// From so long before the tick to so long after it, in whole milliseconds.
+    /// Makes the window from `early` before the tick to `start_within` after it, in whole milliseconds.
     ///
     /// All replicas of a job must agree on `early`: see [`NoClaim::Forgot`](crate::NoClaim::Forgot).
     pub fn new(early: Duration, start_within: Duration) -> Self {

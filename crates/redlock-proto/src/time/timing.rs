@@ -35,8 +35,8 @@ impl Timing {
         })
     }
 
-    /// With a rest of `lock_delay` after a lease that was not released: nodes keep its key for that much longer
-    /// than the holder may rely on it.
+    /// Adds a rest of `lock_delay` after a lease that was not released: nodes keep its key for that much longer than
+    /// the holder may rely on it.
     ///
     /// What a crashed holder had under way can end in that time (Chubby's and Consul's lock-delay).
     pub const fn with_lock_delay(mut self, lock_delay: Duration) -> Self {

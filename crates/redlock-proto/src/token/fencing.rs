@@ -114,7 +114,7 @@ pub const fn next_counter(stored: u64, floor: u64, proposal: u64) -> u64 {
     if proposal > least { proposal } else { least }
 }
 
-/// What the counters that came with a majority of votes come to.
+/// The token that follows from the counters that came with a majority of votes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every case")]
 pub enum Settled {
@@ -142,7 +142,7 @@ pub struct TokenBlock {
 }
 
 impl TokenBlock {
-    /// `length` tokens from `first` on; `None` beyond the range of tokens.
+    /// Makes a block of `length` tokens from `first` on; `None` beyond the range of tokens.
     pub fn new(first: u64, length: u32) -> Option<Self> {
         let last = first.checked_add(u64::from(length.max(1)) - 1)?;
         Some(Self {

@@ -64,7 +64,7 @@ pub struct Checker {
     found: Vec<(Moment, Violation)>,
 }
 
-/// What a history is judged by.
+/// The rules by which a history is judged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -75,15 +75,15 @@ pub struct Rules {
     pub max_ttl: Duration,
     /// The least pause between two attempts on behalf of one waiter, but for one.
     pub pause: Duration,
-    /// By how much the wall clocks of clients differ at most.
+    /// The most by which the wall clocks of clients differ.
     ///
     /// Only if it exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order, and only where more nodes than
     /// [`tolerated`](Self::tolerated) were out at once, because they had lost their counters or had been started again:
     /// those from before one of them votes again with those from after it.
     pub skew: Duration,
-    /// How many nodes may be out at once without any harm to the order of tokens.
+    /// The number of nodes that may be out at once without any harm to the order of tokens.
     pub tolerated: usize,
-    /// Whether nodes' clocks are set while they keep keys.
+    /// `true` if nodes' clocks are set while they keep keys.
     ///
     /// Leases may overlap then, so that the order in which they are handed out need not be that of their
     /// tokens; a lease whose attempt was started after another was handed out has a greater one all the same.
@@ -91,7 +91,7 @@ pub struct Rules {
 }
 
 impl Checker {
-    /// Nothing has happened yet.
+    /// Makes a checker of a history in which nothing has happened yet.
     pub fn new(rules: Rules) -> Self {
         Self {
             rules,
@@ -111,7 +111,7 @@ impl Checker {
         }
     }
 
-    /// This happened at `at`, which is not before what was told last.
+    /// Observes an event at `at`, which is not before the last one.
     pub fn observe(&mut self, at: Moment, event: &Event) {
         match *event {
             Event::Waits {
@@ -209,7 +209,7 @@ impl Checker {
             .unwrap_or_else(|| vec![number])
     }
 
-    /// Something was found to be wrong by somebody else.
+    /// Reports a violation that was found elsewhere.
     pub fn report(&mut self, at: Moment, violation: Violation) {
         self.found.push((at, violation));
     }

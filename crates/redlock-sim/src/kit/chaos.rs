@@ -25,13 +25,13 @@ impl Chaos {
         }
     }
 
-    /// Nodes lose their data too, and do not vote for a while then.
+    /// Lets nodes lose their data too, and not vote for a while then.
     pub fn with_forgetful_nodes(mut self) -> Self {
         self.forgets = true;
         self
     }
 
-    /// Processes stand still too, each for a second on average.
+    /// Lets processes stand still too, each for a second on average.
     pub fn with_processes(mut self, processes: &[VirtualProcess]) -> Self {
         self.processes = processes.to_vec();
         self

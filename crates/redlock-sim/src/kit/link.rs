@@ -34,7 +34,7 @@ struct State {
     late: JoinSet<()>,
 }
 
-/// What a connection does to the calls that are made on it from now on.
+/// The fault of a connection, for the calls that are made on it from now on.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -59,7 +59,7 @@ pub enum Fault {
     /// The connection is cut, and the request arrives this much later all the same, as it does out of the
     /// buffer of a proxy.
     Late {
-        /// How much later.
+        /// The delay.
         by: Duration,
     },
 }
@@ -93,7 +93,7 @@ impl Links {
         Redlock::builder().nodes(nodes).virtual_time()
     }
 
-    /// From now on, the connection to `node` does this.
+    /// Sets what the connection to `node` does from now on.
     ///
     /// # Panics
     ///

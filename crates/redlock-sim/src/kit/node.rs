@@ -43,7 +43,7 @@ struct State {
 }
 
 impl SimNodes {
-    /// This many nodes, which are up.
+    /// Makes this many nodes, which are up.
     ///
     /// # Panics
     ///
@@ -56,7 +56,7 @@ impl SimNodes {
         }
     }
 
-    /// One node.
+    /// Returns one node.
     ///
     /// # Panics
     ///
@@ -65,7 +65,7 @@ impl SimNodes {
         &self.nodes[number]
     }
 
-    /// All of them.
+    /// Returns all of them.
     pub fn iter(&self) -> std::slice::Iter<'_, SimNode> {
         self.nodes.iter()
     }

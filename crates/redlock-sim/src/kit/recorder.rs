@@ -27,7 +27,7 @@ struct State {
 }
 
 impl Recorder {
-    /// Nothing has happened yet.
+    /// Makes a recorder of a history in which nothing has happened yet.
     ///
     /// # Panics
     ///
@@ -45,7 +45,7 @@ impl Recorder {
         }
     }
 
-    /// This guard was handed out just now.
+    /// Records a guard that was handed out just now.
     pub fn acquired(&self, client: usize, guard: &LockGuard) {
         let at = self.now();
         let lease = guard.lease();
@@ -84,7 +84,7 @@ impl Recorder {
         self.state().trace
     }
 
-    /// Everything that was wrong, with its time.
+    /// Returns everything that was wrong, with its time.
     pub fn finish(self) -> Vec<(Moment, Violation)> {
         let at = self.now();
         let mut state = self

@@ -8,43 +8,43 @@ use crate::Moment;
 pub enum Violation {
     /// Two clients believed in a lease on one key at the same time.
     Overlap {
-        /// What is locked.
+        /// The key.
         key: usize,
         /// The lease that was there.
         earlier: u64,
         /// The lease that came on top of it.
         later: u64,
-        /// When the first would have ended.
+        /// The time at which the first would have ended.
         until: Moment,
     },
     /// A lease was handed out when it had ended already.
     Stillborn {
         /// The lease.
         lease: u64,
-        /// When it had ended.
+        /// The time at which it had ended.
         until: Moment,
     },
     /// A holder went on believing in a lease that had ended, because it was not told in time.
     LateLoss {
         /// The lease.
         lease: u64,
-        /// When it had ended.
+        /// The time at which it had ended.
         until: Moment,
     },
     /// A key was handed out while it had to rest after a lease that was not released.
     NoRest {
-        /// What is locked.
+        /// The key.
         key: usize,
         /// The lease that was not released.
         earlier: u64,
         /// The lease that came too soon.
         later: u64,
-        /// Up to when the key had to rest.
+        /// The time up to which the key had to rest.
         until: Moment,
     },
     /// A lease has a fencing token that is not greater than that of an earlier one.
     TokenOrder {
-        /// What is locked.
+        /// The key.
         key: usize,
         /// The lease.
         lease: u64,
@@ -149,7 +149,7 @@ pub enum Violation {
     },
     /// A lease was prolonged after a newer one on its key had been handed out.
     StaleExtension {
-        /// What is locked.
+        /// The key.
         key: usize,
         /// The lease that was prolonged.
         lease: u64,
@@ -160,30 +160,30 @@ pub enum Violation {
     Revived {
         /// The lease.
         lease: u64,
-        /// When it had ended.
+        /// The time at which it had ended.
         until: Moment,
     },
     /// A holder may believe in a lease for longer than a majority has promised to keep its key.
     Unbacked {
         /// The lease.
         lease: u64,
-        /// Up to when its holder believes in it.
+        /// The time up to which its holder believes in it.
         until: Moment,
-        /// Up to when a majority keeps the key.
+        /// The time up to which a majority keeps the key.
         promised: Moment,
     },
     /// A waiter was not answered in time.
     Unanswered {
         /// The one who waited.
         waiter: u64,
-        /// When the answer was due.
+        /// The time at which the answer was due.
         due: Moment,
     },
     /// A node's grants were votes too soon after it had lost data, or before it was told the floor of its counters.
     EarlyVote {
         /// The node.
         node: usize,
-        /// When it lost data.
+        /// The time at which it lost data.
         forgot: Moment,
     },
     /// A node was given a key again although no majority had confirmed the lease.
@@ -195,46 +195,46 @@ pub enum Violation {
     ForeignKey {
         /// The node.
         node: usize,
-        /// What is locked.
+        /// The key.
         key: usize,
-        /// What was wrong.
+        /// The mistake.
         what: &'static str,
     },
     /// A node took a key for an owner that had told it to let that key go.
     Resurrected {
         /// The node.
         node: usize,
-        /// What is locked.
+        /// The key.
         key: usize,
     },
     /// A client gave a key up and did not tell a node that has it, or may take it.
     Forgotten {
         /// The node.
         node: usize,
-        /// What is locked.
+        /// The key.
         key: usize,
     },
     /// A key that was given up was not gone when it should have been.
     KeyLeft {
         /// The node.
         node: usize,
-        /// What is locked.
+        /// The key.
         key: usize,
-        /// When it had to be gone.
+        /// The time at which it had to be gone.
         due: Moment,
     },
     /// Nobody acquired a key although nothing was in the way.
     Starved {
-        /// What is locked.
+        /// The key.
         key: usize,
-        /// When somebody had to.
+        /// The time by which somebody had to acquire it.
         due: Moment,
     },
     /// A client that was closed does not come to rest.
     Leak {
         /// The client.
         client: usize,
-        /// How many requests it believes to be under way.
+        /// The number of requests that it believes to be under way.
         requests: usize,
     },
     /// The callers of one process did not take their turns at a key as they should have.
@@ -243,7 +243,7 @@ pub enum Violation {
         client: usize,
         /// The key.
         key: usize,
-        /// What was wrong.
+        /// The mistake.
         what: &'static str,
     },
     /// A client tried again for a waiter without a pause.
@@ -258,7 +258,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// Its name, to count by.
+    /// Returns its name, to count by.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Overlap { .. } => "Overlap",

@@ -246,7 +246,7 @@ impl World {
             })
     }
 
-    /// Whoever took a key for this client before is nobody any more.
+    /// Forgets the holder that had taken a key for this client before.
     pub(super) fn give_up(&mut self, client: usize, key: usize) {
         if let Some(owner) = self.processes[client].users[key].owner.take() {
             self.owners.get_mut(owner).over.get_or_insert(self.now);

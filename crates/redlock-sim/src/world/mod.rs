@@ -55,19 +55,19 @@ use crate::{
     trace::Trace,
 };
 
-/// What came of a world.
+/// The report of a world.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// The seed that it was made from.
     pub seed: u64,
-    /// What happened in it.
+    /// The counts of its events.
     pub counters: Counters,
-    /// What was wrong about that, and when it was seen.
+    /// The violations, and when they were seen.
     pub violations: Vec<(Moment, Violation)>,
     /// A number that is the same only if the same things happened at the same times.
     pub trace_hash: u64,
-    /// What happened, line by line, if that was asked for.
+    /// The events, line by line, if that was asked for.
     pub trace: Vec<String>,
 }
 

@@ -69,8 +69,8 @@ pub struct RedisNode {
 pub(crate) struct RedisNodeError(pub(crate) String);
 
 impl RedisNode {
-    /// What a node's user must be allowed to do, in the words of `ACL SETUSER`, beside the keys of the namespace,
-    /// such as `~{redlock}:*`.
+    /// The rights that a node's user needs, in the words of `ACL SETUSER`, beside the keys of the namespace, such as
+    /// `~{redlock}:*`.
     ///
     /// Two more are used where they are there: `+script|load`, so that a server of Redis 7.4 or later does not drop the
     /// script to make room for others, and with
@@ -79,7 +79,7 @@ impl RedisNode {
     pub const RIGHTS: &str =
         "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
 
-    /// What a node's user must be allowed to do beside [`RIGHTS`](Self::RIGHTS) for most calls to cost the node less.
+    /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) for most calls to cost the node less.
     ///
     /// With these, a node of Redis 7 or later, or Valkey, is called by functions, which the client loads if they are
     /// missing; without one of them, by the script.

@@ -2,25 +2,26 @@ use std::sync::Arc;
 
 use crate::NodeAnswer;
 
-/// Why a request has no reply.
+/// The error of a request that has no reply.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
     reason = "a driver must fill in every part of it"
 )]
 pub struct RequestError {
-    /// Whether the node may have run it, or may run it yet.
+    /// `true` if the node may have run it, or may run it yet.
     pub may_have_run: bool,
-    /// Whether the node said that it refuses to write, instead of running it.
+    /// `true` if the node said that it refuses to write, instead of running it.
     ///
     /// Such a node says where it stands all the same, so only a write shows that it writes again.
     pub refuses_writes: bool,
-    /// Why, in words for an operator and without credentials.
+    /// The reason, in words for an operator and without credentials.
     pub reason: Arc<str>,
 }
 
 impl RequestError {
-    /// The request was not and will not be run, for a reason that says nothing of what the node writes.
+    /// Makes the error of a request that was not and will not be run, for a reason that says nothing of what the node
+    /// writes.
     pub const fn not_executed(reason: Arc<str>) -> Self {
         Self {
             may_have_run: false,
@@ -29,7 +30,7 @@ impl RequestError {
         }
     }
 
-    /// Nobody knows whether the request was run.
+    /// Makes the error of a request that may have been run.
     pub const fn unknown(reason: Arc<str>) -> Self {
         Self {
             may_have_run: true,

@@ -13,8 +13,8 @@ use self::circle::Nested;
 use super::Streak;
 use crate::Instant;
 
-/// Where the callers of one process wait for each other, first come, first served: a queue for each key `K`, in which
-/// a lease `P` may be parked for the next caller.
+/// The place where callers of one process wait for each other, first come, first served: a queue for each key `K`, in
+/// which a lease `P` may be parked for the next caller.
 ///
 /// A caller takes its places in the queues of all its keys at the same moment, behind everybody who is there: those who
 /// only wait never wait in a circle.
@@ -39,7 +39,7 @@ pub struct LocalQueue<K, P> {
     nested: Nested<K>,
 }
 
-/// How many callers may wait.
+/// The most callers that may wait.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::exhaustive_structs,
@@ -52,7 +52,7 @@ pub struct QueueLimits {
     pub total: usize,
 }
 
-/// Why a caller has no place.
+/// The reason for which a caller has no place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every reason")]
 pub enum NoPlace {
@@ -68,7 +68,7 @@ pub enum NoPlace {
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Ticket(u64);
 
-/// What follows when a caller leaves its place.
+/// The consequence of a caller's leaving its place.
 #[derive(Debug)]
 #[expect(
     clippy::exhaustive_structs,
@@ -179,14 +179,14 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         pause.filter(|pause| *pause <= longest_wait)
     }
 
-    /// The gap was left.
+    /// Notes that the gap was left.
     pub fn on_gap_left(&mut self, key: &K) {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.streak.on_paused();
         }
     }
 
-    /// The present turn has won the key from the nodes.
+    /// Notes that the present turn has won the key from the nodes.
     pub fn on_won(&mut self, key: &K, now: Instant) {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.streak.on_won(now);
@@ -213,7 +213,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
-    /// A caller leaves its places, whether or not it had the turn.
+    /// Gives up a caller's places, whether or not it had the turn.
     ///
     /// `keys` are those that it entered with.
     pub fn leave(&mut self, keys: &[K], ticket: Ticket, now: Instant) -> Left<P> {

@@ -13,7 +13,8 @@ impl Store {
         self.jobs.get(job).map_or(&[], Vec::as_slice)
     }
 
-    /// From what its clock showed on it remembers which ticks were claimed, if it ever forgot: in whole milliseconds.
+    /// Returns the time by its clock from which on it remembers which ticks were claimed, if it ever forgot: in whole
+    /// milliseconds.
     pub fn horizon(&self, keyspace: &Keyspace) -> Option<NodeTime> {
         let horizon = self.horizons.get(keyspace.horizon())?;
         Some(NodeTime::from_micros(1_000 * horizon))

@@ -15,7 +15,7 @@ use crate::{
     OwnerId, Reply, Request, RunId, Standing, Verb, next_counter,
 };
 
-/// What a node does, as a model: the keys it has, and the effect of each call.
+/// A node as a model: the keys it has, and the effect of each call.
 ///
 /// In-memory and simulated nodes run this; on real servers a script does the same, and a test compares the
 /// two on random sequences of calls.

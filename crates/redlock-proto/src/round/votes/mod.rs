@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{ClockReading, GiveBack, NodeOutcome, Quorum, RunId, membership::Agreement};
 
-/// What one node has said in a round so far.
+/// The word of one node in a round so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Vote {
@@ -62,7 +62,7 @@ impl Said {
 }
 
 impl Votes {
-    /// No votes yet.
+    /// Makes a record without votes.
     pub fn new(quorum: Quorum) -> Self {
         Self {
             quorum,
@@ -108,7 +108,7 @@ impl Votes {
         self.are_held_back() && (self.failed() > 0 || !is_pending) && !self.is_won()
     }
 
-    /// A node's clock as its answer showed it, and which run of a server it is: told before its vote.
+    /// Notes a node's clock as its answer showed it, and the run of the server, before its vote.
     pub fn note(&mut self, node: usize, run: RunId, reading: ClockReading) {
         if let Some(said) = self.nodes.get_mut(node)
             && said.vote == Vote::Pending
