@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::kit::{Nodes, Relay, run};
+use crate::kit::{Nodes, Relay, Running, eventually, run};
 
 #[tokio::test]
 async fn a_bench_tells_the_ttl_that_a_deployment_bears_and_leaves_nothing_behind() {
@@ -30,4 +30,17 @@ async fn a_bench_tells_the_ttl_that_a_deployment_bears_and_leaves_nothing_behind
         "{done:?}"
     );
     assert_eq!(nodes.run(&["bench", "--for", "now"]).code, 2);
+}
+
+#[tokio::test]
+async fn an_interrupted_bench_holds_nothing() {
+    let nodes = Nodes::blessed(3).await;
+    let held = || nodes.keys().iter().any(|key| key.contains("bench"));
+    for _ in 0..3 {
+        let mut command = nodes.command(&["bench", "--for", "30s"]);
+        let bench = Running::start(&mut command);
+        eventually("it has locks", held);
+        assert_eq!(bench.interrupt(), Some(130));
+        assert!(!held(), "{:?}", nodes.keys());
+    }
 }

@@ -62,6 +62,25 @@ async fn the_rights_of_a_client_are_enough_for_the_doctor() {
 }
 
 #[tokio::test]
+async fn a_lock_that_cannot_be_extended_is_a_failure_though_a_majority_votes() {
+    let nodes = Nodes::blessed(3).await;
+    let rights = RedisNode::RIGHTS.replace(" +pexpire", "");
+    let user = format!("~{{redlock}}:* {rights}");
+    let mut urls = nodes.urls();
+    for (node, url) in urls.iter_mut().take(2).enumerate() {
+        *url = nodes.with_user(node, &user);
+    }
+    let examined = nodes.at(urls).doctor(&[]);
+    assert_eq!(examined.json["votes"], 3, "{examined:?}");
+    examined.one(
+        "end-to-end",
+        &["failure all", "a scratch lock could not be extended"],
+    );
+    assert_eq!(examined.json["end_to_end"], serde_json::Value::Null);
+    assert_eq!(examined.code, 2);
+}
+
+#[tokio::test]
 async fn writes_that_are_refused_are_told_of_with_what_to_change() {
     let nodes = Nodes::blessed(3).await;
     nodes.set(1, "min-replicas-to-write", "1");
