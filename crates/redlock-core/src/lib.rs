@@ -38,7 +38,7 @@ mod within;
 pub use self::{
     builder::RedlockBuilder,
     claim::{Claim, ClaimOptions, ClaimOutcome, JobReading},
-    client::Redlock,
+    client::{Forgotten, NodeForgot, Redlock},
     config::{Config, NodeConfig},
     error::{
         AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, ExtendError, ExtendErrorKind,

@@ -17,14 +17,16 @@ mod tick;
 
 pub use self::{
     control::{
-        ControlError, ControlErrorKind, inspect, job_remembered_under, pause, remembered_under,
-        resume,
+        ControlError, ControlErrorKind, dangerous_forget, inspect, job_remembered_under, pause,
+        remembered_under, resume,
     },
     error::{SetupError, SetupErrorKind},
     job::{
         BoxError, Delivery, JobConfig, Missed, OnLost, Overlap, Run, SingletonJob, Tries, Trigger,
     },
-    record::{JobMemory, JobStatus, Outcome, PastRun, ShutdownReport, TickReport, UnfinishedRun},
+    record::{
+        InUse, JobMemory, JobStatus, Outcome, PastRun, ShutdownReport, TickReport, UnfinishedRun,
+    },
     schedule::{Schedule, Zone},
     scheduler::{SingletonScheduler, SingletonSchedulerBuilder},
 };

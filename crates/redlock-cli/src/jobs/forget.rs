@@ -1,17 +1,15 @@
 //! What the nodes remember of a job is deleted.
 
-use redlock_core::deadpool_redis::redis::{Value, cmd};
-use redlock_cron::remembered_under;
+use redlock_cron::{ControlErrorKind, InUse, dangerous_forget};
 use serde::Serialize;
 
 use super::{Job, Memory, client, lines};
 use crate::{
     confirm::is_confirmed,
-    connection::{Connection, Settings},
+    connection::Connection,
     context::Context,
     exit::{Exit, Failure},
     output::Mark,
-    probe::{self, Place, words},
 };
 
 /// What can be asked of it.
@@ -42,7 +40,6 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let settings = args.connection.settings()?;
     let output = context.output;
     let job: Job = args.job.parse()?;
-    let keys = keys(&job, &settings)?;
     let client = client(context, &settings).await?;
     let memory = Memory::of(&client, &job).await?;
     check(&memory, &job)?;
@@ -66,26 +63,26 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             ));
         }
     }
-    let places = probe::connect(&settings).await;
+    let done = dangerous_forget(&client, &job.namespace, &job.name).await;
+    let done = done.map_err(|error| match error.kind() {
+        ControlErrorKind::Unconfirmed => Failure::NoQuorum(format!("nothing was done: {error}")),
+        _ => Failure::wrong(format!("nothing was done: {error}")),
+    })?;
     let (mut forgotten, mut unknown) = (Vec::new(), Vec::new());
-    let mut deleted = 0;
-    for place in &places {
-        match delete(place, &keys).await {
-            Ok(keys) => {
-                deleted += keys;
-                forgotten.push(&*place.name);
-            }
-            Err(why) => {
-                unknown.push(&*place.name);
+    for node in done.nodes() {
+        match node.why_not() {
+            None => forgotten.push(node.node()),
+            Some(why) => {
+                unknown.push(node.node());
                 if !output.is_json() {
-                    let line = format!("{} may still remember it: {why}", place.name);
+                    let line = format!("{} may still remember it: {why}", node.node());
                     output.marked(Mark::Bad, &line)?;
                 }
             }
         }
     }
     let is_whole = unknown.is_empty();
-    if is_nothing_lost && deleted == 0 && is_whole {
+    if is_nothing_lost && !done.was_anything() && is_whole {
         if output.is_json() {
             forgotten.clear();
             output.json(&Json { forgotten, unknown })?;
@@ -107,24 +104,20 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(if is_whole { Exit::Yes } else { Exit::Wrong })
 }
 
-/// Refuses to forget a job that runs, or of which too few nodes say whether it does.
+/// Refuses to forget a job that is in use, as the library does that forgets it: before anybody is asked.
 fn check(memory: &Memory, job: &Job) -> Result<(), Failure> {
-    if !memory.0.is_known() {
-        return Err(Failure::NoQuorum(format!(
-            "nothing was done: too few nodes say what they remember of {job}{}",
-            lines(memory.0.nodes())
-        )));
-    }
-    match memory.0.running() {
-        Some(run) => Err(Failure::wrong(format!(
-            "nothing was done: it runs on {}; redlock jobs pause {job}, and wait for its end",
-            run.replica()
-        ))),
-        None if memory.is_locked() => Err(Failure::wrong(format!(
-            "nothing was done: its lock is held, though no run is known; redlock jobs pause {job}, and wait until it is free"
-        ))),
-        None => Ok(()),
-    }
+    let Some(why) = memory.0.in_use() else {
+        return Ok(());
+    };
+    Err(match why {
+        InUse::Unknown => {
+            let nodes = lines(memory.0.nodes());
+            Failure::NoQuorum(format!("nothing was done: {why}{nodes}"))
+        }
+        _ => Failure::wrong(format!(
+            "nothing was done: {why}; redlock jobs pause {job}, and wait until it is over"
+        )),
+    })
 }
 
 /// Says what is lost with what is remembered.
@@ -144,21 +137,4 @@ fn broken(job: &Job, memory: &Memory) -> String {
         "{job}: its {} last runs are forgotten{tick}{pause}; take it out of all schedulers before, or it is remembered anew",
         memory.0.runs().len()
     )
-}
-
-fn keys(job: &Job, settings: &Settings) -> Result<Vec<String>, Failure> {
-    let resources = remembered_under(&job.namespace, &job.name);
-    let resources = resources.map_err(|error| Failure::wrong(error.to_string()))?;
-    let keys = resources.iter().map(|key| settings.keys.job(key));
-    Ok(keys.collect())
-}
-
-/// Returns how many of the keys there were.
-async fn delete(place: &Place, keys: &[String]) -> Result<i64, String> {
-    let mut probe = place.probe.clone()?;
-    match probe.ask(cmd("DEL").arg(keys)).await {
-        Ok(Value::Int(deleted)) => Ok(deleted),
-        Ok(_) => Err("its answer makes no sense".to_owned()),
-        Err(error) => Err(words(&error)),
-    }
 }

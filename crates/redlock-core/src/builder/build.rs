@@ -96,7 +96,7 @@ impl RedlockBuilder {
         };
         let links = LinkConfig::new(settings.connect_timeout, settings.node_timeout);
         let detector = PauseDetector::start();
-        let (engine, mut states) = engine::start(config, links, nodes, placement)?;
+        let (engine, mut states) = engine::start(config, links, nodes.clone(), placement)?;
         if !self.connect_lazily {
             connected(&mut states, settings.connect_timeout).await;
         }
@@ -113,7 +113,7 @@ impl RedlockBuilder {
             }
         }
         Ok(Redlock::new(
-            engine, clock, names, key_space, settings, meter,
+            engine, clock, nodes, key_space, settings, meter,
         ))
     }
 

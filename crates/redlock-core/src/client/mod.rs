@@ -1,5 +1,6 @@
 mod acquire;
 mod contend;
+mod forget;
 mod jobs;
 mod scope;
 
@@ -11,12 +12,14 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
+pub use self::forget::{Forgotten, NodeForgot};
 use crate::{
     AcquireOptions, InvalidOption, NodeAnswer, NodeReport,
     clock::Clock,
     engine::{EngineHandle, Parked},
     keyspace::KeySpace,
     meter::Meter,
+    node::Node,
     queue::Queue,
     settings::Settings,
 };
@@ -55,6 +58,7 @@ struct Shared {
     queue: Arc<Queue<Parked>>,
     closing: CancellationToken,
     clock: Clock,
+    nodes: Vec<Arc<dyn Node>>,
     names: Vec<Arc<str>>,
     key_space: KeySpace,
     settings: Settings,
@@ -69,7 +73,7 @@ impl Redlock {
     pub(crate) fn new(
         engine: EngineHandle,
         clock: Clock,
-        names: Vec<Arc<str>>,
+        nodes: Vec<Arc<dyn Node>>,
         key_space: KeySpace,
         settings: Settings,
         meter: Meter,
@@ -81,7 +85,8 @@ impl Redlock {
             queue,
             closing,
             clock,
-            names,
+            names: nodes.iter().map(|node| node.name()).collect(),
+            nodes,
             namespace: key_space.name(),
             key_space,
             settings,

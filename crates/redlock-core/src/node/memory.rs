@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture};
-use redlock_proto::{Keyspace, NodeTime, Request, RunId, Store};
+use redlock_proto::{Keyspace, NodeKey, NodeTime, Request, RunId, Store};
 
 use super::{CallError, CallResult, Node, Session};
 use crate::clock::node_time as wall;
@@ -292,6 +292,14 @@ impl Session for MemorySession {
             }
         });
         std::future::ready(answer).boxed()
+    }
+
+    fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {
+        let forgotten = self.node.with(|state, _| {
+            let forgotten = state.up.then(|| state.store.forget_jobs(jobs));
+            forgotten.ok_or_else(|| "the node is stopped".into())
+        });
+        std::future::ready(forgotten).boxed()
     }
 }
 

@@ -30,8 +30,10 @@ mod redis;
 
 use std::{fmt, sync::Arc};
 
-use futures_util::future::BoxFuture;
-pub use redlock_proto::{Answer, Keyspace, NodeTime, Reply, Request, RunId, Standing, Store};
+use futures_util::{FutureExt, future::BoxFuture};
+pub use redlock_proto::{
+    Answer, Keyspace, NodeKey, NodeTime, Reply, Request, RunId, Standing, Store,
+};
 
 pub(crate) use self::redis::{Address, RedisNodeError, connection_info};
 pub use self::{memory::MemoryNode, redis::RedisNode};
@@ -75,6 +77,19 @@ pub trait Session: Send {
         keyspace: &Arc<Keyspace>,
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult>;
+
+    /// Deletes what is kept under these keys of jobs, and returns under how many of them there was anything.
+    ///
+    /// It is no call of the protocol, but what an operator does: see
+    /// [`Redlock::dangerous_forget_jobs`](crate::Redlock::dangerous_forget_jobs).
+    ///
+    /// # Errors
+    ///
+    /// The reason, as for [`Node::connect`]; by default that this node cannot do it.
+    fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {
+        let _ = jobs;
+        std::future::ready(Err("this kind of node cannot forget jobs".into())).boxed()
+    }
 }
 
 /// A call that was not answered.

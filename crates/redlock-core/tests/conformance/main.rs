@@ -259,7 +259,17 @@ async fn jobs_conform(session: &mut dyn Session) {
         entries: vec![ended],
         free_in: Some(Duration::ZERO),
     };
-    assert_eq!(ask(session, job(read)).await, expected);
+    assert_eq!(ask(session, job(read.clone())).await, expected);
+
+    // What is remembered of jobs is deleted, as far as there is anything.
+    let jobs = ["what is remembered".into(), "of no job".into()];
+    assert_eq!(session.forget_jobs(&jobs).await, Ok(1));
+    assert_eq!(session.forget_jobs(&jobs).await, Ok(0));
+    let nothing = Reply::Runs {
+        entries: Vec::new(),
+        free_in: Some(Duration::ZERO),
+    };
+    assert_eq!(ask(session, job(read)).await, nothing);
 }
 
 fn job(verb: JobVerb) -> Request {

@@ -1,8 +1,10 @@
 use std::{error::Error, fmt};
 
-use crate::SetupError;
+use redlock_core::NodeReport;
 
-/// An error of a job that could not be paused, resumed, triggered or looked at.
+use crate::{InUse, SetupError, replica::lines};
+
+/// An error of a job that could not be paused, resumed, triggered, looked at or forgotten.
 ///
 /// # Examples
 ///
@@ -39,6 +41,8 @@ pub enum ControlErrorKind {
     ///
     /// It may have been done or not; doing it again is safe.
     Unconfirmed,
+    /// The caller: the job runs, its lock is held, or this scheduler has it; wait for the end, or remove it first.
+    InUse,
     /// The caller, a test: no tick of the job comes, or none that is dealt with.
     NoTick,
 }
@@ -55,6 +59,21 @@ impl ControlError {
 
     pub(crate) fn unconfirmed(job: &str, message: String) -> Self {
         Self::new(ControlErrorKind::Unconfirmed, job, message)
+    }
+
+    /// It is not forgotten.
+    pub(crate) fn kept(job: &str, why: &InUse, nodes: &[NodeReport]) -> Self {
+        match why {
+            InUse::Unknown => {
+                let message = format!("{why}\n{}", lines(nodes));
+                Self::new(ControlErrorKind::Unconfirmed, job, message)
+            }
+            _ => Self::in_use(job, why),
+        }
+    }
+
+    pub(crate) fn in_use(job: &str, why: impl fmt::Display) -> Self {
+        Self::new(ControlErrorKind::InUse, job, why.to_string())
     }
 
     #[cfg(feature = "test-util")]

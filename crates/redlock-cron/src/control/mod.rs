@@ -1,13 +1,15 @@
-//! What a person does to a job: pause it, resume it, run it now, look at it.
+//! What a person does to a job: pause it, resume it, run it now, look at it, forget it.
 
 mod actions;
 mod error;
+mod forget;
 mod inspect;
 mod remote;
 mod status;
 
 pub use self::{
     error::{ControlError, ControlErrorKind},
+    forget::dangerous_forget,
     inspect::inspect,
     remote::{job_remembered_under, pause, remembered_under, resume},
 };

@@ -36,9 +36,8 @@ impl Namespace {
         Ok(Self(name.into()))
     }
 
-    #[cfg(feature = "metrics")]
-    pub(crate) fn name(&self) -> Arc<str> {
-        Arc::clone(&self.0)
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.0
     }
 }
 

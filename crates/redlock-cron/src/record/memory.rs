@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use chrono::{DateTime, Utc};
 use redlock_core::NodeReport;
@@ -40,6 +40,31 @@ pub struct JobMemory {
     pub(crate) nodes: Vec<NodeReport>,
 }
 
+/// A reason not to forget a job.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum InUse {
+    /// Too few nodes say whether it runs.
+    Unknown,
+    /// It runs.
+    Runs {
+        /// The replica.
+        replica: Box<str>,
+    },
+    /// Its lock is held, though no run is known.
+    Locked,
+}
+
+impl fmt::Display for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown => f.write_str("too few nodes say what they remember of it"),
+            Self::Runs { replica } => write!(f, "it runs on {replica}"),
+            Self::Locked => f.write_str("its lock is held, though no run is known"),
+        }
+    }
+}
+
 impl JobMemory {
     /// Returns whether a majority has answered all that was asked; otherwise a part may be missing.
     pub fn is_known(&self) -> bool {
@@ -72,6 +97,19 @@ impl JobMemory {
     /// Returns the last runs, the newest first, as [`JobStatus::runs`](crate::JobStatus::runs).
     pub fn runs(&self) -> &[PastRun] {
         &self.runs
+    }
+
+    /// Returns why the job must not be [forgotten](crate::dangerous_forget) now; `None` if nothing is known against it.
+    pub fn in_use(&self) -> Option<InUse> {
+        if !self.is_known {
+            return Some(InUse::Unknown);
+        }
+        if let Some(run) = &self.running {
+            let replica = run.replica().into();
+            return Some(InUse::Runs { replica });
+        }
+        let is_locked = self.free_in.is_none_or(|left| !left.is_zero());
+        is_locked.then_some(InUse::Locked)
     }
 
     /// Returns what each node had to do with the answer.

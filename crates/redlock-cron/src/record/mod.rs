@@ -21,7 +21,7 @@ pub(crate) use self::{
     report::Measured,
 };
 pub use self::{
-    memory::JobMemory,
+    memory::{InUse, JobMemory},
     outcome::Outcome,
     report::TickReport,
     shutdown::{ShutdownReport, UnfinishedRun},

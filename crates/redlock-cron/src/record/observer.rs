@@ -52,7 +52,10 @@ impl Observer {
             client: Some(redlock.id()),
             namespace: Some(redlock.namespace()),
             #[cfg(feature = "metrics")]
-            meter: Some(super::metrics::Meter::new(redlock.namespace(), jobs.name())),
+            meter: Some(super::metrics::Meter::new(
+                redlock.namespace(),
+                Arc::clone(jobs.name()),
+            )),
             ..self
         }
     }

@@ -10,7 +10,7 @@ use redlock_core::{Redlock, Word};
 use tokio::sync::Semaphore;
 
 pub(crate) use self::{
-    claims::{After, ClaimRequest, Claims, Refusal, Won, cut_short_outcomes, finish},
+    claims::{After, ClaimRequest, Claims, Refusal, Won, cut_short_outcomes, finish, lines},
     tasks::{Ending, STOP_GRACE, Tasks},
 };
 use crate::{

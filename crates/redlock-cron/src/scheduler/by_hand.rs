@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use redlock_core::Forgotten;
 use tokio::sync::oneshot;
 
 use super::singleton_scheduler::SingletonScheduler;
@@ -112,6 +113,47 @@ impl SingletonScheduler {
         told.await.map_err(|_| {
             ControlError::unconfirmed(name, "the runtime was shut down in the run".into())
         })
+    }
+
+    /// Deletes what the nodes remember of a job that was [removed](Self::remove), here and on all other replicas.
+    ///
+    /// See [`dangerous_forget`](crate::dangerous_forget), which needs no scheduler, for what to wait for before.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`InUse`](crate::ControlErrorKind::InUse) if this scheduler still has the job.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, any of the nodes may have forgotten the job.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::{BoxError, SingletonJob, SingletonScheduler};
+    /// use std::time::Duration;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").build()?;
+    /// jobs.add(SingletonJob::every("sweep", Duration::from_secs(300), |_| async { Ok::<(), BoxError>(()) })).await?;
+    /// jobs.start().await?;
+    ///
+    /// assert!(jobs.remove("sweep", Duration::from_secs(30)).await?.is_clean());
+    /// // On all replicas, and when the last tick can no longer be started:
+    /// assert!(jobs.dangerous_forget("sweep").await?.is_whole());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn dangerous_forget(&self, name: &str) -> Result<Forgotten, ControlError> {
+        if self.jobs.get(name).is_some() {
+            let why = "this scheduler has it; remove it first, here and on all other replicas";
+            return Err(ControlError::in_use(name, why));
+        }
+        let claims = &self.replica.claims;
+        crate::dangerous_forget(&claims.redlock, self.replica.namespace.name(), name).await
     }
 
     /// Returns the names of the jobs that were added, in order.

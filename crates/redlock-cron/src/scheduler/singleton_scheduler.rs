@@ -292,7 +292,7 @@ impl SingletonScheduler {
     /// Other replicas go on with the job until it is removed from them, too, and start again what was cut short here if
     /// it is delivered [at least once](crate::Delivery::AtLeastOnce).
     /// The nodes remember its last runs and its newest tick for good, so that a job of that name goes on where it has
-    /// ended; [`remembered_under`](crate::remembered_under) says where.
+    /// ended; [`dangerous_forget`](Self::dangerous_forget) deletes that.
     ///
     /// # Errors
     ///

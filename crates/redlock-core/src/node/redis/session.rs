@@ -24,7 +24,7 @@ use super::{
     transport::{Direct, Transport},
     wire,
 };
-use crate::node::{Answer, CallError, CallResult, Keyspace, Reply, Request, Session};
+use crate::node::{Answer, CallError, CallResult, Keyspace, NodeKey, Reply, Request, Session};
 
 /// One connection: calls are pipelined and answered in order.
 pub(super) struct RedisSession {
@@ -106,6 +106,20 @@ impl Session for RedisSession {
             let answer =
                 wire::answer(value, &attempt.requests).ok_or_else(|| CallError::lost(NONSENSE))?;
             Ok(with_policy(answer, policy.as_ref()))
+        }
+        .boxed()
+    }
+
+    fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {
+        let mut connection = self.connection.clone();
+        let mut delete = cmd("DEL");
+        for job in jobs {
+            delete.arg(job.as_str());
+        }
+        async move {
+            let deleted = connection.ask(&delete).await;
+            let deleted = deleted.map_err(|error| call_error(&error).reason)?;
+            from_redis_value(deleted).map_err(|_| NONSENSE.into())
         }
         .boxed()
     }

@@ -13,6 +13,12 @@ impl Store {
         self.jobs.get(job).map_or(&[], Vec::as_slice)
     }
 
+    /// Deletes what is remembered of these jobs, as an operator does; returns of how many there was anything.
+    pub fn forget_jobs(&mut self, jobs: &[NodeKey]) -> usize {
+        let forgotten = jobs.iter().filter_map(|job| self.jobs.remove(job));
+        forgotten.count()
+    }
+
     /// Returns the time by its clock from which on it remembers which ticks were claimed, if it ever forgot: in whole
     /// milliseconds.
     pub fn horizon(&self, keyspace: &Keyspace) -> Option<NodeTime> {

@@ -1,0 +1,123 @@
+//! What the nodes remember of jobs is deleted.
+
+use std::{fmt, sync::Arc};
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use super::Redlock;
+use crate::{
+    ResourceKey,
+    node::{Node, NodeKey},
+};
+
+/// The answers of nodes that were asked to forget jobs.
+#[derive(Clone, Debug)]
+#[must_use = "a node that could not be asked remembers them"]
+pub struct Forgotten {
+    nodes: Vec<NodeForgot>,
+}
+
+/// The answer of one node that was asked to forget jobs.
+#[derive(Clone, Debug)]
+pub struct NodeForgot {
+    node: Arc<str>,
+    deleted: Result<usize, Arc<str>>,
+}
+
+impl Redlock {
+    /// Has every node delete what it remembers of these jobs: the newest tick that was claimed, and the last runs.
+    ///
+    /// Ticks that were started may be started a second time then, while their windows are open.
+    /// So this is for jobs that nobody claims ticks of any more; nothing here looks at whether one runs.
+    /// `redlock_cron::dangerous_forget` does, and knows under which resources a job of that crate is remembered.
+    ///
+    /// A node is given the client's time for a connection and for an answer.
+    /// One that could not be asked remembers the jobs, and tells every client of them again.
+    ///
+    /// # Cancel safety
+    ///
+    /// If it is dropped, any of the nodes may have forgotten the jobs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use redlock_core::{ClaimOptions, ClaimOutcome, Tick};
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// # let now = redlock.node_time().await.ok_or("unknown")?.duration_since(std::time::UNIX_EPOCH)?.as_millis();
+    /// # let tick = Tick::from_millis(now as u64).ok_or("it is in range")?;
+    /// # let claim = redlock.claim("close-day", tick, ClaimOptions::new("here")).await?;
+    /// # let ClaimOutcome::Won(claim) = claim else { panic!("{claim:?}") };
+    /// # claim.finish(redlock_core::Word::new("ok").ok_or("a word")?, std::time::Duration::ZERO).await?;
+    /// assert_eq!(redlock.job_status("close-day").await?.state().map(|state| state.runs.len()), Some(1));
+    /// let forgotten = redlock.dangerous_forget_jobs(&["close-day".parse()?]).await;
+    /// assert!(forgotten.is_whole());
+    /// assert_eq!(redlock.job_status("close-day").await?.state().map(|state| state.runs.len()), Some(0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn dangerous_forget_jobs(&self, jobs: &[ResourceKey]) -> Forgotten {
+        let client = &*self.client;
+        let keys: Vec<NodeKey> = jobs
+            .iter()
+            .map(|job| client.key_space.encode_job(job))
+            .collect();
+        let limit = client.settings.connect_timeout + client.settings.node_timeout;
+        let asked = client.nodes.iter().map(async |node| {
+            let answer = timeout(limit, forget(&**node, &keys)).await;
+            NodeForgot {
+                node: node.name(),
+                deleted: answer.unwrap_or_else(|_| Err("no answer in time".into())),
+            }
+        });
+        Forgotten {
+            nodes: join_all(asked).await,
+        }
+    }
+}
+
+/// Asks one node, over a connection for this.
+async fn forget(node: &dyn Node, keys: &[NodeKey]) -> Result<usize, Arc<str>> {
+    node.connect().await?.forget_jobs(keys).await
+}
+
+impl Forgotten {
+    /// Returns whether no node remembers anything of the jobs.
+    pub fn is_whole(&self) -> bool {
+        self.nodes.iter().all(|node| node.deleted.is_ok())
+    }
+
+    /// Returns whether any node remembered anything.
+    pub fn was_anything(&self) -> bool {
+        let mut deleted = self.nodes.iter().flat_map(|node| &node.deleted);
+        deleted.any(|keys| *keys > 0)
+    }
+
+    /// Returns what each node said, in the order in which they were given to the client.
+    pub fn nodes(&self) -> &[NodeForgot] {
+        &self.nodes
+    }
+}
+
+impl NodeForgot {
+    /// Returns the node.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Returns why it may still remember the jobs; `None` if it does not.
+    pub fn why_not(&self) -> Option<&str> {
+        self.deleted.as_ref().err().map(|why| &**why)
+    }
+}
+
+impl fmt::Display for NodeForgot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.why_not() {
+            None => write!(f, "{}: remembers nothing of it", self.node),
+            Some(why) => write!(f, "{}: may still remember it: {why}", self.node),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What the nodes remember of a job that no scheduler has any more is deleted.
+
+use redlock_core::{Forgotten, Redlock};
+
+use super::{ControlError, inspect, remembered_under};
+
+/// Deletes what the nodes remember of a job that no scheduler has any more: its newest tick, its last runs, and whether it is
+/// paused.
+///
+/// `namespace` is that of the scheduler which ran it, and `name` its own.
+/// It is refused while the job runs, while its lock is held, and while too few nodes say whether that is so;
+/// [`JobMemory::in_use`](crate::JobMemory::in_use) tells it before.
+///
+/// [Remove](crate::SingletonScheduler::remove) the job from all schedulers first: one that has it would have the nodes
+/// remember it anew, and might start its last tick a second time, as long as that may be
+/// [started](crate::SingletonJob::start_within), [made up for](crate::SingletonJob::catch_up_window) or
+/// [started again](crate::SingletonJob::retry_within).
+/// For the same reason, wait for so long before a job of this name is added again.
+/// Whether a scheduler elsewhere has it, nobody can tell.
+///
+/// If a node could not be asked, it is told; do it again then, because one that remembers the job tells all clients.
+///
+/// # Errors
+///
+/// - [`InvalidName`](crate::ControlErrorKind::InvalidName): no job can have this namespace or this name.
+/// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): too few nodes say whether it runs; nothing was done.
+/// - [`InUse`](crate::ControlErrorKind::InUse): it runs, or its lock is held; nothing was done.
+///
+/// # Cancel safety
+///
+/// If it is dropped, any of the nodes may have forgotten the job.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::Redlock;
+///
+/// let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+/// redlock_cron::pause(&redlock, "billing", "close-day").await?;
+/// let forgotten = redlock_cron::dangerous_forget(&redlock, "billing", "close-day").await?;
+/// assert!(forgotten.is_whole(), "{:?}", forgotten.nodes());
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// assert_eq!(job.is_paused(), Some(false));
+/// # Ok(())
+/// # }
+/// ```
+pub async fn dangerous_forget(
+    redlock: &Redlock,
+    namespace: &str,
+    name: &str,
+) -> Result<Forgotten, ControlError> {
+    let invalid = |error| ControlError::invalid(name, &error);
+    let resources = remembered_under(namespace, name).map_err(invalid)?;
+    let memory = inspect(redlock, namespace, name).await.map_err(invalid)?;
+    match memory.in_use() {
+        Some(why) => Err(ControlError::kept(name, &why, memory.nodes())),
+        None => Ok(redlock.dangerous_forget_jobs(&resources).await),
+    }
+}
