@@ -68,3 +68,26 @@ async fn a_waiter_in_another_process_gets_a_released_lease_soon() {
         guard.release().await.unwrap();
     }
 }
+
+/// Waiters of Redisson slept until a message told them that the key is free, also where the message was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l07_a_waiter_that_nobody_tells_gets_the_lease_long_before_its_time_to_live() {
+    let nodes = Nodes::start(3);
+    let (holder, waiter) = (
+        client(nodes.urls(), TTL).await,
+        client(nodes.urls(), TTL).await,
+    );
+    let manual = AcquireOptions::new().renewal(Renewal::Manual);
+    let held = holder.acquire_with("a", manual).await.unwrap();
+    let wait = AcquireOptions::new().wait(Wait::UpTo(TTL));
+    let deleting = async {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        nodes.ask_all(&["DEL", "{redlock}:lock:a"]);
+        now()
+    };
+    let (guard, deleted) = tokio::join!(waiter.acquire_with("a", wait), deleting);
+    let took = now().saturating_sub(deleted);
+    assert!(took < TTL / 3, "{took:?}");
+    guard.unwrap().release().await.unwrap();
+    drop(held);
+}

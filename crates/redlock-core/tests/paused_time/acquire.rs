@@ -69,6 +69,25 @@ async fn a_waiter_gets_the_lease_when_it_is_released() {
     assert!(start.elapsed() >= SECOND && start.elapsed() <= SECOND + 251 * MS);
 }
 
+/// Waiters of Redisson slept until a message told them that the key is free, also where the message was lost.
+#[tokio::test(start_paused = true)]
+async fn l07_a_waiter_that_nobody_tells_finds_out_that_the_key_is_free() {
+    let nodes = faulty(3);
+    let (one, other) = (client(&nodes).await, client(&nodes).await);
+    let manual = AcquireOptions::new().renewal(Renewal::Manual);
+    let held = one.acquire_with("key", manual).await.unwrap();
+    let start = Instant::now();
+    let (waited, ()) = tokio::join!(other.acquire("key"), async {
+        tokio::time::sleep(SECOND).await;
+        nodes.iter().for_each(|node| node.node.drop_locks());
+    });
+    drop(waited.unwrap());
+    // The key would have stayed for nine more seconds.
+    let took = start.elapsed();
+    assert!(took >= SECOND && took <= SECOND + 251 * MS, "{took:?}");
+    drop(held);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_crashed_holder_keeps_others_out_until_its_ttl_ends() {
     let nodes = faulty(3);

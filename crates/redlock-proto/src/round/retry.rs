@@ -26,7 +26,7 @@ pub enum Next {
 }
 
 impl RetryPolicy {
-    /// Delays between `shortest` and `longest`; `None` unless 0 < `shortest` ≤ `longest`.
+    /// Makes a policy with delays between `shortest` and `longest`; `None` unless 0 < `shortest` ≤ `longest`.
     pub const fn new(shortest: Duration, longest: Duration) -> Option<Self> {
         if shortest.is_zero() || shortest.as_nanos() > longest.as_nanos() {
             return None;
