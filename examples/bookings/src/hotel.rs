@@ -1,0 +1,212 @@
+//! What is booked: a database's place, in memory.
+//!
+//! It is as strict as a database should be: whoever changes a room, or closes a day, says under which fencing token, and
+//! what comes under an older one is refused.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use redlock_core::{Fence, FencingToken};
+use redlock_cron::chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+
+/// The hotel's data, the same for all replicas.
+#[derive(Clone, Default)]
+pub struct Hotel(Arc<Mutex<Tables>>);
+
+#[derive(Default)]
+struct Tables {
+    bookings: BTreeMap<u64, Booking>,
+    rooms: HashMap<u32, Fence>,
+    /// By the key that the client has chosen.
+    receipts: HashMap<String, Receipt>,
+    charges: u64,
+    days: Fence,
+    closed: BTreeMap<NaiveDate, u64>,
+}
+
+/// A room for a night.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Booking {
+    /// Its number.
+    pub id: u64,
+    /// The room.
+    pub room: u32,
+    /// The night, by the day on which it begins.
+    pub night: NaiveDate,
+    /// Who sleeps there.
+    pub guest: String,
+    /// Whether it is paid.
+    pub paid: bool,
+    /// When it was made.
+    pub made: DateTime<Utc>,
+}
+
+/// What a client has for its payment.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// What was paid.
+    pub booking: u64,
+    /// Which charge of the hotel it is.
+    pub charge: u64,
+}
+
+/// A change that is not made.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Somebody else has the room for that night.
+    Taken,
+    /// There is no such booking.
+    Unknown,
+    /// It is paid.
+    Paid,
+    /// A later holder of the lock has been here.
+    TooLate,
+}
+
+/// How long a booking waits for its payment.
+pub const PAY_WITHIN: Duration = Duration::from_secs(15 * 60);
+
+impl Hotel {
+    /// Books a room that is free in that night.
+    pub fn book(
+        &self,
+        (room, night): (u32, NaiveDate),
+        guest: String,
+        made: DateTime<Utc>,
+        token: FencingToken,
+    ) -> Result<Booking, Refused> {
+        let mut tables = self.tables();
+        tables.enter(room, token)?;
+        tables.expect_free(room, night)?;
+        let id = tables.bookings.last_key_value().map_or(1, |(id, _)| id + 1);
+        let booking = Booking {
+            id,
+            room,
+            night,
+            guest,
+            paid: false,
+            made,
+        };
+        tables.bookings.insert(id, booking.clone());
+        Ok(booking)
+    }
+
+    /// Moves a booking to another room, if it is in the one that it is to be moved from.
+    pub fn relocate(
+        &self,
+        booking: u64,
+        (from, to): (u32, u32),
+        token: FencingToken,
+    ) -> Result<Booking, Refused> {
+        let mut tables = self.tables();
+        for room in BTreeSet::from([from, to]) {
+            tables.enter(room, token)?;
+        }
+        let found = tables.bookings.get(&booking);
+        let found = found.filter(|booking| booking.room == from);
+        let night = found.ok_or(Refused::Unknown)?.night;
+        tables.expect_free(to, night)?;
+        let booking = tables.bookings.get_mut(&booking).ok_or(Refused::Unknown)?;
+        booking.room = to;
+        Ok(booking.clone())
+    }
+
+    /// Returns what was answered to a payment with this key.
+    pub fn receipt(&self, key: &str) -> Option<Receipt> {
+        self.tables().receipts.get(key).cloned()
+    }
+
+    /// Notes that a booking was paid, and what to answer to a client that asks again with the same key.
+    pub fn pay(&self, key: &str, booking: u64) -> Result<Receipt, Refused> {
+        let mut tables = self.tables();
+        let found = tables.bookings.get_mut(&booking).ok_or(Refused::Unknown)?;
+        if std::mem::replace(&mut found.paid, true) {
+            return Err(Refused::Paid);
+        }
+        tables.charges += 1;
+        let charge = tables.charges;
+        let receipt = Receipt { booking, charge };
+        tables.receipts.insert(key.to_owned(), receipt.clone());
+        Ok(receipt)
+    }
+
+    /// Returns a booking.
+    pub fn booking(&self, booking: u64) -> Option<Booking> {
+        self.tables().bookings.get(&booking).cloned()
+    }
+
+    /// Returns how often a card was charged.
+    pub fn charges(&self) -> u64 {
+        self.tables().charges
+    }
+
+    /// Gives up what was not paid in time, by the clock of whoever asks; returns how many bookings that were.
+    pub fn expire(&self, now: DateTime<Utc>) -> usize {
+        let mut tables = self.tables();
+        let before = tables.bookings.len();
+        let is_fresh = |made: DateTime<Utc>| (now - made).to_std().unwrap_or_default() < PAY_WITHIN;
+        tables
+            .bookings
+            .retain(|_, booking| booking.paid || is_fresh(booking.made));
+        before - tables.bookings.len()
+    }
+
+    /// Begins to close days: from now on, an older run closes none.
+    pub fn begin_closing(&self, token: FencingToken) -> Result<(), Refused> {
+        let read = self.tables().days.read(token);
+        read.map_err(|_| Refused::TooLate)
+    }
+
+    /// Closes a day, unless it is closed: so many paid nights begin on it.
+    pub fn close_day(&self, day: NaiveDate, token: FencingToken) -> Result<(), Refused> {
+        let mut tables = self.tables();
+        tables.days.write(token).map_err(|_| Refused::TooLate)?;
+        let bookings = tables.bookings.values();
+        let nights = bookings.filter(|booking| booking.paid && booking.night == day);
+        let nights = nights.count() as u64;
+        tables.closed.entry(day).or_insert(nights);
+        Ok(())
+    }
+
+    /// Returns the days that are closed, with how many paid nights begin on each.
+    pub fn closed_days(&self) -> BTreeMap<NaiveDate, u64> {
+        self.tables().closed.clone()
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // What panics has not begun to change anything.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    /// Refuses a holder of the room's lock that comes after a later one.
+    fn enter(&mut self, room: u32, token: FencingToken) -> Result<(), Refused> {
+        let fence = self.rooms.entry(room).or_default();
+        fence.write(token).map_err(|_| Refused::TooLate)
+    }
+
+    fn expect_free(&self, room: u32, night: NaiveDate) -> Result<(), Refused> {
+        let mut bookings = self.bookings.values();
+        let is_taken = bookings.any(|booking| (booking.room, booking.night) == (room, night));
+        if is_taken {
+            Err(Refused::Taken)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl fmt::Debug for Hotel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hotel").finish_non_exhaustive()
+    }
+}

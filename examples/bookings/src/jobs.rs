@@ -1,0 +1,62 @@
+//! What happens without a request.
+
+use std::time::Duration;
+
+use redlock_core::Redlock;
+use redlock_cron::{
+    BoxError, Delivery, Missed, Run, SetupError, SingletonJob, SingletonScheduler,
+    SingletonSchedulerBuilder,
+};
+
+use crate::hotel::Hotel;
+
+/// Returns the scheduler of one replica, without jobs yet; a test gives it a clock.
+pub fn scheduler(redlock: Redlock) -> SingletonSchedulerBuilder {
+    SingletonScheduler::standalone(redlock).namespace("bookings")
+}
+
+/// Adds the jobs, and starts them.
+pub async fn start(jobs: &SingletonScheduler, hotel: &Hotel) -> Result<(), SetupError> {
+    jobs.add(expiry(hotel.clone())).await?;
+    jobs.add(closing(hotel.clone())).await?;
+    jobs.start().await
+}
+
+/// Each minute, what was not paid in time is given up. A minute that is missed does not matter: the next one does its work.
+fn expiry(hotel: Hotel) -> SingletonJob {
+    SingletonJob::every("expire", Duration::from_secs(60), move |run: Run| {
+        let hotel = hotel.clone();
+        async move {
+            let expired = hotel.expire(run.tick());
+            tracing::info!(expired, "bookings that nobody paid");
+            Ok::<(), BoxError>(())
+        }
+    })
+}
+
+/// Each night, the day before is closed; also days on which no replica was up, and again if a replica dies in it.
+fn closing(hotel: Hotel) -> SingletonJob {
+    let closing = SingletonJob::cron("close-day", "0 0 3 * * *", "Europe/Berlin", move |run| {
+        close(hotel.clone(), run)
+    });
+    closing
+        .missed(Missed::All { max: 31 })
+        .catch_up_window(Duration::from_secs(31 * 24 * 3_600))
+        .delivery(Delivery::AtLeastOnce { max_attempts: 5 })
+        .max_runtime(Duration::from_secs(3_600))
+}
+
+async fn close(hotel: Hotel, run: Run) -> Result<(), BoxError> {
+    let token = run.fencing_token();
+    let refused = |refused| format!("{refused:?}");
+    hotel.begin_closing(token).map_err(refused)?;
+    let day = run
+        .local_date()
+        .pred_opt()
+        .ok_or("there is no day before")?;
+    // Reports are written, letters are sent.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    hotel.close_day(day, token).map_err(refused)?;
+    tracing::info!(%day, "closed");
+    Ok(())
+}

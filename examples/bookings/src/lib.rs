@@ -1,0 +1,18 @@
+//! A hotel's bookings, on as many replicas as one likes.
+//!
+//! | request | locks |
+//! |---|---|
+//! | `POST /rooms/{room}/bookings` | the room, which the path names |
+//! | `POST /payments` | the payment, which the header `Idempotency-Key` names |
+//! | `POST /moves` | both rooms, which the body names |
+//! | `GET /bookings/{booking}` | nothing |
+//! | `GET /ready`, `GET /alive` | nothing; for the one that asks whether requests may come here |
+//!
+//! Two jobs run on one replica each: bookings that nobody has paid expire, and each night the day before is closed.
+
+pub mod app;
+pub mod handlers;
+pub mod hotel;
+pub mod jobs;
+pub mod serve;
+pub mod service;
