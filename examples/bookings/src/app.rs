@@ -1,4 +1,4 @@
-//! The routes, and what each of them locks.
+//! The routes, each with its lock.
 
 use std::time::Duration;
 

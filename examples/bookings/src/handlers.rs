@@ -1,4 +1,4 @@
-//! What each request does, under the lock that its route has.
+//! The work of each request, under the lock of its route.
 
 use axum::{
     Json,
@@ -23,7 +23,7 @@ use crate::{
 pub struct NewBooking {
     /// The night, by the day on which it begins.
     pub night: NaiveDate,
-    /// Who sleeps there.
+    /// The guest's name.
     pub guest: String,
 }
 
@@ -31,7 +31,7 @@ pub struct NewBooking {
 #[derive(Debug, Deserialize)]
 #[non_exhaustive]
 pub struct NewPayment {
-    /// What is paid.
+    /// The booking that is paid.
     pub booking: u64,
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn pay(
     if let Some(receipt) = service.hotel.receipt(key) {
         return Ok(Json(receipt));
     }
-    // The bank takes its time, and knows the same key: it charges once, whatever becomes of this process.
+    // The bank takes its time. It has the same key, so it charges once, also if this process dies now.
     tokio::time::sleep(service.bank_takes).await;
     service.hotel.pay(key, new.booking).map(Json)
 }

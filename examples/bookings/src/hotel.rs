@@ -1,7 +1,7 @@
-//! What is booked: a database's place, in memory.
+//! The bookings, in memory: they stand for a database.
 //!
-//! It is as strict as a database should be: whoever changes a room, or closes a day, says under which fencing token, and
-//! what comes under an older one is refused.
+//! A change of a room, and the end of a day, come with a fencing token; the hotel refuses a token that is older than the
+//! newest that it has seen.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -39,19 +39,19 @@ pub struct Booking {
     pub room: u32,
     /// The night, by the day on which it begins.
     pub night: NaiveDate,
-    /// Who sleeps there.
+    /// The guest's name.
     pub guest: String,
-    /// Whether it is paid.
+    /// True once it is paid.
     pub paid: bool,
     /// When it was made.
     pub made: DateTime<Utc>,
 }
 
-/// What a client has for its payment.
+/// The answer to a payment.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// What was paid.
+    /// The booking that was paid.
     pub booking: u64,
     /// Which charge of the hotel it is.
     pub charge: u64,
@@ -71,7 +71,7 @@ pub enum Refused {
     TooLate,
 }
 
-/// How long a booking waits for its payment.
+/// The time in which a booking must be paid.
 pub const PAY_WITHIN: Duration = Duration::from_secs(15 * 60);
 
 impl Hotel {
@@ -148,7 +148,7 @@ impl Hotel {
         self.tables().charges
     }
 
-    /// Gives up what was not paid in time, by the clock of whoever asks; returns how many bookings that were.
+    /// Gives up bookings that were not paid in time, and returns their number.
     pub fn expire(&self, now: DateTime<Utc>) -> usize {
         let mut tables = self.tables();
         let before = tables.bookings.len();
@@ -182,7 +182,7 @@ impl Hotel {
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        // What panics has not begun to change anything.
+        // No panic comes between two changes that belong together.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What happens without a request.
+//! Work that needs no request.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub async fn start(jobs: &SingletonScheduler, hotel: &Hotel) -> Result<(), Setup
     jobs.start().await
 }
 
-/// Each minute, what was not paid in time is given up. A minute that is missed does not matter: the next one does its work.
+/// Gives up bookings that were not paid in time, each minute. A minute that is missed does not matter: the next one does its work.
 fn expiry(hotel: Hotel) -> SingletonJob {
     SingletonJob::every("expire", Duration::from_secs(60), move |run: Run| {
         let hotel = hotel.clone();
@@ -34,7 +34,7 @@ fn expiry(hotel: Hotel) -> SingletonJob {
     })
 }
 
-/// Each night, the day before is closed; also days on which no replica was up, and again if a replica dies in it.
+/// Closes the day before, each night; also days on which no replica was up, and again if a replica dies in a run.
 fn closing(hotel: Hotel) -> SingletonJob {
     let closing = SingletonJob::cron("close-day", "0 0 3 * * *", "Europe/Berlin", move |run| {
         close(hotel.clone(), run)

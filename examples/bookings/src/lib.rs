@@ -6,7 +6,7 @@
 //! | `POST /payments` | the payment, which the header `Idempotency-Key` names |
 //! | `POST /moves` | both rooms, which the body names |
 //! | `GET /bookings/{booking}` | nothing |
-//! | `GET /ready`, `GET /alive` | nothing; for the one that asks whether requests may come here |
+//! | `GET /ready`, `GET /alive` | nothing; for the balancer and the supervisor |
 //!
 //! Two jobs run on one replica each: bookings that nobody has paid expire, and each night the day before is closed.
 

@@ -11,8 +11,10 @@ use tokio::{
     time::timeout,
 };
 
-/// Serves until this process is asked to end, and then ends in order: whoever waits for a lock is answered, whoever holds
-/// one is served, runs of jobs have their grace, and the last releases are confirmed.
+/// Serves until this process is asked to end, and then ends in order.
+///
+/// Requests that wait for a lock are refused, requests that hold one are served, runs of jobs have their grace, and the
+/// nodes confirm the last releases.
 pub async fn serve(
     listener: TcpListener,
     app: Router,

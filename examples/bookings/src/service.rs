@@ -1,4 +1,4 @@
-//! What all requests of a replica share.
+//! The parts that all requests of a replica share.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use redlock_core::Redlock;
 
 use crate::hotel::Hotel;
 
-/// What all requests share.
+/// The parts that all requests share.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Service {
@@ -15,7 +15,7 @@ pub struct Service {
     pub hotel: Hotel,
     /// The client of the nodes.
     pub redlock: Redlock,
-    /// How long the bank takes for a charge.
+    /// The time that the bank takes for a charge.
     pub bank_takes: Duration,
 }
 
@@ -33,5 +33,5 @@ impl Service {
 /// The header by which a client says that it sends a payment again.
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// How long the bank takes for a charge, unless somebody says otherwise.
+/// The time that the bank takes, unless the environment says otherwise.
 const BANK_TAKES: Duration = Duration::from_millis(50);

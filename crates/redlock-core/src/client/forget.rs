@@ -1,4 +1,4 @@
-//! What the nodes remember of jobs is deleted.
+//! Deletes what the nodes remember of jobs.
 
 use std::{fmt, sync::Arc};
 
@@ -32,8 +32,8 @@ impl Redlock {
     /// So this is for jobs that nobody claims ticks of any more; nothing here looks at whether one runs.
     /// `redlock_cron::dangerous_forget` does, and knows under which resources a job of that crate is remembered.
     ///
-    /// A node is given the client's time for a connection and for an answer.
-    /// One that could not be asked remembers the jobs, and tells every client of them again.
+    /// Each node has the client's `connect_timeout` and `node_timeout` to answer in.
+    /// A node that did not answer may remember the jobs, and tells every client of them again.
     ///
     /// # Cancel safety
     ///

@@ -15,7 +15,7 @@ use super::Clock;
 /// With the feature `test-util`, which is for `[dev-dependencies]`.
 /// In a test with paused time, a night passes at once, and everything that is due in it happens in its order: ticks are
 /// found, claimed and run by the code of production, over [nodes in memory](Self::nodes) whose clocks show the same.
-/// Only what wakes jobs up every second is another: tokio-cron-scheduler knows no clock but the machine's.
+/// Only the alarm is another, which looks for ticks every second: tokio-cron-scheduler knows no clock but the machine's.
 ///
 /// Clones show the same time; all replicas of a test have one.
 /// The page about [tests](crate::guide::testing) has more.
@@ -49,7 +49,7 @@ pub struct JobClock {
     known: Arc<Mutex<Known>>,
 }
 
-/// What happens by the clock.
+/// The nodes and the schedulers that go by the clock.
 #[derive(Default)]
 struct Known {
     nodes: Vec<MemoryNode>,
@@ -193,7 +193,7 @@ fn until(now: DateTime<Utc>, instant: DateTime<Utc>) -> Duration {
 /// So late is a timer of the test's at most.
 const LONGEST_STEP: Duration = Duration::from_secs(60);
 
-/// What is nearer happens in its own time.
+/// Time up to something nearer than this is not stepped over.
 const SHORTEST_STEP: Duration = Duration::from_secs(1);
 
 /// After a step, everything that was due in it goes on before the next.

@@ -1,4 +1,4 @@
-//! What the nodes remember of a job that no scheduler has any more is deleted.
+//! Deletes what the nodes remember of a job that no scheduler has any more.
 
 use redlock_core::{Forgotten, Redlock};
 
@@ -16,9 +16,10 @@ use super::{ControlError, inspect, remembered_under};
 /// [started](crate::SingletonJob::start_within), [made up for](crate::SingletonJob::catch_up_window) or
 /// [started again](crate::SingletonJob::retry_within).
 /// For the same reason, wait for so long before a job of this name is added again.
-/// Whether a scheduler elsewhere has it, nobody can tell.
+/// Nothing tells whether a scheduler elsewhere still has it.
 ///
-/// If a node could not be asked, it is told; do it again then, because one that remembers the job tells all clients.
+/// [`Forgotten::nodes`] names the nodes that did not answer.
+/// Do it again when they do, because a node that remembers the job tells all clients.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a test asks of a scheduler whose clock it has set.
+//! Methods for a test that has set the scheduler's clock.
 
 use std::sync::Arc;
 
