@@ -48,7 +48,7 @@ fn documented(text: &str) -> Vec<Documented<'_>> {
         let indentation = line.len() - line.trim_start().len();
         let line = line.trim();
         if line.starts_with("///") {
-            sentence.get_or_insert(line.trim_start_matches("///").trim_start());
+            sentence.get_or_insert_with(|| line.trim_start_matches("///").trim_start());
             continue;
         }
         // Attributes may stand between them, also of several lines.

@@ -12,6 +12,24 @@ use crate::{
 };
 
 /// The answers of nodes that were asked to forget jobs.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let forgotten = redlock.dangerous_forget_jobs(&["close-day".parse()?]).await;
+/// for node in forgotten.nodes() {
+///     if let Some(why) = node.why_not() {
+///         eprintln!("{} may remember the job: {why}", node.node());
+///     }
+/// }
+/// assert!(forgotten.is_whole(), "else again, once all nodes can be reached");
+/// assert!(!forgotten.was_anything(), "it never ran");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use = "a node that could not be asked remembers them"]
 pub struct Forgotten {
@@ -19,6 +37,26 @@ pub struct Forgotten {
 }
 
 /// The answer of one node that was asked to forget jobs.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use redlock_core::{MemoryNode, Redlock};
+///
+/// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+/// let redlock = Redlock::builder().nodes(nodes.clone()).build().await?;
+/// nodes[2].stop();
+/// let forgotten = redlock.dangerous_forget_jobs(&["close-day".parse()?]).await;
+/// let [first, _, third] = forgotten.nodes() else {
+///     return Err("there are three".into());
+/// };
+/// assert!(first.why_not().is_none());
+/// assert!(third.why_not().is_some(), "{} is down", third.node());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct NodeForgot {
     node: Arc<str>,

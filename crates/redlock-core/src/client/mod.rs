@@ -3,6 +3,7 @@ mod contend;
 mod forget;
 mod jobs;
 mod scope;
+mod terms;
 
 use std::{
     fmt,
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::forget::{Forgotten, NodeForgot};
 use crate::{
-    AcquireOptions, InvalidOption, NodeAnswer, NodeReport,
+    NodeAnswer, NodeReport,
     clock::Clock,
     engine::{EngineHandle, Parked},
     keyspace::KeySpace,
@@ -95,34 +96,6 @@ impl Redlock {
         Self {
             client: Arc::new(client),
         }
-    }
-
-    /// Checks that leases can be asked for with `options`.
-    ///
-    /// [`acquire_with`](Self::acquire_with) does it too; this is for programs that take options when they are set
-    /// up, long before the first acquire.
-    ///
-    /// # Errors
-    ///
-    /// The option at fault, and what it may be.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use redlock_core::AcquireOptions;
-    /// use std::time::Duration;
-    ///
-    /// let options = AcquireOptions::new().ttl(Duration::from_secs(3_600));
-    /// let invalid = redlock.check(&options).unwrap_err();
-    /// assert_eq!(invalid.field(), "ttl");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn check(&self, options: &AcquireOptions) -> Result<(), InvalidOption> {
-        self.client.settings.timing_of(options).map(drop)
     }
 
     /// Makes every waiting and future acquire fail with
@@ -280,116 +253,6 @@ impl Redlock {
     /// ```
     pub async fn dangerous_bless(&self) -> Vec<NodeReport> {
         NodeReport::of_all(&self.client.names, self.client.engine.bless().await)
-    }
-
-    /// Returns a number for this client that no other client of the process has; all its handles tell the same.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// let handle = redlock.clone();
-    /// assert_eq!(handle.id(), redlock.id());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn id(&self) -> u64 {
-        self.client.engine.client()
-    }
-
-    /// Returns whether it runs in [virtual time](crate::RedlockBuilder::virtual_time), which is for tests.
-    ///
-    /// What stands on a client and reads clocks of its own asks this, so that both go by the same time.
-    pub fn is_in_virtual_time(&self) -> bool {
-        self.client.clock.is_virtual()
-    }
-
-    /// Returns the namespace of all keys; `verbatim` where names are keys just as they are.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use redlock_core::Redlock;
-    ///
-    /// let redlock = Redlock::builder().in_memory_nodes(3).namespace("billing").build().await?;
-    /// assert_eq!(&*redlock.namespace(), "billing");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn namespace(&self) -> Arc<str> {
-        Arc::clone(&self.client.namespace)
-    }
-
-    /// Returns the number of nodes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// assert_eq!(redlock.nodes(), 3);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn nodes(&self) -> usize {
-        self.client.names.len()
-    }
-
-    /// Returns the number of nodes that must grant: a strict majority.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// assert_eq!((redlock.nodes(), redlock.majority()), (3, 2));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn majority(&self) -> usize {
-        self.nodes() / 2 + 1
-    }
-
-    /// Returns the time to live of a lease for which none is asked.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use std::time::Duration;
-    ///
-    /// assert_eq!(redlock.ttl(), Duration::from_secs(10));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn ttl(&self) -> Duration {
-        self.client.settings.ttl
-    }
-
-    /// Returns the longest time to live that may be asked for.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
-    /// use std::time::Duration;
-    ///
-    /// assert_eq!(redlock.max_ttl(), Duration::from_secs(30));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn max_ttl(&self) -> Duration {
-        self.client.settings.max_ttl
     }
 }
 

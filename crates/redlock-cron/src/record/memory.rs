@@ -41,6 +41,21 @@ pub struct JobMemory {
 }
 
 /// A reason not to forget a job.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+/// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+/// match job.in_use() {
+///     None => println!("nothing is known against forgetting it"),
+///     Some(reason) => println!("it must stay for now: {reason}"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum InUse {
@@ -100,6 +115,18 @@ impl JobMemory {
     }
 
     /// Returns why the job must not be [forgotten](crate::dangerous_forget) now; `None` if nothing is known against it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let job = redlock_cron::inspect(&redlock, "billing", "close-day").await?;
+    /// assert!(job.in_use().is_none(), "it never ran");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn in_use(&self) -> Option<InUse> {
         if !self.is_known {
             return Some(InUse::Unknown);

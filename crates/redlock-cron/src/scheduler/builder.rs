@@ -311,6 +311,23 @@ impl SingletonSchedulerBuilder {
     /// such a clock; [`build`](Self::build) refuses one without the other.
     /// It is not woken up by tokio-cron-scheduler then, which knows the machine's clock only: one that it was
     /// [given](SingletonScheduler::builder) is not started.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    /// use redlock_cron::{JobClock, SingletonScheduler};
+    ///
+    /// // In #[tokio::test(start_paused = true)]:
+    /// let clock = JobClock::starting_at("2026-11-21T18:00:00Z".parse()?);
+    /// let redlock = Redlock::builder().nodes(clock.nodes(3)).virtual_time().build().await?;
+    /// let jobs = SingletonScheduler::standalone(redlock).namespace("billing").clock(&clock).build()?;
+    /// # drop(jobs);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[cfg(feature = "test-util")]
     pub fn clock(mut self, clock: &crate::JobClock) -> Self {
         self.clock = Some(Arc::new(clock.clone()));
