@@ -37,6 +37,12 @@ counters! {
     won_narrowly: "acquisitions of a bare majority",
     /// Acquisitions that won a lease on several keys.
     won_sets: "acquisitions of several keys",
+    /// Acquisitions that won a lease on what others may share.
+    won_shared: "acquisitions of what others may share",
+    /// Acquisitions that won a lease on what others shared at that moment.
+    won_together: "acquisitions of what others shared",
+    /// Leases whose holders let others share what they have had alone.
+    downgraded: "leases downgraded",
     /// Acquisitions that won a lease.
     acquisitions: "acquisitions",
     /// Acquisitions that failed for good.

@@ -45,6 +45,8 @@ pub enum Event {
         client: usize,
         /// The keys that are locked.
         key: usize,
+        /// Set if others may share it.
+        is_shared: bool,
         /// The fencing tokens that it has reserved.
         tokens: (u64, u64),
         /// The time at which the attempt that won it was started.
@@ -186,6 +188,11 @@ pub enum Event {
     /// The holder does not believe in the lease any more: it was told that the lease is lost, or left it, or is
     /// gone.
     Ended {
+        /// The lease.
+        lease: u64,
+    },
+    /// Others may share the keys of a lease from now on, which its holder has had alone.
+    Downgraded {
         /// The lease.
         lease: u64,
     },

@@ -23,6 +23,8 @@ pub enum Plan {
     Strangers,
     /// All of them hold, and some lock several keys together that others lock by themselves: nothing may go wrong.
     Sets,
+    /// All of them hold, and many share what they lock, keys or sets of them: nothing may go wrong.
+    Shared,
     /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
     Ticks,
     /// As [`Ticks`](Self::Ticks), and all wall clocks are set, of nodes and of replicas, while nodes lose data: no
@@ -37,12 +39,13 @@ pub enum Plan {
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Default,
         Self::ClockSteps,
         Self::Rollback,
         Self::Strangers,
         Self::Sets,
+        Self::Shared,
         Self::Ticks,
         Self::TicksClocks,
         Self::TicksBack,
@@ -56,6 +59,7 @@ impl Plan {
             Self::Rollback => "rollback",
             Self::Strangers => "strangers",
             Self::Sets => "sets",
+            Self::Shared => "shared",
             Self::Ticks => "ticks",
             Self::TicksClocks => "ticks-clocks",
             Self::TicksBack => "ticks-back",
@@ -80,7 +84,7 @@ impl Plan {
     /// Returns whether something may go wrong in it.
     pub(crate) const fn excuses(self, violation: &Violation) -> bool {
         match self {
-            Self::Default | Self::Sets | Self::Ticks => false,
+            Self::Default | Self::Sets | Self::Shared | Self::Ticks => false,
             Self::ClockSteps => violation.needs_steady_clocks(),
             // By what strangers take to be the longest time to live.
             Self::Strangers => matches!(violation, Violation::EarlyVote { .. }),

@@ -44,7 +44,12 @@ const OF_ACQUIRES: [&str; 2] = [
     "acquisitions of a bare majority",
 ];
 /// What is at work only in the plan `sets`.
-const OF_SETS: [&str; 1] = ["acquisitions of several keys"];
+const OF_SETS: [&str; 4] = [
+    "acquisitions of several keys",
+    "acquisitions of what others may share",
+    "acquisitions of what others shared",
+    "leases downgraded",
+];
 /// What is at work only in the plan `default`.
 const OF_ROUTES: [&str; 1] = ["addresses that led elsewhere"];
 const OF_ASSUMPTIONS: [&str; 8] = [
@@ -97,6 +102,19 @@ fn nothing_goes_wrong_where_some_lock_several_keys_together() {
     );
     assert!(counters.acquisitions >= 30 * counters.seeds);
     assert!(counters.write_backs >= counters.seeds / 4);
+    assert!(counters.heals >= counters.seeds / 4);
+}
+
+#[test]
+fn nothing_goes_wrong_where_many_share_what_they_lock() {
+    let outcome = campaign(Plan::Shared, 0, 300);
+    assert_nothing_went_wrong(&outcome);
+    let counters = outcome.counters;
+    assert!(counters.won_together >= 5 * counters.seeds);
+    assert!(counters.won_shared >= 2 * counters.won_together);
+    assert!(counters.downgraded >= counters.seeds);
+    assert!(counters.won_sets >= counters.seeds);
+    assert!(counters.acquisitions >= 3 * counters.won_shared / 2);
     assert!(counters.heals >= counters.seeds / 4);
 }
 

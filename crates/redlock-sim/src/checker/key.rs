@@ -4,87 +4,152 @@ use crate::{Moment, Violation};
 #[derive(Debug, Default)]
 pub(super) struct Key {
     /// The lease that was handed out last.
-    pub(super) newest: Option<u64>,
-    /// The leases that somebody believes in, perhaps, and until when.
-    believed: Vec<(u64, Moment)>,
+    newest: Option<u64>,
+    /// The lease that was handed out last to have the key alone, and when.
+    newest_alone: Option<(u64, Moment)>,
+    /// The leases that somebody believes in, perhaps.
+    believed: Vec<Claimed>,
     /// The leases that ended without a release, and up to when the key must rest.
-    resting: Vec<(u64, Moment)>,
-    /// When leases were handed out, and the greatest token up to then.
-    tokens: Vec<(Moment, u64)>,
+    resting: Vec<Claimed>,
+    /// The tokens of leases that had the key alone.
+    alone: Tokens,
+    /// The tokens of leases that shared it.
+    shared: Tokens,
 }
 
+/// Up to when a lease has a key.
+#[derive(Clone, Copy, Debug)]
+struct Claimed {
+    lease: u64,
+    until: Moment,
+    is_shared: bool,
+}
+
+/// When leases were handed out, and the greatest token up to then.
+#[derive(Debug, Default)]
+struct Tokens(Vec<(Moment, u64)>);
+
 impl Key {
+    /// A lease is handed out.
+    pub(super) fn hand_out(&mut self, at: Moment, lease: u64, is_shared: bool) {
+        self.newest = Some(lease);
+        if !is_shared {
+            self.newest_alone = Some((lease, at));
+        }
+    }
+
     /// Somebody believes in a lease from now on.
     pub(super) fn believe(
         &mut self,
         at: Moment,
         key: usize,
         lease: u64,
-        until: Moment,
+        (until, is_shared): (Moment, bool),
     ) -> Option<Violation> {
         self.believed
-            .retain(|(other, until)| *other != lease && *until > at);
-        let other = self.believed.first().copied();
-        self.believed.push((lease, until));
-        let (earlier, until) = other?;
+            .retain(|other| other.lease != lease && other.until > at);
+        let other = meets(&self.believed, is_shared);
+        self.believed.push(Claimed {
+            lease,
+            until,
+            is_shared,
+        });
+        let other = other?;
         Some(Violation::Overlap {
             key,
-            earlier,
+            earlier: other.lease,
             later: lease,
-            until,
+            until: other.until,
         })
     }
 
+    /// Others may share the key with a lease from now on.
+    pub(super) fn share(&mut self, lease: u64) {
+        for claimed in self.believed.iter_mut().chain(&mut self.resting) {
+            claimed.is_shared |= claimed.lease == lease;
+        }
+    }
+
     /// Nobody believes in a lease any more, and the key must rest, because it was not released.
-    pub(super) fn end(&mut self, lease: u64, until: Moment) {
-        self.believed.retain(|(believed, _)| *believed != lease);
-        if !self.resting.iter().any(|(resting, _)| *resting == lease) {
-            self.resting.push((lease, until));
+    pub(super) fn end(&mut self, lease: u64, until: Moment, is_shared: bool) {
+        self.believed.retain(|believed| believed.lease != lease);
+        if !self.resting.iter().any(|resting| resting.lease == lease) {
+            self.resting.push(Claimed {
+                lease,
+                until,
+                is_shared,
+            });
         }
     }
 
     /// A lease was released.
     pub(super) fn release(&mut self, lease: u64) {
-        self.believed.retain(|(believed, _)| *believed != lease);
-        self.resting.retain(|(resting, _)| *resting != lease);
+        self.believed.retain(|believed| believed.lease != lease);
+        self.resting.retain(|resting| resting.lease != lease);
     }
 
     /// A lease is handed out: whether the key has rested.
-    pub(super) fn has_rested(&mut self, at: Moment, key: usize, later: u64) -> Option<Violation> {
-        self.resting.retain(|(_, until)| *until > at);
-        let (earlier, until) = self.resting.first().copied()?;
+    pub(super) fn has_rested(
+        &mut self,
+        at: Moment,
+        key: usize,
+        later: u64,
+        is_shared: bool,
+    ) -> Option<Violation> {
+        self.resting.retain(|resting| resting.until > at);
+        let resting = meets(&self.resting, is_shared)?;
         Some(Violation::NoRest {
             key,
-            earlier,
+            earlier: resting.lease,
             later,
-            until,
+            until: resting.until,
         })
+    }
+
+    /// A lease that was handed out at `since` is prolonged: whether a newer one was handed out that it cannot have met.
+    pub(super) fn is_stale(
+        &self,
+        key: usize,
+        lease: u64,
+        (since, is_shared): (Moment, bool),
+    ) -> Option<Violation> {
+        let alone = self.newest_alone.filter(|(_, at)| *at > since);
+        let newer = if is_shared {
+            alone.map(|(newer, _)| newer)
+        } else {
+            self.newest
+        };
+        let newer = newer.filter(|newer| *newer != lease)?;
+        Some(Violation::StaleExtension { key, lease, newer })
     }
 
     /// The order of tokens begins anew.
     pub(super) fn forget_tokens(&mut self) {
-        self.tokens.clear();
+        self.alone.0.clear();
+        self.shared.0.clear();
     }
 
     /// A lease is handed out: whether its token is greater than all that were handed out before, or before
-    /// its attempt was started.
+    /// its attempt was started at `started`, where `by_start` says so.
+    ///
+    /// Of leases that share a key, it is the start that counts.
     pub(super) fn order(
         &mut self,
         at: Moment,
         key: usize,
         lease: u64,
         (token, last): (u64, u64),
-        before: Option<Moment>,
+        (started, by_start, is_shared): (Moment, bool, bool),
     ) -> Option<Violation> {
-        let is_before =
-            |(handed_out, _): &&(Moment, u64)| before.is_none_or(|before| *handed_out < before);
-        let greatest = self.tokens.iter().rev().find(is_before);
-        let greatest = greatest.map(|(_, token)| *token);
-        let overall = self
-            .tokens
-            .last()
-            .map_or(last, |(_, token)| last.max(*token));
-        self.tokens.push((at, overall));
+        let before = |by_start: bool| by_start.then_some(started);
+        let greatest = self.alone.greatest(before(by_start));
+        let greatest = greatest.max(self.shared.greatest(before(by_start || is_shared)));
+        let own = if is_shared {
+            &mut self.shared
+        } else {
+            &mut self.alone
+        };
+        own.add(at, last);
         let greatest = greatest.filter(|greatest| token <= *greatest)?;
         Some(Violation::TokenOrder {
             key,
@@ -93,4 +158,27 @@ impl Key {
             greatest,
         })
     }
+}
+
+impl Tokens {
+    /// Returns the greatest that was handed out so far, or before a moment.
+    fn greatest(&self, before: Option<Moment>) -> Option<u64> {
+        let is_before =
+            |(handed_out, _): &&(Moment, u64)| before.is_none_or(|before| *handed_out < before);
+        let greatest = self.0.iter().rev().find(is_before);
+        greatest.map(|(_, token)| *token)
+    }
+
+    fn add(&mut self, at: Moment, token: u64) {
+        let overall = self.greatest(None).map_or(token, |last| last.max(token));
+        self.0.push((at, overall));
+    }
+}
+
+/// Returns the first of those that a lease must not meet.
+fn meets(claimed: &[Claimed], is_shared: bool) -> Option<Claimed> {
+    let mut others = claimed.iter();
+    others
+        .find(|other| !(is_shared && other.is_shared))
+        .copied()
 }

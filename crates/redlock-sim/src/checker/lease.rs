@@ -12,6 +12,8 @@ pub(super) struct Lease {
     /// When it was handed out.
     pub(super) since: Moment,
     pub(super) until: Moment,
+    /// Whether others may share its keys.
+    pub(super) is_shared: bool,
     /// Nobody believes in it any more, and it was not released.
     pub(super) is_over: bool,
     /// Nobody believes in it for the moment.
@@ -39,6 +41,7 @@ impl Checker {
             lease,
             client,
             key,
+            is_shared,
             tokens,
             started,
             until,
@@ -51,14 +54,14 @@ impl Checker {
         if until <= at {
             self.report(at, Violation::Stillborn { lease, until });
         }
-        let before = self.rules.clocks_step.then_some(started);
+        let order = (started, self.rules.clocks_step, is_shared);
         for key in self.keys_of(key) {
             let state = self.keys.entry(key).or_default();
-            state.newest = Some(lease);
+            state.hand_out(at, lease, is_shared);
             let found = [
-                state.believe(at, key, lease, until),
-                state.has_rested(at, key, lease),
-                state.order(at, key, lease, tokens, before),
+                state.believe(at, key, lease, (until, is_shared)),
+                state.has_rested(at, key, lease, is_shared),
+                state.order(at, key, lease, tokens, order),
             ];
             for violation in found.into_iter().flatten() {
                 self.report(at, violation);
@@ -73,6 +76,7 @@ impl Checker {
                 client,
                 since: at,
                 until,
+                is_shared,
                 is_over: false,
                 is_parked: false,
                 tokens,
@@ -80,9 +84,25 @@ impl Checker {
                 stood,
             },
         );
+        // Who wants several keys waits for those who want fewer of them too, in whatever mode.
+        let is_set = self.sets.contains_key(&key);
+        if is_shared && self.rules.shares && !is_set {
+            return;
+        }
         self.freed(at, key);
         for key in self.keys_of(key) {
             self.freed(at, key);
+        }
+    }
+
+    /// Others may share the keys of a lease from now on.
+    pub(super) fn downgraded(&mut self, lease: u64) {
+        let Some(state) = self.leases.get_mut(&lease) else {
+            return;
+        };
+        state.is_shared = true;
+        for key in self.keys_of(self.leases[&lease].key) {
+            self.keys.entry(key).or_default().share(lease);
         }
     }
 
@@ -100,7 +120,7 @@ impl Checker {
         for key in self.keys_of(ended.key) {
             let key = self.keys.entry(key).or_default();
             match end {
-                End::Alone => key.end(lease, ended.until + ended.rest),
+                End::Alone => key.end(lease, ended.until + ended.rest, ended.is_shared),
                 End::Parked | End::Released => key.release(lease),
             }
         }
@@ -178,7 +198,14 @@ impl Checker {
 
     /// Somebody believes in a lease that was handed out before.
     fn prolong(&mut self, at: Moment, lease: u64, until: Moment) {
-        let Some(Lease { key, client, .. }) = self.leases.get(&lease).copied() else {
+        let Some(Lease {
+            key,
+            client,
+            since,
+            is_shared,
+            ..
+        }) = self.leases.get(&lease).copied()
+        else {
             return;
         };
         let stood = self.stood(client);
@@ -188,9 +215,8 @@ impl Checker {
         }
         for key in self.keys_of(key) {
             let state = self.keys.entry(key).or_default();
-            let overlap = state.believe(at, key, lease, until);
-            let newer = state.newest.filter(|newest| *newest != lease);
-            let stale = newer.map(|newer| Violation::StaleExtension { key, lease, newer });
+            let overlap = state.believe(at, key, lease, (until, is_shared));
+            let stale = state.is_stale(key, lease, (since, is_shared));
             for violation in overlap.into_iter().chain(stale) {
                 self.report(at, violation);
             }

@@ -32,6 +32,7 @@ use crate::{Event, Moment, Violation};
 ///     lease,
 ///     client: 0,
 ///     key: 0,
+///     is_shared: false,
 ///     tokens: (token, token),
 ///     started: Moment::START,
 ///     until,
@@ -56,8 +57,8 @@ pub struct Checker {
     forgot: BTreeMap<usize, Moment>,
     /// The nodes that have lost data and were not told to vote since.
     lost: BTreeSet<usize>,
-    /// The nodes that were started again with their data and were not told to vote since.
-    restarted: BTreeSet<usize>,
+    /// The nodes that were started again with their data and were not told to vote since, and when.
+    restarted: BTreeMap<usize, Moment>,
     free: BTreeMap<usize, Moment>,
     is_mended: bool,
     is_settled: bool,
@@ -88,6 +89,10 @@ pub struct Rules {
     /// Leases may overlap then, so that the order in which they are handed out need not be that of their
     /// tokens; a lease whose attempt was started after another was handed out has a greater one all the same.
     pub clocks_step: bool,
+    /// Set if leases share keys: a key must then be had by somebody alone where it is to be acquired.
+    ///
+    /// Whoever shares it may not keep the others out for good.
+    pub shares: bool,
 }
 
 impl Checker {
@@ -103,7 +108,7 @@ impl Checker {
             stood: BTreeMap::new(),
             forgot: BTreeMap::new(),
             lost: BTreeSet::new(),
-            restarted: BTreeSet::new(),
+            restarted: BTreeMap::new(),
             free: BTreeMap::new(),
             is_mended: false,
             is_settled: false,
@@ -158,6 +163,7 @@ impl Checker {
             Event::Settled => self.is_settled = true,
             Event::Mended => self.is_mended = true,
             Event::Ended { lease } => self.ended(at, lease, End::Alone),
+            Event::Downgraded { lease } => self.downgraded(lease),
             Event::Parked { lease } => self.ended(at, lease, End::Parked),
             Event::Released { lease } => self.ended(at, lease, End::Released),
             Event::HandedOver {
@@ -167,7 +173,7 @@ impl Checker {
             } => self.handed_over(at, lease, token, until),
             Event::Forgot { node } => self.forgot(at, node),
             Event::Restarted { node } => {
-                self.restarted.insert(node);
+                self.restarted.entry(node).or_insert(at);
             }
             Event::Opened { node } => self.opened(node),
             Event::Voted { node } => self.voted(at, node),

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{Lease, LockGuard, ResourceKey};
+use redlock_core::{Lease, LockGuard, Mode, ResourceKey};
 use tokio::time::Instant;
 
 use crate::{Checker, Event, Moment, Rules, Violation};
@@ -57,12 +57,15 @@ impl Recorder {
         state.next += 1;
         let token = lease.token().get();
         let until = at + lease.remaining();
+        let is_shared = lease.mode() == Mode::Shared;
         let acquired = Event::Acquired {
             lease: id,
             client,
             key,
+            is_shared,
             tokens: (token, token),
-            started: at,
+            // When the acquires of those who share a key began, nobody says.
+            started: if is_shared { Moment::START } else { at },
             until,
             rest: Duration::ZERO,
             promised: None,
@@ -118,7 +121,7 @@ impl State {
         for (id, (lease, until)) in &mut self.held {
             if lease.is_held() {
                 *until = at + lease.remaining();
-                extended.push((*id, *until));
+                extended.push((*id, *until, lease.mode()));
             } else {
                 // Nobody could rely on it after its deadline.
                 over.push((at.min(*until), *id));
@@ -129,7 +132,10 @@ impl State {
             self.held.remove(&lease);
             self.observe(at, &Event::Released { lease });
         }
-        for (lease, until) in extended {
+        for (lease, until, mode) in extended {
+            if mode == Mode::Shared {
+                self.observe(at, &Event::Downgraded { lease });
+            }
             let promised = None;
             let extended = Event::Extended {
                 lease,

@@ -170,7 +170,7 @@ impl Setup {
         if plan == Plan::Strangers {
             setup.draw_strangers(odd);
         }
-        if plan == Plan::Sets {
+        if plan == Plan::Sets || plan == Plan::Shared && odd.chance(500) {
             setup.draw_sets(odd);
         }
         if plan.has_jobs() {
@@ -259,6 +259,7 @@ impl Setup {
             }),
             tolerated: self.quorum.tolerated(),
             clocks_step: self.plan.sets_clocks(),
+            shares: self.plan == Plan::Shared,
         }
     }
 

@@ -73,6 +73,7 @@ impl Storm {
                 | Plan::Rollback
                 | Plan::Strangers
                 | Plan::Sets
+                | Plan::Shared
                 | Plan::Ticks
                 | Plan::TicksClocks
                 | Plan::TicksBack => 0,

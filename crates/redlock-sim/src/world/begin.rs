@@ -94,6 +94,7 @@ impl World {
             forgot,
             settled: None,
             singles_rest_at: None,
+            loner: None,
             behind: 0,
             callers,
             next_lease: 1,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Acquire, Instant, LocalQueue, ParkedLease, Ticket};
+use redlock_proto::{Acquire, Instant, LocalQueue, Mode, ParkedLease, Ticket};
 
 use crate::setup::Micros;
 
@@ -19,6 +19,7 @@ pub(super) struct Callers {
 /// What a caller asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ask {
+    pub(super) mode: Mode,
     pub(super) ttl: Micros,
     /// For how long the key must rest.
     pub(super) rest: Micros,

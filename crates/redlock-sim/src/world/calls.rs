@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{Answer, NodeTime, NodeVerb, Reply, Request, RequestError, Verb};
+use redlock_proto::{Answer, Mode, NodeTime, NodeVerb, Reply, Request, RequestError, Verb};
 
 use super::{
     World,
@@ -188,7 +188,9 @@ impl World {
             let Ok(reply) = reply else { continue };
             self.counters.unlike += u64::from(*reply == Reply::PolicyMismatch);
             match request {
-                Request::Lock { verb, owner, .. } => {
+                Request::Lock {
+                    verb, mode, owner, ..
+                } => {
                     let Some(number) = owners.get(place).copied().flatten() else {
                         continue;
                     };
@@ -196,6 +198,7 @@ impl World {
                     keys.iter().for_each(|key| touched[*key] = true);
                     let asked = Asked {
                         verb: *verb,
+                        mode: *mode,
                         keys: &keys,
                         owner: number,
                         name: *owner,
@@ -218,6 +221,7 @@ impl World {
                     touched[key] = true;
                     let asked = Asked {
                         verb,
+                        mode: Mode::Exclusive,
                         keys: &[key],
                         owner,
                         name,
@@ -340,7 +344,7 @@ impl World {
     }
 
     fn votes(&mut self, node: usize) {
-        if self.servers[node].has_lost {
+        if self.servers[node].must_be_told {
             self.observe(&Event::Voted { node });
         }
     }

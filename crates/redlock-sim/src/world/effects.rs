@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Effect, FailureKind, Loss, NotAVote, Notice, TokenBlock};
+use redlock_proto::{Effect, FailureKind, Loss, Mode, NotAVote, Notice, TokenBlock};
 
 use super::{
     World,
@@ -137,6 +137,9 @@ impl World {
             self.observe(&Event::Answered { waiter });
         }
         self.counters.won_sets += u64::from(key >= self.setup.keys.len());
+        let is_shared = self.processes[client].users[key].mode == Mode::Shared;
+        self.counters.won_shared += u64::from(is_shared);
+        self.counters.won_together += u64::from(is_shared && self.is_shared_by_others(client, key));
         let lease = self.next_lease;
         self.next_lease += 1;
         let until = self.true_time(client, deadline);
@@ -157,6 +160,7 @@ impl World {
             lease,
             client,
             key,
+            is_shared,
             tokens,
             started: Moment::from_micros(started),
             until,
@@ -176,10 +180,21 @@ impl World {
             tokens: block,
             done_at: 0,
             extends_every: 0,
+            shares_at: None,
             looks: false,
             deadline,
         });
         self.use_lease(client, key);
+    }
+
+    /// Returns whether other clients hold what is locked.
+    fn is_shared_by_others(&self, client: usize, key: usize) -> bool {
+        let others = self.processes.iter().enumerate();
+        let mut others = others.filter(|(other, process)| *other != client && process.is_alive);
+        others.any(|(_, process)| {
+            let state = process.users[key].state;
+            matches!(state, State::Holding(holding) if !holding.is_lost)
+        })
     }
 
     pub(super) fn on_not_acquired(&mut self, client: usize, id: u64) {

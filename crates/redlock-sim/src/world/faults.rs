@@ -195,6 +195,7 @@ impl World {
         if data != Data::Kept {
             self.observe(&Event::Forgot { node });
         } else if !self.setup.trust {
+            self.servers[node].must_be_told = true;
             self.observe(&Event::Restarted { node });
         }
     }

@@ -9,7 +9,7 @@
 use redlock_proto::{JobVerb, Request, Verb};
 
 use super::{World, owners::Owner, repair::SOON, server::Server, shadow::Kept};
-use crate::{Event, Moment, Violation};
+use crate::{Event, Moment, Violation, setup::Micros};
 
 impl World {
     /// A client has done all it wants to do for now: whatever it gave up meanwhile, it must have told every node
@@ -35,16 +35,12 @@ impl World {
     fn may_have(&self, client: usize, address: usize, owner: u32) -> bool {
         let taken = self.owners.get(owner);
         let has = |(node, server): (usize, &Server)| {
-            let kept = |key: &usize| server.shadow.kept(*key, server.time(self.now).as_millis());
-            let is_its = |kept: Kept| kept.owner == owner && !kept.is_old;
+            let millis = server.time(self.now).as_millis();
+            let is_its = |kept: &Kept| kept.owner == owner && !kept.is_old;
+            let has_it = |key: &usize| server.shadow.kept(*key, millis).any(is_its);
             taken.taken_over(node) == Some(address)
                 && !self.was_rerouted(node, taken)
-                && self
-                    .setup
-                    .keys_of(taken.key)
-                    .iter()
-                    .filter_map(kept)
-                    .any(is_its)
+                && self.setup.keys_of(taken.key).iter().any(has_it)
         };
         if self.servers.iter().enumerate().any(has) {
             return true;
@@ -70,9 +66,17 @@ impl World {
         let Some(repaired) = self.phase.repaired() else {
             return;
         };
-        let Some(kept) = self.servers[node].shadow.kept(key, millis) else {
-            return;
-        };
+        let kept: Vec<Kept> = self.servers[node]
+            .shadow
+            .kept(key, millis)
+            .copied()
+            .collect();
+        for kept in kept {
+            self.look_for_leftover((node, key), kept, repaired);
+        }
+    }
+
+    fn look_for_leftover(&mut self, (node, key): (usize, usize), kept: Kept, repaired: Micros) {
         let owner = self.owners.get(kept.owner);
         let (client, life) = owner.client;
         let is_killed = self.processes[client].life != life;

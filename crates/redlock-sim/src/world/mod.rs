@@ -122,6 +122,9 @@ struct World {
     settled: Option<Micros>,
     /// Since when callers of single keys come no more, so that those of several have their turn.
     singles_rest_at: Option<Micros>,
+    /// The client that shares nothing and waits for long, once nothing goes wrong any more: the others must let it have
+    /// what they share.
+    loner: Option<usize>,
     /// By how much longer nodes may keep keys because a clock was set back.
     behind: Micros,
     checker: Checker,

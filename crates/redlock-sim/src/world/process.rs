@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Client, Instant, Now, Terms, Ticket, TokenBlock};
+use redlock_proto::{Client, Instant, Mode, Now, Terms, Ticket, TokenBlock};
 
 use super::{agenda::Due, callers::Callers};
 use crate::{
@@ -76,6 +76,8 @@ pub(super) struct User {
     pub(super) ticket: Option<Ticket>,
     /// What that caller has asked for.
     pub(super) terms: Option<Terms>,
+    /// Who else may hold what it waits for or has.
+    pub(super) mode: Mode,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +106,8 @@ pub(super) struct Holding {
     pub(super) done_at: Micros,
     /// How often its user asks for an extension; 0 for never.
     pub(super) extends_every: Micros,
+    /// When its user lets others share it, if it does.
+    pub(super) shares_at: Option<Micros>,
     /// Whether its user looks at the deadline and says so when it has passed.
     pub(super) looks: bool,
     pub(super) deadline: Instant,
@@ -122,6 +126,7 @@ impl Process {
             since: 0,
             ticket: None,
             terms: None,
+            mode: Mode::Exclusive,
         };
         Self {
             client,

@@ -2,7 +2,7 @@
 
 use super::{World, agenda::Due, process::State};
 use crate::{
-    Event, Moment,
+    Event, Moment, Plan,
     fault::Fate,
     setup::{MS, Micros, SECOND, Strangers, micros},
 };
@@ -96,6 +96,9 @@ impl World {
         let is_held_up =
             self.setup.are_strangers_longer() || self.setup.strangers.as_ref().is_some_and(loses);
         let somebody_can = !is_held_up && (all_can || (0..self.setup.clients).any(can));
+        if self.setup.plan == Plan::Shared {
+            self.loner = (0..self.setup.clients).find(|client| can(*client));
+        }
         // Who wants several keys may wait for longer, because others take one of them again and again: until they rest.
         let singles = self.setup.keys.len();
         let until = if self.setup.sets.is_empty() {
@@ -224,7 +227,8 @@ impl World {
             for key in 0..self.setup.keys.len() {
                 let server = &self.servers[node];
                 let name = &self.setup.keys[key];
-                if server.store.holder(name, server.time(self.now)).is_some() {
+                let time = server.time(self.now);
+                if server.store.holders(name, time).next().is_some() {
                     let due = Moment::START;
                     self.observe(&Event::KeyFound { node, key, due });
                 }

@@ -20,7 +20,10 @@ impl World {
         connection: u64,
     ) {
         let mut number = None;
-        if let Request::Lock { verb, keys, owner } = &request {
+        if let Request::Lock {
+            verb, keys, owner, ..
+        } = &request
+        {
             self.processes[client].has_asked |= !request.is_release();
             number = self.owners.number(owner);
             match verb {

@@ -26,8 +26,8 @@ pub(super) struct Server {
     pub(super) fails: Option<(Failing, Micros)>,
     /// Which life of its data it is; another one has forgotten something.
     pub(super) life: u32,
-    /// Whether it ever lost data.
-    pub(super) has_lost: bool,
+    /// Whether it was once not to vote before it is told: it lost data, or was started again.
+    pub(super) must_be_told: bool,
     /// By how much its clock is behind for a while.
     pub(super) astray: Micros,
     /// By how much it will be, and for how long, once the node is told to vote.
@@ -59,7 +59,7 @@ impl Server {
             seized: None,
             fails: None,
             life: 0,
-            has_lost: false,
+            must_be_told: false,
             astray: 0,
             wavers: None,
             set: Vec::new(),
@@ -161,7 +161,7 @@ impl Server {
     fn forgot(&mut self) {
         self.seized = None;
         self.life += 1;
-        self.has_lost = true;
+        self.must_be_told = true;
     }
 }
 

@@ -1,22 +1,24 @@
 //! What a node must have, by what it was asked and what it said: written down a second time, to find out
 //! where the model of a node does something else.
 
-use redlock_proto::{NodeKey, NodeTime, OwnerId, Reply, Store, Verb};
+use redlock_proto::{Mode, NodeKey, NodeTime, OwnerId, Reply, Store, Verb};
 
 use crate::{Violation, setup::micros};
 
 /// Who has which key of a node, and until when.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
-    keys: Vec<Option<Kept>>,
+    keys: Vec<Vec<Kept>>,
 }
 
-/// A key that a node keeps.
+/// A key that a node keeps for somebody.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     /// The number of its owner.
     pub(super) owner: u32,
     name: OwnerId,
+    /// Who else may have it.
+    mode: Mode,
     /// It was gone, and came back with old data, and its client does not know.
     pub(super) is_old: bool,
     /// The last millisecond in which it is there.
@@ -27,6 +29,7 @@ pub(super) struct Kept {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked<'a> {
     pub(super) verb: Verb,
+    pub(super) mode: Mode,
     /// The keys, for all of which it is done or for none.
     pub(super) keys: &'a [usize],
     pub(super) owner: u32,
@@ -37,7 +40,7 @@ pub(super) struct Asked<'a> {
 impl Shadow {
     pub(super) fn new(keys: usize) -> Self {
         Self {
-            keys: vec![None; keys],
+            keys: vec![Vec::new(); keys],
         }
     }
 
@@ -59,13 +62,13 @@ impl Shadow {
     /// Forgets what has expired at `now`, in milliseconds of the node's clock.
     pub(super) fn expire(&mut self, now: u64) {
         for key in &mut self.keys {
-            *key = key.filter(|kept| kept.until >= now);
+            key.retain(|kept| kept.until >= now);
         }
     }
 
-    /// Returns the key as it is kept at `now`, in milliseconds of the node's clock.
-    pub(super) fn kept(&self, key: usize, now: u64) -> Option<Kept> {
-        self.keys[key].filter(|kept| kept.until >= now)
+    /// Returns the key as it is kept at `now`, in milliseconds of the node's clock, for each who has it.
+    pub(super) fn kept(&self, key: usize, now: u64) -> impl Iterator<Item = &Kept> {
+        self.keys[key].iter().filter(move |kept| kept.until >= now)
     }
 
     /// Follows what a node said it did; an error says why it may not have.
@@ -76,11 +79,17 @@ impl Shadow {
         asked: Asked<'_>,
         now: u64,
     ) -> Result<Option<u64>, &'static str> {
-        let kept: Vec<Option<Kept>> = asked.keys.iter().map(|key| self.kept(*key, now)).collect();
-        let is_its = |kept: &Kept| kept.owner == asked.owner;
-        let has_some = kept.iter().flatten().any(is_its);
-        let has_all = kept.iter().all(|kept| kept.as_ref().is_some_and(is_its));
-        let is_anothers = kept.iter().flatten().any(|kept| !is_its(kept));
+        let kept = || asked.keys.iter().map(|key| self.kept(*key, now));
+        let is_own = |kept: &Kept| kept.owner == asked.owner;
+        // Who has shared a key does not have it alone.
+        let is_its = |kept: &Kept| {
+            is_own(kept) && (asked.mode, kept.mode) != (Mode::Exclusive, Mode::Shared)
+        };
+        let bothers =
+            |kept: &Kept| !is_its(kept) && (asked.mode, kept.mode) != (Mode::Shared, Mode::Shared);
+        let has_some = kept().flatten().any(is_its);
+        let has_all = kept().all(|mut kept| kept.any(is_its));
+        let is_anothers = kept().flatten().any(bothers);
         let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Tombstone { .. });
         if !matches!(asked.reply, Reply::Taken { .. } | Reply::Done) {
             return if is_release && has_some {
@@ -103,10 +112,8 @@ impl Shadow {
                 return Err("it was released by somebody who does not have it");
             }
             Verb::Release { .. } | Verb::Tombstone { .. } => {
-                for (key, kept) in asked.keys.iter().zip(kept) {
-                    if kept.as_ref().is_some_and(is_its) {
-                        self.keys[*key] = None;
-                    }
+                for key in asked.keys {
+                    self.keys[*key].retain(|kept| !is_its(kept));
                 }
                 return Ok(None);
             }
@@ -114,11 +121,15 @@ impl Shadow {
         };
         let is_extended = matches!(asked.verb, Verb::Extend { .. });
         let until = now + micros(ttl) / 1_000;
-        for (key, kept) in asked.keys.iter().zip(kept) {
-            self.keys[*key] = Some(Kept {
+        for key in asked.keys {
+            let was_old = self.kept(*key, now).any(|kept| is_own(kept) && kept.is_old);
+            let kept = &mut self.keys[*key];
+            kept.retain(|kept| kept.until >= now && !is_own(kept));
+            kept.push(Kept {
                 owner: asked.owner,
                 name: asked.name,
-                is_old: is_extended && kept.is_some_and(|kept| kept.is_old),
+                mode: asked.mode,
+                is_old: is_extended && was_old,
                 until,
             });
         }
@@ -133,21 +144,23 @@ impl Shadow {
         store: &Store,
         now: u64,
     ) -> Result<(), &'static str> {
-        let at = |millis: u64| NodeTime::from_micros(millis * 1_000);
-        let holder = |millis| store.holder(name, at(millis));
-        let Some(kept) = self.kept(key, now) else {
-            return match holder(now) {
-                Some(_) => Err("the node has it, and nobody took it"),
-                None => Ok(()),
-            };
+        let has = |kept: &Kept, millis: u64| {
+            let at = NodeTime::from_micros(millis * 1_000);
+            let mut holders = store.holders(name, at);
+            holders.any(|holder| holder == (kept.name, kept.mode))
         };
-        if holder(now) != Some(kept.name) {
+        let at = NodeTime::from_micros(now * 1_000);
+        let kept = || self.kept(key, now);
+        if store.holders(name, at).count() > kept().count() {
+            return Err("the node has it, and nobody took it");
+        }
+        if !kept().all(|kept| has(kept, now)) {
             return Err("the node does not have it for its owner");
         }
-        if holder(kept.until).is_none() {
+        if !kept().all(|kept| has(kept, kept.until)) {
             return Err("the node keeps it for less than it said");
         }
-        if holder(kept.until + 1).is_some() {
+        if kept().any(|kept| has(kept, kept.until + 1)) {
             return Err("the node keeps it for longer than it was told");
         }
         Ok(())
@@ -183,6 +196,7 @@ mod tests {
             ttl: TTL,
             proposal: 1,
             block: 1,
+            wish: None,
         }
     }
 
@@ -200,6 +214,7 @@ mod tests {
     fn follow(shadow: &mut Shadow, verb: Verb, owner_number: u32, reply: &Reply) -> bool {
         let asked = Asked {
             verb,
+            mode: Mode::Exclusive,
             keys: &[0],
             owner: owner_number,
             name: owner(owner_number),
@@ -243,6 +258,7 @@ mod tests {
                 .into_iter()
                 .map(|verb| Request::Lock {
                     verb,
+                    mode: Mode::Exclusive,
                     keys: name().into(),
                     owner: owner(1),
                 })

@@ -310,6 +310,7 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
                 ttl: *ttl,
                 proposal: *proposal,
                 block: 1,
+                wish: None,
             };
             let reply = match reply {
                 Reply::Claimed { counter, .. } => Reply::Taken { counter: *counter },

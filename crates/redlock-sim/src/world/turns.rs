@@ -25,11 +25,17 @@ impl World {
         (wait, rest, abandon): (Micros, Micros, Option<Micros>),
     ) {
         let keys = self.setup.keys_of(key);
+        let limits = if self.singles_rest() {
+            // Where every set must be had, none is turned away again and again.
+            NO_LIMITS
+        } else {
+            LIMITS
+        };
         let process = &mut self.processes[client];
         let now = process.now(self.now).clock;
         let ends_at = process.when(acquire.wait_until);
         let queue = &mut process.callers.queue;
-        let Ok(ticket) = queue.enter(&keys, Vec::new(), LIMITS, now) else {
+        let Ok(ticket) = queue.enter(&keys, Vec::new(), limits, now) else {
             self.counters.overloaded += 1;
             self.observe(&Event::Answered { waiter });
             return self.rest(client, key);
@@ -307,4 +313,9 @@ impl World {
 const LIMITS: QueueLimits = QueueLimits {
     per_key: 2,
     total: 5,
+};
+
+const NO_LIMITS: QueueLimits = QueueLimits {
+    per_key: usize::MAX,
+    total: usize::MAX,
 };

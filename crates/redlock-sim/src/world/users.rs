@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Acquire, Terms, Timing, Word};
+use redlock_proto::{Acquire, Mode, Terms, Timing, Word};
 
 use super::{
     World,
@@ -14,7 +14,7 @@ use super::{
     waiter::waiter_of,
 };
 use crate::{
-    Event, Moment,
+    Event, Moment, Plan,
     setup::{MS, Micros, Nap, RATE_ERROR},
 };
 
@@ -49,6 +49,9 @@ impl World {
                 if self.now >= holding.done_at {
                     self.finish(client, key);
                 } else {
+                    if holding.shares_at.is_some_and(|at| self.now >= at) && !holding.is_lost {
+                        self.downgrade(client, key);
+                    }
                     if holding.extends_every > 0 && !holding.is_lost {
                         let ask = self.ask(client, 1);
                         let process = &mut self.processes[client];
@@ -67,8 +70,7 @@ impl World {
         if process.life != life || !process.is_alive || process.is_closed {
             return;
         }
-        let rests = self.singles_rest_at.is_some_and(|at| self.now >= at);
-        if rests && key < self.setup.keys.len() {
+        if self.singles_rest() && key < self.setup.keys.len() {
             return;
         }
         if self.setup.jobs.is_some() && self.random.chance(150) {
@@ -76,6 +78,11 @@ impl World {
         }
         self.ask_for(client, key);
         self.settle(client);
+    }
+
+    /// Returns whether callers of single keys come no more.
+    pub(super) fn singles_rest(&self) -> bool {
+        self.singles_rest_at.is_some_and(|at| self.now >= at)
     }
 
     /// A caller rests, and wants the key again after a while.
@@ -104,9 +111,12 @@ impl World {
 
     /// Draws what a caller asks for, which is mostly what the one before it in the same process has asked for.
     fn draw_ask(&mut self, client: usize, key: usize) -> Ask {
+        let is_loner = self.is_loner(client, key);
         let random = &mut self.random;
         let last = self.processes[client].callers.last[key];
-        if let Some(last) = last.filter(|_| random.chance(700)) {
+        if let Some(last) =
+            last.filter(|last| !(last.mode == Mode::Shared && is_loner) && random.chance(700))
+        {
             return last;
         }
         let max_ttl = self.setup.max_ttl_of(client);
@@ -117,7 +127,14 @@ impl World {
         } else {
             0
         };
+        let shares = self.setup.plan == Plan::Shared && !is_loner;
+        let mode = if shares && random.chance(600) {
+            Mode::Shared
+        } else {
+            Mode::Exclusive
+        };
         let ask = Ask {
+            mode,
             ttl,
             rest,
             renew: random.chance(750),
@@ -127,8 +144,14 @@ impl World {
         ask
     }
 
+    /// Returns whether a caller is one that shares nothing: of single keys, because sets wait for each other too.
+    fn is_loner(&self, client: usize, key: usize) -> bool {
+        self.loner == Some(client) && key < self.setup.keys.len()
+    }
+
     fn ask_for(&mut self, client: usize, key: usize) {
         let Ask {
+            mode,
             ttl,
             rest,
             renew,
@@ -138,8 +161,10 @@ impl World {
         let timing = Timing::new(Duration::from_micros(ttl), RATE_ERROR, min_validity)
             .expect("a twentieth of the ttl is left after the drift")
             .with_lock_delay(Duration::from_micros(rest));
+        let is_loner = self.is_loner(client, key);
         let random = &mut self.random;
         let wait = random.pick(&[0, ttl / 2, ttl, 3 * ttl]);
+        let wait = if is_loner { 3 * ttl } else { wait };
         let tokens = if random.chance(500) { 8 } else { 1 };
         let abandon = random
             .chance(100)
@@ -157,12 +182,13 @@ impl World {
         let wait_until = process.now(self.now).clock + Duration::from_micros(wait);
         let until = process.when(wait_until);
         let acquire = Acquire {
+            mode,
             keys: self.setup.names_of(key),
             timing,
             renew,
             max_hold: max_hold.map(Duration::from_micros),
-            // A set is handed over to nobody.
-            tokens: if key < self.setup.keys.len() {
+            // A set is handed over to nobody, and neither is what others share.
+            tokens: if key < self.setup.keys.len() && mode == Mode::Exclusive {
                 tokens
             } else {
                 1
@@ -177,7 +203,7 @@ impl World {
             due: self.caller_due(until, ttl),
         });
         self.trace.line(self.now, || {
-            format!("client {client} asks for key {key}, ttl {ttl}, waits {wait} µs")
+            format!("client {client} asks for key {key}, {mode:?}, ttl {ttl}, waits {wait} µs")
         });
         self.enter(client, key, (waiter, acquire), (wait, rest, abandon));
     }
@@ -204,6 +230,7 @@ impl World {
         user.rest = rest - rest / 50;
         user.is_limited = acquire.max_hold.is_some();
         user.terms = Some(Terms::of(&acquire));
+        user.mode = acquire.mode;
         if self.setup.jobs.is_some() {
             self.claim(client, key, id, acquire);
         } else {
@@ -217,8 +244,11 @@ impl World {
     /// A user has a lease, and decides what to do with it.
     pub(super) fn use_lease(&mut self, client: usize, key: usize) {
         let ttl = self.setup.max_ttl;
+        // Where every set must be had, none is kept for long.
+        let is_brief = self.singles_rest();
         let random = &mut self.random;
         let length = match random.below(10) {
+            _ if is_brief => random.between(0, 8 * MS),
             0..=7 if self.setup.odd.nap.is_some() => random.between(0, ttl / 2),
             0..=7 => random.between(0, 8 * MS),
             8 => random.between(0, ttl / 2),
@@ -230,11 +260,18 @@ impl World {
             0
         };
         let looks = random.chance(500);
+        let shares_at = match self.processes[client].users[key].mode {
+            Mode::Exclusive if self.setup.plan == Plan::Shared && random.chance(300) => {
+                Some(self.now + random.between(0, length))
+            }
+            _ => None,
+        };
         let done_at = self.now + length;
         if let State::Holding(holding) = &mut self.processes[client].users[key].state {
             holding.done_at = done_at;
             holding.extends_every = extends_every;
             holding.looks = looks;
+            holding.shares_at = shares_at;
         }
         self.act_next(client, key);
     }
@@ -250,11 +287,33 @@ impl World {
             if holding.extends_every > 0 {
                 at = at.min(self.now + holding.extends_every);
             }
+            if let Some(shares_at) = holding.shares_at {
+                at = at.min(shares_at);
+            }
             if holding.looks {
                 at = at.min(process.when(holding.deadline));
             }
         }
         self.act_at(client, key, at.max(self.now + 1));
+    }
+
+    /// A user lets others share what it has alone.
+    fn downgrade(&mut self, client: usize, key: usize) {
+        let ask = self.ask(client, 1);
+        let process = &mut self.processes[client];
+        let now = process.now(self.now);
+        let user = &mut process.users[key];
+        let State::Holding(holding) = &mut user.state else {
+            return;
+        };
+        holding.shares_at = None;
+        let (id, lease) = (holding.id, holding.lease);
+        user.mode = Mode::Shared;
+        // Nobody takes it over: the next may want to have it alone.
+        user.terms = None;
+        process.client.downgrade(id, ask, now);
+        self.counters.downgraded += 1;
+        self.observe(&Event::Downgraded { lease });
     }
 
     /// A lease has a later deadline.

@@ -4,6 +4,7 @@
 mod jobs;
 mod leases;
 mod nodes;
+mod shared;
 mod tokens;
 mod waiters;
 
@@ -17,6 +18,7 @@ const RULES: Rules = Rules {
     skew: Duration::from_millis(10),
     tolerated: 1,
     clocks_step: false,
+    shares: false,
 };
 
 fn ms(ms: u64) -> Moment {
@@ -45,6 +47,7 @@ fn acquired(lease: u64, token: u64, until: u64) -> Event {
         lease,
         client: usize::try_from(lease).unwrap_or_default(),
         key: 0,
+        is_shared: false,
         tokens: (token, token),
         started: Moment::START,
         until: ms(until),

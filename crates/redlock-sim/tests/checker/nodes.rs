@@ -23,6 +23,29 @@ fn a_node_that_votes_too_soon_is_found() {
     assert_eq!(names(&other), NOTHING);
 }
 
+/// It had no vote to forget: those before its first loss are over.
+#[test]
+fn a_node_that_loses_data_again_before_it_votes_need_not_wait_for_longer() {
+    let forgot = Event::Forgot { node: 3 };
+    let opened = Event::Opened { node: 3 };
+    let voted = Event::Voted { node: 3 };
+    let unopened = [
+        (10, forgot.clone()),
+        (90, forgot.clone()),
+        (110, opened.clone()),
+        (110, voted.clone()),
+    ];
+    assert_eq!(names(&unopened), NOTHING);
+    let opened_meanwhile = [
+        (10, forgot.clone()),
+        (110, opened.clone()),
+        (190, forgot),
+        (200, opened),
+        (200, voted),
+    ];
+    assert_eq!(names(&opened_meanwhile), ["EarlyVote"]);
+}
+
 #[test]
 fn what_nodes_must_not_do_is_found() {
     let healed = |confirmed| Event::Healed { node: 1, confirmed };

@@ -68,6 +68,7 @@ fn where_clocks_step_a_token_is_compared_with_those_before_its_attempt() {
         let second = Event::Acquired {
             lease: 2,
             key: 0,
+            is_shared: false,
             tokens: (9, 9),
             started: ms(began),
             client,
