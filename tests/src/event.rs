@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::Lease;
+use redlock_core::{Lease, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::now;
@@ -43,6 +43,8 @@ pub struct Event {
     pub lease: u64,
     /// Its fencing token.
     pub token: u64,
+    /// Whether others may have one on the same resource.
+    pub is_shared: bool,
 }
 
 impl Event {
@@ -59,6 +61,7 @@ impl Event {
             process: std::process::id(),
             lease: id,
             token: lease.token().get(),
+            is_shared: lease.mode() == Mode::Shared,
         }
     }
 

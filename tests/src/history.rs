@@ -1,4 +1,4 @@
-//! What all client processes did, in one history, and the check that no two held one key at once.
+//! What all client processes did, in one history, and the check that no two held one key at once, unless they shared it.
 
 use std::{collections::BTreeMap, fmt, fs, path::PathBuf, time::Duration};
 
@@ -23,9 +23,11 @@ pub struct Hold {
     pub to: Duration,
     /// The fencing token.
     pub token: u64,
+    /// Whether others might hold the key too.
+    pub is_shared: bool,
 }
 
-/// Two holds of one key at once: what must never be.
+/// Two holds of one key at once, of which one is not to be shared: what must never be.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Overlap {
     /// The one that was there.
@@ -70,13 +72,13 @@ impl History {
         holds(&self.events())
     }
 
-    /// Every hold that began before another of its key was over.
+    /// Every hold that began before another of its key was over, of which one is not to be shared.
     pub fn overlaps(&self) -> Vec<Overlap> {
         overlaps(&self.holds())
     }
 
-    /// Checks that no two holds of a key overlap and that each has a greater fencing token than the one before;
-    /// returns the holds.
+    /// Checks that no two holds of a key overlap and that each has a greater fencing token than the one before, but where
+    /// both share the key; returns the holds.
     ///
     /// # Panics
     ///
@@ -149,6 +151,7 @@ fn holds(events: &[Event]) -> Vec<Hold> {
             from: event.at,
             to: event.at,
             token: event.token,
+            is_shared: event.is_shared,
         });
         hold.from = hold.from.min(event.at);
         hold.to = hold.to.max(event.at);
@@ -158,38 +161,56 @@ fn holds(events: &[Event]) -> Vec<Hold> {
     holds
 }
 
-/// Every hold that begins before another of its key is over.
+/// Every hold that begins before another of its key is over, of which one is not to be shared.
 fn overlaps(holds: &[Hold]) -> Vec<Overlap> {
-    let mut longest: BTreeMap<&str, &Hold> = BTreeMap::new();
+    let mut longest: BTreeMap<(&str, bool), &Hold> = BTreeMap::new();
     let mut overlaps = Vec::new();
     for hold in holds {
-        let before = longest.entry(&hold.key).or_insert(hold);
-        if before.owner != hold.owner && hold.from < before.to {
-            overlaps.push(Overlap {
-                first: (*before).clone(),
-                second: hold.clone(),
-            });
+        for is_shared in [false, true] {
+            let before = longest.get(&(&*hold.key, is_shared)).copied();
+            let meets = |before: &&Hold| before.owner != hold.owner && hold.from < before.to;
+            if let Some(before) = before.filter(meets)
+                && !(is_shared && hold.is_shared)
+            {
+                overlaps.push(Overlap {
+                    first: before.clone(),
+                    second: hold.clone(),
+                });
+            }
         }
-        if hold.to > before.to {
-            *before = hold;
+        let longest = longest.entry((&hold.key, hold.is_shared)).or_insert(hold);
+        if hold.to > longest.to {
+            *longest = hold;
         }
     }
     overlaps
 }
 
-/// Every hold whose token is no greater than that of the hold of its key before it.
+/// Every hold whose token is no greater than that of a hold of its key before it, but where both share the key.
 fn disorder(holds: &[Hold]) -> Vec<Overlap> {
-    let mut greatest: BTreeMap<&str, &Hold> = BTreeMap::new();
+    let mut greatest: BTreeMap<(&str, bool), &Hold> = BTreeMap::new();
     let mut disorder = Vec::new();
     for hold in holds {
-        if let Some(before) = greatest.get(&*hold.key).filter(|b| b.token >= hold.token) {
+        // Whoever lets others share what it had alone keeps its token.
+        let is_downgraded = |before: &Hold| {
+            before.token == hold.token && before.owner.0 == hold.owner.0 && hold.is_shared
+        };
+        let before = |is_shared: bool| {
+            let before = greatest.get(&(&*hold.key, is_shared)).copied();
+            let before = before.filter(|before| before.token >= hold.token);
+            before.filter(|before| !(is_downgraded(before) || is_shared && hold.is_shared))
+        };
+        if let Some(before) = before(false).or_else(|| before(true)) {
             disorder.push(Overlap {
-                first: (*before).clone(),
+                first: before.clone(),
                 second: hold.clone(),
             });
             continue;
         }
-        greatest.insert(&hold.key, hold);
+        let greatest = greatest.entry((&hold.key, hold.is_shared)).or_insert(hold);
+        if hold.token > greatest.token {
+            *greatest = hold;
+        }
     }
     disorder
 }
@@ -212,6 +233,7 @@ mod tests {
             process,
             lease,
             token: lease,
+            is_shared: false,
         }
     }
 
@@ -278,6 +300,52 @@ mod tests {
         let later = holds.iter_mut().find(|hold| hold.from.as_nanos() == 7);
         later.expect("it is there").token = 0;
         assert_eq!(disorder(&holds).len(), 1);
+    }
+
+    /// The same hold, of a key that is shared.
+    fn shares(mut hold: [Event; 2]) -> [Event; 2] {
+        for event in &mut hold {
+            event.is_shared = true;
+        }
+        hold
+    }
+
+    #[test]
+    fn those_who_share_a_key_meet_each_other_and_nobody_who_has_it_alone() {
+        let together = [
+            shares(hold(1, "a", 0, 50)),
+            shares(hold(2, "a", 10, 20)),
+            shares(hold(3, "a", 15, 60)),
+        ];
+        assert_eq!(found(&together), 0);
+        let mut meets = together.to_vec();
+        meets.push(hold(4, "a", 55, 70));
+        assert_eq!(found(&meets), 1);
+        meets[3] = hold(4, "a", 60, 70);
+        assert_eq!(found(&meets), 0);
+        meets.push(shares(hold(1, "a", 69, 70)));
+        assert_eq!(found(&meets), 1);
+    }
+
+    #[test]
+    fn tokens_of_those_who_share_a_key_follow_that_of_whoever_had_it_alone() {
+        let order = |events: &[[Event; 2]], tokens: &[u64]| {
+            let mut holds = holds(&events.concat());
+            for (hold, token) in holds.iter_mut().zip(tokens) {
+                hold.token = *token;
+            }
+            disorder(&holds).len()
+        };
+        let events = [
+            hold(1, "a", 0, 5),
+            shares(hold(2, "a", 10, 20)),
+            shares(hold(3, "a", 11, 20)),
+            hold(4, "a", 30, 40),
+        ];
+        assert_eq!(order(&events, &[1, 3, 2, 4]), 0);
+        assert_eq!(order(&events, &[1, 2, 2, 3]), 0, "they are in one process");
+        assert_eq!(order(&events, &[1, 1, 2, 3]), 1);
+        assert_eq!(order(&events, &[1, 3, 2, 3]), 1);
     }
 
     #[test]

@@ -22,6 +22,7 @@ async fn ten_thousand_holds_of_two_processes_never_overlap() {
             tasks: 64,
             keys: 4,
             slots: 0,
+            shared_percent: 0,
             acquisitions: ACQUISITIONS / 2,
             at_least: Duration::ZERO,
             at_most: Duration::from_secs(60),

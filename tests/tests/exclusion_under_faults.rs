@@ -29,6 +29,7 @@ async fn crashes_hangs_and_cancelled_callers_cost_neither_exclusion_nor_time() {
             tasks: 64,
             keys: 4,
             slots: 0,
+            shared_percent: 0,
             acquisitions: ACQUISITIONS / 2,
             // Longer than the faults last.
             at_least: Duration::from_secs(12),

@@ -33,6 +33,7 @@ async fn s22_tokens_of_two_processes_grow_while_masters_lose_their_counters() {
             tasks: 16,
             keys: 3,
             slots: 0,
+            shared_percent: 0,
             acquisitions: 2_000,
             at_least: Duration::from_secs(10),
             at_most: Duration::from_secs(60),

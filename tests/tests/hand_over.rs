@@ -82,6 +82,7 @@ async fn another_process_gets_its_turn_while_a_queue_never_ends() {
         tasks: 16,
         keys: 1,
         slots: 0,
+        shared_percent: 0,
         acquisitions: 0,
         at_least: TTL * 6,
         at_most: TTL * 6,

@@ -19,6 +19,7 @@ async fn s25_slots_of_three_processes_never_have_two_holders_though_a_node_dies(
             tasks: 2 * SLOTS,
             keys: 1,
             slots: SLOTS,
+            shared_percent: 0,
             acquisitions: 100,
             at_least: Duration::from_secs(6),
             at_most: Duration::from_secs(60),

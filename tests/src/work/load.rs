@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{AcquireOptions, LockGuard, Redlock, SlotGuard, Wait};
+use redlock_core::{AcquireOptions, LockGuard, Mode, Redlock, SlotGuard, Wait};
 use serde::{Deserialize, Serialize};
 use tokio::{
     task::JoinSet,
@@ -30,6 +30,8 @@ pub struct Load {
     pub keys: u64,
     /// How many slots each resource has; it is locked as a whole if there are none.
     pub slots: usize,
+    /// How many acquires of a hundred share the resource; of the others, one in four lets others share it while it goes on.
+    pub shared_percent: u64,
     /// How many acquisitions all tasks make together.
     pub acquisitions: i64,
     /// For how long they go on, also if these were made before.
@@ -59,8 +61,14 @@ pub struct LoadSummary {
     pub failed: BTreeMap<String, u64>,
     /// Releases that were not confirmed, by kind.
     pub unreleased: BTreeMap<String, u64>,
+    /// Acquires that won what others may share.
+    pub shared: u64,
+    /// Leases that were downgraded.
+    pub downgraded: u64,
     /// The longest acquire.
     pub slowest: Duration,
+    /// The longest acquire of those that wanted a resource alone.
+    pub slowest_alone: Duration,
     /// By how much an acquire exceeded its wait at most.
     pub most_over_wait: Duration,
 }
@@ -129,6 +137,8 @@ impl Task {
         let load = &self.shared.load;
         let key = format!("key-{}", self.random.below(load.keys));
         let options = AcquireOptions::new().wait(Wait::UpTo(load.wait));
+        let is_shared = self.random.below(100) < load.shared_percent;
+        let options = if is_shared { options.shared() } else { options };
         let redlock = self.redlock.clone();
         let slots = load.slots;
         let acquire = async {
@@ -148,6 +158,9 @@ impl Task {
         let took = now().saturating_sub(started);
         let summary = &mut self.summary;
         summary.slowest = summary.slowest.max(took);
+        if !is_shared {
+            summary.slowest_alone = summary.slowest_alone.max(took);
+        }
         let over = took.saturating_sub(load.wait);
         summary.most_over_wait = summary.most_over_wait.max(over);
         match outcome {
@@ -158,6 +171,30 @@ impl Task {
     }
 
     async fn hold(&mut self, guard: LockGuard) {
+        if guard.mode() == Mode::Exclusive
+            && self.shared.load.shared_percent > 0
+            && self.random.below(4) == 0
+        {
+            // In the history, it is another hold from then on.
+            self.hold_once(&guard).await;
+            match guard.downgrade().await {
+                Ok(()) => self.summary.downgraded += 1,
+                Err(error) => count(&mut self.summary.failed, &error.kind()),
+            }
+        }
+        self.hold_once(&guard).await;
+        self.summary.acquired += 1;
+        self.summary.shared += u64::from(guard.mode() == Mode::Shared);
+        self.shared.left.fetch_sub(1, Ordering::Relaxed);
+        // Half are released and awaited, half dropped.
+        if self.random.below(2) == 0
+            && let Err(error) = guard.release().await
+        {
+            count(&mut self.summary.unreleased, &error.kind());
+        }
+    }
+
+    async fn hold_once(&mut self, guard: &LockGuard) {
         let shared = &self.shared;
         let id = shared.leases.fetch_add(1, Ordering::Relaxed);
         let note = |moment| {
@@ -167,16 +204,8 @@ impl Task {
         };
         note(Moment::Acquired);
         sleep(self.random.below_duration(shared.load.hold)).await;
-        self.summary.acquired += 1;
-        shared.left.fetch_sub(1, Ordering::Relaxed);
         if !note(Moment::Releasing) {
             self.summary.lost += 1;
-        }
-        // Half are released and awaited, half dropped.
-        if self.random.below(2) == 0
-            && let Err(error) = guard.release().await
-        {
-            count(&mut self.summary.unreleased, &error.kind());
         }
     }
 }
@@ -206,7 +235,10 @@ impl LoadSummary {
         for (kind, count) in other.unreleased {
             *self.unreleased.entry(kind).or_default() += count;
         }
+        self.shared += other.shared;
+        self.downgraded += other.downgraded;
         self.slowest = self.slowest.max(other.slowest);
+        self.slowest_alone = self.slowest_alone.max(other.slowest_alone);
         self.most_over_wait = self.most_over_wait.max(other.most_over_wait);
     }
 }
