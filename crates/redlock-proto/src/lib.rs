@@ -52,10 +52,14 @@ pub use self::{
         Acquire, Ask, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobState, Majority,
         NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError, TickClaim,
     },
-    key::{CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, NodeKey, OwnerId, Shard},
+    key::{
+        CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId, Shard,
+    },
     lease::{LeaseAction, LeaseState, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
-    local::{Left, LocalQueue, NoPlace, ParkedLease, QueueLimits, Streak, Terms, Ticket},
+    local::{
+        Left, LocalQueue, NoPlace, OpenLease, ParkedLease, QueueLimits, Streak, Terms, Ticket,
+    },
     membership::{ClockReading, Clocks, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
         Answer, GiveBack, Keyspace, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request,

@@ -3,9 +3,9 @@
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, Keyspace, Loss, NodeTime,
-    NodeVerb, Notice, Now, OwnerId, Quarantine, Quorum, Request, RequestError, RetryPolicy, Store,
-    Timing,
+    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, Keyspace, Loss, Mode,
+    NodeTime, NodeVerb, Notice, Now, OwnerId, Quarantine, Quorum, Request, RequestError,
+    RetryPolicy, Store, Timing,
 };
 
 const OUTAGES: u64 = 1_000;
@@ -137,6 +137,7 @@ impl World {
     fn acquire(&mut self, ttl: Duration) {
         let now = self.now();
         let request = Acquire {
+            mode: Mode::Exclusive,
             keys: "key".into(),
             timing: Timing::new(ttl, 0.01, ttl / 10).expect("enough is left"),
             renew: true,

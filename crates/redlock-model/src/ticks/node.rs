@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use redlock_proto::{
-    JobEntry, JobVerb, Keyspace, MarkState, NodeTime, NodeVerb, OwnerId, Quarantine, Reply,
+    JobEntry, JobVerb, Keyspace, MarkState, Mode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply,
     Request, Store, Tick, Verb, Window,
 };
 
@@ -173,6 +173,7 @@ fn job(verb: JobVerb) -> Request {
 fn lock(by: u8, verb: Verb) -> Request {
     Request::Lock {
         verb,
+        mode: Mode::Exclusive,
         keys: LOCK.into(),
         owner: owner(by),
     }
@@ -183,6 +184,7 @@ fn acquire(by: u8) -> Request {
         ttl: FOREVER,
         proposal: 1,
         block: 1,
+        wish: None,
     };
     lock(by, acquire)
 }

@@ -111,6 +111,14 @@ impl<E: Entropy> Client<E> {
         self.leases.extend(lease, ask, &mut self.cx, now);
     }
 
+    /// Lets others share the keys of a lease that its holder has alone, and extends it: the round that is told by `ask`
+    /// tells the nodes.
+    ///
+    /// From now on it counts as shared, also if the round fails: nodes may have heard of it.
+    pub fn downgrade(&mut self, lease: u64, ask: Ask, now: Now) {
+        self.leases.downgrade(lease, ask, &mut self.cx, now);
+    }
+
     /// Ends a lease: nothing is extended any more, and nodes are told to let the key go.
     ///
     /// A run that goes on under it, and that nobody has said the end of, is recorded as

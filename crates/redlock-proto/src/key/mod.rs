@@ -2,6 +2,7 @@
 
 mod key_set;
 mod label;
+mod mode;
 mod node_key;
 mod owner;
 mod shard;
@@ -9,6 +10,7 @@ mod shard;
 pub use self::{
     key_set::{CountedKey, InvalidKeySet, KeySet},
     label::{HolderLabel, InvalidLabel},
+    mode::Mode,
     node_key::NodeKey,
     owner::OwnerId,
     shard::Shard,

@@ -34,7 +34,7 @@ impl fmt::Debug for NodeKey {
 
 #[cfg(test)]
 mod tests {
-    use crate::{OwnerId, Request, Verb};
+    use crate::{Mode, OwnerId, Request, Verb};
 
     #[test]
     fn debug_of_a_request_shows_no_name() {
@@ -42,6 +42,7 @@ mod tests {
             verb: Verb::Release {
                 ttl: std::time::Duration::ZERO,
             },
+            mode: Mode::Exclusive,
             keys: "{redlock}:lock:iban:DE02120300000000202051".into(),
             owner: OwnerId::from_random([1; 16]),
         };

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
-use crate::{Acquire, Instant, Timing, TokenBlock};
+use crate::{Acquire, Instant, Mode, Timing, TokenBlock};
 
 /// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Terms {
+    mode: Mode,
     timing: Timing,
     renew: bool,
     max_hold: Option<Duration>,
@@ -14,10 +15,26 @@ impl Terms {
     /// Returns the terms of an acquisition.
     pub const fn of(acquire: &Acquire) -> Self {
         Self {
+            mode: acquire.mode,
             timing: acquire.timing,
             renew: acquire.renew,
             max_hold: acquire.max_hold,
         }
+    }
+
+    /// Returns who else may hold the lease.
+    pub(super) const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Returns whether it ends however often it is extended.
+    pub(super) const fn is_limited(&self) -> bool {
+        self.max_hold.is_some()
+    }
+
+    /// Returns whether enough is left of a lease that is valid up to `deadline`.
+    pub(super) fn may_hand_out(&self, deadline: Instant, now: Instant) -> bool {
+        self.timing.may_hand_out(deadline, now)
     }
 }
 
@@ -57,7 +74,7 @@ impl ParkedLease {
     /// Returns the tokens of the next holder, for a caller who asks for the lease on these terms, if enough of it is
     /// left.
     pub fn take_over(self, terms: &Terms, now: Instant) -> Option<TokenBlock> {
-        let fits = *terms == self.terms && terms.timing.may_hand_out(self.deadline, now);
+        let fits = *terms == self.terms && terms.may_hand_out(self.deadline, now);
         fits.then_some(self.tokens)
     }
 }
@@ -75,6 +92,7 @@ mod tests {
 
     fn terms(ttl: u32, renew: bool, max_hold: Option<Duration>) -> Terms {
         Terms::of(&Acquire {
+            mode: Mode::Exclusive,
             keys: KeySet::from("key"),
             timing: Timing::new(ttl * MS, 0.01, ttl * MS / 10).unwrap(),
             renew,

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::{
-    HolderLabel, JobEntry, JobVerb, KeySet, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId,
+    HolderLabel, JobEntry, JobVerb, KeySet, Mode, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId,
     ServerInfo,
 };
 
@@ -15,6 +15,8 @@ pub enum Request {
     Lock {
         /// The verb.
         verb: Verb,
+        /// The mode in which the keys are held: alone, or with others.
+        mode: Mode,
         /// The keys on the node, for all of which it is done or for none.
         keys: KeySet,
         /// On whose behalf.
@@ -45,6 +47,10 @@ pub enum Verb {
         proposal: u64,
         /// The number of tokens to reserve.
         block: u32,
+        /// For how long nobody else shall come to share the keys, if nothing but those who share them is in the way.
+        ///
+        /// Only for who wants them alone, and waits.
+        wish: Option<Duration>,
     },
     /// Keep the key for `ttl` from now if the owner has it; never create it.
     Extend {
@@ -132,10 +138,12 @@ impl Request {
         match self {
             Self::Lock {
                 verb: Verb::Release { ttl },
+                mode,
                 keys,
                 owner,
             } => Self::Lock {
                 verb: Verb::Tombstone { ttl },
+                mode,
                 keys,
                 owner,
             },
@@ -163,6 +171,8 @@ pub enum Reply {
         counter: u64,
         /// The owner's label, if the node was asked to take the key and the owner has one.
         holder: Option<HolderLabel>,
+        /// Set if others share the key, or somebody waits for those who do to leave, and the node was asked to take it.
+        is_shared: bool,
     },
     /// Nobody has the key, so there was nothing to extend or release; or the run or the quarantine is not what
     /// the request said.

@@ -34,6 +34,11 @@ impl RetryPolicy {
         Some(Self { shortest, longest })
     }
 
+    /// Returns the longest delay between two attempts.
+    pub const fn longest(&self) -> Duration {
+        self.longest
+    }
+
     /// Returns what follows the failure of the `attempts`-th attempt of a caller that waits until `wait_until`.
     ///
     /// `random` is 64 fresh random bits.

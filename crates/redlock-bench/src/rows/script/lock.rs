@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::Request;
-use redlock_proto::{HolderLabel, NodeKey, OwnerId, Verb};
+use redlock_proto::{HolderLabel, Mode, NodeKey, OwnerId, Verb};
 
 /// A lock with a name and an owner of its own.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +32,7 @@ impl Lock {
         let owner = self.owner();
         Request::Lock {
             verb: self.taking(),
+            mode: Mode::Exclusive,
             keys: NodeKey::from(self.key()).into(),
             owner: owner.labelled(HolderLabel::closest("order@web-7c9f8d:4312")),
         }
@@ -41,6 +42,7 @@ impl Lock {
     pub(super) fn acquire_too(self) -> Request {
         Request::Lock {
             verb: self.taking(),
+            mode: Mode::Exclusive,
             keys: NodeKey::from(self.key()).into(),
             owner: Self(!self.0).owner(),
         }
@@ -56,6 +58,7 @@ impl Lock {
             // Greater than every counter, as the time of day is, and sixteen tokens, as by default.
             proposal: 1_795_177_631_000_000 + 100 * self.0,
             block: 16,
+            wish: None,
         }
     }
 
@@ -66,6 +69,7 @@ impl Lock {
     fn request(self, verb: Verb) -> Request {
         Request::Lock {
             verb,
+            mode: Mode::Exclusive,
             keys: NodeKey::from(self.key()).into(),
             owner: self.owner(),
         }

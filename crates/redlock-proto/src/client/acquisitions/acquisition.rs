@@ -1,9 +1,11 @@
+use std::time::Duration;
+
 use super::{
-    super::{Acquire, Now, TickClaim, nodes::Nodes, timers::TimerKey},
+    super::{Acquire, ClientConfig, Now, TickClaim, nodes::Nodes, timers::TimerKey},
     claim::Claiming,
     settlement::Settlement,
 };
-use crate::{Failure, FailureKind, Instant};
+use crate::{Failure, FailureKind, Instant, Mode};
 
 /// An acquisition that is under way.
 #[derive(Debug)]
@@ -13,6 +15,8 @@ pub(super) struct Acquisition {
     pub(super) claim: Option<Claiming>,
     /// How many attempts were started.
     pub(super) attempts: u32,
+    /// Whether nodes have refused it because of those who share the keys.
+    meets_sharers: bool,
     /// Since when it bears with too few nodes.
     outage: Option<Instant>,
     pub(super) phase: Phase,
@@ -42,6 +46,7 @@ impl Acquisition {
             request,
             claim: claim.map(Claiming::new),
             attempts: 0,
+            meets_sharers: false,
             outage: None,
             phase: Phase::Attempting { round: 0 },
         }
@@ -52,6 +57,26 @@ impl Acquisition {
         self.attempts += 1;
         self.claim = self.claim.take().map(Claiming::asked_anew);
         self.phase = Phase::Attempting { round };
+    }
+
+    /// A node has refused it because of those who share the keys.
+    pub(super) fn on_shared(&mut self) {
+        self.meets_sharers = true;
+    }
+
+    /// Returns for how long nobody else shall come to share the keys if those who do are in the way: up to the attempt
+    /// after the next, unless nobody waits for that any more.
+    pub(super) fn wish(&self, config: &ClientConfig, now: Now) -> Option<Duration> {
+        let Acquire {
+            mode,
+            timing,
+            wait_until,
+            ..
+        } = &self.request;
+        let is_kept_out = *mode == Mode::Exclusive && self.meets_sharers;
+        let between = 2 * config.retry.longest() + config.node_timeout;
+        let left = wait_until.saturating_since(now.clock) + config.node_timeout;
+        is_kept_out.then(|| between.min(left).min(timing.key_ttl()))
     }
 
     /// Returns whether the acquisition is over because too few nodes are of use, though its wait is not.

@@ -33,12 +33,15 @@ impl Acquisitions {
         let shard = request.keys.first_shard();
         // The same for all nodes, so that they mostly agree at once.
         let proposal = cx.tokens.proposal(&request.keys, now);
+        let wish = acquisition.wish(&cx.config, now);
         let lock = || Request::Lock {
             verb: Verb::Acquire {
                 ttl: request.timing.key_ttl(),
                 proposal,
                 block: request.tokens,
+                wish,
             },
+            mode: request.mode,
             keys: request.keys.clone(),
             owner,
         };
@@ -223,6 +226,9 @@ pub(super) fn give_back<E: Entropy>(
     cx: &mut Context<E>,
     now: Now,
 ) {
-    let Acquire { keys, timing, .. } = request;
-    send_release(&failure.give_back, keys, owner, *timing, None, cx, now);
+    let Acquire {
+        keys, mode, timing, ..
+    } = request;
+    let lock = (keys, *mode, owner);
+    send_release(&failure.give_back, lock, *timing, None, cx, now);
 }

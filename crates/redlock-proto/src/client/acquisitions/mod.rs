@@ -119,6 +119,13 @@ impl Acquisitions {
                 ..
             } => {
                 let acquisition = *acquisition;
+                if let Some(Reply::Held {
+                    is_shared: true, ..
+                }) = reply
+                    && let Some(acquisition) = self.acquisitions.get_mut(&acquisition)
+                {
+                    acquisition.on_shared();
+                }
                 let mut verdict = attempt.on_outcome(node, outcome, now.clock);
                 let needs_more = attempt.needs_more();
                 let split_until = attempt.split_until(now.clock);

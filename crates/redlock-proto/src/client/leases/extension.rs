@@ -33,6 +33,20 @@ impl Leases {
         self.set_timer(lease, cx);
     }
 
+    /// Shares the keys of a lease with others from now on, which a round of extension tells the nodes.
+    pub(in super::super) fn downgrade<E: Entropy>(
+        &mut self,
+        lease: u64,
+        ask: Ask,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        if let Some(held) = self.held.get_mut(&lease) {
+            held.share();
+        }
+        self.extend(lease, ask, cx, now);
+    }
+
     pub(super) fn start_extension<E: Entropy>(
         &mut self,
         id: u64,

@@ -1,6 +1,9 @@
-use super::{super::timers::TimerKey, claimed::Claimed};
+use super::{
+    super::{Acquire, timers::TimerKey},
+    claimed::Claimed,
+};
 use crate::{
-    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, KeySet, LeaseAction, LeaseState,
+    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, KeySet, LeaseAction, LeaseState, Mode,
     NodeOutcome, OwnerId, Request, Timing, TokenBlock, Verb, Votes,
 };
 
@@ -9,6 +12,7 @@ use crate::{
 pub(in super::super) struct Held {
     pub(super) state: LeaseState,
     keys: KeySet,
+    mode: Mode,
     owner: OwnerId,
     timing: Timing,
     /// `None` only for a lease that is given back at once.
@@ -33,16 +37,16 @@ pub(in super::super) struct Won<'a> {
 impl Held {
     pub(super) fn new(
         state: LeaseState,
-        keys: KeySet,
-        timing: Timing,
+        request: &Acquire,
         tokens: Option<TokenBlock>,
         won: &Won<'_>,
     ) -> Self {
         Self {
             state,
-            keys,
+            keys: request.keys.clone(),
+            mode: request.mode,
             owner: won.owner,
-            timing,
+            timing: request.timing,
             tokens,
             claimed: None,
             timer: None,
@@ -52,6 +56,15 @@ impl Held {
 
     pub(in super::super) const fn keys(&self) -> &KeySet {
         &self.keys
+    }
+
+    pub(in super::super) const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Shares the keys from the next request on; nodes that hear of it let others share them too.
+    pub(super) fn share(&mut self) {
+        self.mode = Mode::Shared;
     }
 
     pub(in super::super) const fn owner(&self) -> OwnerId {
@@ -124,6 +137,7 @@ impl Held {
                 ttl: self.timing.key_ttl(),
                 write_back: Some(tokens.last().get()),
             },
+            mode: self.mode,
             keys: self.keys.clone(),
             owner: self.owner,
         });
@@ -151,6 +165,7 @@ impl Held {
                 ttl: self.timing.key_ttl(),
                 write_back: None,
             },
+            mode: self.mode,
             keys: self.keys.clone(),
             owner: self.owner,
         }
@@ -173,6 +188,7 @@ impl Held {
                 ttl: self.timing.key_ttl(),
                 counter: tokens.last().get(),
             },
+            mode: self.mode,
             keys: self.keys.clone(),
             owner: self.owner,
         })

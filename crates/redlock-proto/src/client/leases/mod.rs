@@ -61,7 +61,7 @@ impl Leases {
         } = request;
         let state = LeaseState::new(*timing, won.grant, won.votes, *renew, *max_hold)
             .on_several_keys(keys.is_several());
-        let held = Held::new(state, keys.clone(), *timing, tokens, won);
+        let held = Held::new(state, request, tokens, won);
         self.held.insert(id, held);
     }
 

@@ -8,7 +8,7 @@ use super::{
     },
     Leases,
 };
-use crate::{GiveBack, KeySet, OwnerId, Release, ReleaseVerdict, Request, Timing, Verb};
+use crate::{GiveBack, KeySet, Mode, OwnerId, Release, ReleaseVerdict, Request, Timing, Verb};
 
 impl Leases {
     /// Ends a lease and tells nodes to let its key go.
@@ -29,8 +29,7 @@ impl Leases {
         let nodes = held.release();
         send_release(
             &nodes,
-            held.keys(),
-            held.owner(),
+            (held.keys(), held.mode(), held.owner()),
             held.timing(),
             ask,
             cx,
@@ -42,8 +41,7 @@ impl Leases {
 /// Tells nodes to let a key go, behind everything that was sent to them before.
 pub(in super::super) fn send_release<E: Entropy>(
     nodes: &[GiveBack],
-    keys: &KeySet,
-    owner: OwnerId,
+    (keys, mode, owner): (&KeySet, Mode, OwnerId),
     timing: Timing,
     ask: Option<Ask>,
     cx: &mut Context<E>,
@@ -68,6 +66,7 @@ pub(in super::super) fn send_release<E: Entropy>(
         };
         let request = Request::Lock {
             verb,
+            mode,
             keys: keys.clone(),
             owner,
         };

@@ -10,7 +10,9 @@ use super::{
     rounds::RoundKind,
     timers::{Timer, TimerKey},
 };
-use crate::{Instant, MarkState, NodeVerb, OwnerId, Reply, Request, ServerInfo, Survey, Verb};
+use crate::{
+    Instant, MarkState, Mode, NodeVerb, OwnerId, Reply, Request, ServerInfo, Survey, Verb,
+};
 
 /// What the client does of its own accord to keep nodes known and voting.
 #[derive(Debug)]
@@ -180,6 +182,7 @@ fn probe<E: Entropy>(node: usize, cx: &mut Context<E>, now: Now) {
         verb: Verb::Tombstone {
             ttl: Duration::from_millis(1),
         },
+        mode: Mode::Exclusive,
         keys: cx.config.keyspace.tombstone(owner).into(),
         owner,
     };

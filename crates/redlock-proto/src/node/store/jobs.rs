@@ -2,9 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Store, check_range};
+use super::{
+    Store, check_range,
+    key::{Key, Wanted},
+};
 use crate::{
-    JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Tick, Verb, Window,
+    JobEntry, JobVerb, Keyspace, Mode, NoClaim, NodeKey, NodeTime, OwnerId, Reply, Tick, Verb,
+    Window,
 };
 
 impl Store {
@@ -66,8 +70,10 @@ impl Store {
                     ttl: *ttl,
                     proposal: *proposal,
                     block: 1,
+                    wish: None,
                 };
-                let taken = self.lock(keyspace, acquire, &lock.clone().into(), *owner, time)?;
+                let wanted = alone(acquire, *owner, time);
+                let taken = self.lock(keyspace, &lock.clone().into(), &wanted)?;
                 Ok(match taken {
                     Reply::Taken { counter } => Reply::Claimed {
                         counter,
@@ -97,7 +103,8 @@ impl Store {
                     ttl: *ttl,
                     write_back: Some(entry.token),
                 };
-                self.lock(keyspace, extend, &lock.clone().into(), *owner, time)
+                let wanted = alone(extend, *owner, time);
+                self.lock(keyspace, &lock.clone().into(), &wanted)
             }
             JobVerb::Record { entry } => {
                 let mut runs = self.jobs.get_mut(job).into_iter().flatten();
@@ -113,7 +120,7 @@ impl Store {
             JobVerb::Read { lock } => {
                 let now = time.as_millis();
                 let free_in = self.keys.get(lock).map_or(Duration::ZERO, |held| {
-                    Duration::from_millis((held.until - now).max(1))
+                    Duration::from_millis((held.until() - now).max(1))
                 });
                 Ok(Reply::Runs {
                     entries: self.runs(job).to_vec(),
@@ -156,7 +163,7 @@ impl Store {
     }
 
     pub(super) fn is_owner(&self, lock: &NodeKey, owner: OwnerId) -> bool {
-        self.keys.get(lock).is_some_and(|held| held.owner == owner)
+        self.keys.get(lock).and_then(Key::owner) == Some(owner)
     }
 
     /// Forgets this very run; the run before it has the watermark again, if it was the newest.
@@ -185,5 +192,15 @@ impl Store {
                 *oldest = oldest.to_anchor();
             }
         }
+    }
+}
+
+/// Returns what a run wants with its lock.
+const fn alone(verb: Verb, owner: OwnerId, time: NodeTime) -> Wanted {
+    Wanted {
+        verb,
+        mode: Mode::Exclusive,
+        owner,
+        now: time.as_millis(),
     }
 }

@@ -1,4 +1,5 @@
 mod jobs;
+mod key;
 mod mark;
 #[cfg(test)]
 mod tests;
@@ -9,9 +10,12 @@ use std::{
     time::Duration,
 };
 
-use self::mark::Mark;
+use self::{
+    key::{Key, Wanted},
+    mark::Mark,
+};
 use crate::{
-    Answer, FencingToken, JobEntry, KeySet, Keyspace, MarkState, NodeKey, NodeTime, NodeVerb,
+    Answer, FencingToken, JobEntry, KeySet, Keyspace, MarkState, Mode, NodeKey, NodeTime, NodeVerb,
     OwnerId, Reply, Request, RunId, Standing, Verb, next_counter,
 };
 
@@ -42,13 +46,6 @@ pub struct Store {
     /// Since when it remembers them, in milliseconds since the epoch.
     horizons: HashMap<NodeKey, u64>,
     sweep_at: usize,
-}
-
-#[derive(Clone, Debug)]
-struct Key {
-    owner: OwnerId,
-    /// In milliseconds since the epoch; the key is there up to and in this one.
-    until: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -106,8 +103,19 @@ impl Store {
                     Request::Lock { .. } | Request::Job { .. } if tombstoned => {
                         Ok(Reply::Tombstoned)
                     }
-                    Request::Lock { verb, keys, owner } => {
-                        self.lock(keyspace, *verb, keys, *owner, time)
+                    Request::Lock {
+                        verb,
+                        mode,
+                        keys,
+                        owner,
+                    } => {
+                        let wanted = Wanted {
+                            verb: *verb,
+                            mode: *mode,
+                            owner: *owner,
+                            now: time.as_millis(),
+                        };
+                        self.lock(keyspace, keys, &wanted)
                     }
                     Request::Node(verb) => self.node(keyspace, verb, state.as_ref()),
                     Request::Job { verb, job } => self.job(keyspace, verb, job, time),
@@ -165,7 +173,7 @@ impl Store {
     /// Forgets every key that has expired, as a server does when it has time.
     pub fn expire(&mut self, time: NodeTime) {
         let now = time.as_millis();
-        self.keys.retain(|_, held| held.until >= now);
+        self.keys.retain(|_, held| held.until() >= now);
     }
 
     /// Begins another run of the server, which still has its data.
@@ -180,14 +188,27 @@ impl Store {
     /// Returns the number of lock keys that are there at `time`.
     pub fn locks(&self, time: NodeTime) -> usize {
         let now = time.as_millis();
-        let live = |(key, held): &(&NodeKey, &Key)| held.until >= now && !is_tomb(key);
+        let live = |(key, held): &(&NodeKey, &Key)| held.until() >= now && !is_tomb(key);
         self.keys.iter().filter(live).count()
     }
 
-    /// Returns who has this key at `time`.
+    /// Returns who has this key alone at `time`.
     pub fn holder(&self, key: &NodeKey, time: NodeTime) -> Option<OwnerId> {
         let held = self.keys.get(key)?;
-        (held.until >= time.as_millis()).then_some(held.owner)
+        let is_there = held.until() >= time.as_millis();
+        held.owner().filter(|_| is_there)
+    }
+
+    /// Returns who has this key at `time`, alone or with others.
+    pub fn holders(&self, key: &NodeKey, time: NodeTime) -> impl Iterator<Item = (OwnerId, Mode)> {
+        let held = self.keys.get(key).into_iter();
+        held.flat_map(move |held| held.holders(time.as_millis()))
+    }
+
+    /// Returns the value under which a server has this key at `time`.
+    pub fn value(&self, key: &NodeKey, time: NodeTime) -> Option<String> {
+        let held = self.keys.get(key)?;
+        (held.until() >= time.as_millis()).then(|| held.to_wire())
     }
 
     /// Returns which run of the server it is.
@@ -202,7 +223,9 @@ impl Store {
         match request {
             Request::Node(_) => false,
             Request::Job { verb, .. } => self.read_for_job(keyspace, verb, now),
-            Request::Lock { verb, keys, owner } => {
+            Request::Lock {
+                verb, keys, owner, ..
+            } => {
                 for key in keys {
                     self.is_there(key.key(), now);
                 }
@@ -217,7 +240,7 @@ impl Store {
     }
 
     fn is_there(&mut self, key: &NodeKey, now: u64) -> bool {
-        let until = self.keys.get(key).map(|held| held.until);
+        let until = self.keys.get(key).map(Key::until);
         let is_over = until.is_some_and(|until| until < now);
         if is_over {
             self.keys.remove(key);
@@ -228,30 +251,30 @@ impl Store {
     fn lock(
         &mut self,
         keyspace: &Keyspace,
-        verb: Verb,
         keys: &KeySet,
-        owner: OwnerId,
-        time: NodeTime,
+        wanted: &Wanted,
     ) -> Result<Reply, Arc<str>> {
-        let now = time.as_millis();
         let held = || keys.iter().filter_map(|key| self.keys.get(key.key()));
-        let own = held().filter(|held| held.owner == owner).count();
+        let own = held().filter(|held| held.is_owned(wanted)).count();
         let is_owner = own == keys.iter().len();
-        // Its own keys are in the way of an acquire too.
-        let is_acquire = matches!(verb, Verb::Acquire { .. });
-        let others = held().filter(|held| is_acquire || held.owner != owner);
-        let other = others.max_by_key(|held| held.until);
-        let (asked, holder) = if is_acquire {
-            let label = other.and_then(|held| held.owner.label());
-            (self.counter_of_all(keyspace, keys), label)
+        let others = held().filter_map(|held| Some((held, held.in_the_way(wanted)?)));
+        let others: Vec<(&Key, u64)> = others.collect();
+        let other = others.iter().max_by_key(|(_, until)| *until);
+        let asked = if let Verb::Acquire { .. } = wanted.verb {
+            self.counter_of_all(keyspace, keys)
         } else {
-            (0, None)
+            0
         };
-        let refused = other.map(|other| Reply::Held {
-            remaining: Some(Duration::from_millis((other.until - now).max(1))),
-            counter: asked,
-            holder,
+        let refused = other.map(|(other, until)| {
+            let is_told = matches!(wanted.verb, Verb::Acquire { .. });
+            Reply::Held {
+                remaining: Some(Duration::from_millis((until - wanted.now).max(1))),
+                counter: asked,
+                holder: other.label().filter(|_| is_told),
+                is_shared: is_told && wanted.mode == Mode::Exclusive && other.is_shared(),
+            }
         });
+        let only_shared = others.iter().all(|(other, _)| other.is_shared());
         let count = |store: &mut Self, counter: u64| {
             check_range(counter)?;
             for key in keys {
@@ -261,16 +284,27 @@ impl Store {
         };
         let take = |store: &mut Self, ttl: Duration| {
             for key in keys {
-                store.take(key.key(), owner, ttl, now);
+                store.take(key.key(), wanted, ttl);
             }
         };
-        match (verb, refused) {
-            (Verb::Acquire { .. } | Verb::Heal { .. }, Some(refused)) => Ok(refused),
+        match (wanted.verb, refused) {
+            (Verb::Acquire { wish, .. }, Some(refused)) => {
+                if let Some(wish) = wish.filter(|_| only_shared && wanted.mode == Mode::Exclusive) {
+                    for key in keys {
+                        let held = self.keys.get_mut(key.key());
+                        let held = held.filter(|held| held.in_the_way(wanted).is_some());
+                        held.into_iter().for_each(|held| held.wish(wanted, wish));
+                    }
+                }
+                Ok(refused)
+            }
+            (Verb::Heal { .. }, Some(refused)) => Ok(refused),
             (
                 Verb::Acquire {
                     ttl,
                     proposal,
                     block,
+                    ..
                 },
                 None,
             ) => {
@@ -295,12 +329,18 @@ impl Store {
             }
             (Verb::Release { .. } | Verb::Tombstone { .. }, refused) => {
                 for key in keys {
-                    if self.is_owner(key.key(), owner) {
-                        self.keys.remove(key.key());
+                    if let Some(held) = self.keys.remove(key.key())
+                        && let Some(left) = held.released(wanted)
+                    {
+                        self.keys.insert(key.key().clone(), left);
                     }
                 }
-                if let Verb::Tombstone { ttl } = verb {
-                    self.take(&keyspace.tombstone(owner), owner, ttl, now);
+                if let Verb::Tombstone { ttl } = wanted.verb {
+                    let tombstone = Wanted {
+                        mode: Mode::Exclusive,
+                        ..*wanted
+                    };
+                    self.take(&keyspace.tombstone(wanted.owner), &tombstone, ttl);
                 }
                 Ok(match refused {
                     _ if own > 0 => Reply::Done,
@@ -311,13 +351,14 @@ impl Store {
         }
     }
 
-    fn take(&mut self, key: &NodeKey, owner: OwnerId, ttl: Duration, now: u64) {
+    fn take(&mut self, key: &NodeKey, wanted: &Wanted, ttl: Duration) {
         if self.keys.len() >= self.sweep_at {
-            self.keys.retain(|_, held| held.until >= now);
+            self.keys.retain(|_, held| held.until() >= wanted.now);
             self.sweep_at = (2 * self.keys.len()).max(64);
         }
-        let until = now + millis(ttl).max(1);
-        self.keys.insert(key.clone(), Key { owner, until });
+        let before = self.keys.remove(key);
+        self.keys
+            .insert(key.clone(), Key::taken(before, wanted, ttl));
     }
 
     /// Returns the counter as an acquire would raise it: never below the floor.

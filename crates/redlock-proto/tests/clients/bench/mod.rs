@@ -5,9 +5,9 @@ mod nodes;
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace, NodeAnswer,
-    NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum, Reply,
-    Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb, Window, Word,
+    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace, Mode,
+    NodeAnswer, NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum,
+    Reply, Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb, Window, Word,
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -241,6 +241,7 @@ impl Bench {
 
     fn request(&self) -> Acquire {
         Acquire {
+            mode: Mode::Exclusive,
             keys: Self::lock().into(),
             timing: Timing::new(TTL, 0.01, 50 * MS).expect("it is valid"),
             renew: true,

@@ -39,6 +39,7 @@ impl Bench {
     pub(crate) fn count_ahead(&mut self, node: usize) {
         let ask = |verb| Request::Lock {
             verb,
+            mode: Mode::Exclusive,
             keys: Self::lock().into(),
             owner: OwnerId::from_random([9; 16]),
         };
@@ -46,6 +47,7 @@ impl Bench {
             ttl: TTL,
             proposal: self.now().wall + HOUR,
             block: 1,
+            wish: None,
         };
         self.run(node, &[ask(ahead), ask(Verb::Release { ttl: TTL })]);
     }

@@ -1,7 +1,7 @@
 //! What the model of a node does with jobs.
 
 use super::super::*;
-use crate::{JobVerb, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Tick, Window};
+use crate::{JobVerb, Mode, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Tick, Window};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -171,6 +171,7 @@ fn a_tombstoned_owner_claims_nothing_any_more() {
     let mut store = voting();
     let tombstone = Request::Lock {
         verb: Verb::Tombstone { ttl: TTL },
+        mode: Mode::Exclusive,
         keys: "lock".into(),
         owner: OwnerId::from_random([1; 16]),
     };

@@ -1,6 +1,7 @@
 mod delayed;
 mod jobs;
 mod sets;
+mod shared;
 
 use super::*;
 use crate::{NodeVerb, Quarantine};
@@ -22,6 +23,7 @@ fn owner(owner: u8) -> OwnerId {
 fn request(verb: Verb, by: u8) -> Request {
     Request::Lock {
         verb,
+        mode: Mode::Exclusive,
         keys: "key".into(),
         owner: owner(by),
     }
@@ -32,6 +34,7 @@ fn acquire(proposal: u64) -> Verb {
         ttl: TTL,
         proposal,
         block: 1,
+        wish: None,
     }
 }
 
@@ -94,6 +97,7 @@ fn a_key_is_one_owners_up_to_its_last_millisecond() {
         remaining: Some(Duration::from_millis(ms)),
         counter: 5,
         holder: None,
+        is_shared: false,
     };
     assert_eq!(
         ask(&mut store, request(acquire(1), 2), at(3_000)),
@@ -111,6 +115,7 @@ fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
     for key in &named {
         let take = Request::Lock {
             verb: acquire(1),
+            mode: Mode::Exclusive,
             keys: key.clone().into(),
             owner: owner(1),
         };
@@ -119,6 +124,7 @@ fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
     let there = |store: &Store| named.each_ref().map(|k| store.holder(k, at(5)).is_some());
     let release = Request::Lock {
         verb: RELEASE,
+        mode: Mode::Exclusive,
         keys: "named".into(),
         owner: owner(2),
     };
@@ -148,6 +154,7 @@ fn s21_a_key_is_not_touched_for_another_owner() {
             remaining: Some(Duration::from_secs(8)),
             counter: 0,
             holder: None,
+            is_shared: false,
         };
         assert_eq!(ask(&mut store, request(verb, 2), at(2_000)), held);
     }
@@ -311,7 +318,9 @@ fn l09_keys_used_once_do_not_accumulate() {
                 ttl: Duration::from_millis(50),
                 proposal: 1,
                 block: 1,
+                wish: None,
             },
+            mode: Mode::Exclusive,
             keys: NodeKey::from(key.to_string()).into(),
             owner: owner(1),
         };

@@ -8,6 +8,7 @@ fn several(verb: Verb, keys: &[&str], by: u8) -> Request {
     let keys = keys.iter().map(|key| NodeKey::from(*key));
     Request::Lock {
         verb,
+        mode: Mode::Exclusive,
         keys: KeySet::new(keys).unwrap(),
         owner: owner(by),
     }
@@ -64,11 +65,13 @@ fn a_refusal_tells_of_the_key_that_stays_for_the_longest() {
         ttl: TTL / 2,
         proposal: 9,
         block: 1,
+        wish: None,
     };
     let label: HolderLabel = "web:1".parse().unwrap();
     ask(&mut store, several(short, &["a"], 1), at(0));
     let labelled = Request::Lock {
         verb: acquire(5),
+        mode: Mode::Exclusive,
         keys: "b".into(),
         owner: owner(2).labelled(Some(label)),
     };
@@ -78,6 +81,7 @@ fn a_refusal_tells_of_the_key_that_stays_for_the_longest() {
         remaining: Some(TTL),
         counter: 9,
         holder: Some(label),
+        is_shared: false,
     };
     assert_eq!(refused, expected);
 }
