@@ -1,6 +1,6 @@
 //! Acquires: one key or several, with the client's defaults or with options.
 
-use redlock_proto::{Acquire, QueueLimits};
+use redlock_proto::{Acquire, Mode, QueueLimits};
 use tokio::select;
 
 use super::Redlock;
@@ -95,6 +95,69 @@ impl Redlock {
     {
         self.acquire_with(key, AcquireOptions::new().wait(Wait::Never))
             .await
+    }
+
+    /// Acquires a lease on `key` that others may share, waiting as long as the client's default wait (5 s) if another has
+    /// it alone.
+    ///
+    /// Any number of callers share a key, or one has it alone: readers and a writer.
+    /// A reader is granted by a strict majority on which no writer has the key, and a writer by one on which nobody has it.
+    /// Up to 64 processes share a key; another one gets [`Contended`](crate::AcquireErrorKind::Contended).
+    ///
+    /// Callers of one process share one lease: whoever comes within 10 ms after it was won joins it without asking the nodes,
+    /// under the same fencing token, if it asks with the same [options](Self::acquire_with) and without a
+    /// [`max_hold`](AcquireOptions::max_hold).
+    /// Who comes later asks the nodes for another one, while the first goes on.
+    ///
+    /// Nobody is kept waiting for good.
+    /// A writer that was refused because of readers leaves its wish on the nodes, and while that lasts, nobody else comes to
+    /// share the key: it waits for those 10 ms, for the readers that are there, and for its next attempt.
+    /// A wish ends with the writer's turn, or some 0.7 s after its last attempt.
+    /// Within a process callers come in order, readers behind a writer that came before.
+    /// So who shares a key must not acquire it again before it has let go, unless in a [scope](crate::Scope): it may wait for
+    /// a writer that waits for it.
+    ///
+    /// A fencing token of a reader is greater than those of all writers before it, and that of a writer greater than those
+    /// of all readers before it.
+    /// Readers whose acquires overlapped may have theirs in any order, or the same.
+    ///
+    /// See [`AcquireOptions::shared`] for several keys, or other options, and
+    /// [`LockGuard::downgrade`] for writers that go on to read.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Panics
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire_with`](Self::acquire_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let report = redlock.acquire_shared("accounts").await?;
+    /// let another = redlock.acquire_shared("accounts").await?;
+    /// assert!(redlock.try_acquire("accounts").await.is_err(), "it is read");
+    /// another.release().await?;
+    /// report.release().await?;
+    /// let booking = redlock.try_acquire("accounts").await?;
+    /// # drop(booking);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn acquire_shared<K>(&self, key: K) -> Result<LockGuard, AcquireError>
+    where
+        K: TryInto<ResourceKey>,
+        K::Error: Into<InvalidKey>,
+    {
+        self.acquire_with(key, AcquireOptions::new().shared()).await
     }
 
     /// Acquires a lease on `key` as `options` say.
@@ -254,11 +317,11 @@ impl Redlock {
             Scopes::current(client.engine.client())
         };
         if let Some(scopes) = &scopes {
-            if let Some(guard) = scopes.guard_of(&keys) {
+            if let Some(guard) = scopes.guard_of(&keys, options.mode) {
                 return Ok(guard);
             }
             if scopes.holds_one_of(&keys) {
-                return Err(AcquireError::already_held());
+                return Err(scopes.already_held(&keys));
             }
         }
         if within::holds(client.engine.client(), &keys) {
@@ -271,11 +334,13 @@ impl Redlock {
         let meter = client.meter.lock(class);
         let acquire = Acquire {
             label: client.settings.label_for(class),
+            mode: options.mode,
             keys: client.key_space.encode_all(&keys)?,
             timing,
             renew: options.renewal == Renewal::Automatic,
             max_hold: options.max_hold,
-            tokens: if keys.is_several() {
+            // A set is handed over to nobody, and neither is what others share.
+            tokens: if keys.is_several() || options.mode == Mode::Shared {
                 1
             } else {
                 client.settings.hand_overs + 1
@@ -290,6 +355,7 @@ impl Redlock {
         };
         let request = AcquireRequest {
             subject: Subject {
+                mode: options.mode,
                 keys: keys.clone(),
                 class: options.class,
                 timing,
@@ -304,10 +370,10 @@ impl Redlock {
             None => won.await,
             Some(scopes) => {
                 // In a box of its own, because every acquire has to carry the room that this takes.
-                let guard = Box::pin(scopes.until_guard_of(&keys));
+                let guard = Box::pin(scopes.until_guard_of(&keys, options.mode));
                 select! {
                     biased;
-                    guard = guard => return guard.ok_or_else(AcquireError::already_held),
+                    guard = guard => return guard.ok_or_else(|| scopes.already_held(&keys)),
                     won = won => won,
                 }
             }

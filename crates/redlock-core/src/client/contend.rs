@@ -1,6 +1,6 @@
 //! From a request to its lease: the turn in this process, what the holder before has left, the nodes.
 
-use redlock_proto::{NoPlace, QueueLimits, RunRecord, Terms, Ticket};
+use redlock_proto::{Mode, NoPlace, QueueLimits, RunRecord, Terms, Ticket};
 use tokio::select;
 use tracing::Instrument;
 
@@ -26,8 +26,18 @@ impl Shared {
         let client = self.engine.client();
         let span = course::acquire(client, &self.namespace, subject.class());
         let course = Course::begin(subject.meter.clone(), span.clone());
-        let contend = self.contend(request, wait, limits, &course);
-        let won = contend.instrument(span).await;
+        let won = match request.acquire.mode {
+            Mode::Exclusive => {
+                let contend = self.contend(request, wait, limits, &course);
+                contend.instrument(span).await
+            }
+            Mode::Shared => {
+                // In a box of its own, because every acquire has to carry the room that this takes.
+                let share = Box::pin(self.share(request, wait, limits, &course));
+                let won = share.instrument(span).await;
+                won.map(|guard| (guard, None))
+            }
+        };
         match &won {
             Ok((guard, _)) => course.won(guard.token(), guard.lease().is_held()),
             Err(why) => course.failed(why),
@@ -67,6 +77,45 @@ impl Shared {
         let Won { holding, last } = won.map_err(|why| why.ahead(turn.behind()))?;
         turn.won();
         Ok((LockGuard::new(holding, turn), last))
+    }
+
+    /// Wins a lease that others may have too: joins one that this process has, or asks the nodes.
+    ///
+    /// Callers who come behind one that wants the keys alone wait for it in the local queue.
+    /// The turn ends as soon as the lease is there, so that those behind can join it.
+    async fn share(
+        &self,
+        request: AcquireRequest,
+        wait: Wait,
+        limits: QueueLimits,
+        course: &Course,
+    ) -> Result<LockGuard, NotWon> {
+        let keys = request.subject.keys.clone();
+        let ahead = |why: NotWon| why.ahead(self.queue.callers_of(&keys));
+        // Whoever makes one attempt waits for nobody, and those who share what it wants are not in its way.
+        let turn = match wait {
+            Wait::Never if self.closing.is_cancelled() => Err(AcquireError::closed()),
+            Wait::Never => Ok(None),
+            Wait::UpTo(_) => self.turn(&keys, wait, limits).await.map(Some),
+        };
+        let turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
+        course.has_its_turn();
+        if let Some(turn) = &turn {
+            // What a holder before has left was had alone; it is released.
+            drop(turn.inherit());
+        }
+        let terms = Terms::of(&request.acquire);
+        if let Some(guard) = self.readers.join(&keys, &terms, self.clock.now()) {
+            return Ok(guard);
+        }
+        if let Some(turn) = &turn {
+            turn.leave_a_gap(wait.duration()).await;
+        }
+        let (attempts, won) = self.engine.acquire(request).await;
+        course.attempted(attempts);
+        let guard = LockGuard::shared(won.map_err(ahead)?.holding);
+        self.readers.open(&keys, &guard, terms, self.clock.now());
+        Ok(guard)
     }
 
     /// Waits for the turn of all keys in this process.

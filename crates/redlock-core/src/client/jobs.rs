@@ -1,6 +1,6 @@
 //! Claims of ticks, and what nodes remember of them.
 
-use redlock_proto::{Acquire, Window};
+use redlock_proto::{Acquire, Mode, Window};
 
 use super::Redlock;
 use crate::{
@@ -104,6 +104,7 @@ impl Redlock {
             not_after: options.not_after,
         };
         let acquire = Acquire {
+            mode: Mode::Exclusive,
             keys: client.key_space.encode(&key)?.into(),
             timing,
             renew: true,
@@ -121,6 +122,7 @@ impl Redlock {
         };
         let request = AcquireRequest {
             subject: Subject {
+                mode: Mode::Exclusive,
                 keys: key.into(),
                 class: Some(JOB.into()),
                 timing,

@@ -2,6 +2,7 @@ mod acquire;
 mod contend;
 mod forget;
 mod jobs;
+mod readers;
 mod scope;
 mod terms;
 
@@ -14,6 +15,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::forget::{Forgotten, NodeForgot};
+use self::readers::Readers;
 use crate::{
     NodeAnswer, NodeReport,
     clock::Clock,
@@ -57,6 +59,7 @@ pub struct Redlock {
 struct Shared {
     engine: EngineHandle,
     queue: Arc<Queue<Parked>>,
+    readers: Readers,
     closing: CancellationToken,
     clock: Clock,
     nodes: Vec<Arc<dyn Node>>,
@@ -84,6 +87,7 @@ impl Redlock {
         let client = Shared {
             engine,
             queue,
+            readers: Readers::new(),
             closing,
             clock,
             names: nodes.iter().map(|node| node.name()).collect(),

@@ -46,6 +46,11 @@ pub(super) enum Command<W> {
         lease: u64,
         answer: oneshot::Sender<Result<(), ExtendError>>,
     },
+    /// Others may have it too from now on.
+    Downgrade {
+        lease: u64,
+        answer: oneshot::Sender<Result<(), ExtendError>>,
+    },
     Release {
         lease: u64,
         answer: Option<oneshot::Sender<Result<(), ReleaseError>>>,

@@ -225,6 +225,10 @@ impl Driver {
                 let ask = self.ask(Asked::Extend { lease, answer });
                 self.client.extend(lease, ask, now);
             }
+            Command::Downgrade { lease, answer } => {
+                let ask = self.ask(Asked::Extend { lease, answer });
+                self.client.downgrade(lease, ask, now);
+            }
             Command::Release { lease, answer } => {
                 self.leases.remove(&lease);
                 let ask = answer.map(|answer| self.ask(Asked::Release { answer }));

@@ -69,10 +69,24 @@ impl Holding {
             lease: self.id,
             answer,
         });
-        async move {
-            let confirmed = answered.await;
-            confirmed.unwrap_or_else(|_| Err(ExtendError::unconfirmed(Vec::new())))
+        confirmed(answered)
+    }
+
+    /// Lets others have it too, and asks for a round that tells the nodes; the future awaits its confirmation.
+    ///
+    /// `None` if others may have it already.
+    pub(crate) fn downgrade(
+        &self,
+    ) -> Option<impl Future<Output = Result<(), ExtendError>> + use<>> {
+        if !self.shared.share() {
+            return None;
         }
+        let (answer, answered) = oneshot::channel();
+        self.engine.send(Command::Downgrade {
+            lease: self.id,
+            answer,
+        });
+        Some(confirmed(answered))
     }
 
     /// Tells the views that the lease is over.
@@ -150,6 +164,13 @@ impl Drop for Holding {
             });
         }
     }
+}
+
+async fn confirmed(
+    answered: oneshot::Receiver<Result<(), ExtendError>>,
+) -> Result<(), ExtendError> {
+    let confirmed = answered.await;
+    confirmed.unwrap_or_else(|_| Err(ExtendError::unconfirmed(Vec::new())))
 }
 
 /// A lease between two holders of this process; dropping it releases the lease.

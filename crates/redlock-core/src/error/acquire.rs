@@ -141,6 +141,18 @@ impl AcquireError {
         Self::plain(AcquireErrorKind::AlreadyHeld)
     }
 
+    /// The caller shares it, and wants it alone.
+    pub(crate) fn only_shared() -> Self {
+        Self {
+            kind: AcquireErrorKind::AlreadyHeld,
+            detail: Detail::Text(
+                "it shares the resource and wants it alone; acquire it alone from the start, or release it before"
+                    .to_owned(),
+            ),
+            ahead: 0,
+        }
+    }
+
     /// It would wait for who waits for it.
     pub(crate) fn deadlock() -> Self {
         Self::plain(AcquireErrorKind::Deadlock)

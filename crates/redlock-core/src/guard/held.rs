@@ -31,13 +31,13 @@ pub(crate) struct HeldLease {
     span: OnceLock<Span>,
 }
 
-/// The holder's turn in the local queue, until the guard takes it or the lease is lost.
+/// The holder's turn in the local queue, until the guard takes it or the lease is lost; whoever shares a lease has none.
 #[derive(Debug)]
 struct HolderTurn(Mutex<Option<Turn<Parked>>>);
 
 impl HeldLease {
-    pub(super) fn new(holding: Holding, turn: Turn<Parked>) -> Self {
-        let turn = Arc::new(HolderTurn(Mutex::new(Some(turn))));
+    pub(super) fn new(holding: Holding, turn: Option<Turn<Parked>>) -> Self {
+        let turn = Arc::new(HolderTurn(Mutex::new(turn)));
         // A loss passes the turn on, however busy or idle the holder is.
         holding.keep(Arc::clone(&turn) as Arc<dyn Kept>);
         Self {
@@ -86,6 +86,20 @@ impl HeldLease {
         match extending {
             Some(extending) => extending.await,
             None => Err(ExtendError::lost(Vec::new())),
+        }
+    }
+
+    /// Lets others have it too.
+    pub(super) async fn downgrade(&self) -> Result<(), ExtendError> {
+        let downgrading = match &*self.holding() {
+            Some(holding) => holding.downgrade(),
+            None => return Err(ExtendError::lost(Vec::new())),
+        };
+        // Those of this process come now, behind the request on each connection. Nobody takes the lease over any more.
+        drop(self.turn.take());
+        match downgrading {
+            Some(confirmed) => confirmed.await,
+            None => Ok(()),
         }
     }
 

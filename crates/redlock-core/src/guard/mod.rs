@@ -17,7 +17,7 @@ use crate::{
 ///
 /// While it lives, the client renews the lease (unless [`Renewal::Manual`](crate::Renewal) was asked
 /// for); while the lease is held, no other caller of this process or another gets one on the same
-/// resource.
+/// resource, unless both [share](crate::Redlock::acquire_shared) it.
 /// A lease that is lost keeps nobody out of the local queue, even if the guard is still there.
 ///
 /// # Dropping
@@ -50,7 +50,8 @@ use crate::{
 ///
 /// # Scopes
 ///
-/// In a [`Scope`](crate::Scope) a lease can have several guards; it is released when the last of them is dropped.
+/// In a [`Scope`](crate::Scope) a lease can have several guards, and so can one that callers of a process
+/// [share](crate::Redlock::acquire_shared); it is released when the last of them is dropped.
 ///
 /// # Fairness
 ///
@@ -84,8 +85,17 @@ pub struct LockGuard {
 
 impl LockGuard {
     pub(crate) fn new(holding: Holding, turn: Turn<Parked>) -> Self {
+        Self::of(HeldLease::new(holding, Some(turn)))
+    }
+
+    /// Returns the guard of a lease that is shared: its holder keeps no turn, because others may have it too.
+    pub(crate) fn shared(holding: Holding) -> Self {
+        Self::of(HeldLease::new(holding, None))
+    }
+
+    fn of(held: HeldLease) -> Self {
         Self {
-            held: Arc::new(HeldLease::new(holding, turn)),
+            held: Arc::new(held),
             is_gone: false,
         }
     }
@@ -149,10 +159,47 @@ impl LockGuard {
         self.held.extend().await
     }
 
+    /// Lets others share what this lease has had alone, without letting it go in between, and waits until a majority has
+    /// confirmed it.
+    ///
+    /// To write, and then to read what was written while others read it too.
+    /// The lease keeps its token, and others share the resource from now on, also if this fails.
+    /// It is so for all guards of the lease, if there are several in a [scope](crate::Scope); and of a lease that is
+    /// shared already, there is nothing to do.
+    /// There is no way back: two holders that both wanted the resource alone would wait for each other.
+    ///
+    /// # Errors
+    ///
+    /// [`Unconfirmed`](crate::ExtendErrorKind::Unconfirmed): nodes that were not reached may keep others out until the next
+    /// renewal tells them.
+    /// [`Lost`](crate::ExtendErrorKind::Lost) is final.
+    ///
+    /// # Cancel safety
+    ///
+    /// Others may share the resource once this was polled; dropping it only gives up the confirmation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let guard = redlock.acquire("catalogue").await?;
+    /// // Write it, alone.
+    /// guard.downgrade().await?;
+    /// // Read it, with others.
+    /// let other = redlock.acquire_shared("catalogue").await?;
+    /// assert!(guard.is_held() && other.is_held());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn downgrade(&self) -> Result<(), ExtendError> {
+        self.held.downgrade().await
+    }
+
     /// Releases the lease and waits until a majority has confirmed it.
     ///
-    /// If the next caller of this process takes it over, or there are other guards of it in its
-    /// [scope](crate::Scope), there is nothing to wait for.
+    /// If the next caller of this process takes it over, or there are other guards of it, there is nothing to wait for.
     ///
     /// # Errors
     ///
@@ -192,7 +239,7 @@ impl LockGuard {
     /// For marks that must outlive their work, such as "this was started".
     /// From now on this process cannot tell how long the mark stays: views of the lease report it as
     /// released.
-    /// If there are other guards of it in its [scope](crate::Scope), it is so once they are gone.
+    /// If there are other guards of it, it is so once they are gone.
     ///
     /// # Examples
     ///

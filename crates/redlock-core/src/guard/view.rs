@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
+use redlock_proto::Mode;
+
 use super::LockGuard;
 use crate::{FencingToken, Lease, LeaseLost, LossReason, ResourceKey};
 
 impl LockGuard {
+    /// Returns who else may have a lease on the same at the same time, as [`Lease::mode`] says.
+    pub fn mode(&self) -> Mode {
+        self.lease().mode()
+    }
+
     /// Returns a view of the lease, to be cloned and handed on.
     ///
     /// # Examples
@@ -26,7 +33,8 @@ impl LockGuard {
         self.held.lease()
     }
 
-    /// Returns the fencing token of this lease: greater than that of every lease on the resource before it.
+    /// Returns the fencing token of this lease, as [`Lease::token`] says: greater than that of every lease on the resource
+    /// before it.
     ///
     /// Give it to the resource with each write, and let the resource refuse older ones; see
     /// [`Fence`](crate::Fence).

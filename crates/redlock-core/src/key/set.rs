@@ -17,10 +17,10 @@ use super::{InvalidKey, ResourceKey};
 /// assert!(ResourceKeys::new([""; 0]).is_err());
 /// # Ok::<_, redlock_core::InvalidKey>(())
 /// ```
-#[derive(Clone, Eq, PartialEq)]
+#[derive(Clone, Eq, Hash, PartialEq)]
 pub struct ResourceKeys(Keys);
 
-#[derive(Clone, Eq, PartialEq)]
+#[derive(Clone, Eq, Hash, PartialEq)]
 enum Keys {
     One(ResourceKey),
     // invariant: 2 to MAX_LEN keys, in order, each once

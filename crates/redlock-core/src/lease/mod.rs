@@ -5,7 +5,7 @@ mod tests;
 
 use std::{fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
-use redlock_proto::Ticket;
+use redlock_proto::{Instant, Mode, Ticket};
 use tokio::select;
 
 pub(crate) use self::{
@@ -87,6 +87,17 @@ impl Lease {
         self.shared.class()
     }
 
+    /// Returns who else may have a lease on the same at the same time: nobody, or those who
+    /// [share](crate::Redlock::acquire_shared) it.
+    pub fn mode(&self) -> Mode {
+        self.shared.mode()
+    }
+
+    /// Returns up to when it is valid, on the client's clock.
+    pub(crate) fn valid_until(&self) -> Instant {
+        self.shared.deadline()
+    }
+
     /// Returns the client that it is of.
     pub(crate) fn client(&self) -> u64 {
         self.shared.client
@@ -103,6 +114,9 @@ impl Lease {
     }
 
     /// Returns the fencing token of the lease: greater than that of every lease on the resource before it.
+    ///
+    /// Of leases that [share](crate::Redlock::acquire_shared) it, those count as before whose acquire had ended when this
+    /// one's began.
     pub fn token(&self) -> FencingToken {
         self.shared.token
     }

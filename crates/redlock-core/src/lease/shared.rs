@@ -2,11 +2,14 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use redlock_proto::Instant;
+use redlock_proto::{Instant, Mode};
 use tokio::sync::Notify;
 
 use super::Subject;
@@ -37,6 +40,8 @@ pub(crate) struct LeaseShared {
     clock: Clock,
     validity: Mutex<Validity>,
     began: Stopwatch,
+    /// Whether others may have it too; once so, it stays so.
+    is_shared: AtomicBool,
     /// Notified when the lease is over for another reason than the clock.
     pub(super) over: Notify,
 }
@@ -72,6 +77,7 @@ impl LeaseShared {
         subject.meter.is_held();
         Self {
             began: Stopwatch::start(),
+            is_shared: AtomicBool::new(subject.mode == Mode::Shared),
             client,
             subject,
             token,
@@ -84,6 +90,20 @@ impl LeaseShared {
     /// Returns the class of the lease, for the log.
     pub(crate) fn class(&self) -> Option<&str> {
         self.subject.class()
+    }
+
+    /// Returns who else may have it.
+    pub(crate) fn mode(&self) -> Mode {
+        if self.is_shared.load(Ordering::Acquire) {
+            Mode::Shared
+        } else {
+            Mode::Exclusive
+        }
+    }
+
+    /// Lets others have it too; returns whether its holder has had it alone.
+    pub(crate) fn share(&self) -> bool {
+        !self.is_shared.swap(true, Ordering::AcqRel)
     }
 
     pub(crate) fn token(&self) -> FencingToken {

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use redlock_proto::{Ticket, Timing};
+use redlock_proto::{Mode, Ticket, Timing};
 
 use crate::{ResourceKeys, meter::LockMeter};
 
@@ -8,6 +8,7 @@ use crate::{ResourceKeys, meter::LockMeter};
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) keys: ResourceKeys,
+    pub(crate) mode: Mode,
     pub(crate) class: Option<Arc<str>>,
     pub(crate) timing: Timing,
     pub(crate) meter: LockMeter,

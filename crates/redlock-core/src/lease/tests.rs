@@ -1,4 +1,4 @@
-use redlock_proto::Timing;
+use redlock_proto::{Mode, Timing};
 
 use super::*;
 use crate::{clock::Clock, meter::LockMeter};
@@ -14,6 +14,7 @@ fn lease(valid_for: Duration) -> (Lease, Clock) {
     let key: ResourceKey = "key".parse().unwrap();
     let token = FencingToken::new(1).unwrap();
     let subject = Subject {
+        mode: Mode::Exclusive,
         keys: key.into(),
         class: None,
         timing: timing(),
@@ -48,6 +49,7 @@ async fn an_extension_moves_the_loss() {
 #[tokio::test(start_paused = true)]
 async fn the_class_is_what_was_asked_for_or_that_of_the_key() {
     let subject = |key: ResourceKey, class: Option<&str>| Subject {
+        mode: Mode::Exclusive,
         keys: key.into(),
         class: class.map(Arc::from),
         timing: timing(),

@@ -4,6 +4,8 @@ mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
+use redlock_proto::Mode;
+
 pub use self::waiting::{Renewal, Wait};
 
 /// The options of one acquire, where they differ from the client's defaults.
@@ -31,6 +33,7 @@ pub struct AcquireOptions {
     pub(crate) max_waiters: Option<usize>,
     pub(crate) class: Option<Arc<str>>,
     pub(crate) outside_scopes: bool,
+    pub(crate) mode: Mode,
 }
 
 impl AcquireOptions {
@@ -91,6 +94,10 @@ impl AcquireOptions {
             max_waiters: self.max_waiters.or(defaults.max_waiters),
             class: self.class.or_else(|| defaults.class.clone()),
             outside_scopes: self.outside_scopes || defaults.outside_scopes,
+            mode: match self.mode {
+                Mode::Exclusive => defaults.mode,
+                Mode::Shared => Mode::Shared,
+            },
         }
     }
 
@@ -114,6 +121,29 @@ impl AcquireOptions {
     /// ```
     pub fn outside_scopes(mut self) -> Self {
         self.outside_scopes = true;
+        self
+    }
+
+    /// Shares the resource with others that share it, as [`acquire_shared`](crate::Redlock::acquire_shared) says.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::{AcquireOptions, Wait};
+    ///
+    /// let options = AcquireOptions::new().shared().wait(Wait::Never);
+    /// let report = redlock.acquire_with("accounts", options.clone()).await?;
+    /// let another = redlock.acquire_with("accounts", options).await?;
+    /// assert!(redlock.try_acquire("accounts").await.is_err());
+    /// # drop((report, another));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shared(mut self) -> Self {
+        self.mode = Mode::Shared;
         self
     }
 

@@ -9,10 +9,10 @@ use std::{
 };
 
 use futures_util::future::select_all;
-use redlock_proto::Ticket;
+use redlock_proto::{Mode, Ticket};
 use tokio::sync::Notify;
 
-use crate::{LockGuard, ResourceKeys, guard::HeldLease};
+use crate::{AcquireError, LockGuard, ResourceKeys, guard::HeldLease};
 
 thread_local! {
     /// Those in which this thread works at the moment, the outermost first.
@@ -34,6 +34,7 @@ thread_local! {
 /// A lease on several keys is had again for any of them.
 /// Who has one key and asks for several with that one among them gets
 /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld): acquire all of them first.
+/// Who [shares](crate::Redlock::acquire_shared) a key and wants it alone gets the same: acquire it alone from the start.
 /// A lease that was lost is not had again: the next acquire asks the nodes for another.
 ///
 /// A circle of callers that wait for each other is [told](crate::AcquireErrorKind::Deadlock) by what their scopes hold, as
@@ -198,11 +199,12 @@ impl Scopes {
         (!scopes.is_empty()).then_some(Self(scopes))
     }
 
-    /// Returns another guard of a lease on all of `keys`, if there is one.
-    pub(crate) fn guard_of(&self, keys: &ResourceKeys) -> Option<LockGuard> {
+    /// Returns another guard of a lease on all of `keys`, if there is one that is enough.
+    pub(crate) fn guard_of(&self, keys: &ResourceKeys, mode: Mode) -> Option<LockGuard> {
         let has_all = |held: &Arc<HeldLease>| {
             let on = held.lease().keys();
-            keys.iter().all(|key| on.contains(key))
+            let is_enough = mode == Mode::Shared || held.lease().mode() == Mode::Exclusive;
+            is_enough && keys.iter().all(|key| on.contains(key))
         };
         let mut all = self.leases().filter(has_all);
         all.find_map(LockGuard::another)
@@ -210,18 +212,36 @@ impl Scopes {
 
     /// Waits until there is another guard of a lease on all of `keys`, because something else in a scope has acquired it;
     /// `None` if that is on some of them, and the caller would wait for itself.
-    pub(crate) async fn until_guard_of(&self, keys: &ResourceKeys) -> Option<LockGuard> {
+    pub(crate) async fn until_guard_of(
+        &self,
+        keys: &ResourceKeys,
+        mode: Mode,
+    ) -> Option<LockGuard> {
         loop {
             let changes = self.0.iter().map(|scope| scope.shared.changed.notified());
             let mut changes: Vec<_> = changes.map(Box::pin).collect();
             for change in &mut changes {
                 change.as_mut().enable();
             }
-            let guard = self.guard_of(keys);
+            let guard = self.guard_of(keys, mode);
             if guard.is_some() || self.holds_one_of(keys) {
                 return guard;
             }
             select_all(changes).await;
+        }
+    }
+
+    /// Returns why a caller in them cannot have `keys`, of which they hold some.
+    pub(crate) fn already_held(&self, keys: &ResourceKeys) -> AcquireError {
+        let mut leases = self.leases();
+        let shares_all = leases.any(|held| {
+            let on = held.lease().keys();
+            held.lease().mode() == Mode::Shared && keys.iter().all(|key| on.contains(key))
+        });
+        if shares_all {
+            AcquireError::only_shared()
+        } else {
+            AcquireError::already_held()
         }
     }
 

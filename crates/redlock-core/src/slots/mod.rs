@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 pub use self::guard::SlotGuard;
 use crate::{
-    AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, Redlock, ResourceKey, Wait,
-    key::MAX_SLOTS, scope::Scopes,
+    AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock,
+    ResourceKey, Wait, key::MAX_SLOTS, scope::Scopes,
 };
 
 /// At most so many holders of a resource at once, among all clients: a semaphore over the nodes.
@@ -181,7 +181,8 @@ impl Slots {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// As [`acquire`](Self::acquire); and [`Misuse`](crate::AcquireErrorKind::Misuse) if they are to be
+    /// [shared](AcquireOptions::shared).
     ///
     /// # Panics
     ///
@@ -208,6 +209,10 @@ impl Slots {
     /// # }
     /// ```
     pub async fn acquire_with(&self, options: AcquireOptions) -> Result<SlotGuard, AcquireError> {
+        if options.mode == Mode::Shared {
+            let why = "who has a slot has it alone: leave `shared` out".to_owned();
+            return Err(AcquireError::option(&InvalidOption::new("shared", why)));
+        }
         if !options.outside_scopes
             && let Some(again) = self.held_by_scope()
         {
@@ -298,7 +303,7 @@ impl Slots {
         let scopes = Scopes::current(self.redlock.id())?;
         let mut slots = self.keys.iter().enumerate();
         slots.find_map(|(slot, key)| {
-            let guard = scopes.guard_of(&key.clone().into())?;
+            let guard = scopes.guard_of(&key.clone().into(), Mode::Exclusive)?;
             Some(SlotGuard { guard, slot })
         })
     }

@@ -11,8 +11,8 @@ use redlock_core::{
     node::{Keyspace, Node, RedisNode, Reply, Request, Session},
 };
 use redlock_proto::{
-    HolderLabel, JobEntry, JobVerb, MarkState, NoClaim, NodeVerb, OwnerId, Quarantine, Tick, Verb,
-    Window,
+    HolderLabel, JobEntry, JobVerb, MarkState, Mode, NoClaim, NodeVerb, OwnerId, Quarantine, Tick,
+    Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 
@@ -28,6 +28,7 @@ fn request(verb: Verb, key: &str, owner: u8) -> Request {
     let owner = OwnerId::from_random([owner; 16]);
     Request::Lock {
         verb,
+        mode: Mode::Exclusive,
         keys: key.into(),
         owner,
     }
@@ -38,14 +39,18 @@ fn acquire(key: &str, owner: u8) -> Request {
         ttl: TTL,
         proposal: 1,
         block: 1,
+        wish: None,
     };
     request(verb, key, owner)
 }
 
 fn labelled(request: Request, label: &str) -> Request {
     match request {
-        Request::Lock { verb, keys, owner } => Request::Lock {
+        Request::Lock {
+            verb, keys, owner, ..
+        } => Request::Lock {
             verb,
+            mode: Mode::Exclusive,
             keys,
             owner: owner.labelled(label.parse().ok()),
         },
@@ -97,6 +102,7 @@ const TAKEN: Reply = Reply::Taken { counter: 0 };
 
 fn held(remaining: Duration) -> Reply {
     Reply::Held {
+        is_shared: false,
         remaining: Some(remaining),
         counter: 0,
         holder: None,

@@ -25,6 +25,7 @@ async fn one_bad_key_does_not_hide_what_became_of_the_others() {
         .await
         .expect("answered");
     let never = Reply::Held {
+        is_shared: false,
         remaining: None,
         counter: 0,
         holder: None,

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use redlock_core::node::{Keyspace, NodeTime, Reply, Request, Store};
-use redlock_proto::{JobEntry, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
+use redlock_proto::{JobEntry, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
 use redlock_sandbox::Value;
 
 use crate::{
@@ -104,7 +104,7 @@ fn text(value: &Value) -> String {
 
 /// What the model says of a key, asked for in a copy of it: asking can change something.
 fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
-    let holder = store.holder(key, time)?;
+    let value = store.value(key, time)?;
     let keyspace = Arc::new(Keyspace::new(
         "{aside}",
         Quarantine::new(Duration::from_secs(1), 0.01),
@@ -114,6 +114,7 @@ fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
             ttl: Duration::from_secs(1),
             write_back: None,
         },
+        mode: Mode::Exclusive,
         keys: key.clone().into(),
         owner: OwnerId::from_random([0xee; 16]),
     };
@@ -124,7 +125,7 @@ fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
             ..
         })) => {
             let left = i64::try_from(remaining.as_millis()).expect("it is short");
-            Some((holder.to_wire(), left))
+            Some((value, left))
         }
         other => panic!("nobody has it any more: {other:?}"),
     }
@@ -152,7 +153,9 @@ fn compare_counters(
                 ttl: Duration::from_secs(1),
                 proposal: 0,
                 block: 1,
+                wish: None,
             },
+            mode: Mode::Exclusive,
             keys: cast::free_key(number).into(),
             owner: OwnerId::from_random([0xee; 16]),
         };

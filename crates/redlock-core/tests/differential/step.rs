@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use redlock_proto::Mode;
+
 /// One step of a sequence.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -46,6 +48,7 @@ pub(crate) enum Ask {
         ttl: Duration,
         proposal: Number,
         block: u32,
+        wish: Option<Duration>,
     },
     Extend {
         keys: Span,
@@ -124,6 +127,7 @@ pub(crate) enum Ask {
 pub(crate) struct Span {
     pub(crate) first: usize,
     pub(crate) count: usize,
+    pub(crate) mode: Mode,
 }
 
 /// A counter.

@@ -7,8 +7,8 @@ use std::{
 
 use redlock_core::node::{Answer, Keyspace, Node, NodeTime, RedisNode, Reply, Request, Session};
 use redlock_proto::{
-    JobEntry, JobVerb, KeySet, MarkState, NodeKey, NodeVerb, OwnerId, Quarantine, Shard, Tick,
-    Verb, Window,
+    JobEntry, JobVerb, KeySet, MarkState, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Shard,
+    Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
@@ -106,6 +106,7 @@ pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
         .map(|key| NodeKey::from(format!("{{odd}}:lock:{key}")));
     Request::Lock {
         verb,
+        mode: Mode::Exclusive,
         keys: KeySet::new(keys).unwrap(),
         owner: OwnerId::from_random([owner; 16]),
     }
@@ -122,6 +123,7 @@ pub(crate) fn acquire() -> Verb {
         ttl: TTL,
         proposal: 1,
         block: 1,
+        wish: None,
     }
 }
 

@@ -5,6 +5,7 @@ use redlock_core::node::Reply;
 use super::fixtures::{Fixture, RELEASE, TOMBSTONE, acquire, extend, heal, request, request_of};
 
 const NEVER_ENDS: Reply = Reply::Held {
+    is_shared: false,
     remaining: None,
     counter: 0,
     holder: None,

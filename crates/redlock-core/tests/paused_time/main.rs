@@ -18,5 +18,6 @@ mod recorder;
 mod renewal;
 mod scopes;
 mod sets;
+mod shared;
 mod slots;
 mod within;

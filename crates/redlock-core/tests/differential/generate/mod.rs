@@ -3,6 +3,7 @@
 mod requests;
 mod values;
 
+use redlock_proto::Mode;
 use std::time::Duration;
 
 use self::{
@@ -30,6 +31,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
         owners: 1 + random.index(OWNERS),
         jobs: random.below(4).min(2) * 20,
         sets: random.pick(&[0, 10, 50]),
+        shared: random.pick(&[0, 20, 60]),
         edges: random.percent(15),
     };
     let mut steps = Vec::new();
@@ -156,6 +158,7 @@ fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
     let keys = Span {
         first: job,
         count: 1,
+        mode: Mode::Exclusive,
     };
     let acquire = Ask::Acquire {
         keys,
@@ -163,6 +166,7 @@ fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
         ttl,
         proposal: number(random),
         block: 1,
+        wish: None,
     };
     let commit = |offset, text| Ask::Commit {
         job,

@@ -1,5 +1,6 @@
 //! Single requests, with what they are about chosen out of a few.
 
+use redlock_proto::Mode;
 use std::time::Duration;
 
 use super::{
@@ -20,6 +21,8 @@ pub(super) struct Few {
     pub(super) jobs: u64,
     /// How many in a hundred requests about locks are about several keys.
     pub(super) sets: u64,
+    /// How many in a hundred requests about locks share them, or wait for those who do.
+    pub(super) shared: u64,
     /// Whether counters come near the end of their range.
     pub(super) edges: bool,
 }
@@ -38,7 +41,11 @@ impl Few {
             };
             // Mostly by functions, which lock one key.
             let count = if random.percent(97) { 1 } else { 2 };
-            let keys = Span { first: key, count };
+            let keys = Span {
+                first: key,
+                count,
+                mode: Mode::Exclusive,
+            };
             let (owner, ttl) = (random.index(self.owners), ttl(random));
             asks.push(match random.below(5) {
                 0..3 => Ask::Acquire {
@@ -47,6 +54,7 @@ impl Few {
                     ttl,
                     proposal: self.number(random),
                     block: 1 + u32::try_from(random.below(3)).expect("it is small"),
+                    wish: None,
                 },
                 3 => Ask::Extend {
                     keys,
@@ -70,8 +78,14 @@ impl Few {
             1
         };
         let first = random.index(self.keys);
-        let keys = Span { first, count };
+        let mode = if random.percent(self.shared) {
+            Mode::Shared
+        } else {
+            Mode::Exclusive
+        };
+        let keys = Span { first, count, mode };
         let owner = random.index(self.owners);
+        let wish = random.percent(self.shared).then(|| ttl(random));
         let ttl = ttl(random);
         let block = match random.below(3) {
             0 => 1 + u32::try_from(random.below(20)).expect("it is small"),
@@ -84,6 +98,7 @@ impl Few {
                 ttl,
                 proposal: self.number(random),
                 block,
+                wish,
             },
             38..48 => Ask::Extend {
                 keys,

@@ -20,12 +20,14 @@ impl World<'_> {
                 ttl,
                 proposal,
                 block,
+                wish,
             } => {
                 let proposal = self.number(keyspace, proposal);
                 let acquire = Verb::Acquire {
                     ttl,
                     proposal,
                     block,
+                    wish,
                 };
                 (acquire, keys, owner)
             }
@@ -76,6 +78,7 @@ impl World<'_> {
         };
         Request::Lock {
             verb,
+            mode: keys.mode,
             keys: cast::keys(keys),
             owner: cast::owner(owner),
         }

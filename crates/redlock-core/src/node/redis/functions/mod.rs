@@ -14,24 +14,30 @@
 use std::sync::LazyLock;
 
 use deadpool_redis::redis::{Cmd, RedisError, Script};
-use redlock_proto::{FencingToken, Verb};
+use redlock_proto::{FencingToken, Mode, Verb};
 
 use super::script;
 use crate::node::Request;
 
 /// Returns whether the library has functions for all of these requests.
 ///
-/// Tokens beyond their range are left to the script, which says so, and so are locks of several keys.
+/// Tokens beyond their range are left to the script, which says so, and so are locks of several keys, shared ones, and
+/// acquires that leave a wish.
 pub(super) fn serve(requests: &[Request]) -> bool {
     let is_served = |request: &Request| match request {
-        Request::Lock { keys, .. } if keys.is_several() => false,
+        Request::Lock { keys, mode, .. } if keys.is_several() || *mode == Mode::Shared => false,
         Request::Lock { verb, .. } => match *verb {
             Verb::Acquire {
-                proposal, block, ..
+                proposal,
+                block,
+                wish: None,
+                ..
             } => proposal.saturating_add(block.into()) <= FencingToken::MAX.get(),
             Verb::Extend { write_back, .. } => write_back.is_none(),
             Verb::Release { .. } => true,
-            Verb::Heal { .. } | Verb::Tombstone { .. } => false,
+            Verb::Acquire { wish: Some(_), .. } | Verb::Heal { .. } | Verb::Tombstone { .. } => {
+                false
+            }
         },
         Request::Node(_) | Request::Job { .. } => false,
     };
@@ -134,7 +140,12 @@ mod tests {
     fn lock(verb: Verb) -> Request {
         let owner = OwnerId::from_random([1; 16]);
         let keys = "a".into();
-        Request::Lock { verb, keys, owner }
+        Request::Lock {
+            verb,
+            mode: Mode::Exclusive,
+            keys,
+            owner,
+        }
     }
 
     fn acquire(proposal: u64) -> Request {
@@ -142,6 +153,7 @@ mod tests {
             ttl: TTL,
             proposal,
             block: 16,
+            wish: None,
         })
     }
 
@@ -166,6 +178,7 @@ mod tests {
         let keys = ["a", "b"].map(NodeKey::from);
         let several = Request::Lock {
             verb: Verb::Release { ttl: TTL },
+            mode: Mode::Exclusive,
             keys: KeySet::new(keys).unwrap(),
             owner: OwnerId::from_random([1; 16]),
         };

@@ -114,7 +114,8 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
     let Value::Int(first) = first else {
         return None;
     };
-    let (counter, holder) = counted(second)?;
+    let counted = counted(second)?;
+    let counter = counted.counter;
     Some(match *first {
         0 => match request {
             Request::Lock {
@@ -124,7 +125,7 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
             Request::Node(NodeVerb::Survey) => Reply::Greatest(counter),
             _ => Reply::Done,
         },
-        code => refusal(code, (counter, holder))?,
+        code => refusal(code, counted)?,
     })
 }
 

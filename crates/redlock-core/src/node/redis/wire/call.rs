@@ -1,7 +1,9 @@
 //! Requests as the script and the functions take them.
 
+use std::time::Duration;
+
 use deadpool_redis::redis::Cmd;
-use redlock_proto::{JobVerb, Keyspace, NodeVerb, Shard, Verb};
+use redlock_proto::{JobVerb, Keyspace, Mode, NodeVerb, Shard, Verb};
 
 use super::{
     jobs,
@@ -68,6 +70,7 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
             verb,
             keys: locked,
             owner,
+            ..
         } => {
             for key in locked {
                 keys.push(key.key());
@@ -117,19 +120,40 @@ fn have_twins(counters: &[u16]) -> bool {
 /// Adds the arguments of a request; `text` is room for one of them.
 fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
     match request {
-        Request::Lock { verb, keys, owner } => {
-            let (one, all, ttl) = match verb {
-                Verb::Acquire { ttl, .. } => ("acquire", "acquire_all", Some(ttl)),
+        Request::Lock {
+            verb,
+            mode,
+            keys,
+            owner,
+        } => {
+            let (one, all, shared, ttl) = match verb {
+                Verb::Acquire {
+                    ttl, wish: None, ..
+                } => ("acquire", "acquire_all", "acquire_shared", Some(ttl)),
+                Verb::Acquire { ttl, .. } => {
+                    ("acquire_next", "acquire_next", "acquire_shared", Some(ttl))
+                }
                 Verb::Extend {
                     ttl,
                     write_back: None,
-                } => ("extend", "extend_all", Some(ttl)),
-                Verb::Extend { ttl, .. } => ("write_back", "write_back_all", Some(ttl)),
-                Verb::Heal { ttl, .. } => ("heal", "heal_all", Some(ttl)),
-                Verb::Release { .. } => ("release", "release_all", None),
-                Verb::Tombstone { ttl } => ("tombstone", "tombstone_all", Some(ttl)),
+                } => ("extend", "extend_all", "extend_shared", Some(ttl)),
+                Verb::Extend { ttl, .. } => (
+                    "write_back",
+                    "write_back_all",
+                    "write_back_shared",
+                    Some(ttl),
+                ),
+                Verb::Heal { ttl, .. } => ("heal", "heal_all", "heal_shared", Some(ttl)),
+                Verb::Release { .. } => ("release", "release_all", "release_shared", None),
+                Verb::Tombstone { ttl } => {
+                    ("tombstone", "tombstone_all", "tombstone_shared", Some(ttl))
+                }
             };
-            if keys.is_several() {
+            let wish = wish_of(*verb, *mode);
+            if *mode == Mode::Shared {
+                cmd.arg(shared).arg(keys.iter().len());
+            } else if keys.is_several() || wish.is_some() {
+                let all = if keys.is_several() { all } else { one };
                 cmd.arg(all).arg(keys.iter().len());
             } else {
                 cmd.arg(one);
@@ -148,6 +172,9 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
                     let last = proposal.saturating_add(u64::from(block.max(1)) - 1);
                     for counter in [proposal, last] {
                         cmd.arg(written(counter, text));
+                    }
+                    if let Some(wish) = wish {
+                        cmd.arg(millis(wish).max(1));
                     }
                 }
                 Verb::Extend {
@@ -175,5 +202,13 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
                 .arg(since.as_micros())
                 .arg(horizon.unwrap_or_default());
         }
+    }
+}
+
+/// Returns the wish of a request that has one: whoever shares a key waits for nobody to leave.
+fn wish_of(verb: Verb, mode: Mode) -> Option<Duration> {
+    match (verb, mode) {
+        (Verb::Acquire { wish, .. }, Mode::Exclusive) => wish,
+        _ => None,
     }
 }

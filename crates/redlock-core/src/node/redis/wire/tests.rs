@@ -2,7 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::redis::Value;
 use redlock_proto::{
-    KeySet, Keyspace, MarkState, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Shard, Verb,
+    KeySet, Keyspace, MarkState, Mode, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Shard,
+    Verb,
 };
 
 use super::{
@@ -18,6 +19,7 @@ fn keyspace() -> Keyspace {
 fn lock(verb: Verb, key: &str) -> Request {
     Request::Lock {
         verb,
+        mode: Mode::Exclusive,
         keys: key.into(),
         owner: OwnerId::from_random([0xab; 16]),
     }
@@ -28,6 +30,7 @@ fn acquire(key: &str) -> Request {
         ttl: Duration::from_millis(2_500),
         proposal: 7,
         block: 16,
+        wish: None,
     };
     lock(verb, key)
 }
@@ -79,6 +82,7 @@ fn several_keys_come_with_their_number_and_one_tombstone() {
             ttl: Duration::from_millis(2_500),
             counter: 7,
         },
+        mode: Mode::Exclusive,
         keys: KeySet::new(keys).unwrap(),
         owner: OwnerId::from_random([0xab; 16]),
     };
@@ -155,6 +159,7 @@ fn answers_are_read() {
         remaining: ms.map(Duration::from_millis),
         counter: 2,
         holder: None,
+        is_shared: false,
     };
     assert_eq!(read(one(1, 7, 2)).unwrap().replies, [Ok(held(Some(7)))]);
     assert_eq!(read(one(1, -1, 2)).unwrap().replies, [Ok(held(None))]);

@@ -20,26 +20,48 @@ pub(super) fn written(counter: u64, text: &mut String) -> &str {
     text
 }
 
-/// Reads a counter, and the label of the key's holder if one is behind it; `None` if that is not what a node sends.
-pub(super) fn counted(value: Value) -> Option<(u64, Option<HolderLabel>)> {
+/// A counter, and what is told behind it of who has the key.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) counter: u64,
+    pub(super) holder: Option<HolderLabel>,
+    pub(super) is_shared: bool,
+}
+
+/// Reads a counter and what is behind it; `None` if that is not what a node sends.
+pub(super) fn counted(value: Value) -> Option<Counted> {
     match text(value) {
         Ok(text) => {
             let (digits, label) = text.split_once(' ').unwrap_or((&text, ""));
-            // What is behind the owner of another client may be no label.
-            Some((digits.parse().ok()?, label.parse().ok()))
+            let shared = digits.strip_suffix('*');
+            Some(Counted {
+                counter: shared.unwrap_or(digits).parse().ok()?,
+                // What is behind the owner of another client may be no label.
+                holder: label.parse().ok(),
+                is_shared: shared.is_some(),
+            })
         }
-        Err(Value::Int(none)) => Some((u64::try_from(none).ok()?, None)),
+        Err(Value::Int(none)) => Some(Counted {
+            counter: u64::try_from(none).ok()?,
+            ..Counted::default()
+        }),
         Err(_) => None,
     }
 }
 
 /// Returns what nodes say alike of locks and of jobs, unless they did what they were asked to.
-pub(super) fn refusal(code: i64, (counter, holder): (u64, Option<HolderLabel>)) -> Option<Reply> {
+pub(super) fn refusal(code: i64, counted: Counted) -> Option<Reply> {
+    let Counted {
+        counter,
+        holder,
+        is_shared,
+    } = counted;
     Some(match code {
         -1 => Reply::Held {
             remaining: None,
             counter,
             holder,
+            is_shared,
         },
         -2 => Reply::Missing,
         -3 => Reply::Tombstoned,
@@ -48,6 +70,7 @@ pub(super) fn refusal(code: i64, (counter, holder): (u64, Option<HolderLabel>)) 
             remaining: Some(Duration::from_millis(u64::try_from(ms).ok()?)),
             counter,
             holder,
+            is_shared,
         },
     })
 }
