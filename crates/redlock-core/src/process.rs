@@ -47,7 +47,7 @@ impl VirtualProcess {
 
     /// Stops it: nothing in it is polled until [`thaw`](Self::thaw).
     ///
-    /// What polls at this moment goes on to its next await.
+    /// Work that is being polled at this moment goes on to its next await.
     pub fn freeze(&self) {
         self.frozen.send_replace(true);
     }

@@ -51,7 +51,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// What the system says when a shell cannot be started.
+    /// The system's error, when a shell cannot be started.
     /// A program that cannot be started ends with status 126 or 127 and says so on its standard
     /// error.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
@@ -151,7 +151,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// What the system says when it refuses the signal.
+    /// The system's error, when it refuses the signal.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         self.reap()
     }

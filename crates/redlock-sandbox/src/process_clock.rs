@@ -5,8 +5,7 @@ use crate::{ServerClock, error::StartError, folder::Folder};
 /// A wall clock for processes that are no servers of ours, such as clients under test.
 ///
 /// It is set and stepped as a [`ServerClock`], and follows the real time at no distance at first.
-/// Whoever starts a program with it must see for themselves that the program believes it: one that is linked
-/// statically, or asks the kernel without the C library, does not.
+/// The starter of a program must check that the program believes it: one that is linked statically, or asks the kernel without the C library, does not.
 /// Only Linux is supported.
 #[derive(Debug)]
 pub struct ProcessClock {

@@ -81,7 +81,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// What the system says when it refuses the signal.
+    /// The system's error, when it refuses the signal.
     pub fn kill(&mut self) -> io::Result<()> {
         match self.process.take() {
             Some(mut process) => process.kill().map(drop),
@@ -91,7 +91,7 @@ impl Server {
 
     /// Starts it again on the same port and folder, after a kill if it still runs.
     ///
-    /// What it still knows is for [`Persistence`](crate::Persistence) to say.
+    /// [`Persistence`](crate::Persistence) says what it still knows.
     /// A clock of its own is as it was.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::slot::Slot;
 /// [`outer`](Self::outer) leads to the other.
 ///
 /// Keeping it keeps nothing locked; [`into_owned`](Self::into_owned) does.
-/// What can be asked of any lease can be asked of it; [`view`](Self::view) is for code that takes a
+/// It answers all questions that any lease answers; [`view`](Self::view) is for code that takes a
 /// [`redlock_core::Lease`].
 ///
 /// # Examples

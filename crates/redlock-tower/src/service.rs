@@ -34,7 +34,7 @@ use crate::{
 ///
 /// A panic releases the lock and goes on: the connection breaks, or a layer further out, such as `CatchPanicLayer` of
 /// tower-http, makes an answer of it.
-/// What the handler has changed by then stays as it is, and the next request for the resource sees it: nothing is poisoned.
+/// The handler's changes stay as they are, and the next request for the resource sees them: nothing is poisoned.
 ///
 /// # Examples
 ///

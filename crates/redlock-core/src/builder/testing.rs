@@ -61,7 +61,7 @@ impl RedlockBuilder {
 
     /// Takes all randomness from this seed, owners included, so that a simulation can be repeated.
     ///
-    /// Whoever knows the seed can release every lease of the client: for tests only.
+    /// It is for tests only: with the seed, anybody can release every lease of the client.
     ///
     /// # Examples
     ///

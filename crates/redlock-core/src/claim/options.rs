@@ -179,8 +179,8 @@ impl ClaimOptions {
 
     /// Sets a number that stands for the job's configuration, to be remembered with the run.
     ///
-    /// Replicas that disagree are not refused; whoever claims sees the number of the run before, and so does whoever
-    /// asks for the job's status.
+    /// Replicas that disagree are not refused.
+    /// A claimant sees the number of the run before, and so does a reader of the job's status.
     ///
     /// # Examples
     ///

@@ -162,16 +162,16 @@ impl Redlock {
 
     /// Acquires a lease on `key` as `options` say.
     ///
-    /// Callers of one process take their turns in order, one of them contends at a time.
+    /// Callers of one process take their turns in order, and one of them contends at a time.
     /// A lease passes from one to the next without asking the nodes, under a new fencing token; see
     /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
     /// When they have followed each other for a quarter of a second, the next leaves a gap of 25 ms for
     /// other processes.
-    /// It is decided by a strict majority, so that a minority which is down, slow or hung does not fail it, and does not
+    /// A strict majority decides an acquire, so that a minority which is down, slow or hung does not fail it, and does not
     /// delay it by more than [`fan_out`](crate::RedlockBuilder::fan_out) says.
     /// A wait ends by its deadline, at most two time limits of a node (half a second each by default)
     /// later: the last attempt begins then, and its token may have to be stored on a majority.
-    /// It is for another holder: without a majority of the nodes it fails earlier, as
+    /// The wait is for another holder: without a majority of the nodes an acquire fails earlier, as
     /// [`quorum_wait`](crate::RedlockBuilder::quorum_wait) says.
     ///
     /// # Errors
@@ -271,7 +271,7 @@ impl Redlock {
     /// A set waits while any of its keys is held, and keeps no key while it waits: between processes it has the key that is
     /// wanted by many less often than those who want that key alone.
     /// A caller takes its place in the local queues of all its keys at once: it is served in the order in which it came,
-    /// and whoever comes later for one of the keys waits behind it.
+    /// and a caller that comes later for one of the keys waits behind it.
     /// A lease is not handed over to or from a caller of several keys, and an extension counts on a node only if the node
     /// still has every key.
     ///

@@ -33,7 +33,7 @@ impl Redlock {
     ///
     /// [`AcquireError::kind`] says who must act; nothing is held, and nothing keeps others from the tick.
     /// [`Contended`](crate::AcquireErrorKind::Contended): a run of the job went on for as long as the wait.
-    /// What the nodes say of the tick itself is no error but a [`ClaimOutcome`].
+    /// The nodes' decision about the tick itself is no error but a [`ClaimOutcome`].
     ///
     /// # Panics
     ///

@@ -227,10 +227,10 @@ impl Redlock {
 
     /// Lets every node vote at once that is only quarantined, and says where each node stands then.
     ///
-    /// Whoever calls this vouches that none of the nodes has forgotten a lease that may still be valid: that
-    /// they are new, or that no client of the namespace has run for the longest time to live.
+    /// The caller vouches that none of the nodes has forgotten a lease that may still be valid: that they are new, or
+    /// that no client of the namespace has run for the longest time to live.
     /// If that is not so, two holders are possible.
-    /// Of jobs it vouches for more: that none of the nodes has forgotten a tick that may still be claimed, however
+    /// Of jobs the caller vouches for more: that none of the nodes has forgotten a tick that may still be claimed, however
     /// long ago it was started.
     /// Ticks that were forgotten may start again; without a blessing, a node refuses all that it may have forgotten.
     /// It is for the first start of a set of nodes, and for tests.

@@ -1,4 +1,4 @@
-//! What a client was built with, and what it can grant.
+//! The settings of a client, and the options that it can grant.
 
 use std::{sync::Arc, time::Duration};
 
@@ -111,7 +111,7 @@ impl Redlock {
 
     /// Returns whether it runs in [virtual time](crate::RedlockBuilder::virtual_time), which is for tests.
     ///
-    /// What stands on a client and reads clocks of its own asks this, so that both go by the same time.
+    /// A library on top of a client asks this before it reads clocks of its own, so that both go by the same time.
     ///
     /// # Examples
     ///

@@ -10,7 +10,7 @@ use crate::{BuildError, variables};
 
 /// The settings of a client, for a configuration file or the environment.
 ///
-/// What is left out has the builder's default.
+/// A setting that is left out has the builder's default.
 /// Durations are written as `"30s"` or `"250ms"`; a node is a URL or a table as
 /// [`deadpool_redis::Config`] reads it.
 /// `Debug` shows no password.

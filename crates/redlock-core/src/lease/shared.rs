@@ -116,7 +116,7 @@ impl LeaseShared {
 
     /// Moves the deadline, later only, unless somebody has seen the lease end; then `false`.
     ///
-    /// Whoever was told of a loss acts on it, so a lease never comes back.
+    /// A view that was told of a loss acts on it, so a lease never comes back.
     /// Being released is no such end: the lease may have been handed over.
     pub(crate) fn extend(&self, deadline: Instant) -> bool {
         let mut validity = self.look();

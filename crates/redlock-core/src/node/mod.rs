@@ -65,8 +65,8 @@ pub trait Session: Send {
     ///
     /// The requests have their place in the order once the future was polled, and are on their way once it was polled
     /// again, or dropped.
-    /// What is left to send of a call that was dropped may wait for the next call of the session; so whoever gives up
-    /// its last call drops the session, or goes on calling.
+    /// The rest of a call that was dropped may wait for the next call of the session.
+    /// So a caller that gives up its last call drops the session, or goes on calling.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ thread_local! {
     static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A part of a program's work in which a lock can be acquired again by whoever has it.
+/// A part of a program's work, in which its holder can acquire a lock again.
 ///
 /// In it, an acquire by the same client of what the scope holds already gives another guard of the same lease, without a
 /// round trip; the lease is released when the last of its guards is dropped.
@@ -32,15 +32,15 @@ thread_local! {
 /// Options of the later acquires do not apply: the lease has the time to live, the renewal, the label and the longest hold
 /// that it was acquired with first.
 /// A lease on several keys is had again for any of them.
-/// Who has one key and asks for several with that one among them gets
+/// A caller that has one key and asks for several with that one among them gets
 /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld): acquire all of them first.
 /// Who [shares](crate::Redlock::acquire_shared) a key and wants it alone gets the same: acquire it alone from the start.
 /// A lease that was lost is not had again: the next acquire asks the nodes for another.
 ///
 /// A circle of callers that wait for each other is [told](crate::AcquireErrorKind::Deadlock) by what their scopes hold, as
 /// it is by what [`Lease::run`](crate::Lease::run) runs under.
-/// All parts of a scope count as one caller: where one part waits while another will let go of what the others wait for, a
-/// circle is told all the same.
+/// All parts of a scope count as one caller.
+/// So a circle is told although another part of the scope would let go of what the others wait for.
 ///
 /// # Examples
 ///

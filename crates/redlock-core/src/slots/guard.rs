@@ -2,7 +2,7 @@ use crate::{LockGuard, ReleaseError};
 
 /// The holder of a slot; dropping it frees the slot.
 ///
-/// What holds of a [`LockGuard`] holds of it.
+/// It keeps every promise of a [`LockGuard`].
 ///
 /// # Examples
 ///

@@ -20,15 +20,15 @@ use crate::{
     ResourceKey, Wait, key::MAX_SLOTS, scope::Scopes,
 };
 
-/// At most so many holders of a resource at once, among all clients: a semaphore over the nodes.
+/// The slots of a resource, which has at most so many holders at once, among all clients: a semaphore over the nodes.
 ///
 /// Each slot is a lock like any other, `name#0`, `name#1` and so on, and a holder has one of them, with its deadline, its
 /// renewal and its fencing token.
-/// So there are never more holders than slots, whatever nodes crash: what holds of a lock holds of each slot.
+/// So there are never more holders than slots, whichever nodes crash: every promise of a lock is one of each slot.
 /// Votes that are counted would not do: of 5 nodes with 2 permits each, the majorities {1, 2, 3}, {1, 4, 5} and
 /// {2, 3, 4} use no node more than twice, and are 3 holders.
 ///
-/// All clients must say the same number; who says more can have more.
+/// All clients must say the same number; a client that says more can have more.
 /// A holder's token is greater than those before it on the same slot; tokens of different slots say nothing of each other.
 ///
 /// An acquire tries three slots one after the other, that which this handle had last and others from a random one on, and

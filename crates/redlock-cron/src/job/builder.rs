@@ -1,4 +1,4 @@
-//! What a job's author says of its ticks and runs, one method for each policy.
+//! The policies of a job, one method for each.
 
 use std::time::Duration;
 
@@ -349,7 +349,7 @@ impl SingletonJob {
     /// removal of its job: it has failed then, or was cut short if [`delivery`](Self::delivery) lets another replica go on
     /// with it.
     /// A call that panics is not repeated.
-    /// What a crash, a lost lease, a shutdown or a removal cuts short is for [`delivery`](Self::delivery).
+    /// A run that a crash, a lost lease, a shutdown or a removal cuts short is for [`delivery`](Self::delivery).
     ///
     /// # Examples
     ///

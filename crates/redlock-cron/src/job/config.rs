@@ -108,7 +108,7 @@ impl<P: Send + Sync + 'static> JobConfig<P> {
     /// # Errors
     ///
     /// It has none or several of `cron`, `every` and `at`, or only one of `cron` and `zone`.
-    /// What else is wrong with it is told when it is added.
+    /// Other mistakes are told when it is added.
     ///
     /// # Examples
     ///

@@ -55,7 +55,7 @@ impl Run {
 
     /// Returns the scheduled instant: the same on whichever replica it runs, however late.
     ///
-    /// What belongs to "this" run should be derived from it, not from the time of day: after a delay
+    /// A run derives its day or its hour from it, not from the time of day: after a delay
     /// past midnight, yesterday's books are still those of the tick.
     ///
     /// # Examples

@@ -13,7 +13,7 @@ use crate::{BoxError, Missed, Run, Schedule, SetupError, Zone, schedule::Plan};
 ///
 /// It is the same job on all replicas that add it under the same name to schedulers of the same
 /// namespace; they must give it the same pattern and zone.
-/// What is wrong with it is told by [`SingletonScheduler::add`](crate::SingletonScheduler::add).
+/// [`SingletonScheduler::add`](crate::SingletonScheduler::add) tells what is wrong with it.
 ///
 /// # A run that panics
 ///

@@ -7,8 +7,8 @@ use crate::{TickReport, clock::to_instant};
 
 /// The status of a job: the nodes' memory of it, and what this replica has seen of it.
 ///
-/// What comes from the nodes is what a majority says; what too few answered is missing, and then
-/// [`nodes`](Self::nodes) tells why.
+/// The part from the nodes is the word of a majority.
+/// A part that too few nodes answered is missing, and then [`nodes`](Self::nodes) tells why.
 ///
 /// # Examples
 ///

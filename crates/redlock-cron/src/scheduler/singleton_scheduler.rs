@@ -134,8 +134,8 @@ impl SingletonScheduler {
     /// It is for this replica: put it on all of them, which warn of each other until then.
     /// [`refuse_disagreement`](crate::SingletonSchedulerBuilder::refuse_disagreement) does not refuse it, if it takes the
     /// place of another.
-    /// What the nodes remember of the job stays, a pause as well, and ticks that a new schedule would have had in the
-    /// past are not made up for.
+    /// The nodes' memory of the job stays, a pause as well, and ticks that a new schedule would have had in the past are
+    /// not made up for.
     ///
     /// # Errors
     ///

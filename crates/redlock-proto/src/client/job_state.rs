@@ -10,8 +10,9 @@ use crate::{JobEntry, Reply, RunRecord, Tick};
 pub struct JobState {
     /// The newest tick that any of the nodes remembers which have answered.
     ///
-    /// If a majority does, no tick up to it can be claimed any more; if fewer do, because its claim was not confirmed
-    /// and the tick not started, whoever does not hear of them may still claim one.
+    /// If a majority does, no tick up to it can be claimed any more.
+    /// If fewer do, its claim was not confirmed and the tick not started, and a client that does not hear of them may
+    /// still claim one.
     pub watermark: Option<Tick>,
     /// The last runs, the newest first.
     ///

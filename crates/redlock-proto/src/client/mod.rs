@@ -47,8 +47,8 @@ use crate::{
 
 /// Everything a client decides, without anything it does.
 ///
-/// Whoever drives it owns the sockets and the clock.
-/// It tells the client what happened, each time with a reading of its clocks, and carries out the
+/// Its driver owns the sockets and the clock.
+/// The driver tells the client what happened, each time with a reading of its clocks, and carries out the
 /// [`Effect`]s that [`poll_effect`](Self::poll_effect) returns; it calls [`on_timer`](Self::on_timer) no later
 /// than [`next_timer`](Self::next_timer) says.
 /// The same inputs give the same effects, so the simulation and the real client run the same code.
@@ -162,7 +162,7 @@ impl<E: Entropy> Client<E> {
 
     /// Lets every node vote at once that is only quarantined.
     ///
-    /// Whoever asks for this vouches that none of these nodes has forgotten a lease that may still be valid.
+    /// The caller vouches that none of these nodes has forgotten a lease that may still be valid.
     pub fn bless(&mut self, ask: Ask, now: Now) {
         self.watch.bless(ask, &mut self.cx, now);
     }
@@ -213,7 +213,7 @@ impl<E: Entropy> Client<E> {
 
     /// Takes in that the connection to a node was lost or could not be made.
     ///
-    /// What became of the requests on it is told separately.
+    /// The results of the requests on it are told separately.
     pub fn on_disconnected(&mut self, node: usize, reason: Arc<str>, now: Now) {
         self.cx.nodes.on_disconnected(node, reason, now.clock);
         self.watch.on_disconnected(node, &mut self.cx);

@@ -4,8 +4,8 @@ use super::HolderLabel;
 
 /// The value under which one attempt holds a key: random, and used once.
 ///
-/// Whoever knows it can release the lock, so it is a capability: `Debug` does not show it, and it
-/// has no `Display`.
+/// A client that knows it can release the lock, so it is a capability: `Debug` does not show it, and it has no
+/// `Display`.
 /// The bits are an argument, because this crate has no randomness of its own; they must come from
 /// the operating system's generator and must never be used for a second attempt.
 ///

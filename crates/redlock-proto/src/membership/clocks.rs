@@ -31,7 +31,7 @@ struct Ahead {
 /// Votes count only from nodes whose clocks agree within [`TOLERANCE`](Self::TOLERANCE), as far as the way of the
 /// answer allows to tell, and for votes that is decided by what came with the votes themselves: see
 /// [`Votes`](crate::Votes).
-/// What is kept here says where a node stands when it is not asked for a vote.
+/// These readings say where a node stands when it is not asked for a vote.
 #[derive(Clone, Debug)]
 pub struct Clocks {
     quorum: Quorum,

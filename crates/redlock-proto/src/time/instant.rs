@@ -6,7 +6,7 @@ use std::{
 
 /// A point on the client's clock, as the time since an origin that the client chose.
 ///
-/// The protocol never reads a clock; whoever drives it does, and passes what was read.
+/// The protocol never reads a clock; its driver does, and passes the reading.
 /// That clock must be monotonic and should count the time in which the machine is suspended.
 ///
 /// Arithmetic saturates, so that no combination of settings can wrap around.

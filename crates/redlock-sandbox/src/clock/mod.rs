@@ -142,7 +142,7 @@ impl ServerClock {
     ///
     /// # Errors
     ///
-    /// What the system says when it refuses a write; the clock is as it was.
+    /// The system's error, when it refuses a write; the clock is as it was.
     pub fn follow(&self) -> io::Result<()> {
         let mut state = self.state();
         let distance = state.distance;

@@ -22,7 +22,7 @@ use crate::{LockKey, Rejection, RequestLease, locks::ToDesk};
 /// So dropping this releases nothing; [`RequestLease::into_owned`] takes the lock out of the request.
 ///
 /// If a layer, or an argument before, holds a lock on all of these keys for this request, it is used.
-/// What must be locked together is best named by one value, which gives several [`ResourceKeys`](redlock_core::ResourceKeys):
+/// Resources that must be locked together are best named by one value, which gives several [`ResourceKeys`](redlock_core::ResourceKeys):
 /// they are granted together or not at all.
 /// Two such arguments in one handler are taken from left to right: take them in the same order everywhere.
 ///

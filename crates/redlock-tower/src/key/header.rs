@@ -11,8 +11,8 @@ use crate::{KeyError, KeyExtractor};
 /// A request without the header is answered with 400, unless the key is [`optional`](Self::optional); so
 /// is a header that is there twice, is not visible ASCII, or makes no valid [`ResourceKey`](redlock_core::ResourceKey).
 ///
-/// What is locked is the text of the header; if the handler parses it, use [`parsed`](Self::parsed), or
-/// one resource has as many locks as it has spellings.
+/// The text of the header is locked.
+/// If the handler parses it, use [`parsed`](Self::parsed), or one resource has as many locks as it has spellings.
 ///
 /// It is no idempotency store: with a header such as `Idempotency-Key`, two requests with one value do not run at the same
 /// time, but the second runs when the first is done, because nothing remembers what the first was answered.

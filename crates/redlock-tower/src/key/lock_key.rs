@@ -7,7 +7,7 @@ use crate::KeyError;
 /// A value that names what to lock: a user that an outer layer found, a body that a handler takes.
 ///
 /// [`ExtensionKey`](crate::ExtensionKey) and, with the feature `axum`, `Locked` take the lock it names.
-/// What derefs to such a value is one too, so that `Json<Transfer>` is one if `Transfer` is.
+/// A type that derefs to such a value is one too, so that `Json<Transfer>` is one if `Transfer` is.
 ///
 /// # Examples
 ///

@@ -21,7 +21,7 @@ use crate::{KeyError, KeyExtractor};
 ///
 /// # One resource, one spelling
 ///
-/// What is locked is the text in the path.
+/// The text in the path is locked.
 /// If the handler parses it, `42`, `042` and `+42` may be one order to the handler and three locks here, and
 /// the client chooses among them.
 /// [`parsed`](Self::parsed) locks what the handler sees; leave it out only if the handler takes the text

@@ -196,7 +196,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// Returns whether the present turn's lease may be left to the next caller: one waits that wants this key alone, and
     /// it is not time to let other processes have their turn.
     ///
-    /// Who wants several keys may have to wait for the others, with a lease that nobody uses.
+    /// A caller that wants several keys may have to wait for the others, with a lease that nobody uses.
     pub fn may_pass_on(&self, key: &K, now: Instant) -> bool {
         let Some(queue) = self.queues.get(key) else {
             return false;
@@ -305,7 +305,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
 
     /// Returns for whom this caller waits, but for the places that were `looked_at`: the first ones of each queue.
     ///
-    /// Who wants one key, and holds none, has nobody ahead but who is ahead of those behind it too.
+    /// A caller that wants one key, and holds none, has nobody ahead but those that are ahead of the callers behind it too.
     fn ahead_of(&self, ticket: Ticket, looked_at: &mut HashMap<K, usize>) -> Vec<Ticket> {
         let wanted = self.sets.get(&ticket).map(Vec::as_slice);
         let wanted = wanted.or_else(|| self.nested.wanted(ticket));

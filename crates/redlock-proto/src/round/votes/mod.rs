@@ -21,13 +21,13 @@ pub enum Vote {
 ///
 /// Grants count only from servers whose clocks agree, by the readings that came with the answers themselves: the
 /// largest group of those that granted.
-/// What was known of a clock before does not matter, so that a client which stood still cannot take one grant for
+/// Earlier readings of a clock do not matter, so that a client which stood still cannot take one grant for
 /// right by old readings and the next by new ones.
 /// Of two nodes that are one server, one counts.
 /// A grant that came without a reading counts as it is: that is for those who have no clocks.
 ///
 /// A node votes once.
-/// What comes after its vote, or after the round was closed, is never counted: a duplicated reply
+/// An answer after its vote, or after the round was closed, is never counted: a duplicated reply
 /// must not make a majority out of one node, nor a late one out of an earlier round.
 #[derive(Clone, Debug)]
 pub struct Votes {
