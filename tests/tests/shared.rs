@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_core::{AcquireOptions, Mode, Wait};
 use redlock_tests::{
-    ClientProcess, Connect, History, Hold, Load, LoadSummary, Nodes, Work, client,
+    ClientProcess, Connect, History, Hold, Load, LoadSummary, Nodes, Work, client, now,
 };
 use tokio::time::{sleep, timeout};
 

@@ -9,6 +9,22 @@ use crate::{FencingToken, Lease, LeaseLost, LossReason, ResourceKey};
 
 impl LockGuard {
     /// Returns who else may have a lease on the same at the same time, as [`Lease::mode`] says.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::Mode;
+    ///
+    /// let guard = redlock.acquire("catalogue").await?;
+    /// assert_eq!(guard.mode(), Mode::Exclusive);
+    /// guard.downgrade().await?;
+    /// assert_eq!(guard.mode(), Mode::Shared);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn mode(&self) -> Mode {
         self.lease().mode()
     }

@@ -89,6 +89,21 @@ impl Lease {
 
     /// Returns who else may have a lease on the same at the same time: nobody, or those who
     /// [share](crate::Redlock::acquire_shared) it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = redlock_core::Redlock::builder().in_memory_nodes(3).build().await?;
+    /// use redlock_core::Mode;
+    ///
+    /// let guard = redlock.acquire("catalogue").await?;
+    /// let lease = guard.lease().clone();
+    /// assert_eq!(lease.mode(), Mode::Exclusive);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn mode(&self) -> Mode {
         self.shared.mode()
     }
