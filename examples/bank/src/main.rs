@@ -1,7 +1,7 @@
 //! A bank with three tellers, each a process of its own.
 //!
-//! A transfer reads and writes two accounts, under one lease on both of them; an audit reads all accounts, under one lease
-//! on all of them.
+//! A transfer reads and writes two accounts, under one lease that has both of them alone; an audit reads all accounts, under
+//! one lease that shares all of them with other audits.
 //! One of the five nodes is killed on the way.
 //! No money is lost, no audit sees a transfer half done, and no two callers wait for each other with half of what they need.
 //!

@@ -25,7 +25,8 @@ pub(crate) const CUSTOMERS: usize = 4;
 const TRANSFERS: usize = 25;
 /// What a teller tells when it has made one.
 pub(crate) const TRANSFER: &str = "transfer";
-/// How often each teller audits the bank.
+/// How many of each teller's audit the bank, and how often each of them does.
+const AUDITORS: usize = 2;
 const AUDITS: usize = 5;
 /// How long a transfer thinks between reading and writing.
 const THINKS: Duration = Duration::from_millis(1);
@@ -109,7 +110,10 @@ impl Teller {
             let desk = desk.clone();
             tasks.spawn(async move { desk.serve().await });
         }
-        tasks.spawn(async move { desk.audit().await });
+        for _ in 0..AUDITORS {
+            let desk = desk.clone();
+            tasks.spawn(async move { desk.audit().await });
+        }
         let mut done = Done::default();
         while let Some(task) = tasks.join_next().await {
             done = done.and(task??);
@@ -137,7 +141,7 @@ impl Desk {
                 Mode::AllKeys => &accounts[..],
                 Mode::OneKey => &accounts[..1],
             };
-            let (guard, waited) = self.lock(locked).await?;
+            let (guard, waited) = self.lock(locked, alone()).await?;
             done.longest = done.longest.max(waited);
             let balances = [self.ledger.read(from)?, self.ledger.read(to)?];
             sleep(THINKS).await;
@@ -151,7 +155,7 @@ impl Desk {
         Ok(done)
     }
 
-    /// Adds all accounts up, again and again.
+    /// Adds all accounts up, again and again, while others may read them too.
     async fn audit(self) -> Result<Done, BoxError> {
         let mut done = Done::default();
         let all: Vec<usize> = (0..ACCOUNTS).collect();
@@ -161,7 +165,7 @@ impl Desk {
                 Mode::AllKeys => &all[..],
                 Mode::OneKey => &all[..1],
             };
-            let (guard, waited) = self.lock(locked).await?;
+            let (guard, waited) = self.lock(locked, alone().shared()).await?;
             done.longest = done.longest.max(waited);
             done.wrong += usize::from(self.ledger.total()? != TOTAL);
             guard.release().await?;
@@ -171,13 +175,16 @@ impl Desk {
     }
 
     /// Locks these accounts; says how many milliseconds that took.
-    async fn lock(&self, accounts: &[usize]) -> Result<(LockGuard, u64), AcquireError> {
+    async fn lock(
+        &self,
+        accounts: &[usize],
+        options: AcquireOptions,
+    ) -> Result<(LockGuard, u64), AcquireError> {
         let keys = accounts
             .iter()
             .map(|account| ResourceKey::new("account", account));
         let keys: Vec<ResourceKey> = keys.collect::<Result<_, _>>()?;
         let keys = ResourceKeys::new(keys)?;
-        let options = AcquireOptions::new().wait(Wait::UpTo(PATIENCE));
         let began = Instant::now();
         let guard = self.redlock.acquire_all_with(keys, options).await?;
         let waited = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -185,7 +192,11 @@ impl Desk {
     }
 }
 
-/// An audit needs all accounts to be free at once.
+fn alone() -> AcquireOptions {
+    AcquireOptions::new().wait(Wait::UpTo(PATIENCE))
+}
+
+/// An audit needs all accounts to be free of transfers at once.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn any_two() -> [usize; 2] {

@@ -27,7 +27,7 @@ fn last_line(output: &Output) -> String {
 fn no_money_is_lost_and_no_audit_is_wrong_while_a_node_is_killed() {
     let last = last_line(&bank(&[]));
     let expected =
-        "bank: ok: 300 transfers, 15 audits of which 0 wrong, 8000 of 8000 left, 1 node killed, ";
+        "bank: ok: 300 transfers, 30 audits of which 0 wrong, 8000 of 8000 left, 1 node killed, ";
     let rest = last.strip_prefix(expected);
     let rest = rest.unwrap_or_else(|| panic!("{last}"));
     let (after, _) = rest.split_once(" transfers after that").unwrap();
