@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use redlock_core::{AcquireOptions, LossReason, ResourceKey, ResourceKeys};
+use redlock_core::{AcquireOptions, LossReason, Mode, ResourceKeys};
 use tokio::time::Instant;
 
 use crate::{OnLost, Rejection, RequestLease, hold_time::HoldTime, slot::Slot, terms::Terms};
@@ -24,7 +24,8 @@ pub(crate) struct Held {
 impl Held {
     /// Locks `keys` for a request that may hold leases already, as `options` say, or else the layer.
     ///
-    /// If one of them is on all of these keys, it is used: the request would wait for itself.
+    /// If one of them is on all of these keys, and not shared where they are to be had alone, it is used: the request would
+    /// wait for itself.
     /// The lease is watched if its loss ends the request.
     pub(crate) async fn take(
         terms: &Terms,
@@ -36,7 +37,11 @@ impl Held {
             redlock, on_lost, ..
         } = terms;
         let on_lost = *on_lost;
-        let is_enough = |held: &[ResourceKey]| terms.are_met_by(held, &keys);
+        let mode = options.clone().or(&terms.options).mode();
+        let is_enough = |held: &RequestLease| {
+            let is_alone = held.view().mode() == Mode::Exclusive;
+            (is_alone || mode == Mode::Shared) && terms.are_met_by(held.keys(), &keys)
+        };
         let same = carried.and_then(|carried| carried.of(redlock, is_enough));
         let (lease, slot, hold) = match same {
             Some(same) => (same.again(carried), None, None),

@@ -415,13 +415,9 @@ impl RequestLease {
     }
 
     /// Returns the lease of this client on what `is_enough` says, if it is this one or one further out.
-    pub(crate) fn of(
-        &self,
-        client: &Redlock,
-        is_enough: impl Fn(&[ResourceKey]) -> bool,
-    ) -> Option<&Self> {
+    pub(crate) fn of(&self, client: &Redlock, is_enough: impl Fn(&Self) -> bool) -> Option<&Self> {
         let mut leases = std::iter::successors(Some(self), |lease| lease.outer());
-        leases.find(|lease| lease.client == client.id() && is_enough(lease.keys()))
+        leases.find(|lease| lease.client == client.id() && is_enough(lease))
     }
 }
 

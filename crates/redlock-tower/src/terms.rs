@@ -92,15 +92,17 @@ impl Terms {
 pub(crate) struct PerRequest {
     pub(crate) wait: Option<Arc<Asked<Wait>>>,
     pub(crate) ttl: Option<Arc<Asked<Duration>>>,
+    pub(crate) shares: Option<Arc<Shares>>,
 }
 
 pub(crate) type Asked<T> = dyn Fn(&Parts) -> Option<T> + Send + Sync;
+pub(crate) type Shares = dyn Fn(&Parts) -> bool + Send + Sync;
 
 impl PerRequest {
     /// Returns how `request` is locked; what nobody says is left out.
     pub(crate) fn options<B>(&self, request: Request<B>) -> (AcquireOptions, Request<B>) {
         let mut options = AcquireOptions::new();
-        if self.wait.is_none() && self.ttl.is_none() {
+        if self.wait.is_none() && self.ttl.is_none() && self.shares.is_none() {
             return (options, request);
         }
         let (head, body) = request.into_parts();
@@ -109,6 +111,9 @@ impl PerRequest {
         }
         if let Some(ttl) = self.ttl.as_ref().and_then(|ttl| ttl(&head)) {
             options = options.ttl(ttl);
+        }
+        if self.shares.as_ref().is_some_and(|shares| shares(&head)) {
+            options = options.shared();
         }
         (options, Request::from_parts(head, body))
     }
@@ -119,6 +124,7 @@ impl fmt::Debug for PerRequest {
         f.debug_struct("PerRequest")
             .field("wait", &self.wait.is_some())
             .field("ttl", &self.ttl.is_some())
+            .field("shares", &self.shares.is_some())
             .finish()
     }
 }

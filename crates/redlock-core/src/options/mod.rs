@@ -147,6 +147,20 @@ impl AcquireOptions {
         self
     }
 
+    /// Returns the mode that they ask for: the resource alone, unless they say [`shared`](Self::shared).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{AcquireOptions, Mode};
+    ///
+    /// assert_eq!(AcquireOptions::new().mode(), Mode::Exclusive);
+    /// assert_eq!(AcquireOptions::new().shared().mode(), Mode::Shared);
+    /// ```
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
     /// Sets how long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole
     /// milliseconds.
     ///

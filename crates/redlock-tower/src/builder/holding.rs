@@ -226,4 +226,47 @@ impl RedlockLayerBuilder {
         self.slots = Some(slots);
         self
     }
+
+    /// Lets requests of which `shares` says so run together: they share what they lock, and all others have it alone.
+    ///
+    /// It is asked of the head of each request that the layer may lock, before its key is.
+    /// Requests that read run together, on whatever replicas, and one that writes waits for those that are there and keeps
+    /// out those that come later, as [`Redlock::acquire_shared`](redlock_core::Redlock::acquire_shared) says.
+    /// A request that shares a key already, by a layer further out, and is to have it alone is the program's fault, and is
+    /// answered with 500.
+    /// A layer has this or [`slots`](Self::slots), not both.
+    /// Default: each request has what it locks alone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::{Router, body::Body, http::{Request, StatusCode}, routing::get};
+    /// # use redlock_core::{Redlock, Wait};
+    /// # use redlock_tower::{PathKey, RedlockLayer};
+    /// # use tower::ServiceExt;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let redlock = Redlock::builder().in_memory_nodes(3).build().await?;
+    /// let lock = RedlockLayer::builder(redlock.clone())
+    ///     .shared_when(|head| head.method.is_safe())
+    ///     .wait(Wait::Never)
+    ///     .build(PathKey::new("order", "order_id"))?;
+    /// let order = get(async || "an order").put(async || "changed").route_layer(lock);
+    /// let app: Router = Router::new().route("/orders/{order_id}", order);
+    ///
+    /// let reader = redlock.acquire_shared("order:42").await?;
+    /// let ask = |method| Request::builder().method(method).uri("/orders/42").body(Body::empty());
+    /// assert_eq!(app.clone().oneshot(ask("GET")?).await?.status(), StatusCode::OK);
+    /// assert_eq!(app.oneshot(ask("PUT")?).await?.status(), StatusCode::CONFLICT);
+    /// # drop(reader);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shared_when<F>(mut self, shares: F) -> Self
+    where
+        F: Fn(&Parts) -> bool + Send + Sync + 'static,
+    {
+        self.per_request.shares = Some(Arc::new(shares));
+        self
+    }
 }

@@ -241,6 +241,10 @@ impl RedlockLayerBuilder {
             let message = format!("a key has 1 to {} slots", Slots::MAX_COUNT);
             return Err(ConfigError::misuse("slots", &message));
         }
+        if slots.is_some() && per_request.shares.is_some() {
+            let message = "who has a slot has it alone: leave `slots` or `shared_when` out";
+            return Err(ConfigError::misuse("shared_when", message));
+        }
         let contended = answers.contended;
         if !contended.is_client_error() && !contended.is_server_error() {
             let message = format!("{contended} is not the status of an error");

@@ -37,6 +37,7 @@ mod scopes;
 mod secrets;
 mod serving;
 mod sets;
+mod shared;
 mod signal;
 mod slots;
 mod values;
