@@ -1,8 +1,9 @@
 //! Deletes what the nodes remember of a job that no scheduler has any more.
 
-use redlock_core::{Forgotten, Redlock};
+use redlock_core::{AcquireErrorKind, AcquireOptions, Forgotten, Redlock, Wait};
 
 use super::{ControlError, inspect, remembered_under};
+use crate::InUse;
 
 /// Deletes what the nodes remember of a job that no scheduler has any more: its newest tick, its last runs, and whether it is
 /// paused.
@@ -10,6 +11,7 @@ use super::{ControlError, inspect, remembered_under};
 /// `namespace` is that of the scheduler which ran it, and `name` its own.
 /// It is refused while the job runs, while its lock is held, and while too few nodes say whether that is so;
 /// [`JobMemory::in_use`](crate::JobMemory::in_use) tells it before.
+/// No run begins while the nodes forget, unless runs of the job may [overlap](crate::Overlap::Allow).
 ///
 /// [Remove](crate::SingletonScheduler::remove) the job from all schedulers first: one that has it would have the nodes
 /// remember it anew, and might start its last tick a second time, as long as that may be
@@ -54,9 +56,32 @@ pub async fn dangerous_forget(
 ) -> Result<Forgotten, ControlError> {
     let invalid = |error| ControlError::invalid(name, &error);
     let resources = remembered_under(namespace, name).map_err(invalid)?;
-    let memory = inspect(redlock, namespace, name).await.map_err(invalid)?;
-    match memory.in_use() {
-        Some(why) => Err(ControlError::kept(name, &why, memory.nodes())),
-        None => Ok(redlock.dangerous_forget_jobs(&resources).await),
+    let look = async || inspect(redlock, namespace, name).await.map_err(invalid);
+    let memory = look().await?;
+    if let Some(why) = memory.in_use() {
+        return Err(ControlError::kept(name, &why, memory.nodes()));
     }
+    // Under the lock of the job nobody claims a tick, unless its runs may overlap.
+    let alone = AcquireOptions::new().wait(Wait::Never).outside_scopes();
+    let guard = redlock.acquire_with(&resources[0], alone).await;
+    let guard = guard.map_err(|error| match error.kind() {
+        AcquireErrorKind::Contended | AcquireErrorKind::AlreadyHeld => {
+            ControlError::in_use(name, InUse::Locked)
+        }
+        _ => ControlError::unconfirmed(name, error.to_string()),
+    })?;
+    let now = look().await?;
+    if !now.is_known() {
+        return Err(ControlError::kept(name, &InUse::Unknown, now.nodes()));
+    }
+    if !now.has_the_runs_of(&memory) {
+        let why = "it has run since the nodes were asked; take it out of all schedulers first";
+        return Err(ControlError::in_use(name, why));
+    }
+    let forgotten = redlock.dangerous_forget_jobs(&resources).await;
+    if let Err(error) = guard.release().await {
+        // The lock ends by its time to live.
+        tracing::debug!(target: crate::TARGET, job = name, %error, "release");
+    }
+    Ok(forgotten)
 }

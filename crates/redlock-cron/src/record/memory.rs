@@ -139,6 +139,15 @@ impl JobMemory {
         is_locked.then_some(InUse::Locked)
     }
 
+    /// Returns whether a majority remembers the same runs as it did then.
+    pub(crate) fn has_the_runs_of(&self, before: &Self) -> bool {
+        let runs = |memory: &Self| {
+            let runs = memory.runs.iter().map(|run| &run.record);
+            runs.map(|run| (run.tick, run.token)).collect::<Vec<_>>()
+        };
+        self.watermark == before.watermark && runs(self) == runs(before)
+    }
+
     /// Returns what each node had to do with the answer.
     pub fn nodes(&self) -> &[NodeReport] {
         &self.nodes

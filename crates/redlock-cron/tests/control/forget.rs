@@ -1,13 +1,67 @@
 //! What nodes remember of a job is deleted, by an application itself.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use redlock_core::{MemoryNode, Redlock};
-use redlock_cron::{
-    BoxError, ControlErrorKind, InUse, SingletonJob, SingletonScheduler, dangerous_forget, inspect,
-    remembered_under,
+use futures_util::{FutureExt, future::BoxFuture};
+use redlock_core::{
+    MemoryNode, NodeConfig, Redlock,
+    node::{CallResult, Keyspace, Node, NodeKey, Request, Session},
 };
-use tokio::sync::watch;
+use redlock_cron::{
+    BoxError, ControlErrorKind, InUse, Outcome, SingletonJob, SingletonScheduler, dangerous_forget,
+    inspect, remembered_under,
+};
+use tokio::{sync::watch, time::timeout};
+
+/// A node that forgets jobs only when it is told to.
+#[derive(Clone, Debug)]
+struct SlowNode {
+    node: MemoryNode,
+    /// How many are asked to forget, and whether they may.
+    asked: watch::Sender<usize>,
+    may: watch::Sender<bool>,
+}
+
+struct SlowSession {
+    inner: Box<dyn Session>,
+    node: SlowNode,
+}
+
+impl Node for SlowNode {
+    fn name(&self) -> Arc<str> {
+        self.node.name()
+    }
+
+    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
+        let (node, inner) = (self.clone(), self.node.connect());
+        async {
+            let inner = inner.await?;
+            Ok(Box::new(SlowSession { inner, node }) as Box<dyn Session>)
+        }
+        .boxed()
+    }
+}
+
+impl Session for SlowSession {
+    fn call(
+        &mut self,
+        keyspace: &Arc<Keyspace>,
+        requests: &[Request],
+    ) -> BoxFuture<'static, CallResult> {
+        self.inner.call(keyspace, requests)
+    }
+
+    fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {
+        let (node, jobs) = (self.node.clone(), jobs.to_vec());
+        async move {
+            node.asked.send_modify(|asked| *asked += 1);
+            let mut may = node.may.subscribe();
+            drop(may.wait_for(|may| *may).await);
+            node.node.connect().await?.forget_jobs(&jobs).await
+        }
+        .boxed()
+    }
+}
 
 async fn client(nodes: &[MemoryNode]) -> Redlock {
     let builder = Redlock::builder().nodes(nodes.iter().cloned());
@@ -29,6 +83,11 @@ fn by_hand(goes_on: &watch::Sender<bool>) -> SingletonJob {
             Ok::<(), BoxError>(())
         }
     })
+}
+
+async fn in_use(redlock: &Redlock) -> Option<InUse> {
+    let memory = inspect(redlock, "tests", "by-hand").await;
+    memory.unwrap().in_use()
 }
 
 async fn runs(redlock: &Redlock) -> usize {
@@ -57,12 +116,13 @@ async fn a_job_is_forgotten_when_it_was_removed_and_does_not_run() {
             replica: "one".into(),
         };
         // Its lock is held before the nodes know of the run.
-        loop {
-            let memory = inspect(&elsewhere, "tests", "by-hand").await.unwrap();
-            if memory.in_use().as_ref() == Some(&runs) {
-                break;
+        let known = async {
+            while in_use(&elsewhere).await.as_ref() != Some(&runs) {
+                tokio::task::yield_now().await;
             }
-        }
+        };
+        let known = timeout(Duration::from_secs(30), known).await;
+        known.expect("nobody says that it runs");
         let refused = dangerous_forget(&elsewhere, "tests", "by-hand").await;
         let refused = refused.unwrap_err();
         assert_eq!(refused.kind(), ControlErrorKind::InUse, "{refused}");
@@ -115,14 +175,47 @@ async fn a_job_whose_lock_is_held_is_not_forgotten() {
     let redlock = client(&nodes).await;
     let lock = remembered_under("tests", "by-hand").unwrap();
     let held = redlock.acquire(&lock[0]).await.unwrap();
+    assert_eq!(in_use(&redlock).await, Some(InUse::Locked));
     let refused = dangerous_forget(&redlock, "tests", "by-hand")
         .await
         .unwrap_err();
     assert_eq!(refused.kind(), ControlErrorKind::InUse, "{refused}");
     held.release().await.unwrap();
+    assert_eq!(in_use(&redlock).await, None);
     assert!(dangerous_forget(&redlock, "tests", "by-hand").await.is_ok());
     let invalid = dangerous_forget(&redlock, "a/b", "by-hand")
         .await
         .unwrap_err();
     assert_eq!(invalid.kind(), ControlErrorKind::InvalidName);
+}
+
+/// A run that began in between would be forgotten, and its tick could be started a second time.
+#[tokio::test]
+async fn no_run_begins_while_the_nodes_forget() {
+    let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
+    let (asked, mut are_asked) = watch::channel(0);
+    let may = watch::Sender::new(false);
+    let slow = nodes.iter().map(|node| SlowNode {
+        node: node.clone(),
+        asked: asked.clone(),
+        may: may.clone(),
+    });
+    let redlock = Redlock::builder().nodes(slow.map(NodeConfig::other));
+    let redlock = redlock.connect_timeout(Duration::from_secs(60));
+    let redlock = redlock.build().await.unwrap();
+    let elsewhere = replica(&nodes).await;
+    let (goes_on, _) = watch::channel(false);
+    elsewhere.add(by_hand(&goes_on)).await.unwrap();
+    let run = async || elsewhere.trigger_now("by-hand").await.unwrap().outcome();
+    assert_eq!(run().await, Outcome::Ok);
+
+    let forget = dangerous_forget(&redlock, "tests", "by-hand");
+    let meanwhile = async {
+        are_asked.wait_for(|asked| *asked == 3).await.unwrap();
+        assert_eq!(run().await, Outcome::Overlapping);
+        may.send_replace(true);
+    };
+    let (forgotten, ()) = tokio::join!(forget, meanwhile);
+    assert!(forgotten.unwrap().is_whole());
+    assert_eq!(run().await, Outcome::Ok);
 }
