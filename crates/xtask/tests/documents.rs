@@ -269,9 +269,10 @@ fn number(name: &str) -> Option<&str> {
 fn the_catalogue_has_each_mistake_and_its_tests() {
     let catalogue = root().join("docs/catalogue.md");
     let document = read(&catalogue);
-    let mut listed = Vec::new();
+    let (mut listed, mut numbers) = (Vec::new(), Vec::new());
     for section in document.split("\n## ").skip(1) {
         let (wanted, _) = section.split_once(": ").expect("a heading has a number");
+        numbers.push(wanted);
         let before = listed.len();
         for Link { text, target } in links(section) {
             let name = text.trim_matches('`');
@@ -308,6 +309,19 @@ fn the_catalogue_has_each_mistake_and_its_tests() {
     assert!(missing.is_empty(), "{missing:#?}");
     // Nothing stands there twice, and nothing that is gone.
     assert_eq!(listed.len(), found);
+    // A number without a section has a reason, before the first of them.
+    let (reasons, _) = document.split_once("\n## ").expect("there are sections");
+    for kind in ["s", "l"] {
+        let last = numbers
+            .iter()
+            .filter(|number| number.starts_with(kind))
+            .max();
+        let last: usize = last.expect("there is one")[1..].parse().expect("digits");
+        for number in (1..=last).map(|number| format!("{kind}{number:02}")) {
+            let is_there = numbers.contains(&number.as_str()) || reasons.contains(&number);
+            assert!(is_there, "{number} has neither a section nor a reason");
+        }
+    }
 }
 
 #[test]

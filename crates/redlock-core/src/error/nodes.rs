@@ -2,7 +2,7 @@ use std::{fmt, sync::Arc};
 
 pub use redlock_proto::{NodeAnswer, NotAVote, Unfit};
 
-/// The part of one node in an error or in a reading.
+/// The report of one node: its address, and its answer.
 ///
 /// # Examples
 ///
