@@ -16,6 +16,7 @@ use tower::{Layer, Service, service_fn};
 
 const TTL: Duration = Duration::from_millis(1_500);
 const SOON: Duration = Duration::from_secs(15);
+const NEXT_TICK: &str = "redlock_job_next_tick_timestamp_seconds";
 const SECRET: &str = "s3cret-4711";
 
 /// The value of the first series with this name and all of these labels, if there is one.
@@ -239,7 +240,19 @@ async fn jobs(redlock: &Redlock, prometheus: &PrometheusHandle) {
         ];
         assert_eq!(value(&text, "redlock_job_runs_total", &labels), 0.0);
     }
+    let next = |text: &str, job: &str| {
+        let labels = [
+            "namespace=\"redlock\"",
+            "job_namespace=\"books\"",
+            &format!("job_name=\"{job}\""),
+        ];
+        value(text, NEXT_TICK, &labels)
+    };
+    let first = next(&text, "close-day");
+    assert!(first > 1.7e9 && first % 1.0 == 0.0, "{first}");
     scheduler.start().await.unwrap();
+    let close_day = ["job_name=\"close-day\""];
+    reaches(prometheus, NEXT_TICK, &close_day, first + 1.0).await;
     let job = ["job_name=\"close-day\"", "outcome=\"ok\""];
     reaches(prometheus, "redlock_job_runs_total", &job, 1.0).await;
     let text = prometheus.render();
@@ -251,8 +264,17 @@ async fn jobs(redlock: &Redlock, prometheus: &PrometheusHandle) {
         &job[..1],
     );
     assert!(last > 1.7e9, "{last}");
+    let nothing = async |_run| Ok::<_, io::Error>(());
+    let gone = SingletonJob::every("gone", second, nothing);
+    scheduler.add(gone).await.unwrap();
+    assert!(next(&prometheus.render(), "gone") > 1.7e9);
+    let removed = scheduler.remove("gone", SOON).await.unwrap();
+    assert!(removed.is_clean(), "{removed:?}");
+    let text = prometheus.render();
+    assert!(next(&text, "gone").is_nan() && !next(&text, "close-day").is_nan());
     let report = scheduler.shutdown(SOON).await;
     assert!(report.unfinished().is_empty(), "{report:?}");
+    assert!(next(&prometheus.render(), "close-day").is_nan());
 }
 
 /// The nodes: all well, one that forgot, and none.
@@ -328,6 +350,12 @@ async fn a_real_run_is_told_to_prometheus() {
     requests_of_handlers(&redlock, &other, &prometheus).await;
     drop(other);
     jobs(&redlock, &prometheus).await;
+    // A job that has a next tick when all is over.
+    let later = SingletonScheduler::standalone(redlock.clone()).namespace("later");
+    let later = later.build().unwrap();
+    let hour = Duration::from_secs(3_600);
+    let job = SingletonJob::every("later", hour, async |_run| Ok::<_, io::Error>(()));
+    later.add(job).await.unwrap();
     outage(&redlock, &mut nodes, &prometheus).await;
 
     let text = prometheus.render();
@@ -357,4 +385,7 @@ async fn a_real_run_is_told_to_prometheus() {
         let promised: BTreeSet<&str> = metric.labels.iter().copied().collect();
         assert_eq!(labels(line), promised, "{line}");
     }
+    drop(later);
+    let of_later = ["job_name=\"later\""];
+    assert!(value(&prometheus.render(), NEXT_TICK, &of_later).is_nan());
 }

@@ -87,9 +87,19 @@ impl Jobs {
     pub(crate) fn wake(&self) {
         self.state().looked = self.replica.clock.now();
         for runner in self.all() {
+            #[cfg(feature = "metrics")]
+            runner.tell_next();
             if runner.is_due() {
                 self.replica.tasks.spawn(async move { runner.wake() });
             }
+        }
+    }
+
+    /// Tells those who measure that nothing is started any more.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell_next(&self) {
+        for runner in self.all() {
+            runner.tell_next();
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use metrics::{Counter, counter, gauge, histogram};
 use redlock_core::metrics::{Kind, Metric, Unit};
 
@@ -39,6 +40,13 @@ pub const ALL: &[Metric] = &[
         Unit::Seconds,
         BY_JOB,
         "When a run on this replica last ended well, in seconds since the Unix epoch.",
+    ),
+    Metric::new(
+        "redlock_job_next_tick_timestamp_seconds",
+        Kind::Gauge,
+        Unit::Seconds,
+        BY_JOB,
+        "When the next tick is that this replica will look at, in seconds since the Unix epoch; NaN if there is none.",
     ),
 ];
 
@@ -83,6 +91,13 @@ impl Meter {
             let ended = report.tick().timestamp_millis() as f64 / 1e3 + since.as_secs_f64();
             gauge!("redlock_job_last_success_timestamp_seconds", &labels).set(ended);
         }
+    }
+
+    /// Tells when the next tick is; `None` if there is none, or none for this replica.
+    pub(crate) fn tell_next(&self, job: &Arc<str>, next: Option<DateTime<Utc>>) {
+        let at = next.map_or(f64::NAN, |next| next.timestamp_millis() as f64 / 1e3);
+        let labels = self.labels(job);
+        gauge!("redlock_job_next_tick_timestamp_seconds", &labels).set(at);
     }
 
     fn runs(&self, job: &Arc<str>, outcome: Outcome) -> Counter {

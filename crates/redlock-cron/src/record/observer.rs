@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+#[cfg(feature = "metrics")]
+use chrono::{DateTime, Utc};
 use redlock_core::Redlock;
 use tracing::{debug, error, info, warn};
 
@@ -65,6 +67,14 @@ impl Observer {
     pub(crate) fn expect(&self, job: &str) {
         if let Some(meter) = &self.meter {
             let _: Result<(), _> = guarded(|| meter.register(job));
+        }
+    }
+
+    /// Tells those who measure when a job's next tick is.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell_next(&self, job: &Arc<str>, next: Option<DateTime<Utc>>) {
+        if let Some(meter) = &self.meter {
+            let _: Result<(), _> = guarded(|| meter.tell_next(job, next));
         }
     }
 

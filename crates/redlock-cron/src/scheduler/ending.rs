@@ -45,6 +45,8 @@ impl SingletonScheduler {
     /// ```
     pub async fn shutdown(&self, grace: Duration) -> ShutdownReport {
         self.replica.tasks.drain();
+        #[cfg(feature = "metrics")]
+        self.jobs.tell_next();
         if let Some(scheduler) = self.scheduler.get() {
             end(scheduler.clone()).await;
         }

@@ -194,6 +194,8 @@ impl SingletonScheduler {
         #[cfg(feature = "metrics")]
         self.replica.observer.expect(&name);
         let runner = self.jobs.insert(name, runner);
+        #[cfg(feature = "metrics")]
+        runner.tell_next();
         if start.is_done {
             self.begin(&runner);
         }
@@ -330,6 +332,8 @@ impl SingletonScheduler {
     ) -> Result<ShutdownReport, ControlError> {
         let runner = self.jobs.remove(name);
         let runner = runner.ok_or_else(|| ControlError::unknown(name))?;
+        #[cfg(feature = "metrics")]
+        runner.tell_next();
         Ok(self.replica.tasks.end(&runner.ending, grace).await)
     }
 
@@ -356,6 +360,8 @@ async fn is_shut_down(scheduler: &JobScheduler) -> bool {
 impl Drop for SingletonScheduler {
     fn drop(&mut self) {
         self.replica.tasks.abandon();
+        #[cfg(feature = "metrics")]
+        self.jobs.tell_next();
         if self.is_own
             && let Some(scheduler) = self.scheduler.get()
             && let Ok(scheduler) = scheduler.scheduler.try_read()

@@ -92,6 +92,18 @@ impl JobRunner {
         self.progress().next()
     }
 
+    /// Tells those who measure when the next tick is, and that there is none once nothing is started any more.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn tell_next(&self) {
+        let (observer, job) = (&self.replica.observer, self.id.name());
+        let next = self.progress().next();
+        observer.tell_next(job, next);
+        // Asked only now, so that what was told is not left behind by a job that is removed meanwhile.
+        if self.ending.is_draining() {
+            observer.tell_next(job, None);
+        }
+    }
+
     /// Returns whether a wake-up now has anything to deal with.
     pub(crate) fn is_due(&self) -> bool {
         let now = self.nodes_now();
