@@ -17,6 +17,7 @@ mod lookup;
 mod ls;
 mod output;
 mod probe;
+mod processes;
 mod ready;
 mod redact;
 mod release;

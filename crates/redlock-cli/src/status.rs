@@ -12,6 +12,7 @@ use crate::{
     lookup::{self, KeyState, Owner, Said},
     output::{Mark, Output, millis, moment, rounded},
     probe,
+    processes::{Measured, Processes, Silent, Waiting},
     standing::{stand, votes},
 };
 
@@ -20,6 +21,9 @@ use crate::{
 pub(crate) struct Args {
     /// The resource, as the application calls it
     key: String,
+
+    #[command(flatten)]
+    processes: Processes,
 
     #[command(flatten)]
     connection: Connection,
@@ -31,11 +35,21 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
     let key = settings.lock_key(&args.key)?;
+    let processes = args.processes.addresses()?;
     let (_client, reports) = stand(context, &settings).await?;
     let places = probe::connect(&settings).await;
     let said = lookup::ask(&places, &key).await;
+    let measured = processes.ask(settings.namespace()).await;
     let held = Held::of(&said, &reports, settings.majority());
-    held.print(&said, &reports, context.output)?;
+    if context.output.is_json() {
+        let json = held.as_json(&said, &reports, Waiters::of(&args.key, measured.as_ref()));
+        context.output.json(&json)?;
+    } else {
+        held.print(&said, &reports, context.output)?;
+        if let Some(measured) = &measured {
+            print_waiting(&args.key, measured, context.output)?;
+        }
+    }
     Ok(match held.state {
         State::Held => Exit::Yes,
         State::Free => Exit::No,
@@ -104,9 +118,6 @@ impl Held {
     }
 
     fn print(&self, said: &[Said], reports: &[NodeReport], output: Output) -> std::io::Result<()> {
-        if output.is_json() {
-            return output.json(&self.as_json(said, reports));
-        }
         let left = self.remaining.map_or_else(String::new, |left| {
             if left == Duration::MAX {
                 ", for ever".to_owned()
@@ -160,7 +171,12 @@ impl Held {
         Ok(())
     }
 
-    fn as_json<'a>(&self, said: &'a [Said], reports: &[NodeReport]) -> Json<'a> {
+    fn as_json<'a>(
+        &self,
+        said: &'a [Said],
+        reports: &[NodeReport],
+        waiting: Option<Waiters<'a>>,
+    ) -> Json<'a> {
         let nodes = said.iter().zip(reports).map(|(said, report)| {
             let (state, owner, left, why) = match &said.state {
                 KeyState::Free if votes(report) => (State::Free, None, None, None),
@@ -188,9 +204,28 @@ impl Held {
                 .remaining
                 .filter(|left| *left != Duration::MAX)
                 .map(millis),
+            waiting,
             nodes: nodes.collect(),
         }
     }
+}
+
+/// Tells how many callers may wait for a key, and where.
+fn print_waiting(key: &str, measured: &Measured, output: Output) -> std::io::Result<()> {
+    let waiting = measured.of(key);
+    if waiting.is_empty() {
+        output.marked(Mark::Good, "nobody is known to wait")?;
+    }
+    for waiting in waiting {
+        output.marked(Mark::Note, &format!("callers that wait: {waiting}"))?;
+    }
+    for Silent { process, why } in &measured.silent {
+        output.marked(
+            Mark::Bad,
+            &format!("{process} does not say who waits: {why}"),
+        )?;
+    }
+    Ok(())
 }
 
 /// By whom a key is held, for people.
@@ -211,7 +246,30 @@ struct Json<'a> {
     votes: usize,
     majority: usize,
     remaining_ms: Option<f64>,
+    /// Missing where no process was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<Waiters<'a>>,
     nodes: Vec<NodeJson<'a>>,
+}
+
+/// The callers that may wait for the key.
+#[derive(Serialize)]
+struct Waiters<'a> {
+    callers: u64,
+    processes: Vec<&'a Waiting>,
+    silent: &'a [Silent],
+}
+
+impl<'a> Waiters<'a> {
+    fn of(key: &str, measured: Option<&'a Measured>) -> Option<Self> {
+        let measured = measured?;
+        let processes = measured.of(key);
+        Some(Self {
+            callers: processes.iter().map(|waiting| waiting.callers).sum(),
+            processes,
+            silent: &measured.silent,
+        })
+    }
 }
 
 #[derive(Serialize)]

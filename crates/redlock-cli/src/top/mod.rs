@@ -20,6 +20,7 @@ use crate::{
     connection::{Connection, Settings, duration},
     context::Context,
     exit::{Exit, Failure},
+    processes::Processes,
 };
 
 /// What can be asked of `top`.
@@ -34,6 +35,9 @@ pub(crate) struct Args {
     every: Duration,
 
     #[command(flatten)]
+    processes: Processes,
+
+    #[command(flatten)]
     connection: Connection,
 }
 
@@ -45,9 +49,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let message = "top needs a terminal; for a program: redlock top --json, redlock ls --json";
         return Err(Failure::wrong(message));
     }
+    let processes = args.processes.addresses()?;
     let every = args.every.max(SHORTEST);
     let client = context.client(settings.builder().connect_lazily()).await?;
-    let mut sampler = Sampler::new(client, args.prefix);
+    let mut sampler = Sampler::new(client, args.prefix, processes);
     if !is_json {
         return show(&mut sampler, &settings, every).await;
     }

@@ -17,6 +17,7 @@ use crate::{
     ls::{self, Line},
     output::millis,
     probe::{self, Place},
+    processes::{Addresses, Measured},
     standing::{Standing, settled},
 };
 
@@ -24,6 +25,7 @@ use crate::{
 pub(super) struct Sampler {
     client: Redlock,
     prefix: String,
+    processes: Addresses,
     /// The jobs as they were at the last look at them, and when that was.
     jobs: Vec<Job>,
     jobs_seen: Option<Instant>,
@@ -41,6 +43,9 @@ pub(super) struct Sample {
     pub(super) jobs: Vec<Job>,
     /// Why the jobs are as they were at an earlier look.
     pub(super) jobs_unknown: Option<String>,
+    /// The callers that wait; missing where no process is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) processes: Option<Measured>,
     /// By how much this machine's clock is ahead of those of the nodes.
     pub(super) ahead_ms: Option<f64>,
 }
@@ -62,6 +67,8 @@ pub(super) struct Job {
     pub(super) job: String,
     #[serde(flatten)]
     memory: jobs::Json,
+    /// When its next tick is, since 1970, as far as a process that was asked has said.
+    pub(super) next_tick_ms: Option<f64>,
     /// How it stands, in words.
     #[serde(skip)]
     pub(super) state: String,
@@ -79,10 +86,11 @@ pub(super) struct Key {
 }
 
 impl Sampler {
-    pub(super) fn new(client: Redlock, prefix: String) -> Self {
+    pub(super) fn new(client: Redlock, prefix: String, processes: Addresses) -> Self {
         Self {
             client,
             prefix,
+            processes,
             jobs: Vec::new(),
             jobs_seen: None,
             jobs_unknown: None,
@@ -102,6 +110,13 @@ impl Sampler {
         let clocks = join_all(places.iter().map(clock_of)).await;
         let middle = middle(&clocks);
         self.look_at_jobs(&places, settings).await;
+        let measured = self.processes.ask(settings.namespace()).await;
+        let next_ticks = measured.as_ref().map(|measured| &measured.next_ticks);
+        let jobs = self.jobs.iter().map(|job| Job {
+            next_tick_ms: next_ticks.and_then(|next| next.get(&job.job)).copied(),
+            ..job.clone()
+        });
+        let jobs = jobs.collect();
         let listed = ls::list(&places, settings, &self.prefix).await;
         let silent: HashMap<_, _> = listed.silent.into_iter().collect();
         let nodes = reports.iter().zip(times).zip(clocks).zip(&places);
@@ -116,8 +131,9 @@ impl Sampler {
         Sample {
             nodes: nodes.collect(),
             keys: self.keys(listed.lines),
-            jobs: self.jobs.clone(),
+            jobs,
             jobs_unknown: self.jobs_unknown.clone(),
+            processes: measured,
             ahead_ms: self.ahead().await,
         }
     }
@@ -183,6 +199,7 @@ impl Job {
             job,
             state: memory.state(),
             last: memory.last().map(ToString::to_string),
+            next_tick_ms: None,
             memory: memory.to_json(),
         }
     }

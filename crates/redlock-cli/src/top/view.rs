@@ -1,5 +1,7 @@
 //! What one look comes to on the screen.
 
+use std::time::Duration;
+
 use ratatui::{
     Frame,
     layout::{Constraint, Layout},
@@ -9,7 +11,7 @@ use ratatui::{
 };
 
 use super::sample::{Key, Node, Sample};
-use crate::{connection::Settings, output::rounded};
+use crate::{clock, connection::Settings, output::rounded, processes::Measured};
 
 /// Draws all of it; what does not fit is left out from below.
 pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &Settings) {
@@ -32,14 +34,22 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &Se
     } else {
         0
     };
+    let waiters_height = sample.processes.as_ref().map_or(0, |measured| {
+        let rows = measured.waiting.len() + measured.silent.len();
+        height(rows).min(frame.area().height / 4)
+    });
     let heights = [
         Constraint::Length(1),
         Constraint::Length(height(sample.nodes.len())),
         Constraint::Min(3),
+        Constraint::Length(waiters_height),
         Constraint::Length(of_jobs_height),
         Constraint::Length(1),
     ];
-    let [head, nodes, keys, jobs, foot] = Layout::vertical(heights).areas(frame.area());
+    let [head, nodes, keys, waiters, jobs, foot] = Layout::vertical(heights).areas(frame.area());
+    if let Some(measured) = &sample.processes {
+        frame.render_widget(of_waiters(measured), waiters);
+    }
     if has_jobs {
         frame.render_widget(of_jobs(sample), jobs);
     }
@@ -128,6 +138,18 @@ fn clock(ahead_ms: f64) -> Cell<'static> {
     Cell::new(text).style(Style::new().fg(color))
 }
 
+/// Returns in how long a tick is, in words.
+fn next(tick_ms: Option<f64>) -> String {
+    let Some(ms) = tick_ms else {
+        return "-".to_owned();
+    };
+    let left = ms / 1_000.0 - clock::wall().as_secs_f64();
+    match Duration::try_from_secs_f64(left) {
+        Ok(left) => rounded(left),
+        Err(_) => "now".to_owned(),
+    }
+}
+
 fn of_jobs(sample: &Sample) -> Table<'_> {
     let rows = sample.jobs.iter().map(|job| {
         let color = if job.state.starts_with("paused") {
@@ -138,22 +160,54 @@ fn of_jobs(sample: &Sample) -> Table<'_> {
         Row::new([
             Cell::new(job.job.as_str()),
             Cell::new(job.state.as_str()).style(Style::new().fg(color)),
+            Cell::new(next(job.next_tick_ms)),
             Cell::new(job.last.as_deref().unwrap_or("-")),
         ])
     });
+    // Nobody was asked who knows it.
+    let next_width = if sample.processes.is_some() { 11 } else { 0 };
     let widths = [
         Constraint::Fill(2),
         Constraint::Fill(1),
+        Constraint::Length(next_width),
         Constraint::Fill(2),
     ];
     let title = match &sample.jobs_unknown {
         Some(why) => format!("jobs, as they were: {why}"),
         None => "jobs".to_owned(),
     };
-    let head = Row::new(["job", "state", "last run"]).bold();
+    let head = Row::new(["job", "state", "next", "last run"]).bold();
     Table::new(rows, widths)
         .header(head)
         .block(Block::bordered().title(title))
+}
+
+/// The callers that wait, and the processes that do not say.
+fn of_waiters(measured: &Measured) -> Table<'_> {
+    let waiting = measured.waiting.iter().map(|waiting| {
+        Row::new([
+            Cell::new(waiting.lock.as_str()),
+            Cell::new(waiting.process.as_str()),
+            Cell::new(waiting.callers.to_string()),
+        ])
+    });
+    let silent = measured.silent.iter().map(|silent| {
+        Row::new([
+            Cell::new("unknown"),
+            Cell::new(silent.process.as_str()),
+            Cell::new(silent.why.as_str()),
+        ])
+        .style(Style::new().fg(Color::Red))
+    });
+    let widths = [
+        Constraint::Fill(1),
+        Constraint::Fill(1),
+        Constraint::Fill(1),
+    ];
+    let head = Row::new(["class", "process", "callers"]).bold();
+    Table::new(waiting.chain(silent), widths)
+        .header(head)
+        .block(Block::bordered().title("waiting"))
 }
 
 fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {

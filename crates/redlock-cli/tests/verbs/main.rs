@@ -11,6 +11,7 @@ mod jobs;
 mod keys;
 mod kit;
 mod operating;
+mod processes;
 mod ready;
 mod roll;
 mod run;

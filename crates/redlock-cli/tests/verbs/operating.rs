@@ -25,6 +25,8 @@ fn words(command: &str) -> Vec<String> {
         "KEY" => "order:7",
         "TIME" => "20s",
         "ADDR" => "127.0.0.1:0",
+        // Where nobody is, which is said.
+        "URLS" => "http://127.0.0.1:1/metrics",
         "NAMESPACE/NAME" => "billing/close-day",
         "…" => "systemd",
         word => word,
@@ -63,12 +65,14 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
                 }
                 continue;
             }
-            "status KEY" => {
+            "status KEY" | "status KEY --metrics URLS" => {
                 let guard = client.acquire("order:7").await.unwrap();
                 guard.extend().await.unwrap();
                 let done = done();
                 guard.release().await.unwrap();
                 assert!(done.out.contains("held by"), "{done:?}");
+                let asks = command.contains("URLS");
+                assert_eq!(done.out.contains("does not say"), asks, "{done:?}");
                 continue;
             }
             "release KEY --force" => {
@@ -97,8 +101,9 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
                 assert_eq!(watch.interrupt(), Some(130));
                 continue;
             }
-            "top" => {
-                let mut top = at_terminal("stty rows 24 cols 80; \"$REDLOCK\" top", &nodes);
+            "top" | "top --metrics URLS" => {
+                let line = format!("stty rows 24 cols 80; \"$REDLOCK\" {}", words.join(" "));
+                let mut top = at_terminal(&line, &nodes);
                 let mut top = top.env("TERM", "xterm").spawn().unwrap();
                 screen(&mut top, "3 of 3 nodes vote");
                 top.stdin.take().unwrap().write_all(b"q").unwrap();
