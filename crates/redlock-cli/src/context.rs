@@ -1,4 +1,4 @@
-//! What all verbs share: where output goes, and what is to be ended when the command ends.
+//! The part that all verbs share: where output goes, and what is to be ended when the command ends.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

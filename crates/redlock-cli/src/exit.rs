@@ -1,4 +1,4 @@
-//! How the command ends: its exit codes, and what went wrong.
+//! The end of the command: its exit codes, and what went wrong.
 
 use std::{fmt, io, process::ExitCode};
 

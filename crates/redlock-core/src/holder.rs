@@ -1,4 +1,4 @@
-//! What is told of a holder where nobody has said: the host and the process.
+//! The label of a holder that nobody has named: the host and the process.
 
 use redlock_proto::HolderLabel;
 

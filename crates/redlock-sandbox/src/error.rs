@@ -1,4 +1,4 @@
-//! Why a server did not start.
+//! The error of a server that did not start.
 
 use std::{error::Error, ffi::OsStr, fmt, io, process::ExitStatus, time::Duration};
 

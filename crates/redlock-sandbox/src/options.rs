@@ -1,4 +1,4 @@
-//! How a server is started.
+//! The options of a server's start.
 
 use std::ffi::OsString;
 

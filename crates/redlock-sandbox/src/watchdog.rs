@@ -1,4 +1,4 @@
-//! What ends a child when the process that started it dies.
+//! The watchdog: it ends a child when the process that started it dies.
 
 use std::{
     io,

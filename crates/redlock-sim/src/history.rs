@@ -1,4 +1,4 @@
-//! What happened, as plain data: whoever records it, a simulated world or a test with real servers, has it
+//! The history of a world as plain data: its recorder, a simulated world or a test with real servers, has it
 //! judged by the same [`Checker`](crate::Checker).
 
 use std::{sync::Arc, time::Duration};

@@ -1,4 +1,4 @@
-//! How refusals are told.
+//! The answers to refused requests.
 
 use std::{fmt, sync::Arc};
 

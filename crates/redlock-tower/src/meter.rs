@@ -1,4 +1,4 @@
-//! What is counted, with the feature `metrics`.
+//! The counts of the feature `metrics`.
 
 use crate::RejectionKind;
 

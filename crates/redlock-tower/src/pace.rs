@@ -1,4 +1,4 @@
-//! When a request that was refused is worth another try.
+//! The time after which a request that was refused is worth another try.
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},

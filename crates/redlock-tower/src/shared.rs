@@ -1,4 +1,4 @@
-//! What a layer, its services and their futures share.
+//! The part that a layer, its services and their futures share.
 
 use std::{fmt, pin::Pin, sync::Arc};
 

@@ -17,6 +17,7 @@ struct Documented<'a> {
     /// The first line of it.
     sentence: &'a str,
     is_function: bool,
+    is_module: bool,
     is_public: bool,
 }
 
@@ -44,6 +45,14 @@ fn documented(text: &str) -> Vec<Documented<'_>> {
     let mut in_attribute = false;
     // The indentation of the public enum or trait around a line, whose parts are public without saying so.
     let mut within = None;
+    if let Some(sentence) = text.lines().find_map(|line| line.strip_prefix("//! ")) {
+        found.push(Documented {
+            sentence,
+            is_function: false,
+            is_module: true,
+            is_public: false,
+        });
+    }
     for line in text.lines() {
         let indentation = line.len() - line.trim_start().len();
         let line = line.trim();
@@ -61,6 +70,7 @@ fn documented(text: &str) -> Vec<Documented<'_>> {
             found.push(Documented {
                 sentence,
                 is_function: line.split_whitespace().take(4).any(|word| word == "fn"),
+                is_module: false,
                 is_public,
             });
         }
@@ -117,8 +127,15 @@ fn the_documentation_of_each_public_item_begins_with_what_it_is() {
 }
 
 #[test]
+fn the_documentation_of_each_module_begins_with_what_it_is() {
+    let found = wrong(|item| item.is_module && item.asks());
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
 fn first_lines_are_found_behind_attributes_and_in_what_is_public_around_them() {
-    let text = "
+    let text = "//! Which things there are.
+
         /// What is there.
         pub struct Thing {
             /// Whether it is.
@@ -157,6 +174,7 @@ fn first_lines_are_found_behind_attributes_and_in_what_is_public_around_them() {
         let items = items.iter().filter(|item| is(item) && item.asks());
         items.map(|item| item.sentence).collect::<Vec<_>>()
     };
+    assert_eq!(asks(|item| item.is_module), ["Which things there are."]);
     assert_eq!(asks(|item| item.is_function), ["Whether it is."]);
     let public = ["What is there.", "How much of it.", "Why.", "When."];
     assert_eq!(asks(|item| item.is_public), public);

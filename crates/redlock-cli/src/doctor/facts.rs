@@ -1,4 +1,4 @@
-//! What the command asks each node for.
+//! The questions of the command to each node.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What the doctor says.
+//! The report of the doctor.
 
 use std::{io, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Which rights a node's user has, found by using each of them on a scratch key.
+//! The rights of a node's user, found by using each of them on a scratch key.
 
 use redlock_core::{
     deadpool_redis::redis::{Cmd, RedisError, cmd},

@@ -1,4 +1,4 @@
-//! What one server says of itself, and what to change there.
+//! The settings of one server, and what to change there.
 
 use std::{sync::Arc, time::Duration};
 

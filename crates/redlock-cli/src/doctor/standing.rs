@@ -1,4 +1,4 @@
-//! What the client has decided: whether a node votes, and if not, why.
+//! The client's decision about a node: it votes, or why it does not.
 
 use redlock_core::{NodeAnswer, NodeReport, NotAVote, Unfit};
 

@@ -1,4 +1,4 @@
-//! What the nodes remember of a job is deleted.
+//! The deletion of the nodes' memory of a job.
 
 use redlock_cron::{ControlErrorKind, InUse, dangerous_forget};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What is remembered of a job, for programs and in a line.
+//! The memory of a job, for programs and in a line.
 
 use redlock_core::Redlock;
 use redlock_cron::{JobMemory, PastRun, inspect};

@@ -1,4 +1,4 @@
-//! What the command prints: text that fits the terminal, or JSON.
+//! The output of the command: text that fits the terminal, or JSON.
 
 mod time;
 mod wrap;

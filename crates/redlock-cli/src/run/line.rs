@@ -1,4 +1,4 @@
-//! What this process and the warden tell each other, a line each.
+//! The lines between this process and the warden, one for each message.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! What one look comes to on the screen.
+//! The screen of one look.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the client of `watch` measures, for Prometheus.
+//! The measurements of the client of `watch`, for Prometheus.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What `watch` answers over HTTP.
+//! The answers of `watch` over HTTP.
 
 use std::io;
 

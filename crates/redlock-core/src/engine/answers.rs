@@ -1,4 +1,4 @@
-//! What the driver tells those who asked, and the log.
+//! The driver's answers to callers and to the log.
 
 use std::sync::Arc;
 

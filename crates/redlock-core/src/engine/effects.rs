@@ -1,4 +1,4 @@
-//! What the driver does about what the protocol has decided.
+//! The driver carries out the protocol's decisions.
 
 use redlock_proto::{Effect, Notice, Op};
 

@@ -1,4 +1,4 @@
-//! What the log says, under targets that stay as they are: `redlock::node`, `redlock::quorum` and `redlock::lease`.
+//! The log, under targets that stay as they are: `redlock::node`, `redlock::quorum` and `redlock::lease`.
 
 use std::sync::Arc;
 

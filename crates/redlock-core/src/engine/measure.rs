@@ -1,4 +1,4 @@
-//! What the driver tells an application's recorder, after all that is decided is done.
+//! The driver's measurements for an application's recorder, told after all that is decided is done.
 
 use super::{
     driver::Driver,

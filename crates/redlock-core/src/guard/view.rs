@@ -1,4 +1,4 @@
-//! What a guard says of its lease.
+//! The view of a guard on its lease.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a lease's engine, guard and views share: up to when it is valid, and how it ended.
+//! The part that a lease's engine, guard and views share: up to when it is valid, and how it ended.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! What is counted and timed, with the feature `metrics`; nothing without it.
+//! The counts and times of the feature `metrics`; nothing without it.
 //!
 //! Both forms have the same types, of which those without the feature are empty.
 

@@ -1,4 +1,4 @@
-//! How nodes stand, in gauges that all clients of a namespace in this process share.
+//! The standing of nodes, in gauges that all clients of a namespace in this process share.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What a person does to a job: pause it, resume it, run it now.
+//! The actions of a person on a job: pause it, resume it, run it now.
 //!
 //! Each of these is a claim of the present moment, as of a tick, so that a majority of the nodes remembers it, and
 //! the last one is the one that counts, whatever the clocks of those who ask.

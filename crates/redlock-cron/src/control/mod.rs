@@ -1,4 +1,4 @@
-//! What a person does to a job: pause it, resume it, run it now, look at it, forget it.
+//! The control of a job by a person: pause it, resume it, run it now, look at it, forget it.
 
 mod actions;
 mod error;

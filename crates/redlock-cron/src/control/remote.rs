@@ -1,4 +1,4 @@
-//! What a person does to a job from outside of its service.
+//! The control of a job from outside of its service.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What can be said of a job: what a majority of the nodes remembers, and what this replica has seen.
+//! The status of a job: what a majority of the nodes remembers, and what this replica has seen.
 
 use super::inspect::read;
 use crate::{JobStatus, clock::to_instant, tick::JobRunner};

@@ -1,4 +1,4 @@
-//! What a job and a tick are called on the nodes.
+//! The names of a job and of a tick on the nodes.
 
 use std::{fmt, sync::Arc};
 

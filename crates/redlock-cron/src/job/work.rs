@@ -1,4 +1,4 @@
-//! What a job does in a run: a function or a service.
+//! The work of a job in a run: a function or a service.
 
 use std::{
     error::Error,

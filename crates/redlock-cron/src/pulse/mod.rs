@@ -1,4 +1,4 @@
-//! How jobs are woken up: one job on tokio-cron-scheduler, due every second, looks for the ticks of all of them.
+//! The pulse that wakes jobs up: one job on tokio-cron-scheduler, due every second, looks for the ticks of all of them.
 //!
 //! tokio-cron-scheduler is used as an alarm clock, and knows nothing of patterns and zones: which ticks are due is for
 //! each job's own schedule to say.

@@ -1,4 +1,4 @@
-//! What is done if the alarm does not come, or came by a wrong clock.
+//! The watch over the alarm: it acts if the alarm does not come, or came by a wrong clock.
 //!
 //! tokio-cron-scheduler stores the instant at which the alarm is due next, and compares the machine's clock with it.
 //! So a clock that was years ahead, and is set right, would silence all jobs for years.

@@ -1,4 +1,4 @@
-//! What one replica has seen of a job.
+//! The journal of one replica about a job.
 
 use std::{
     collections::{HashSet, VecDeque},

@@ -1,4 +1,4 @@
-//! What a scheduler measures.
+//! The metrics of a scheduler.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is told and remembered of ticks and runs: the report of each tick, and the status of a job.
+//! The records of ticks and runs: the report of each tick, and the status of a job.
 
 mod journal;
 #[cfg(feature = "test-util")]

@@ -1,4 +1,4 @@
-//! What the jobs of one scheduler share on this replica: claims, tasks, the clock and the place where reports go.
+//! The part that the jobs of one scheduler share on this replica: claims, tasks, the clock and the place where reports go.
 
 mod claims;
 mod tasks;

@@ -1,4 +1,4 @@
-//! What happens to ticks when the clocks of a zone change.
+//! The ticks around changes of a zone's clocks.
 //!
 //! A fixed time that a gap skips is due at the first instant after the gap; one that occurs twice is
 //! due at its first pass.

@@ -1,4 +1,4 @@
-//! When a job is due: our own reading of the pattern, in a real time zone.
+//! The schedule of a job: our own reading of the pattern, in a real time zone.
 //!
 //! tokio-cron-scheduler takes the zone's offset once, when the job is created, so that after a
 //! change of the clocks it is an hour off, and replicas that were started before and after the change

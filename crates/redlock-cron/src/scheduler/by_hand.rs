@@ -1,4 +1,4 @@
-//! What a person or a tool asks of a job that a scheduler has.
+//! The requests of a person or a tool about a job that a scheduler has.
 
 use std::sync::Arc;
 

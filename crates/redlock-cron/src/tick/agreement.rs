@@ -1,4 +1,4 @@
-//! Whether replicas agree on a job: its schedule and its policies, as the nodes remember them with each run.
+//! The agreement of replicas on a job: its schedule and its policies, as the nodes remember them with each run.
 
 use std::time::Duration;
 

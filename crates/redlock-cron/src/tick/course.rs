@@ -1,4 +1,4 @@
-//! Whether a tick is started on this replica: from the wake-up to the claim.
+//! The course of a tick on this replica: from the wake-up to the claim.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What becomes of the ticks of a job on this replica: found due, claimed, run, and if need be made up for or started again.
+//! The ticks of a job on this replica: found due, claimed, run, and if need be made up for or started again.
 
 mod agreement;
 mod backlog;

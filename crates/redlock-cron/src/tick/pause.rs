@@ -1,4 +1,4 @@
-//! Whether a job is paused, which a majority of the nodes remembers.
+//! The pause of a job, which a majority of the nodes remembers.
 //!
 //! What is remembered of a pause and its end stands in place of a configuration.
 

@@ -1,4 +1,4 @@
-//! Which tick a wake-up is about.
+//! The tick that a wake-up is about.
 
 use chrono::{DateTime, TimeDelta, Utc};
 

@@ -1,4 +1,4 @@
-//! What becomes of a tick that was claimed here, or refused: from the claim to the report.
+//! The start of a tick that was claimed here, or its refusal: from the claim to the report.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Which of the replicas asks for a tick first.
+//! The order in which replicas ask for a tick.
 //!
 //! Each waits for a part of the job's spread, from the tick on by the nodes' clocks: for a random part of its first half
 //! if it is the replica's turn, and of its second half if it is not.

@@ -1,4 +1,4 @@
-//! What a driver can ask a client to win: a lease, or a lease and a tick with it.
+//! The requests of a driver to a client: to win a lease, or a lease and a tick with it.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a client is told from outside: its configuration, readings of its clocks, and randomness.
+//! The inputs of a client: its configuration, readings of its clocks, and randomness.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a client tells its driver.
+//! The instructions of a client to its driver.
 
 use std::time::Duration;
 

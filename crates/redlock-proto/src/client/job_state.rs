@@ -1,4 +1,4 @@
-//! What nodes remember of a job, read back.
+//! The nodes' memory of a job, read back.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What an operator should know.
+//! The news for an operator.
 
 use std::{fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! What a lock is called on the nodes, and by whom it is held.
+//! The names of locks on the nodes, and the owners that hold them.
 
 mod key_set;
 mod label;

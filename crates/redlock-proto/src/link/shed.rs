@@ -1,4 +1,4 @@
-//! What a node that cannot keep up does not get.
+//! The requests that a node which cannot keep up does not get.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Which nodes vote: the quorum, what is known of each node, their clocks and their counters.
+//! The nodes that vote: the quorum, what is known of each node, their clocks and their counters.
 
 mod clocks;
 mod members;

@@ -1,4 +1,4 @@
-//! How a server comes by its clock: the dynamic loader puts a library of ours before the system's.
+//! The way to a server's own clock: the dynamic loader puts a library of ours before the system's.
 
 use std::{
     env,

@@ -1,4 +1,4 @@
-//! What a program is told that asks every clock; a server asks only some.
+//! A program that asks every clock; a server asks only some.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

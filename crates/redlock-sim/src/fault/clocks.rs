@@ -1,4 +1,4 @@
-//! How clocks are set in worlds of jobs, where no assumption but that about ticks is kept.
+//! The steps of clocks in worlds of jobs, where no assumption but that about ticks is kept.
 //!
 //! No tick may start twice as long as no node shows less, when its clock agrees with a majority's after a quarantine,
 //! than when it voted last before: it can be set back by the length of a quarantine in all.

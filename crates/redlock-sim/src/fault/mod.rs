@@ -1,4 +1,4 @@
-//! What goes wrong, and when: drawn before the world begins.
+//! The faults of a world and their times: drawn before the world begins.
 
 mod clocks;
 mod draw;

@@ -1,4 +1,4 @@
-//! What goes wrong because a world is odd, or has strangers.
+//! The faults of a world that is odd, or has strangers.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What a link to a node waits for, and how long.
+//! The time limits of a link to a node.
 
 use std::time::Duration;
 

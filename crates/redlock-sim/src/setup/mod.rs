@@ -1,4 +1,4 @@
-//! What a seed makes of a plan: how many there are of everything, and how bad it will be.
+//! The world that a seed makes of a plan: how many there are of everything, and how bad it will be.
 
 mod jobs;
 mod link;

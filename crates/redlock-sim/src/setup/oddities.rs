@@ -1,4 +1,4 @@
-//! What is odd about a world besides: each in a few worlds only, some of them together.
+//! The oddities of a world: each in a few worlds only, some of them together.
 //!
 //! They are drawn from a generator of their own, so that a world without them is the same as if there were none.
 

@@ -1,4 +1,4 @@
-//! How bad it will be: what the network does by itself, and how many faults there are.
+//! The storm of a world: what the network does by itself, and how many faults there are.
 
 use super::{MS, Micros, SECOND};
 use crate::{Plan, random::Random};

@@ -1,4 +1,4 @@
-//! What will happen, in order of time.
+//! The agenda of a world, in order of time.
 
 use std::{cmp::Ordering, collections::BinaryHeap};
 

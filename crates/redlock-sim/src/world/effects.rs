@@ -1,4 +1,4 @@
-//! What a client wants done, and what follows from it.
+//! The effects of a client, and what follows from them.
 
 use std::time::Duration;
 

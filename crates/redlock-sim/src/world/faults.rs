@@ -1,4 +1,4 @@
-//! What goes wrong, when it does.
+//! The faults of a world, when they happen.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What links tell their client, at once or a little later: each tells in order, but a client may hear of one link
+//! The news of links for their client, at once or a little later: each tells in order, but a client may hear of one link
 //! before another, so that it does not know yet what has become of a connection.
 
 use redlock_proto::LinkEvent;

@@ -1,4 +1,4 @@
-//! Who takes keys: an owner for each attempt, and what nodes have promised to each.
+//! The owners that take keys: one for each attempt, and what nodes have promised to each.
 
 use std::{
     collections::HashMap,

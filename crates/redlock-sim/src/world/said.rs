@@ -1,4 +1,4 @@
-//! What answers say of leases, for those that look over the client's shoulder.
+//! The answers about leases, for those that look over the client's shoulder.
 
 use redlock_proto::{Answer, MarkState, NodeVerb, Reply, Request, Standing, Verb};
 

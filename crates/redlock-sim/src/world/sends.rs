@@ -1,4 +1,4 @@
-//! What a client asks nodes for, and how the world counts it.
+//! The requests of a client to nodes, and how the world counts them.
 
 use std::{fmt, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a node must have, by what it was asked and what it said: written down a second time, to find out
+//! The keys that a node must have, by what it was asked and what it said: written down a second time, to find out
 //! where the model of a node does something else.
 
 use redlock_proto::{Mode, NodeKey, NodeTime, OwnerId, Reply, Store, Verb};

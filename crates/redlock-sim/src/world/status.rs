@@ -1,4 +1,4 @@
-//! What is remembered of jobs, as somebody is told who asks, and as it is.
+//! The memory of jobs, as somebody is told who asks, and as it is.
 
 use std::{collections::BTreeMap, time::Duration};
 

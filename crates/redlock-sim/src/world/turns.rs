@@ -1,4 +1,4 @@
-//! How callers of one process take their turns.
+//! The turns of callers of one process.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the users of clients do: they wait for keys, hold leases for a while, and are done with them in all the
+//! The users of clients: they wait for keys, hold leases for a while, and are done with them in all the
 //! ways there are.
 
 use std::time::Duration;

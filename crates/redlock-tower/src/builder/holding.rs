@@ -1,4 +1,4 @@
-//! How requests hold their locks.
+//! The settings for the time in which requests hold their locks.
 
 use std::{sync::Arc, time::Duration};
 

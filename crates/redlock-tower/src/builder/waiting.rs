@@ -1,4 +1,4 @@
-//! How requests wait.
+//! The settings for the time in which requests wait.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! What a request locks.
+//! The keys of requests: each names what its request locks.
 
 mod boxed;
 mod error;

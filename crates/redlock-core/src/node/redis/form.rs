@@ -1,4 +1,4 @@
-//! Which of two forms calls over a connection have: functions, or the script.
+//! The form of the calls over a connection: functions, or the script.
 //!
 //! Both say the same, and come to the same on the node, so each call may have either.
 //! The script does whatever is asked for, on every server that is supported; functions cost a server less.

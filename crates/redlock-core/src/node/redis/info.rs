@@ -1,4 +1,4 @@
-//! What a server's `INFO` says of it.
+//! The description that a server gives of itself by `INFO`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What users are told of an error that a server sent: words of ours, and never the server's.
+//! The words for users about an error that a server sent: ours, and never the server's.
 //!
 //! Servers and proxies put what they were asked into their errors, and what they were asked has the owner value of a
 //! lock in it, the name of a resource, or a password.

@@ -1,4 +1,4 @@
-//! Which nodes an attempt asks first, and when it asks the others.
+//! The nodes that an attempt asks first, and the time at which it asks the others.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What nodes remember of a run: a majority must before it may start, and is told what comes of it.
+//! The nodes' memory of a run: a majority must have it before the run may start, and is told of its end.
 
 use std::time::Duration;
 

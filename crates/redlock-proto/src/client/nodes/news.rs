@@ -1,4 +1,4 @@
-//! What an operator is told of the nodes: each change once.
+//! The news of the nodes for an operator: each change once.
 
 use super::super::{Forgot, Majority, Notice, outbox::Outbox};
 use crate::{NotAVote, Quorum, RunId};

@@ -1,4 +1,4 @@
-//! How long nodes take to answer, and which of them keep attempts waiting.
+//! The time that nodes take to answer, and the nodes that keep attempts waiting.
 
 use std::time::Duration;
 

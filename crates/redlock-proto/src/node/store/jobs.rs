@@ -1,4 +1,4 @@
-//! What a node does with jobs: the watermark, the window, and what is remembered of runs.
+//! The jobs of a node: the watermark, the window, and the memory of runs.
 
 use std::{sync::Arc, time::Duration};
 

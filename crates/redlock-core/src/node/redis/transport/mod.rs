@@ -1,4 +1,4 @@
-//! What commands travel over: a connection of ours, or one of redis-rs.
+//! The connection that commands travel over: ours, or one of redis-rs.
 //!
 //! | file | has |
 //! |---|---|

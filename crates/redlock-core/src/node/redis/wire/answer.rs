@@ -1,4 +1,4 @@
-//! What the script returns as answers.
+//! The script's results, read as answers.
 
 use std::{sync::Arc, time::Duration};
 

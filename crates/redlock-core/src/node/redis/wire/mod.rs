@@ -1,4 +1,4 @@
-//! How calls and answers look on the wire; `node.lua` says what they mean.
+//! Calls and answers as they are on the wire; `node.lua` says what they mean.
 
 mod answer;
 mod call;

@@ -1,4 +1,4 @@
-//! What the model of a node does with jobs.
+//! The jobs of the model of a node.
 
 use super::super::*;
 use crate::{JobVerb, Mode, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Tick, Window};
