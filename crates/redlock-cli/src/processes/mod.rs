@@ -1,4 +1,4 @@
-//! What processes measure of themselves, and no node knows: who waits, and when the next tick of a job is.
+//! The measurements that processes make of themselves, and no node knows: callers that wait, and the next tick of a job.
 
 mod exposition;
 mod http;
