@@ -1,5 +1,8 @@
 //! A job as it is given to a scheduler: its name, its policies, and what it does.
 
+// First, so that the documentation of a job begins with how it is made.
+mod singleton_job;
+
 mod builder;
 mod config;
 mod fingerprint;
@@ -7,7 +10,6 @@ mod identity;
 mod policy;
 mod run;
 mod settings;
-mod singleton_job;
 mod terms;
 mod tries;
 mod work;

@@ -1,0 +1,222 @@
+//! The nodes, and the keys that a client has on them.
+
+use super::RedlockBuilder;
+use crate::{Config, MemoryNode, NodeConfig};
+
+impl RedlockBuilder {
+    /// Adds a node: a URL (`redis://[user:password@]host[:port][/db]`, `rediss://…` with the feature
+    /// `tls-rustls`, `unix:///path`), a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or
+    /// a [`MemoryNode`].
+    ///
+    /// Each must be an independent master: a vote from a replica, or two votes from one server, would
+    /// let two holders in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::{Redlock, deadpool_redis};
+    ///
+    /// let builder = Redlock::builder()
+    ///     .node("redis://10.0.0.1")
+    ///     .node("redis://:secret@10.0.0.2:6380/1")
+    ///     .node(deadpool_redis::Config::from_url("unix:///run/redis.sock"));
+    /// # drop(builder);
+    /// ```
+    pub fn node(mut self, node: impl Into<NodeConfig>) -> Self {
+        self.config.nodes.push(node.into());
+        self
+    }
+
+    /// Adds nodes; see [`node`](Self::node).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let urls = "redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3";
+    /// let builder = Redlock::builder().nodes(urls.split(','));
+    /// # drop(builder);
+    /// ```
+    pub fn nodes<N: Into<NodeConfig>>(mut self, nodes: impl IntoIterator<Item = N>) -> Self {
+        self.config.nodes.extend(nodes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds this many fresh nodes in memory, for tests and first runs.
+    ///
+    /// They exclude within this client only; share [`MemoryNode`]s to have several clients contend.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::Redlock;
+    ///
+    /// let redlock = Redlock::builder().in_memory_nodes(5).build().await?;
+    /// assert_eq!((redlock.nodes(), redlock.majority()), (5, 3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn in_memory_nodes(self, nodes: usize) -> Self {
+        self.nodes((0..nodes).map(|_| MemoryNode::new()))
+    }
+
+    /// Takes settings over from a configuration; what it leaves out stays as it is, and its nodes are
+    /// added.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{Config, Redlock};
+    /// use std::time::Duration;
+    ///
+    /// // What is in both is taken from the later one.
+    /// let config: Config = toml::from_str("namespace = 'billing'\nttl = '5s'")?;
+    /// let redlock = Redlock::builder()
+    ///     .in_memory_nodes(3)
+    ///     .config(config)
+    ///     .ttl(Duration::from_secs(3))
+    ///     .build()
+    ///     .await?;
+    /// assert_eq!(&*redlock.namespace(), "billing");
+    /// assert_eq!(redlock.ttl(), Duration::from_secs(3));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn config(mut self, mut config: Config) -> Self {
+        let mut nodes = std::mem::take(&mut self.config.nodes);
+        nodes.append(&mut config.nodes);
+        self.config = self.config.overridden_by(config);
+        self.config.nodes = nodes;
+        self
+    }
+
+    /// Sets the namespace of all keys: 1 to 32 letters, digits, `.`, `_` or `-`.
+    ///
+    /// Default: `redlock`.
+    /// Clients of different namespaces do not exclude each other.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, Redlock};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// let billing = Redlock::builder().nodes(nodes.clone()).namespace("billing").build().await?;
+    /// let staging = Redlock::builder().nodes(nodes).namespace("staging").build().await?;
+    ///
+    /// let guard = billing.acquire("report").await?;
+    /// let other = staging.acquire("report").await?; // not the same lock
+    /// # drop((guard, other));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.config.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Uses names as keys just as they are, without a namespace.
+    ///
+    /// Other Redlock libraries that lock the same key with `SET key value NX PX ttl` exclude us then,
+    /// and we them.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let builder = Redlock::builder().verbatim_keys();
+    /// let key = builder.node_keys()?.lock(&"order:42".parse()?)?;
+    /// assert_eq!(key, "order:42");
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn verbatim_keys(mut self) -> Self {
+        self.config.verbatim_keys = true;
+        self
+    }
+
+    /// Sets what is told of this client as a holder: 1 to 64 printable characters of ASCII.
+    ///
+    /// Default: the host and the process, such as `web-7:4312`.
+    /// Nodes keep it behind the secret by which a lease is released, together with the
+    /// [class](crate::AcquireOptions::class) of what is held: `order@web-7:4312`.
+    /// [`AcquireError::holder`](crate::AcquireError::holder) and the errors of other clients tell it; it is public, and
+    /// decides nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, Redlock, ResourceKey};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// let one = Redlock::builder().nodes(nodes.clone()).label("web-7").build().await?;
+    /// let other = Redlock::builder().nodes(nodes).label("web-8").build().await?;
+    ///
+    /// let guard = one.acquire(ResourceKey::new("order", 42)?).await?;
+    /// let refused = other.try_acquire("order:42").await.unwrap_err();
+    /// let holder = refused.holder().ok_or("no label was told")?;
+    /// assert_eq!(holder.as_str(), "order@web-7");
+    /// # drop(guard);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.config.label = Some(label.into());
+        self
+    }
+
+    /// Does not wait for connections in [`build`](Self::build), and does not fail without a majority.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use redlock_core::{MemoryNode, Redlock};
+    ///
+    /// let nodes = [MemoryNode::new(), MemoryNode::new(), MemoryNode::new()];
+    /// nodes.iter().for_each(MemoryNode::stop);
+    /// assert!(Redlock::builder().nodes(nodes.clone()).build().await.is_err());
+    ///
+    /// let redlock = Redlock::builder().nodes(nodes).connect_lazily().build().await?;
+    /// assert!(!redlock.is_ready().await);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn connect_lazily(mut self) -> Self {
+        self.connect_lazily = true;
+        self
+    }
+
+    /// Loads no functions into the nodes, and calls them by a script only.
+    ///
+    /// By default a library of functions is loaded into each node of Redis 7 or later, or Valkey, whose user may do that
+    /// ([`RedisNode::RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)), because a lease costs the
+    /// node less then.
+    /// Servers keep functions with their data: a snapshot has them, and so has a replica.
+    /// This is for servers in which nothing is to be left but keys; clients with and without it can use one namespace.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let builder = Redlock::builder()
+    ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+    ///     .without_functions();
+    /// # drop(builder);
+    /// ```
+    pub fn without_functions(mut self) -> Self {
+        self.functions = false;
+        self
+    }
+}
