@@ -12,7 +12,7 @@ const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
 
 /// A node is killed, another stands still for a while, and acquires are dropped at random.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_of_three_processes_share_a_key_and_writers_have_it_alone_though_a_node_dies() {
+async fn s26_readers_of_three_processes_share_a_key_and_writers_have_it_alone_though_a_node_dies() {
     let mut nodes = Nodes::start(5);
     let history = History::new();
     let clients = ["one", "two", "three"].map(|name| {
@@ -64,7 +64,8 @@ async fn readers_of_three_processes_share_a_key_and_writers_have_it_alone_though
 
 /// The key ends for a reader that was killed with its time to live, as for any holder, and others go on reading.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reader_that_is_killed_keeps_writers_out_for_its_time_to_live_and_readers_not_at_all() {
+async fn s26_a_reader_that_is_killed_keeps_writers_out_for_its_time_to_live_and_readers_not_at_all()
+{
     const TTL: Duration = Duration::from_secs(2);
     let nodes = Nodes::start(3);
     let history = History::new();

@@ -156,7 +156,7 @@ async fn many_who_come_at_once_ask_the_nodes_once() {
 /// Readers of four processes come all the time, and one that writes waits for those 10 ms in which they join, for the
 /// readers that are there, and for its next attempt.
 #[tokio::test(start_paused = true)]
-async fn who_writes_waits_for_the_readers_that_are_there_and_for_no_others() {
+async fn s26_who_writes_waits_for_the_readers_that_are_there_and_for_no_others() {
     const READ: Duration = Duration::from_millis(100);
     let nodes = faulty(3);
     let mut readers = JoinSet::new();

@@ -64,7 +64,7 @@ fn is_taken(reply: &Reply) -> bool {
 }
 
 #[test]
-fn any_number_share_a_key_and_nobody_has_it_alone_beside_them() {
+fn s26_any_number_share_a_key_and_nobody_has_it_alone_beside_them() {
     let mut store = voting();
     for number in 1..=3 {
         let taken = ask(
@@ -97,7 +97,7 @@ fn any_number_share_a_key_and_nobody_has_it_alone_beside_them() {
 }
 
 #[test]
-fn each_who_shares_a_key_has_a_time_of_its_own() {
+fn s26_each_who_shares_a_key_has_a_time_of_its_own() {
     let mut store = voting();
     for (number, ms) in [(1, 0), (2, 5_000)] {
         assert!(is_taken(&ask(
