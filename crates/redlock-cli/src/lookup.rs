@@ -1,6 +1,6 @@
 //! By whom each node says that a key is held, and how to take it away.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::{
@@ -33,21 +33,93 @@ pub(crate) enum KeyState {
 }
 
 /// The value under which a key is held: whoever knows it can release the key, so it is never shown.
-#[derive(Clone, Eq, PartialEq)]
-pub(crate) struct Owner(Vec<u8>);
+#[derive(Clone)]
+pub(crate) struct Owner {
+    value: Vec<u8>,
+    /// Those that share the key, if it is shared.
+    sharing: Option<Sharing>,
+}
+
+/// What the value of a shared key says.
+#[derive(Clone)]
+struct Sharing {
+    /// The values of those that share it.
+    owners: BTreeSet<String>,
+    /// Whether somebody waits to have it alone.
+    is_wished_for: bool,
+}
 
 impl Owner {
-    /// Returns the public part.
-    pub(crate) fn label(&self) -> Option<HolderLabel> {
-        HolderLabel::of_value(str::from_utf8(&self.0).ok()?)
+    fn new(value: &[u8], left: Option<Duration>) -> Self {
+        Self {
+            value: value.to_vec(),
+            sharing: Sharing::of(value, left),
+        }
+    }
+
+    /// Returns what may be told of who has the key.
+    pub(crate) fn shown(&self) -> Option<String> {
+        let label = |value: &str| HolderLabel::of_value(value).map(|label| label.to_string());
+        let Some(sharing) = &self.sharing else {
+            return label(str::from_utf8(&self.value).ok()?);
+        };
+        let holders = sharing.owners.iter().map(|value| label(value));
+        let mut holders: Vec<_> = holders
+            .map(|label| label.unwrap_or_else(|| UNLABELLED.to_owned()))
+            .collect();
+        holders.sort();
+        let wish = if sharing.is_wished_for {
+            ", and somebody waits to have it alone"
+        } else {
+            ""
+        };
+        let (count, holders) = (holders.len(), holders.join(", "));
+        Some(format!("{count} that share it ({holders}{wish})"))
     }
 
     /// Returns since when it has the key, as the time since 1970 by its own clock; `None` if that is not told, as by clients
-    /// of other libraries.
+    /// of other libraries, or if the key is shared.
     pub(crate) fn since(&self) -> Option<Duration> {
-        let since = OwnerId::drawn_at(str::from_utf8(&self.0).ok()?)?;
+        let since = OwnerId::drawn_at(str::from_utf8(&self.value).ok()?)?;
         // What is far from now was not meant as a time.
         (since < clock::wall() + CLOCKS_DIFFER).then_some(since)
+    }
+}
+
+/// Two values of a shared key are alike if the same holders share it: each has times of its own on each node.
+impl PartialEq for Owner {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.sharing, &other.sharing) {
+            (Some(own), Some(other)) => own.owners == other.owners,
+            _ => self.value == other.value,
+        }
+    }
+}
+
+impl Eq for Owner {}
+
+impl Sharing {
+    /// Reads the value of a key that lasts for so long; `None` if it is not shared.
+    ///
+    /// A line is the end of a holder's time, by the node's clock, and its value; the key lasts as long as the last of them.
+    fn of(value: &[u8], left: Option<Duration>) -> Option<Self> {
+        let lines = str::from_utf8(value).ok()?.strip_prefix(SHARED)?.lines();
+        let lines: Option<Vec<(u128, &str)>> = lines
+            .map(|line| {
+                let (end, owner) = line.split_once(' ')?;
+                Some((end.parse().ok()?, owner))
+            })
+            .collect();
+        let lines = lines?;
+        let last = lines.iter().map(|(end, _)| *end).max()?;
+        let now = last.saturating_sub(left?.as_millis());
+        let live = lines.iter().filter(|(end, _)| *end >= now);
+        let (wishes, owners): (Vec<_>, Vec<_>) = live.partition(|(_, owner)| *owner == WISH);
+        let owners = owners.into_iter().map(|(_, owner)| (*owner).to_owned());
+        Some(Self {
+            owners: owners.collect(),
+            is_wished_for: !wishes.is_empty(),
+        })
     }
 }
 
@@ -80,9 +152,10 @@ pub(crate) async fn state(probe: &mut Probe, key: &str) -> KeyState {
         Ok(Value::Array(parts)) => match &*parts {
             [Value::Nil, Value::Int(-2)] => KeyState::Free,
             // A value of another type is in the way of every lock.
-            [Value::Nil, Value::Int(left)] => KeyState::Held(Owner(Vec::new()), time(*left)),
+            [Value::Nil, Value::Int(left)] => KeyState::Held(Owner::new(&[], None), time(*left)),
             [Value::BulkString(owner), Value::Int(left)] => {
-                KeyState::Held(Owner(owner.clone()), time(*left))
+                let left = time(*left);
+                KeyState::Held(Owner::new(owner, left), left)
             }
             _ => KeyState::Unknown("its answer makes no sense".to_owned()),
         },
@@ -94,7 +167,7 @@ pub(crate) async fn state(probe: &mut Probe, key: &str) -> KeyState {
 /// Deletes a key if this owner still has it; returns whether it was so.
 pub(crate) async fn take_away(probe: &mut Probe, key: &str, owner: &Owner) -> Result<bool, String> {
     let mut script = cmd("EVAL");
-    script.arg(DELETE).arg(1).arg(key).arg(&owner.0);
+    script.arg(DELETE).arg(1).arg(key).arg(&owner.value);
     match probe.ask(&script).await {
         Ok(Value::Int(deleted)) => Ok(deleted == 1),
         Ok(_) => Err("its answer makes no sense".to_owned()),
@@ -108,6 +181,14 @@ fn time(left: i64) -> Option<Duration> {
 
 /// A holder's clock may be ahead by so much of this machine's.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(60);
+
+/// Whoever has a key and says nothing of itself.
+pub(crate) const UNLABELLED: &str = "a holder without a label";
+
+/// How the value of a shared key begins.
+const SHARED: &str = "shared\n";
+/// Stands in it for whoever waits to have the key alone.
+const WISH: &str = "--------------------------------";
 
 const READ: &str = "return {redis.call('MGET', KEYS[1])[1], redis.call('PTTL', KEYS[1])}";
 /// A value of another type has no owner, and is compared as the empty one.

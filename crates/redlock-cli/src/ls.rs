@@ -138,7 +138,7 @@ impl Line {
         let left = times.and_then(|times| times.into_iter().max());
         Self {
             key,
-            holder: first.and_then(Owner::label).map(|label| label.to_string()),
+            holder: first.and_then(Owner::shown),
             votes,
             held: votes >= majority,
             held_since_ms: first.and_then(Owner::since).map(millis),

@@ -158,7 +158,7 @@ struct Holder {
 impl Json {
     fn new(claims: &[Claim<'_>], released: usize, unknown: usize) -> Self {
         let holder = |claim: &Claim<'_>| Holder {
-            holder: claim.owner.label().map(|label| label.to_string()),
+            holder: claim.owner.shown(),
             nodes: claim.nodes,
             remaining_ms: claim.left.map(millis),
         };

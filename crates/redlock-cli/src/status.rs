@@ -9,7 +9,7 @@ use crate::{
     connection::Connection,
     context::Context,
     exit::{Exit, Failure},
-    lookup::{self, KeyState, Owner, Said},
+    lookup::{self, KeyState, Owner, Said, UNLABELLED},
     output::{Mark, Output, millis, moment, rounded},
     probe,
     processes::{Measured, Processes, Silent, Waiting},
@@ -187,16 +187,15 @@ impl Held {
             NodeJson {
                 node: &said.node,
                 state,
-                holder: owner.and_then(Owner::label).map(|label| label.to_string()),
+                holder: owner.and_then(Owner::shown),
                 remaining_ms: left.map(millis),
                 votes: votes(report),
                 why,
             }
         });
-        let label = self.owner.as_ref().and_then(Owner::label);
         Json {
             state: self.state,
-            holder: label.map(|label| label.to_string()),
+            holder: self.owner.as_ref().and_then(Owner::shown),
             held_since_ms: self.owner.as_ref().and_then(Owner::since).map(millis),
             votes: self.votes,
             majority: self.majority,
@@ -230,11 +229,8 @@ fn print_waiting(key: &str, measured: &Measured, output: Output) -> std::io::Res
 
 /// By whom a key is held, for people.
 pub(crate) fn holder(owner: Option<&Owner>) -> String {
-    let label = owner.and_then(Owner::label);
-    label.map_or_else(
-        || "a holder without a label".to_owned(),
-        |label| label.to_string(),
-    )
+    let shown = owner.and_then(Owner::shown);
+    shown.unwrap_or_else(|| UNLABELLED.to_owned())
 }
 
 #[derive(Serialize)]

@@ -1,8 +1,10 @@
 //! `status`, `ls` and `release`, on keys that are held by others.
 
+use redlock_core::{AcquireOptions, Redlock};
 use serde_json::Value;
+use tokio::task::JoinSet;
 
-use crate::kit::{Nodes, run};
+use crate::kit::{MAX_TTL, Nodes, eventually, run};
 
 const KEY: &str = "{redlock}:lock:order:7";
 
@@ -238,4 +240,45 @@ async fn a_listing_into_a_closed_pipe_is_no_panic() {
         .arg(env!("CARGO_BIN_EXE_redlock"));
     let done = run(shell.env("REDLOCK_NODES", nodes[0].url()));
     assert_eq!((done.out.lines().count(), done.err.as_str()), (1, ""));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shared_key_names_all_that_share_it_and_that_somebody_waits_to_have_it_alone() {
+    let nodes = Nodes::blessed(3).await;
+    let mut sharing = Vec::new();
+    for label in ["web-1", "web-2"] {
+        let builder = Redlock::builder().nodes(nodes.urls()).label(label);
+        let client = builder.ttl(MAX_TTL).max_ttl(MAX_TTL).build().await.unwrap();
+        let shared = AcquireOptions::new().shared();
+        let guard = client.acquire_with("order:7", shared).await.unwrap();
+        guard.extend().await.unwrap();
+        sharing.push(guard);
+    }
+    let both = "2 that share it (web-1, web-2)";
+    let (code, status) = json(&nodes, &["status", "order:7"]);
+    assert_eq!((code, &status["state"]), (0, &"held".into()), "{status}");
+    assert_eq!(status["holder"], both, "{status}");
+    let (_, listed) = json(&nodes, &["ls"]);
+    assert_eq!(listed[0]["holder"], both, "{listed}");
+
+    let alone = nodes.client().await;
+    let mut waits = JoinSet::new();
+    waits.spawn(async move { alone.acquire("order:7").await });
+    let wished = "2 that share it (web-1, web-2, and somebody waits to have it alone)";
+    eventually("somebody waits", || {
+        json(&nodes, &["status", "order:7"]).1["holder"] == wished
+    });
+    let text = nodes.run(&["status", "order:7"]).out;
+    let values = ["shared\\n", "-----"].map(|part| text.contains(part));
+    assert_eq!(values, [false, false], "{text}");
+    waits.shutdown().await;
+
+    let released = nodes.run(&["release", "order:7", "--force"]);
+    assert_eq!(released.code, 0, "{released:?}");
+    let told = released
+        .err
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(told.contains("held by 2 that share it"), "{released:?}");
 }
