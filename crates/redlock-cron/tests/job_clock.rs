@@ -283,3 +283,16 @@ async fn a_test_in_real_time_does_not_wait_for_the_night() {
     let world = World::starting_at("2026-11-20T22:00:00Z");
     world.clock.advance_to(at("2026-11-21T02:00:00Z")).await;
 }
+
+/// In a step, clients hear nothing of their nodes for a minute.
+#[tokio::test(start_paused = true)]
+async fn an_instant_is_come_to_with_nodes_that_can_be_asked() {
+    let world = World::starting_at("2026-11-20T22:00:00Z");
+    let redlock = world.client().await;
+    for seconds in [59, 60, 61, 3_600, 86_400] {
+        let instant = world.clock.now() + TimeDelta::seconds(seconds);
+        world.clock.advance_to(instant).await;
+        assert!(world.clock.now() - instant < TimeDelta::milliseconds(2));
+        assert!(redlock.is_ready().await, "after {seconds} s");
+    }
+}
