@@ -149,4 +149,7 @@ pub(crate) const GOALS: &[Goal] = &[
 
     // Several holders at once, with four times as many callers.
     goal("P13", "share of the slots' time in which one is held", "", AtLeast(0.9)),
+    // Readers of one process join a lease, and ask the nodes once in 10 ms.
+    goal("P14", "reads of one key a second", "as many alone, each on its own", AtLeast(0.9)),
+    goal("P14", "longest wait of a writer", "longest read", AtMost(2.0)),
 ];

@@ -9,6 +9,7 @@ mod pairs;
 #[cfg(feature = "seam")]
 mod script;
 mod sets;
+mod shared;
 mod slots;
 mod tower;
 mod uncontended;
@@ -107,6 +108,7 @@ const ROWS: &[Row] = &[
     row("P11", "", growth::p11),
     row("P12", "sets", sets::p12),
     row("P13", "slots", slots::p13),
+    row("P14", "shared", shared::p14),
 ];
 
 /// Finds rows by their names; all if none is named.

@@ -39,6 +39,14 @@ impl RetryPolicy {
         self.longest
     }
 
+    /// Returns a policy whose delays grow to a quarter of the longest at most.
+    pub fn hurried(&self) -> Self {
+        Self {
+            longest: (self.longest / 4).max(self.shortest),
+            ..*self
+        }
+    }
+
     /// Returns what follows the failure of the `attempts`-th attempt of a caller that waits until `wait_until`.
     ///
     /// `random` is 64 fresh random bits.

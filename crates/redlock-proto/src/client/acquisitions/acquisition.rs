@@ -5,7 +5,7 @@ use super::{
     claim::Claiming,
     settlement::Settlement,
 };
-use crate::{Failure, FailureKind, Instant, Mode};
+use crate::{Failure, FailureKind, Instant, Mode, RetryPolicy};
 
 /// An acquisition that is under way.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Acquisition {
     pub(super) claim: Option<Claiming>,
     /// How many attempts were started.
     pub(super) attempts: u32,
-    /// Whether nodes have refused it because of those who share the keys.
+    /// Whether nodes have refused the latest attempt because of those who share the keys.
     meets_sharers: bool,
     /// Since when it bears with too few nodes.
     outage: Option<Instant>,
@@ -55,8 +55,19 @@ impl Acquisition {
     /// Goes on to the next attempt, in this round.
     pub(super) fn attempt(&mut self, round: u64) {
         self.attempts += 1;
+        self.meets_sharers = false;
         self.claim = self.claim.take().map(Claiming::asked_anew);
         self.phase = Phase::Attempting { round };
+    }
+
+    /// Returns when to try again: sooner where those who share the keys are in the way, because nobody else comes to share
+    /// them meanwhile.
+    pub(super) fn retry(&self, config: &ClientConfig) -> RetryPolicy {
+        if self.request.mode == Mode::Exclusive && self.meets_sharers {
+            config.retry.hurried()
+        } else {
+            config.retry
+        }
     }
 
     /// A node has refused it because of those who share the keys.

@@ -237,7 +237,7 @@ impl Acquisitions {
             Next::GiveUp
         } else {
             let bits = cx.bits();
-            cx.config.retry.next(
+            acquisition.retry(&cx.config).next(
                 &failure,
                 acquisition.attempts,
                 acquisition.request.wait_until,
