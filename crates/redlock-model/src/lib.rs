@@ -1,4 +1,4 @@
-//! An exhaustive check of the order of fencing tokens in small worlds, and of claims of ticks.
+//! An exhaustive check of the order of fencing tokens in small worlds, of claims of ticks, and of shared leases.
 //!
 //! A [`Check`] explores *every* order in which requests, replies, expiries, crashes and surveys can come in
 //! a world of a few nodes and clients ([`Scope`]), and finds the shortest way to a [`Breach`] if there is
@@ -18,7 +18,8 @@
 //! assert_eq!(report.trace().unwrap().steps(), 10);
 //! ```
 //!
-//! A [`TickCheck`] does so for claims: [its page](ticks) says how, and the rest of this one is about tokens.
+//! A [`TickCheck`] does so for claims, and a [`LeaseCheck`] for leases that are had alone or shared: [their](ticks)
+//! [pages](leases) say how, and the rest of this one is about tokens.
 //!
 //! # What is checked
 //!
@@ -79,14 +80,14 @@
 //!
 //! # What is not modelled
 //!
-//! - Exclusion, which rests on clocks; and that anything happens at all, apart from the numbers of times that
+//! - Exclusion, which rests on clocks and is in the check of [leases]; and that anything happens at all, apart from the numbers of times that
 //!   a [`Report`] has.
 //! - A floor that fewer than a majority of voting nodes stand for (`Floor::Degraded`): there the clock must
 //!   stand in. The model leaves such a node without a vote.
 //! - A node that comes back with old data instead of none, or loses single keys.
 //! - Two surveys on behalf of one node at a time; the model has the one that opens the node.
 //! - Extensions after the token is known, which change no counter; the repair of lost keys; tokens reserved in
-//!   blocks; shared locks.
+//!   blocks; shared leases, which have a [check](leases) of their own.
 //! - Several resources that share a counter, which only raises it.
 //! - The limit of counters at 2^53.
 //!
@@ -101,6 +102,7 @@ mod breach;
 mod check;
 mod clients;
 mod layout;
+pub mod leases;
 mod mutation;
 mod name;
 mod nodes;
@@ -121,6 +123,7 @@ mod valid_scope;
 pub use crate::{
     breach::Breach,
     check::Check,
+    leases::{LeaseCheck, LeaseMutation, LeaseReport, Role},
     mutation::{Mutation, UnknownMutation},
     report::{Report, Verdict},
     scope::Scope,

@@ -35,6 +35,19 @@ fn a_breach_is_a_failure_with_the_way_to_it() {
 }
 
 #[test]
+fn a_world_of_leases_is_described_by_its_roles() {
+    let (code, output, _) = run("--leases --roles writer,reader --crashes 0");
+    assert_eq!(code, Some(0), "{output}");
+    assert!(
+        output.contains("leases: 3 nodes, writer, reader"),
+        "{output}"
+    );
+    let (code, output, _) = run("--leases --crashes 0 --mutation key-ends-before-its-lease");
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("B has the key beside A"), "{output}");
+}
+
+#[test]
 fn an_unfinished_search_is_neither() {
     let (code, output, _) = run("--max-states 100");
     assert_eq!(code, Some(3), "{output}");
@@ -45,6 +58,9 @@ fn the_help_names_every_mutation() {
     let (code, output, _) = run("--help");
     assert_eq!(code, Some(0));
     for mutation in redlock_model::Mutation::ALL {
+        assert!(output.contains(mutation.name()), "{mutation}");
+    }
+    for mutation in redlock_model::LeaseMutation::ALL {
         assert!(output.contains(mutation.name()), "{mutation}");
     }
 }
@@ -59,6 +75,8 @@ fn arguments_that_make_no_sense_are_named() {
         ("--crashes 300", "--crashes needs a whole number, not '300'"),
         ("--mutation none", "there is no mutation 'none'"),
         ("--fast", "there is no option '--fast'"),
+        ("--leases --roles king", "there is no role 'king'"),
+        ("--leases --fast", "no option '--fast' of --leases"),
         ("3 2", "there is no option '3'"),
         ("--ci --nodes 3", "--ci stands alone"),
     ];

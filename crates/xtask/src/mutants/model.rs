@@ -1,4 +1,4 @@
-//! Rules that the models of fencing tokens and of claims break by themselves when they are told to.
+//! Rules that the models of fencing tokens, of claims and of leases break by themselves when they are told to.
 //!
 //! They stand for what no function of the protocol holds alone, so there is no line to change.
 
@@ -45,6 +45,18 @@ pub(super) const MODEL: &[Mutation] = &[
     breaks("quarantined-claims", ONE_LOSS),
     breaks("early-differs", "--claims --crashes 1 --longer"),
     breaks("clock-set-back", ONE_LOSS),
+    breaks(
+        "alone-after-a-downgrade",
+        "--leases --roles writer-then-reader,reader --crashes 0",
+    ),
+    breaks("key-ends-before-its-lease", "--leases --crashes 0"),
+    breaks("quarantined-grants", "--leases --crashes 1"),
+    breaks("quarantine-too-short", "--leases --crashes 1"),
+    breaks("no-floor-for-readers", "--leases --crashes 1"),
+    breaks(
+        "no-write-back-of-readers",
+        "--leases --roles reader,reader,reader --crashes 0",
+    ),
 ];
 
 const NO_CRASH: &str = "--crashes 0";

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use redlock_model::{Check, Report, TickCheck, TickReport, Verdict};
+use redlock_model::{Check, LeaseCheck, LeaseReport, Report, TickCheck, TickReport, Verdict};
 
 use crate::options::Command;
 
@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Help => write!(output, "{}", options::usage()).map(|()| ExitCode::SUCCESS),
         Command::One(check) => one(&check, &mut output),
         Command::Claims(check) => claims(&check, &mut output),
+        Command::Leases(check) => leases(&check, &mut output),
         Command::Suite(cases) => suite::run(&cases, &mut output),
     };
     outcome.unwrap_or_else(|error| {
@@ -53,7 +54,17 @@ fn one(check: &Check, output: &mut impl Write) -> io::Result<ExitCode> {
 
 /// Runs one check of claims.
 fn claims(check: &TickCheck, output: &mut impl Write) -> io::Result<ExitCode> {
-    match timed_claims(check, output)?.trace() {
+    end(timed_claims(check, output)?.trace(), output)
+}
+
+/// Runs one check of leases.
+fn leases(check: &LeaseCheck, output: &mut impl Write) -> io::Result<ExitCode> {
+    end(timed_leases(check, output)?.trace(), output)
+}
+
+/// A breach is a failure.
+fn end(trace: Option<&str>, output: &mut impl Write) -> io::Result<ExitCode> {
+    match trace {
         None => Ok(ExitCode::SUCCESS),
         Some(trace) => {
             writeln!(output, "{trace}")?;
@@ -64,6 +75,16 @@ fn claims(check: &TickCheck, output: &mut impl Write) -> io::Result<ExitCode> {
 
 /// Runs a check of claims, and writes a line about it.
 fn timed_claims(check: &TickCheck, output: &mut impl Write) -> io::Result<TickReport> {
+    let started = now();
+    let report = check.run();
+    let verdict = if report.holds() { "holds" } else { "violated" };
+    let found = (report.states(), report.transitions(), report.bytes());
+    write_line(output, verdict, found, started, check)?;
+    Ok(report)
+}
+
+/// Runs a check of leases, and writes a line about it.
+fn timed_leases(check: &LeaseCheck, output: &mut impl Write) -> io::Result<LeaseReport> {
     let started = now();
     let report = check.run();
     let verdict = if report.holds() { "holds" } else { "violated" };

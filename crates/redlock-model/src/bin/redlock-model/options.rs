@@ -2,7 +2,9 @@
 
 use std::{ffi::OsString, fmt};
 
-use redlock_model::{Check, Mutation, Scope, TickCheck, TickMutation};
+use redlock_model::{
+    Check, LeaseCheck, LeaseMutation, Mutation, Role, Scope, TickCheck, TickMutation,
+};
 
 use crate::suite::{self, Case};
 
@@ -12,6 +14,7 @@ pub(crate) enum Command {
     Help,
     One(Check),
     Claims(TickCheck),
+    Leases(LeaseCheck),
     Suite(Vec<Case>),
 }
 
@@ -40,6 +43,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         ["--ci"] => Ok(Command::Suite(suite::ci())),
         ["--nightly"] => Ok(Command::Suite(suite::nightly())),
         ["--claims", ref words @ ..] => claims(words).map(Command::Claims),
+        ["--leases", ref words @ ..] => leases(words).map(Command::Leases),
         _ => one(&words).map(Command::One),
     }
 }
@@ -126,6 +130,44 @@ fn claims(words: &[&str]) -> Result<TickCheck, BadArguments> {
     })
 }
 
+/// The check of leases that these options describe.
+fn leases(words: &[&str]) -> Result<LeaseCheck, BadArguments> {
+    let (mut roles, mut crashes, mut mutation) = (vec![Role::Writer, Role::Reader], 1, None);
+    let mut words = words.iter();
+    while let Some(option) = words.next() {
+        let mut value = || {
+            let value = words.next().copied();
+            value.ok_or_else(|| BadArguments(format!("{option} needs a value")))
+        };
+        match *option {
+            "--roles" => roles = value()?.split(',').map(role).collect::<Result<_, _>>()?,
+            "--crashes" => crashes = number(option, value()?)?,
+            "--mutation" => {
+                let known: Result<LeaseMutation, _> = value()?.parse();
+                mutation = Some(known.map_err(|error| BadArguments(error.to_string()))?);
+            }
+            _ => {
+                let message = format!("there is no option '{option}' of --leases");
+                return Err(BadArguments(message));
+            }
+        }
+    }
+    let check =
+        LeaseCheck::new(&roles, crashes).map_err(|error| BadArguments(error.to_string()))?;
+    Ok(match mutation {
+        Some(mutation) => check.mutation(mutation),
+        None => check,
+    })
+}
+
+fn role(name: &str) -> Result<Role, BadArguments> {
+    let found = Role::ALL.into_iter().find(|role| role.name() == name);
+    found.ok_or_else(|| {
+        let names = Role::ALL.map(Role::name).join(", ");
+        BadArguments(format!("there is no role '{name}', only {names}"))
+    })
+}
+
 fn number<N: std::str::FromStr>(option: &str, value: &str) -> Result<N, BadArguments> {
     value
         .parse()
@@ -143,18 +185,23 @@ pub(crate) fn usage() -> String {
     for mutation in TickMutation::ALL {
         of_claims += &format!("  {mutation}\n");
     }
+    let mut of_leases = String::new();
+    for mutation in LeaseMutation::ALL {
+        of_leases += &format!("  {mutation}\n");
+    }
     format!(
-        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}{EXIT}"
+        "{USAGE}\nmutations, each of which breaks a rule of the protocol:\n{mutations}\nmutations of claims:\n{of_claims}\nmutations of leases:\n{of_leases}{EXIT}"
     )
 }
 
 const USAGE: &str = "\
 usage: redlock-model [OPTIONS]
        redlock-model --claims [OPTIONS OF CLAIMS]
+       redlock-model --leases [OPTIONS OF LEASES]
        redlock-model --ci | --nightly
 
-Explores all that can happen in a small world, and checks the order of fencing tokens, or of claims, that no tick
-starts twice.
+Explores all that can happen in a small world, and checks the order of fencing tokens; or of claims, that no tick
+starts twice; or of leases, that nobody has a key beside another that has it alone.
 
   --nodes N         nodes, 3 unless given
   --clients N       clients, each with one attempt, 2 unless given
@@ -171,13 +218,16 @@ options of claims:
   --longer          clocks go on for a step more
   --strays          clocks go astray, and are right again
   --mutation NAME   break a rule of claims
+options of leases:
+  --roles A,B,..    a client each, 3 at most: writer, writer-then-reader, reader; writer,reader unless given
+  --crashes N       how often nodes lose their data, in all, 1 unless given, 3 at most
+  --mutation NAME   break a rule of leases
 
 sets:
-  --ci              what continuous integration runs: half a minute
+  --ci              what continuous integration runs: a minute
   --nightly         larger worlds: a quarter of an hour, and 1.5 GiB of memory
 ";
 
 const EXIT: &str = "
-exit status: 0 if tokens keep their order and no tick starts twice, or a set came out as expected; 1 if not, after the shortest
-way to the breach; 2 for arguments that make no sense; 3 if --max-states ended the search
+exit status: 0 if nothing goes wrong, or a set came out as expected; 1 if not, after the shortest way to the breach; 2 for arguments that make no sense; 3 if --max-states ended the search
 ";

@@ -5,9 +5,13 @@ use std::{
     process::ExitCode,
 };
 
-use redlock_model::{Check, Mutation, Report, Scope, TickCheck, TickMutation, TickReport, Verdict};
+use redlock_model::{
+    Check, LeaseCheck, LeaseMutation, LeaseReport, Mutation, Report,
+    Role::{self, Reader, Writer, WriterThenReader},
+    Scope, TickCheck, TickMutation, TickReport, Verdict,
+};
 
-use crate::{timed, timed_claims};
+use crate::{timed, timed_claims, timed_leases};
 
 /// A check, and what must come of it.
 #[derive(Debug)]
@@ -20,6 +24,7 @@ pub(crate) struct Case {
 enum What {
     Tokens(Check),
     Claims(TickCheck),
+    Leases(LeaseCheck),
 }
 
 /// What continuous integration runs.
@@ -46,6 +51,14 @@ pub(crate) fn ci() -> Vec<Case> {
         claims_hold(claims(3, 0)),
     ]);
     cases.extend(TickMutation::ALL.map(claims_broken));
+    cases.extend([
+        leases_hold(&[Reader, Reader], 2),
+        leases_hold(&[WriterThenReader, Writer], 2),
+        leases_hold(&[WriterThenReader, Reader], 2),
+        leases_hold(&[WriterThenReader, Reader, Writer], 0),
+        leases_hold(&[Writer, Reader, Reader], 0),
+    ]);
+    cases.extend(LeaseMutation::ALL.map(leases_broken));
     cases
 }
 
@@ -74,6 +87,8 @@ pub(crate) fn nightly() -> Vec<Case> {
         claims_hold(claims(3, 1)),
         claims_hold(claims(2, 2).with_strays()),
         claims_hold(claims(2, 1).two_ticks().longer()),
+        leases_hold(&[WriterThenReader, WriterThenReader], 2),
+        leases_hold(&[WriterThenReader, Reader, Reader], 0),
     ]);
     cases
 }
@@ -101,6 +116,11 @@ pub(crate) fn run(cases: &[Case], output: &mut impl Write) -> io::Result<ExitCod
                 let report = timed_claims(&check, output)?;
                 let trace = report.trace().map(ToOwned::to_owned);
                 (complaint_of_claims(case, &report), trace)
+            }
+            What::Leases(check) => {
+                let report = timed_leases(&check, output)?;
+                let trace = report.trace().map(ToOwned::to_owned);
+                (complaint_of_leases(case, &report), trace)
             }
         };
         let Some(complaint) = complaint else {
@@ -154,6 +174,16 @@ fn complaint_of_claims(case: &Case, report: &TickReport) -> Option<&'static str>
     }
 }
 
+/// As [`complaint`], about leases.
+fn complaint_of_leases(case: &Case, report: &LeaseReport) -> Option<&'static str> {
+    match (report.holds(), case.holds) {
+        (false, false) => None,
+        (true, true) => (report.settled() == 0).then_some("nobody had a lease"),
+        (true, false) => Some("the broken rule was not noticed"),
+        (false, true) => Some("leases or their tokens are not in order"),
+    }
+}
+
 fn holds(check: Check) -> Case {
     let what = What::Tokens(check);
     Case { what, holds: true }
@@ -173,6 +203,17 @@ fn claims_hold(check: TickCheck) -> Case {
 
 fn claims_broken(mutation: TickMutation) -> Case {
     let what = What::Claims(TickCheck::that_notices(mutation));
+    Case { what, holds: false }
+}
+
+fn leases_hold(roles: &[Role], crashes: u8) -> Case {
+    let check = LeaseCheck::new(roles, crashes).expect("the sets are within the limits");
+    let what = What::Leases(check);
+    Case { what, holds: true }
+}
+
+fn leases_broken(mutation: LeaseMutation) -> Case {
+    let what = What::Leases(LeaseCheck::that_notices(mutation));
     Case { what, holds: false }
 }
 

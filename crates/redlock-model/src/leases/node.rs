@@ -1,0 +1,153 @@
+//! What nodes do, as `redlock-proto` decides it.
+
+use std::{cell::RefCell, collections::HashMap, time::Duration};
+
+use redlock_proto::{
+    Keyspace, Mode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Store, Verb,
+};
+
+use super::state::{CLIENTS, Key};
+
+/// What a node is asked on behalf of a client.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct Ask {
+    pub(super) by: usize,
+    pub(super) mode: Mode,
+    pub(super) what: What,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) enum What {
+    Acquire,
+    /// To keep the key, and to store this token unless it is 0.
+    Extend(u8),
+    /// To take the key again if nobody has it, and to store this token.
+    Heal(u8),
+    Release,
+}
+
+/// What becomes of a node, and the counter that came with a grant; 0 for anything else that it did as it was asked.
+type Done = ((Key, u8), Option<u8>);
+
+/// Nodes, and what they did whenever they were asked the same in the same state.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    keyspace: Keyspace,
+    known: RefCell<HashMap<(Key, u8, Ask), Done>>,
+}
+
+impl Nodes {
+    pub(super) fn new() -> Self {
+        Self {
+            keyspace: Keyspace::new("{model}", Quarantine::new(LONGEST, 0.0)),
+            known: RefCell::default(),
+        }
+    }
+
+    /// Returns what becomes of a node with this key and counter, and what it did, unless it refused.
+    pub(super) fn ask(&self, key: Key, counter: u8, ask: Ask) -> Done {
+        if let Some(known) = self.known.borrow().get(&(key, counter, ask)) {
+            return *known;
+        }
+        let answer = self.decide(key, counter, ask);
+        self.known.borrow_mut().insert((key, counter, ask), answer);
+        answer
+    }
+
+    fn decide(&self, key: Key, counter: u8, ask: Ask) -> Done {
+        let mut store = self.store(key, counter);
+        let verb = match ask.what {
+            What::Acquire => Verb::Acquire {
+                ttl: FOREVER,
+                proposal: 1,
+                block: 1,
+                wish: (ask.mode == Mode::Exclusive).then_some(FOREVER),
+            },
+            What::Extend(token) => Verb::Extend {
+                ttl: FOREVER,
+                write_back: (token > 0).then_some(token.into()),
+            },
+            What::Heal(token) => heal(token),
+            What::Release => Verb::Release { ttl: FOREVER },
+        };
+        let done = match self.call(&mut store, lock(owner(ask.by), ask.mode, verb)) {
+            Some(Reply::Taken { counter }) => u8::try_from(counter).ok(),
+            Some(Reply::Done) => Some(0),
+            _ => None,
+        };
+        (self.read(&mut store), done)
+    }
+
+    /// Returns a store that knows what the node knows.
+    fn store(&self, key: Key, counter: u8) -> Store {
+        let mut store = Store::vouched_for("run".into());
+        let stranger = OwnerId::from_random([0xff; 16]);
+        self.call(&mut store, lock(stranger, Mode::Exclusive, heal(counter)));
+        let release = Verb::Release { ttl: FOREVER };
+        self.call(&mut store, lock(stranger, Mode::Exclusive, release));
+        for by in 0..CLIENTS {
+            if usize::from(key.alone) == by + 1 {
+                self.call(&mut store, lock(owner(by), Mode::Exclusive, heal(0)));
+            }
+            if key.shared >> by & 1 == 1 {
+                self.call(&mut store, lock(owner(by), Mode::Shared, heal(0)));
+            }
+        }
+        store
+    }
+
+    /// Returns what a store knows; a wish ends at once, as it may.
+    fn read(&self, store: &mut Store) -> (Key, u8) {
+        let mut key = Key::default();
+        for (holder, mode) in store.holders(&KEY.into(), NOON) {
+            let Some(by) = (0..CLIENTS).find(|by| owner(*by) == holder) else {
+                continue;
+            };
+            match mode {
+                Mode::Exclusive => key.alone = number(by),
+                Mode::Shared => key.shared |= 1 << by,
+            }
+        }
+        let counter = match self.call(store, Request::Node(NodeVerb::Survey)) {
+            Some(Reply::Greatest(counter)) => u8::try_from(counter).unwrap_or(u8::MAX),
+            _ => 0,
+        };
+        (key, counter)
+    }
+
+    fn call(&self, store: &mut Store, request: Request) -> Option<Reply> {
+        let mut answer = store.call(&self.keyspace, &[request], NOON);
+        answer.replies.pop()?.ok()
+    }
+}
+
+/// Clients as nodes know them, from 1.
+pub(super) fn number(by: usize) -> u8 {
+    u8::try_from(by + 1).unwrap_or(u8::MAX)
+}
+
+fn lock(owner: OwnerId, mode: Mode, verb: Verb) -> Request {
+    let keys = KEY.into();
+    Request::Lock {
+        verb,
+        mode,
+        keys,
+        owner,
+    }
+}
+
+fn heal(counter: u8) -> Verb {
+    Verb::Heal {
+        ttl: FOREVER,
+        counter: counter.into(),
+    }
+}
+
+fn owner(by: usize) -> OwnerId {
+    OwnerId::from_random([number(by); 16])
+}
+
+const KEY: &str = "{model}:lock:a";
+const LONGEST: Duration = Duration::from_millis(100);
+const FOREVER: Duration = Duration::from_secs(1_000_000);
+const NOON: NodeTime = NodeTime::from_micros(1_795_262_400_000_000);

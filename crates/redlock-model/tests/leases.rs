@@ -1,0 +1,66 @@
+//! Nobody has a key beside another that has it alone, tokens are in order, and each rule that this needs is broken once.
+
+use redlock_model::{
+    LeaseCheck, LeaseMutation, LeaseReport,
+    Role::{self, Reader, Writer, WriterThenReader},
+};
+
+fn run(roles: &[Role], crashes: u8) -> LeaseReport {
+    let check = LeaseCheck::new(roles, crashes).expect("the world is small");
+    let report = check.run();
+    if let Some(trace) = report.trace() {
+        panic!("{check}:\n{trace}");
+    }
+    assert!(report.settled() > 0, "{check}");
+    assert_eq!(report.opened() > 0, crashes > 0, "{check}");
+    let downgrades = roles.contains(&WriterThenReader);
+    assert_eq!(report.downgraded() > 0, downgrades, "{check}");
+    report
+}
+
+#[test]
+fn leases_are_alone_or_shared_and_counted_when_nodes_lose_their_data() {
+    let report = run(&[Writer, Reader], 1);
+    assert!(report.states() > 10_000, "{}", report.states());
+    run(&[Reader, Reader], 1);
+    run(&[Writer, Writer], 1);
+}
+
+#[test]
+fn a_key_that_was_had_alone_is_shared_when_nodes_lose_their_data() {
+    let report = run(&[WriterThenReader, Reader], 1);
+    assert!(report.states() > 100_000, "{}", report.states());
+    run(&[WriterThenReader, Writer], 1);
+}
+
+/// The third is there for what a late request of the first does to the key of the second.
+#[test]
+fn nobody_has_alone_what_another_has_joined_after_a_downgrade() {
+    let report = run(&[WriterThenReader, Reader, Writer], 0);
+    assert!(report.states() > 500_000, "{}", report.states());
+}
+
+#[test]
+fn every_broken_rule_of_leases_is_noticed() {
+    for mutation in LeaseMutation::ALL {
+        let report = LeaseCheck::that_notices(mutation).run();
+        let trace = report.trace().unwrap_or_else(|| panic!("{mutation}"));
+        let breach = match mutation {
+            LeaseMutation::NoFloorForReaders | LeaseMutation::NoWriteBackOfReaders => {
+                "was handed out before"
+            }
+            _ => "and one of them alone",
+        };
+        assert!(trace.ends_with(breach), "{mutation}:\n{trace}");
+        assert_eq!(mutation.name().parse(), Ok(mutation));
+    }
+    assert!("none".parse::<LeaseMutation>().is_err());
+}
+
+#[test]
+fn a_world_of_leases_that_does_not_fit_is_refused() {
+    for (roles, crashes) in [(&[][..], 1), (&[Reader; 4], 1), (&[Reader; 2], 4)] {
+        let refused = LeaseCheck::new(roles, crashes).unwrap_err();
+        assert!(refused.to_string().contains("from 1 to 3 clients"));
+    }
+}
