@@ -33,6 +33,7 @@ fn searches() -> Result<(), Failed> {
     Step::cargo("simulation", SIMULATION).run()?;
     Step::cargo("simulation of clocks that are set", CLOCKS).run()?;
     Step::cargo("simulation of sets of keys", SETS).run()?;
+    Step::cargo("simulation of what is shared", SHARED).run()?;
     Step::cargo("simulation of ticks", TICKS).run()?;
     Step::cargo("model", MODEL).run()
 }
@@ -45,6 +46,9 @@ const CLOCKS: &str =
 
 /// Leases on several keys beside leases on one of them.
 const SETS: &str = "run --locked --release --package redlock-sim -- --seeds 1000 --plan sets";
+
+/// Leases that others may share beside leases that are had alone.
+const SHARED: &str = "run --locked --release --package redlock-sim -- --seeds 2000 --plan shared";
 
 /// Claims of ticks while every clock is set.
 const TICKS: &str =
