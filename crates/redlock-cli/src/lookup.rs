@@ -141,7 +141,31 @@ pub(crate) async fn ask(places: &[Place], key: &str) -> Vec<Said> {
             state,
         }
     });
-    join_all(all).await
+    let mut said = join_all(all).await;
+    let owners = said.iter_mut().filter_map(|said| match &mut said.state {
+        KeyState::Held(owner, _) => Some(owner),
+        KeyState::Free | KeyState::Unknown(_) => None,
+    });
+    unite(owners.collect());
+    said
+}
+
+/// Has what each node says of a shared key name all that share it: a node knows only those to which it granted the key, and
+/// each of them asked for a majority of its own.
+pub(crate) fn unite(owners: Vec<&mut Owner>) {
+    let mut shared: Vec<&mut Sharing> = owners
+        .into_iter()
+        .filter_map(|owner| owner.sharing.as_mut())
+        .collect();
+    let all: BTreeSet<String> = shared
+        .iter()
+        .flat_map(|sharing| sharing.owners.iter().cloned())
+        .collect();
+    let is_wished_for = shared.iter().any(|sharing| sharing.is_wished_for);
+    for sharing in &mut shared {
+        sharing.owners.clone_from(&all);
+        sharing.is_wished_for = is_wished_for;
+    }
 }
 
 /// Returns what a node says of a key, by what every client's user may do.
@@ -194,3 +218,23 @@ const READ: &str = "return {redis.call('MGET', KEYS[1])[1], redis.call('PTTL', K
 /// A value of another type has no owner, and is compared as the empty one.
 const DELETE: &str = "if (redis.call('MGET', KEYS[1])[1] or '') == ARGV[1] then \
      return redis.call('DEL', KEYS[1]) else return 0 end";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_share_a_key_on_different_majorities_are_told_together() {
+        let left = Some(Duration::from_millis(50));
+        let value = |lines: &str| Owner::new(format!("shared\n{lines}").as_bytes(), left);
+        let (mut one, mut other) = (value("100 a\n"), value("100 b\n"));
+        let mut alone = Owner::new(b"c", left);
+        assert!(one != other);
+        unite(vec![&mut one, &mut other, &mut alone]);
+        assert!(one == other && one != alone);
+        let told = one.shown().unwrap_or_default();
+        assert!(told.starts_with("2 that share it"), "{told}");
+        // Each node has its own value to be taken away.
+        assert!(one.value != other.value);
+    }
+}

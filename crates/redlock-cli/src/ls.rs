@@ -95,6 +95,9 @@ pub(crate) async fn list(places: &[Place], settings: &Settings, prefix: &str) ->
             Err(why) => silent.push((Arc::clone(&place.name), why)),
         }
     }
+    for said in locks.values_mut() {
+        lookup::unite(said.iter_mut().map(|(owner, _)| owner).collect());
+    }
     let majority = settings.majority();
     let lines = locks
         .into_iter()
