@@ -218,6 +218,34 @@ async fn runs_that_may_overlap_go_on_side_by_side_in_different_processes_and_no_
 }
 
 #[tokio::test]
+async fn up_to_two_runs_go_on_at_once_in_three_processes_and_no_tick_twice() {
+    let nodes = Nodes::start(3);
+    let job = overlapping(
+        OverlapPolicy::UpTo(2),
+        Job::new("bounded", SECOND * 2, SECOND * 7),
+    );
+    let (mut fleet, _) = start(&nodes, vec![job], &NAMES).await;
+    // A place that was left is taken again.
+    let six = |log: &JobLog| {
+        let runs = log.runs("bounded");
+        (runs.len() >= 6).then_some(runs)
+    };
+    let runs = found(&fleet, "bounded", 30, six).await;
+    fleet.stop_all().await;
+    println!("{}", fleet.log.table("bounded"));
+    let at_once = |run: &JobRun| {
+        let goes_on = |other: &&JobRun| {
+            let end = other.finished.unwrap_or(Duration::MAX);
+            other.began <= run.began && run.began < end
+        };
+        runs.iter().filter(goes_on).count()
+    };
+    let most = runs.iter().map(at_once).max();
+    assert_eq!(most, Some(2), "{runs:?}");
+    fleet.log.assert_none_twice();
+}
+
+#[tokio::test]
 async fn a_run_that_takes_too_long_ends_and_the_next_tick_starts_elsewhere_after_it() {
     let nodes = Nodes::start(3);
     let limit = SECOND * 2;

@@ -39,6 +39,7 @@ fn each_setting_of_a_job_is_read() {
             "overlap = 'cancel_other'",
             cron().overlap(Overlap::CancelOther),
         ),
+        ("overlap = { up_to = 3 }", cron().overlap(Overlap::UpTo(3))),
         ("missed = 'latest'", cron().missed(Missed::Latest)),
         (
             "missed = { all = { max = 9 } }\ncatch_up_window = '7d'",

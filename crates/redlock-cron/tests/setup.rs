@@ -165,6 +165,18 @@ async fn a_bad_job_is_refused_with_its_name_the_field_and_what_would_be_right() 
 }
 
 #[tokio::test]
+async fn a_number_of_runs_at_once_that_makes_no_sense_is_refused() {
+    for most in [0, 1, 65] {
+        let error = refused(job("a", DAILY, "UTC").overlap(Overlap::UpTo(most))).await;
+        assert_eq!(
+            (error.kind(), error.field()),
+            (SetupErrorKind::Misuse, "overlap"),
+            "{most}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn settings_that_exclude_each_other_are_refused() {
     let short = job("a", "*/5 * * * * *", "UTC").overlap(Overlap::CancelOther);
     let short = short.start_within(Duration::from_secs(3));
@@ -181,6 +193,8 @@ async fn settings_that_exclude_each_other_are_refused() {
             "retry_within",
         ),
         (twice().overlap(Overlap::Allow), "delivery"),
+        (all().overlap(Overlap::UpTo(2)), "missed"),
+        (twice().overlap(Overlap::UpTo(2)), "delivery"),
         (twice().on_lost(OnLost::Signal), "delivery"),
         (all().overlap(Overlap::CancelOther), "missed"),
         (

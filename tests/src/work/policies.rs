@@ -32,6 +32,8 @@ pub enum OverlapPolicy {
     CancelOther,
     /// Both go on.
     Allow,
+    /// Up to so many go on.
+    UpTo(usize),
 }
 
 impl Policies {
@@ -41,6 +43,7 @@ impl Policies {
             OverlapPolicy::Wait => Overlap::Wait,
             OverlapPolicy::CancelOther => Overlap::CancelOther,
             OverlapPolicy::Allow => Overlap::Allow,
+            OverlapPolicy::UpTo(most) => Overlap::UpTo(most),
         });
         if let Some(max_attempts) = self.max_attempts {
             job = job.delivery(Delivery::AtLeastOnce { max_attempts });

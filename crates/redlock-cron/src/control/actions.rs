@@ -34,6 +34,7 @@ pub(super) async fn switch(
         wait: CONFIRMED_WITHIN,
         fingerprint: switch.number(),
         after: After::Whatever,
+        slots: None,
         place_within: None,
     };
     let word = switch.as_str();
@@ -76,7 +77,9 @@ impl JobRunner {
         let place = Some(patient);
         let claimed = match self.terms.overlap {
             Overlap::Wait => claims.claim_now(place, ask(patient)).await,
-            Overlap::Skip | Overlap::Allow => claims.claim_now(place, ask(SHORT_WAIT)).await,
+            Overlap::Skip | Overlap::Allow | Overlap::UpTo(_) => {
+                claims.claim_now(place, ask(SHORT_WAIT)).await
+            }
             Overlap::CancelOther => {
                 let first = Some(self.patience_for_a_place(patient));
                 match claims.claim_now(first, ask(SHORT_WAIT)).await {

@@ -8,7 +8,10 @@ impl JobRunner {
         let claims = &self.replica.claims;
         let memory = read(&claims.redlock, &self.id, self.terms.max_attempts).await;
         let state = memory.state.as_ref();
-        let shared_lock = self.terms.overlap != crate::Overlap::Allow;
+        let shared_lock = !matches!(
+            self.terms.overlap,
+            crate::Overlap::Allow | crate::Overlap::UpTo(_)
+        );
         let free_in = state.and_then(|state| state.free_in);
         JobStatus {
             is_known: memory.is_known,

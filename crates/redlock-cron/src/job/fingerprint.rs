@@ -94,6 +94,8 @@ fn policies(terms: &Terms, zones: &str) -> u64 {
         Overlap::Wait => 2,
         Overlap::CancelOther => 3,
         Overlap::Allow => 4,
+        // From 2 on.
+        Overlap::UpTo(most) => 4 + most as u64,
     };
     let (missed, max) = match missed {
         Missed::Skip => (1, 0),

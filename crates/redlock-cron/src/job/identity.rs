@@ -72,6 +72,11 @@ impl JobId {
         ResourceKey::new(TICK, format_args!("{self}@{}", tick.timestamp_millis())).expect(BOUNDED)
     }
 
+    /// Returns the name of the slots of the job's runs, where only so many may overlap.
+    pub(crate) fn slots_key(&self) -> ResourceKey {
+        ResourceKey::new(SLOT, self).expect(BOUNDED)
+    }
+
     /// Returns the key of the runs that somebody asked for.
     pub(crate) fn manual_key(&self) -> ResourceKey {
         ResourceKey::new(MANUAL, self).expect(BOUNDED)
@@ -118,6 +123,7 @@ fn check(field: &'static str, name: &str, longest: usize) -> Result<(), SetupErr
 const JOB: &str = "redlock-cron-job";
 const ATTEMPT: &str = "redlock-cron-attempt";
 const TICK: &str = "redlock-cron-tick";
+const SLOT: &str = "redlock-cron-slot";
 const MANUAL: &str = "redlock-cron-manual";
 const PAUSE: &str = "redlock-cron-pause";
 const CANCEL: &str = "redlock-cron-cancel";

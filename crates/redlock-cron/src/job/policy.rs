@@ -48,6 +48,16 @@ pub enum Overlap {
     ///
     /// Fencing tokens of such runs have no order.
     Allow,
+    /// Up to so many runs go on at the same time, on all replicas together: from 2 to 64.
+    /// A tick that comes while as many go on is skipped as with [`Skip`](Self::Skip).
+    ///
+    /// Each run has one of so many [slots](redlock_core::Slots) besides the lock of its tick, and is over for it when its
+    /// lease of either is lost.
+    /// [`Run::lease`](crate::Run::lease) is that of the tick, so a run that blocks its thread does not see that it has lost
+    /// its slot.
+    /// All replicas must say the same number: those that say more can start more.
+    /// Fencing tokens of such runs have no order.
+    UpTo(usize),
 }
 
 /// The policy for ticks that nobody started when they were due: because no replica was up, or none had a majority.

@@ -2,7 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use redlock_core::Redlock;
+use redlock_core::{Redlock, Slots};
 
 use super::settings::Settings;
 use crate::{Delivery, Missed, OnLost, Overlap, SetupError, Tries, schedule::Schedule};
@@ -64,6 +64,17 @@ impl Terms {
             );
             return Err(SetupError::contradiction("start_within", message));
         }
+        if let Overlap::UpTo(most) = settings.overlap
+            && !(2..=Slots::MAX_COUNT).contains(&most)
+        {
+            let most_slots = Slots::MAX_COUNT;
+            let message = match most {
+                1 => "Overlap::UpTo(1) is Overlap::Skip, whose runs have fencing tokens in order"
+                    .to_owned(),
+                _ => format!("Overlap::UpTo({most}) is not between 2 and {most_slots}"),
+            };
+            return Err(SetupError::misuse("overlap", message));
+        }
         let tries = settings.tries.unwrap_or_else(|| Tries::up_to(1));
         if !(1..=MOST_TRIES).contains(&tries.most) {
             let message = format!("{} is not between 1 and {MOST_TRIES}", tries.most);
@@ -103,10 +114,13 @@ fn window(settings: &Settings, start_within: Duration) -> Result<Duration, Setup
             return Err(SetupError::misuse("missed", message));
         }
         (Missed::All { .. }, _)
-            if matches!(settings.overlap, Overlap::Allow | Overlap::CancelOther) =>
+            if matches!(
+                settings.overlap,
+                Overlap::Allow | Overlap::UpTo(_) | Overlap::CancelOther
+            ) =>
         {
-            let message = "Missed::All runs ticks one after another, which Overlap::Allow and \
-                           Overlap::CancelOther do not";
+            let message = "Missed::All runs ticks one after another, which Overlap::Allow, \
+                           Overlap::UpTo and Overlap::CancelOther do not";
             return contradiction("missed", message);
         }
         _ => {}
@@ -127,6 +141,9 @@ fn max_attempts(settings: &Settings) -> Result<u32, SetupError> {
     let message = match (settings.overlap, settings.on_lost) {
         (Overlap::Allow, _) => {
             "with Overlap::Allow, nobody can tell which ticks still run, and which must start again"
+        }
+        (Overlap::UpTo(_), _) => {
+            "with Overlap::UpTo, nobody can tell which ticks still run, and which must start again"
         }
         (_, OnLost::Signal) => {
             "with OnLost::Signal, a run may go on beside the one that is started in its place"

@@ -10,10 +10,11 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{
-    AcquireError, AcquireErrorKind, Claim, ClaimOptions, ClaimOutcome, JobState, NodeReport,
-    Redlock, ResourceKey, RunRecord, Tick, Wait, Word,
+    AcquireError, AcquireErrorKind, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, JobState,
+    LossReason, NodeReport, Redlock, ResourceKey, RunRecord, SlotGuard, Slots, Tick, Wait, Word,
 };
 use tokio::{
+    select,
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout},
 };
@@ -48,6 +49,8 @@ pub(crate) struct ClaimRequest {
     pub(crate) wait: Duration,
     pub(crate) fingerprint: u64,
     pub(crate) after: After,
+    /// Of which a run must have one besides its lock, if there are any.
+    pub(crate) slots: Option<Slots>,
     /// How long to wait for a place among the runs of this replica, for a claim that a run follows.
     pub(crate) place_within: Option<Duration>,
 }
@@ -66,6 +69,8 @@ pub(crate) enum After {
 pub(crate) struct Won {
     pub(crate) claim: Claim,
     pub(crate) measured: Measured,
+    /// The slot under which the run goes on, if it must have one.
+    pub(crate) slot: Option<SlotGuard>,
     /// Held until the run has ended.
     pub(crate) _place: Option<OwnedSemaphorePermit>,
 }
@@ -103,15 +108,16 @@ impl Claims {
         // Before the claim: what waits here with a claim would keep other replicas from it.
         let place = self.place(ask.place_within).await?;
         let asked = Instant::now();
-        let decided = self.ask(tick, ask).await;
+        let decided = self.decide(tick, ask).await;
         let measured = Measured {
             took: asked.elapsed(),
             ahead: self.ahead().await,
         };
         match decided {
-            Ok(claim) => Ok(Won {
+            Ok((claim, slot)) => Ok(Won {
                 claim,
                 measured,
+                slot,
                 _place: place,
             }),
             Err(refusal) => Err(Refusal {
@@ -136,6 +142,43 @@ impl Claims {
                 "as many runs went on here as may go on at the same time",
             )),
         }
+    }
+
+    async fn decide(
+        &self,
+        tick: Tick,
+        ask: ClaimRequest,
+    ) -> Result<(Claim, Option<SlotGuard>), Refusal> {
+        let slot = self.slot(tick, &ask).await?;
+        Ok((self.ask(tick, ask).await?, slot))
+    }
+
+    /// Acquires one of the slots, if the run must have one: before the claim, whose tick would be nobody's if there were
+    /// none.
+    async fn slot(&self, tick: Tick, ask: &ClaimRequest) -> Result<Option<SlotGuard>, Refusal> {
+        let Some(slots) = &ask.slots else {
+            return Ok(None);
+        };
+        // A run has a slot of its own, though whoever asks for it has another.
+        let options = AcquireOptions::new()
+            .ttl(ask.ttl)
+            .wait(Wait::UpTo(ask.wait))
+            .outside_scopes();
+        let refusal = match slots.acquire_with(options).await {
+            Ok(slot) => return Ok(Some(slot)),
+            Err(error) => Refusal::by(&error),
+        };
+        if refusal.outcome == Outcome::Overlapping {
+            let newest = self.read(ask.job.clone()).await;
+            let newest = newest.and_then(|state| state.runs.into_iter().next());
+            if let Some(run) = newest.filter(|run| run.tick >= tick) {
+                return Err(Refusal {
+                    run: Some(run),
+                    ..Refusal::bare(Outcome::NotWinner)
+                });
+            }
+        }
+        Err(refusal)
     }
 
     async fn ask(&self, tick: Tick, ask: ClaimRequest) -> Result<Claim, Refusal> {
@@ -166,6 +209,23 @@ impl Claims {
     /// Returns what a majority of the nodes remembers of a job; `None` if too few answered.
     pub(crate) async fn read(&self, job: ResourceKey) -> Option<JobState> {
         self.redlock.job_status(job).await.ok()?.state().cloned()
+    }
+}
+
+impl Won {
+    /// Resolves when the run may not go on, because its lease or its slot is lost.
+    pub(crate) async fn lost(&self) -> LossReason {
+        let slot = async {
+            match &self.slot {
+                Some(slot) => slot.guard().lease().lost().await,
+                None => std::future::pending().await,
+            }
+        };
+        select! {
+            biased;
+            reason = self.claim.lease().lost() => reason,
+            reason = slot => reason,
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+use redlock_core::LossReason;
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -22,6 +23,7 @@ fn id(namespace: &str) -> JobId {
 fn ask(namespace: &str, tick: DateTime<Utc>) -> ClaimRequest {
     let key = id(namespace).job_key();
     ClaimRequest {
+        slots: None,
         place_within: None,
         job: key.clone(),
         lock: key,
@@ -148,4 +150,21 @@ async fn the_present_is_what_it_is_after_the_wait_for_a_place() {
     assert!(claims.places.as_ref().unwrap().try_acquire().is_err());
     drop(won);
     assert!(claims.places.as_ref().unwrap().try_acquire().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_slot_is_lost_may_not_go_on_though_its_lease_is_held() {
+    let (fleet, elsewhere) = (Fleet::new(), Fleet::new());
+    let claims = claims(&fleet).await;
+    // On other nodes, so that it is lost alone.
+    let slots = elsewhere.client().await.slots("slots", 2).unwrap();
+    let ask = ClaimRequest {
+        slots: Some(slots),
+        ..ask("tests", tick(0))
+    };
+    let won = claims.claim(ask).await.unwrap();
+    elsewhere.nodes.iter().for_each(MemoryNode::drop_locks);
+    let lost = tokio::time::timeout(Duration::from_secs(10), won.lost()).await;
+    assert_eq!(lost.ok(), Some(LossReason::Revoked));
+    assert!(won.claim.lease().is_held());
 }

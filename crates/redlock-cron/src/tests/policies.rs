@@ -207,6 +207,42 @@ async fn runs_that_may_overlap_do_and_no_tick_runs_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn up_to_so_many_runs_go_on_at_once_on_all_replicas_and_no_tick_runs_twice() {
+    let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
+    let job = || long_job(&starts, EVERY_FIVE_SECONDS, 12, &most).overlap(Overlap::UpTo(2));
+    let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    for index in 0..6 {
+        first.wake_at(3_000 + 5_000 * index).await;
+        second.wake_at(3_050 + 5_000 * index).await;
+    }
+    fleet.sleep_until(60_000).await;
+    // Those in between came while two went on.
+    assert_eq!(starts.list(), [3, 8, 18, 23].map(tick));
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+    let mut outcomes = Vec::new();
+    for _ in 0..6 {
+        outcomes.push(first.outcome().await);
+    }
+    let skipped = outcomes.iter().filter(|o| **o == Outcome::Overlapping);
+    assert_eq!(skipped.count(), 2, "{outcomes:?}");
+}
+
+/// A replica that finds all slots taken says what became of the tick.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_went_with_the_last_slot_has_another_winner() {
+    let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
+    let job = || long_job(&starts, EVERY_FIVE_SECONDS, 12, &most).overlap(Overlap::UpTo(2));
+    let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.wake_at(3_000).await;
+    first.wake_at(8_000).await;
+    fleet.sleep_until(8_500).await;
+    second.wake_at(8_600).await;
+    assert_eq!(second.outcome().await, Outcome::NotWinner);
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    assert_eq!(starts.list(), [3, 8].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_that_is_only_told_of_a_lost_lease_goes_on() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = starts.job(MINUTE, |run: Run| async move {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{JobState, ResourceKey, Tick};
+use redlock_core::{JobState, ResourceKey, RunRecord, Tick};
 use tokio::{select, time::sleep};
 
 use super::{execution::Start, random, runner::JobRunner, undecided::Undecided};
@@ -179,8 +179,12 @@ impl JobRunner {
         let Some(first) = claims.read(self.id.job_key()).await else {
             return InTheWay::Nothing;
         };
-        if first.free_in == Some(Duration::ZERO) {
+        let has_slots = self.slots.is_some();
+        if first.free_in == Some(Duration::ZERO) && !has_slots {
             return InTheWay::Nothing;
+        }
+        if has_slots && first.runs.iter().any(RunRecord::is_open) {
+            return InTheWay::Run;
         }
         let newest = |state: JobState| state.runs.into_iter().next();
         let first = newest(first);
@@ -242,7 +246,9 @@ impl JobRunner {
         let left = left(self.terms.start_within);
         match self.terms.overlap {
             _ if trigger == Trigger::CatchUp => claims.claim(ask(SHORT_WAIT)).await,
-            Overlap::Skip | Overlap::Allow => claims.claim(ask(SHORT_WAIT)).await,
+            Overlap::Skip | Overlap::Allow | Overlap::UpTo(_) => {
+                claims.claim(ask(SHORT_WAIT)).await
+            }
             Overlap::Wait => claims.claim(ask(left)).await,
             Overlap::CancelOther => {
                 let first = ClaimRequest {
@@ -286,7 +292,7 @@ impl JobRunner {
         wait: Duration,
     ) -> ClaimRequest {
         let lock = match self.terms.overlap {
-            Overlap::Allow => self.id.tick_key(tick),
+            Overlap::Allow | Overlap::UpTo(_) => self.id.tick_key(tick),
             _ => self.id.job_key(),
         };
         ClaimRequest {
@@ -299,6 +305,7 @@ impl JobRunner {
             wait,
             fingerprint: self.fingerprint.number(),
             after: After::Whatever,
+            slots: self.slots.clone(),
             place_within: Some(wait),
         }
     }

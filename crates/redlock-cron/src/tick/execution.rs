@@ -12,7 +12,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
-use redlock_core::{Claim, LossReason};
+use redlock_core::LossReason;
 use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
@@ -82,7 +82,7 @@ impl JobRunner {
             select! {
                 biased;
                 () = self.ending.dropping() => Ended::by(Outcome::Aborted),
-                reason = self.lost(&start.won.claim, &told) => {
+                reason = self.lost(&start.won, &told) => {
                     Ended::new(Outcome::Lost, format!("its lease is over: {reason}"))
                 }
                 outcome = self.stopped(tick, &told) => Ended::by(outcome),
@@ -141,8 +141,8 @@ impl JobRunner {
     }
 
     /// Resolves when the run must be dropped because its lease is lost.
-    async fn lost(&self, claim: &Claim, told: &Told) -> LossReason {
-        let reason = claim.lease().lost().await;
+    async fn lost(&self, won: &Won, told: &Told) -> LossReason {
+        let reason = won.lost().await;
         match self.terms.on_lost {
             OnLost::Abort => reason,
             OnLost::Signal => {

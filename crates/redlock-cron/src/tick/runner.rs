@@ -4,6 +4,7 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
+use redlock_core::{Redlock, Slots};
 use tokio::select;
 
 use super::{
@@ -28,6 +29,8 @@ pub(crate) struct JobRunner {
     pub(crate) id: JobId,
     pub(crate) schedule: Schedule,
     pub(crate) terms: Terms,
+    /// Of which each run has one, where only so many may overlap.
+    pub(crate) slots: Option<Slots>,
     /// Stands for the schedule and the terms.
     pub(crate) fingerprint: Fingerprint,
     pub(crate) work: Work,
@@ -52,6 +55,10 @@ impl JobRunner {
             return Err(SetupError::never_fires(&job.plan));
         }
         let terms = Terms::new(&job.settings, &schedule, &replica.claims.redlock)?;
+        let slots = match terms.overlap {
+            Overlap::UpTo(most) => Some(slots(&replica.claims.redlock, &id, most)?),
+            _ => None,
+        };
         let progress = Mutex::new(Progress::from(now, &schedule));
         Ok(Self {
             replica: Arc::clone(replica),
@@ -59,6 +66,7 @@ impl JobRunner {
             id,
             schedule,
             fingerprint: Fingerprint::of(&job.plan, &terms),
+            slots,
             terms,
             work: job.work,
             condition: job.condition,
@@ -220,4 +228,9 @@ impl JobRunner {
     pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
         self.now() - self.replica.ahead()
     }
+}
+
+fn slots(redlock: &Redlock, id: &JobId, most: usize) -> Result<Slots, SetupError> {
+    let slots = redlock.slots(id.slots_key(), most);
+    slots.map_err(|error| SetupError::misuse("overlap", error.to_string()))
 }
