@@ -15,10 +15,11 @@ thread_local! {
 }
 
 impl Lease {
-    /// Calls `work` as work under this lease: an acquire of the same resource that is made in it, by the same client,
-    /// fails at once as [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld) while the lease is held.
+    /// Calls `work` as work under this lease.
     ///
-    /// For middleware that polls such work by itself; [`run`](Self::run) does so.
+    /// While the lease is held, an acquire of the same resource in `work`, by the same client, fails at once as
+    /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld).
+    /// It is meant for middleware that polls such work by itself, as [`run`](Self::run) does.
     ///
     /// # Examples
     ///

@@ -13,10 +13,10 @@ use crate::{
 };
 
 impl Redlock {
-    /// Acquires a lease on `key`, waiting as long as the client's default wait (5 s) if another holds
-    /// it.
+    /// Acquires a lease on `key`, waiting as long as the client's default wait (5 s) if another caller
+    /// holds it.
     ///
-    /// See [`acquire_with`](Self::acquire_with), which says what is common to all forms.
+    /// See [`acquire_with`](Self::acquire_with) for the rules that all forms share.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Redlock {
     /// # Errors
     ///
     /// As [`acquire_with`](Self::acquire_with);
-    /// [`Contended`](crate::AcquireErrorKind::Contended) at once if another holds it.
+    /// [`Contended`](crate::AcquireErrorKind::Contended) at once if another caller holds it.
     ///
     /// # Panics
     ///
@@ -97,32 +97,37 @@ impl Redlock {
             .await
     }
 
-    /// Acquires a lease on `key` that others may share, waiting as long as the client's default wait (5 s) if another has
-    /// it alone.
+    /// Acquires a lease on `key` that other readers may share, waiting as long as the client's default wait (5 s) if a
+    /// writer holds it.
     ///
-    /// Any number of callers share a key, or one has it alone: readers and a writer.
-    /// A reader is granted by a strict majority on which no writer has the key, and a writer by one on which nobody has it.
-    /// Up to 64 processes share a key; another one gets [`Contended`](crate::AcquireErrorKind::Contended).
+    /// A reader holds a key by a shared lease, and a writer by an exclusive lease.
+    /// Either any number of readers hold a key, or one writer does.
+    /// A reader needs a strict majority of nodes on which no writer holds the key.
+    /// A writer needs a strict majority of nodes on which neither a reader nor another writer holds it.
+    /// Readers of up to 64 processes share a key; those of another process get
+    /// [`Contended`](crate::AcquireErrorKind::Contended).
     ///
-    /// Callers of one process share one lease: whoever comes within 10 ms after it was won joins it without asking the nodes,
-    /// under the same fencing token, if it asks with the same [options](Self::acquire_with) and without a
-    /// [`max_hold`](AcquireOptions::max_hold).
-    /// Who comes later asks the nodes for another one, while the first goes on.
+    /// Readers of one process share one lease.
+    /// A reader that comes within 10 ms after the client won the lease joins it without asking the nodes, under the
+    /// same fencing token.
+    /// It must ask with the same [options](Self::acquire_with) and without a [`max_hold`](AcquireOptions::max_hold).
+    /// A reader that comes later asks the nodes for another lease, while the first lease continues.
     ///
-    /// Nobody is kept waiting for good.
-    /// A writer that was refused because of readers leaves its wish on the nodes, and while that lasts, nobody else comes to
-    /// share the key: it waits for those 10 ms, for the readers that are there, and for its next attempt.
+    /// No reader or writer waits for good.
+    /// A node that refuses a writer because of readers stores the writer's wish, and admits no new reader while the
+    /// wish lasts.
+    /// So the writer waits for those 10 ms, for the readers that hold the key, and for its own next attempt.
     /// A wish ends with the writer's turn, or some 0.7 s after its last attempt.
-    /// Within a process callers come in order, readers behind a writer that came before.
-    /// So who shares a key must not acquire it again before it has let go, unless in a [scope](crate::Scope): it may wait for
-    /// a writer that waits for it.
+    /// Within a process the client serves callers in order, and a reader waits behind a writer that came before it.
+    /// So a reader that holds a key must release it before it acquires the key again, unless it does so in a
+    /// [scope](crate::Scope): otherwise it may wait for a writer that waits for it.
     ///
-    /// A fencing token of a reader is greater than those of all writers before it, and that of a writer greater than those
-    /// of all readers before it.
-    /// Readers whose acquires overlapped may have theirs in any order, or the same.
+    /// The fencing token of a reader is greater than those of all writers before it.
+    /// The fencing token of a writer is greater than those of all readers before it.
+    /// Readers whose acquires overlapped may have their tokens in any order, or the same token.
     ///
-    /// See [`AcquireOptions::shared`] for several keys, or other options, and
-    /// [`LockGuard::downgrade`] for writers that go on to read.
+    /// See [`AcquireOptions::shared`] for several keys or other options, and [`LockGuard::downgrade`] for a writer that
+    /// continues as a reader.
     ///
     /// # Errors
     ///
@@ -163,23 +168,24 @@ impl Redlock {
     /// Acquires a lease on `key` as `options` say.
     ///
     /// Callers of one process take their turns in order, and one of them contends at a time.
-    /// A lease passes from one to the next without asking the nodes, under a new fencing token; see
+    /// A caller passes its lease to the next without asking the nodes, under a new fencing token; see
     /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
-    /// When they have followed each other for a quarter of a second, the next leaves a gap of 25 ms for
-    /// other processes.
-    /// A strict majority decides an acquire, so that a minority which is down, slow or hung does not fail it, and does not
-    /// delay it by more than [`fan_out`](crate::RedlockBuilder::fan_out) says.
-    /// A wait ends by its deadline, at most two time limits of a node (half a second each by default)
-    /// later: the last attempt begins then, and its token may have to be stored on a majority.
-    /// The wait is for another holder: without a majority of the nodes an acquire fails earlier, as
+    /// When callers of the process have followed each other for a quarter of a second, the next caller leaves a gap of
+    /// 25 ms for other processes.
+    /// A strict majority decides an acquire.
+    /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
+    /// [`fan_out`](crate::RedlockBuilder::fan_out) says.
+    /// A wait ends by its deadline, or at most two time limits of a node (half a second each by default) later: the
+    /// last attempt begins at the deadline, and the client may have to store its token on a majority.
+    /// The caller waits for another holder only: without a majority of the nodes an acquire fails earlier, as
     /// [`quorum_wait`](crate::RedlockBuilder::quorum_wait) says.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::kind`] says who must act; nothing is held after an error.
-    /// In what [runs](crate::Lease::run) under a lease of this client on the same resource, it is
-    /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld) at once: it would wait for itself.
-    /// In a [scope](crate::Scope) that holds the resource, it is another guard of the same lease instead.
+    /// [`AcquireError::kind`] says who must act; the caller holds nothing after an error.
+    /// An acquire in work that [runs](crate::Lease::run) under a lease of this client on the same resource fails at
+    /// once as [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld), because it would wait for itself.
+    /// In a [scope](crate::Scope) that holds the resource, the caller gets another guard of the same lease instead.
     ///
     /// # Panics
     ///
@@ -187,8 +193,8 @@ impl Redlock {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up the place in the queue, and whatever was or will be granted is
-    /// released in the background.
+    /// Dropping the future gives up the place in the queue.
+    /// The client releases in the background each key that a node has granted or will grant.
     ///
     /// # Examples
     ///
@@ -222,8 +228,8 @@ impl Redlock {
         self.acquire_all_with(key.into(), options).await
     }
 
-    /// Acquires one lease on all of `keys`, waiting as long as the client's default wait (5 s) if others hold some of
-    /// them.
+    /// Acquires one lease on all of `keys`, waiting as long as the client's default wait (5 s) if other callers hold
+    /// some of them.
     ///
     /// See [`acquire_all_with`](Self::acquire_all_with).
     ///
@@ -265,15 +271,18 @@ impl Redlock {
 
     /// Acquires one lease on all of `keys`, as `options` say: 1 to 16 different keys, granted together or not at all.
     ///
-    /// It has one deadline and one fencing token, which is greater than that of every lease before it on each of its keys.
-    /// A node grants all keys or none, in one step, so two sets that share keys never keep each other waiting with half of
-    /// theirs, in whatever order they are given.
-    /// A set waits while any of its keys is held, and keeps no key while it waits: between processes it has the key that is
-    /// wanted by many less often than those who want that key alone.
-    /// A caller takes its place in the local queues of all its keys at once: it is served in the order in which it came,
-    /// and a caller that comes later for one of the keys waits behind it.
-    /// A lease is not handed over to or from a caller of several keys, and an extension counts on a node only if the node
-    /// still has every key.
+    /// The lease has one deadline and one fencing token.
+    /// The token is greater than that of every earlier lease on each of the keys.
+    /// A node grants all keys or none, in one step.
+    /// So two callers whose sets overlap never each hold half of their keys and wait for the other, in whatever order
+    /// they give the keys.
+    /// A caller waits while any key of its set is held, and keeps no key while it waits.
+    /// So between processes, a caller of a set gets a key that many callers want less often than a caller of that key
+    /// alone.
+    /// A caller takes its place in the local queues of all its keys at once: the client serves it in the order in which
+    /// it came, and a caller that comes later for one of the keys waits behind it.
+    /// The client hands no lease over to or from a caller of several keys.
+    /// An extension counts on a node only if the node still has every key.
     ///
     /// # Errors
     ///

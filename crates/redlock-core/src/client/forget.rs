@@ -64,18 +64,19 @@ pub struct NodeForgot {
 }
 
 impl Redlock {
-    /// Has every node delete what it remembers of these jobs: the newest tick that was claimed, and the last runs.
+    /// Deletes on every node the records of these jobs: the newest claimed tick, and the last runs.
     ///
-    /// Ticks that were started may be started a second time then, while their windows are open.
-    /// So this is for jobs that nobody claims ticks of any more; nothing here looks at whether one runs.
-    /// `redlock_cron::dangerous_forget` does, and knows under which resources a job of that crate is remembered.
+    /// After that, replicas may start a tick a second time while its window is open.
+    /// So use it only for jobs whose ticks no client claims any more; it does not check whether a job runs.
+    /// `redlock_cron::dangerous_forget` does check, and knows the resources under which the nodes remember a job of
+    /// that crate.
     ///
-    /// Each node has the client's `connect_timeout` and `node_timeout` to answer in.
-    /// A node that did not answer may remember the jobs, and tells every client of them again.
+    /// Each node has the client's `connect_timeout` and `node_timeout` to answer.
+    /// A node that did not answer may still remember the jobs, and then reports them to every client again.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, any of the nodes may have forgotten the jobs.
+    /// If the future is dropped, any of the nodes may have forgotten the jobs.
     ///
     /// # Examples
     ///
@@ -133,7 +134,7 @@ impl Forgotten {
         deleted.any(|keys| *keys > 0)
     }
 
-    /// Returns what each node said, in the order in which they were given to the client.
+    /// Returns the answer of each node, in the order in which the nodes were given to the client.
     pub fn nodes(&self) -> &[NodeForgot] {
         &self.nodes
     }
@@ -145,7 +146,7 @@ impl NodeForgot {
         &self.node
     }
 
-    /// Returns why it may still remember the jobs; `None` if it does not.
+    /// Returns why the node may still remember the jobs; `None` if it does not.
     pub fn why_not(&self) -> Option<&str> {
         self.deleted.as_ref().err().map(|why| &**why)
     }

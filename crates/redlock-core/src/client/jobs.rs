@@ -14,25 +14,26 @@ use crate::{
 const JOB: &str = "job";
 
 impl Redlock {
-    /// Claims a tick of a job: the right to start its run, and the lock under which the run goes on.
+    /// Claims a tick of a job: the right to start its run, and the lock that the run holds.
     ///
-    /// A lock alone does not make one run of each tick: a quick run has released it before a replica whose clock is
-    /// a second behind comes to the tick.
-    /// So the nodes remember the newest tick that was claimed, and give away none up to it; and they judge by their
-    /// own clocks whether it is time, so that a replica whose clock is off cannot start ticks early, nor use them up
-    /// for the others.
-    /// Of all claims of a tick one wins at most, whatever a minority's clocks do, and though nodes lose their data; see
-    /// [`early`](ClaimOptions::early) for what claimants must agree on.
+    /// A lock alone does not limit a job to one run for each tick: a quick run has released the lock before a replica
+    /// whose clock is a second behind comes to the tick.
+    /// So the nodes remember the newest claimed tick, and grant no tick up to it.
+    /// They decide by their own clocks whether the tick is due.
+    /// So a replica whose clock is off cannot start ticks early, and cannot use them up for the other replicas.
+    /// At most one claim of a tick wins, whatever a minority's clocks do, and even if nodes lose their data; see
+    /// [`early`](ClaimOptions::early) for the setting on which all claimants must agree.
     ///
-    /// The job's lock is the resource of the same name, unless the options name [another](ClaimOptions::lock), so that
-    /// an [`acquire`](Self::acquire) of it excludes runs.
+    /// The job's lock is the resource of the same name, unless the options name [another](ClaimOptions::lock).
+    /// So an [`acquire`](Self::acquire) of that resource excludes runs.
     /// Claims of one process take their turns in its queue, and leave gaps for other processes as acquires do.
-    /// The wait is for a run that goes on, for a majority, and for the tick's window to open.
+    /// A claim waits for the end of another run, for a majority, and for the tick's window to open.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::kind`] says who must act; nothing is held, and nothing keeps others from the tick.
-    /// [`Contended`](crate::AcquireErrorKind::Contended): a run of the job went on for as long as the wait.
+    /// [`AcquireError::kind`] says who must act.
+    /// After an error the caller holds nothing, and other replicas can claim the tick.
+    /// [`Contended`](crate::AcquireErrorKind::Contended): another run of the job lasted for the whole wait.
     /// The nodes' decision about the tick itself is no error but a [`ClaimOutcome`].
     ///
     /// # Panics
@@ -41,8 +42,8 @@ impl Redlock {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future releases whatever was or will be granted, in the background.
-    /// If the nodes were being asked to remember the tick, it may be that nobody can claim it any more.
+    /// Dropping the future releases in the background each key that a node has granted or will grant.
+    /// If the client had already asked the nodes to remember the tick, perhaps no replica can claim it any more.
     ///
     /// # Examples
     ///
@@ -142,9 +143,9 @@ impl Redlock {
         }
     }
 
-    /// Returns what the nodes remember of a job: its newest claimed tick, its last runs, and whether its lock is free.
+    /// Returns the state of a job on the nodes: its newest claimed tick, its last runs, and whether its lock is free.
     ///
-    /// Every node is asked, for the nodes' time limit at the longest.
+    /// It asks every node, and waits for the nodes' time limit at the longest.
     ///
     /// # Errors
     ///

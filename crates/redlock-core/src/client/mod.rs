@@ -29,10 +29,9 @@ use crate::{
 
 /// The client: acquires leases on resources over a fixed set of nodes.
 ///
-/// Cloning it is cheap and gives another handle to the same client; a process needs one per set of
-/// nodes.
-/// The client runs on a thread of its own, so that work which blocks a runtime's thread cannot
-/// delay a renewal.
+/// Cloning it is cheap and returns another handle to the same client.
+/// A process needs one client per set of nodes.
+/// The client runs on its own thread, so that work which blocks a runtime's thread cannot delay a renewal.
 /// That thread ends when the last handle and the last guard are dropped and the clean-up is done.
 ///
 /// # Examples
@@ -71,7 +70,7 @@ struct Shared {
 }
 
 impl Redlock {
-    /// The shortest time to live that may be asked for: 100 ms.
+    /// The shortest time to live that an acquire may ask for: 100 ms.
     pub const MIN_TTL: Duration = Settings::MIN_TTL;
 
     pub(crate) fn new(
@@ -105,14 +104,13 @@ impl Redlock {
     /// Makes every waiting and future acquire fail with
     /// [`Closed`](crate::AcquireErrorKind::Closed), and waits until all clean-up is done.
     ///
-    /// Leases that are held stay held, and renewed, until their guards are dropped; this does not
-    /// wait for them.
-    /// In a [scope](crate::Scope), what it holds can be had again.
+    /// The client keeps and renews each lease until its guards are dropped; this does not wait for them.
+    /// In a [scope](crate::Scope), an acquire still returns another guard of a lease that the scope holds.
     /// Clean-up ends by the nodes' time limit at the latest.
     ///
     /// # Cancel safety
     ///
-    /// The client is closed once this was polled; dropping it only stops waiting.
+    /// The client is closed once the future was polled; dropping it only stops waiting.
     ///
     /// # Examples
     ///
@@ -135,9 +133,9 @@ impl Redlock {
         self.client.engine.close().await;
     }
 
-    /// Returns where each node stands: whether it can be reached and votes, and if not, why.
+    /// Returns the state of each node: whether the client can reach it, whether it votes, and if not, why.
     ///
-    /// For health checks and operators; acquires do not need it.
+    /// It is meant for health checks and operators; acquires do not need it.
     ///
     /// # Cancel safety
     ///
@@ -163,11 +161,11 @@ impl Redlock {
         NodeReport::of_all(&self.client.names, self.client.engine.standing().await)
     }
 
-    /// Returns whether an acquire can succeed now, if nobody holds the resource: the client is open, and a majority of its
-    /// nodes can be reached and votes.
+    /// Returns whether an acquire of a free resource can succeed now: the client is open, and it can reach a majority
+    /// of nodes that vote.
     ///
-    /// For readiness probes.
-    /// It is what the client knows without asking any node: one that does not answer counts until its time limit.
+    /// It is meant for readiness probes.
+    /// It asks no node and returns what the client knows: a node that does not answer counts until its time limit.
     ///
     /// # Cancel safety
     ///
@@ -193,12 +191,12 @@ impl Redlock {
         voting.count() >= self.majority() && !self.client.closing.is_cancelled()
     }
 
-    /// Returns what the nodes' wall clocks show now: the one in the middle, of a majority that agrees within a second.
+    /// Returns the time of the nodes' wall clocks: the median of a majority whose clocks agree within a second.
     ///
-    /// `None` if no majority does, or so many have not been reached.
-    /// It is what their last answers said and the time since then, so that no node is asked; it is known to about a
-    /// round trip, and to 2 % of that time.
-    /// The nodes judge [ticks](Self::claim) by their clocks, so this says how far off a machine's own is.
+    /// It returns `None` if the clocks of no majority agree, or if the client has not reached a majority.
+    /// It asks no node, but adds the time since their last answers to the time in these answers.
+    /// The error is about a round trip, and 2 % of the time since those answers.
+    /// The nodes judge [ticks](Self::claim) by their clocks, so a caller can compare its machine's clock with this.
     ///
     /// # Cancel safety
     ///
@@ -225,19 +223,19 @@ impl Redlock {
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(time.as_micros()))
     }
 
-    /// Lets every node vote at once that is only quarantined, and says where each node stands then.
+    /// Lets every node vote at once that is only quarantined, and returns the state of each node after that.
     ///
-    /// The caller vouches that none of the nodes has forgotten a lease that may still be valid: that they are new, or
-    /// that no client of the namespace has run for the longest time to live.
-    /// If that is not so, two holders are possible.
-    /// Of jobs the caller vouches for more: that none of the nodes has forgotten a tick that may still be claimed, however
-    /// long ago it was started.
-    /// Ticks that were forgotten may start again; without a blessing, a node refuses all that it may have forgotten.
-    /// It is for the first start of a set of nodes, and for tests.
+    /// The caller vouches that no node has forgotten a lease that may still be valid.
+    /// That is so if the nodes are new, or if no client of the namespace has run for the longest time to live.
+    /// If the caller is wrong, a resource may have two holders.
+    /// For jobs the caller vouches for more: that no node has forgotten a tick that a client may still claim, however
+    /// long ago a replica started it.
+    /// A forgotten tick may start again; without a blessing, a node refuses every tick that it may have forgotten.
+    /// It is meant for the first start of a set of nodes, and for tests.
     ///
     /// # Cancel safety
     ///
-    /// Nodes may be told all the same after it was polled.
+    /// If the future is dropped after it was polled, nodes may still be blessed.
     ///
     /// # Examples
     ///

@@ -4,17 +4,17 @@ use super::Redlock;
 use crate::scope::{End, Scope, current};
 
 impl Redlock {
-    /// Runs `work` in a new [`Scope`]: what it acquires, it can acquire again.
+    /// Runs `work` in a new [`Scope`], in which `work` can acquire again a resource that it holds.
     ///
-    /// A scope within a scope of the same client has what the outer one holds, too.
+    /// A scope within a scope of the same client also has the leases of the outer one.
     ///
-    /// When `work` is done, or dropped, the scope ends and releases whatever it still holds.
-    /// A guard that was kept for longer is of no more use: its lease says
-    /// [`ScopeEnded`](crate::LossReason::ScopeEnded), and the log has a warning.
+    /// When `work` is done, or dropped, the scope ends and releases every lease that it still holds.
+    /// A guard that outlives its scope is useless: its lease reports
+    /// [`ScopeEnded`](crate::LossReason::ScopeEnded), and the client logs a warning.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`, and releases what the scope holds.
+    /// Dropping the future drops `work`, and releases every lease of the scope.
     ///
     /// # Examples
     ///
@@ -42,7 +42,7 @@ impl Redlock {
 
     /// Returns the scope of this client in which this code runs: the innermost, if there are several.
     ///
-    /// To take spawned tasks into it by [`Scope::enter`].
+    /// A task that the work spawns needs it, to join the scope by [`Scope::enter`].
     ///
     /// # Examples
     ///

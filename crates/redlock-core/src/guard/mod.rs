@@ -15,25 +15,26 @@ use crate::{
 
 /// The owner of a lease.
 ///
-/// While it lives, the client renews the lease (unless [`Renewal::Manual`](crate::Renewal) was asked
-/// for); while the lease is held, no other caller of this process or another gets one on the same
-/// resource, unless both [share](crate::Redlock::acquire_shared) it.
-/// A lease that is lost keeps nobody out of the local queue, even if the guard is still there.
+/// While the guard lives, the client renews the lease, unless the holder asked for
+/// [`Renewal::Manual`](crate::Renewal).
+/// While the lease is held, no other caller of this process or another gets a lease on the same resource, unless both
+/// [share](crate::Redlock::acquire_shared) it.
+/// A lost lease does not block the local queue, even if the guard still exists.
 ///
 /// # Dropping
 ///
-/// Dropping the guard releases the lease: it hands the release over to the client's own thread and
-/// never blocks, panics or needs a runtime.
-/// It does not tell whether the release was confirmed; [`release`](Self::release) does.
-/// A process that ends right after the drop may end before the release was sent;
-/// [`Redlock::close`](crate::Redlock::close) waits for it, and the time to live is the backstop.
+/// Dropping the guard releases the lease.
+/// The drop hands the release over to the client's own thread, and never blocks, panics or needs a runtime.
+/// It does not report whether the nodes confirmed the release; [`release`](Self::release) does.
+/// A process that ends right after the drop may end before the client has sent the release.
+/// [`Redlock::close`](crate::Redlock::close) waits for the release; without it, the key ends by its time to live.
 ///
 /// # A holder that panics
 ///
 /// A panic that unwinds drops the guard, and so releases the lease: the next caller gets it at once.
-/// Nothing is poisoned, as in tokio's mutex and unlike the standard library's.
-/// The resource is as the panic left it, and the next holder must bear with that.
-/// Where panics abort the process, nothing is released, and the key ends by its time to live.
+/// The lock is not poisoned, as in tokio's mutex and unlike the standard library's.
+/// The resource stays as the panic left it, and the next holder must handle that.
+/// If panics abort the process, the client releases nothing, and the key ends by its time to live.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -50,8 +51,9 @@ use crate::{
 ///
 /// # Scopes
 ///
-/// In a [`Scope`](crate::Scope) a lease can have several guards, and so can one that callers of a process
-/// [share](crate::Redlock::acquire_shared); it is released when the last of them is dropped.
+/// In a [`Scope`](crate::Scope) a lease can have several guards.
+/// So can a lease that readers of a process [share](crate::Redlock::acquire_shared).
+/// The client releases the lease when the last of its guards is dropped.
 ///
 /// # Fairness
 ///
@@ -125,17 +127,17 @@ impl LockGuard {
 
     /// Asks a majority to keep the lease for its whole time to live from now.
     ///
-    /// With automatic renewal there is no need to.
+    /// With automatic renewal the holder need not call it.
     ///
     /// # Errors
     ///
-    /// [`Unconfirmed`](crate::ExtendErrorKind::Unconfirmed) changes nothing: the lease keeps the
-    /// deadline it had and the next extension may succeed.
+    /// [`Unconfirmed`](crate::ExtendErrorKind::Unconfirmed) changes nothing: the lease keeps its
+    /// deadline, and the next extension may succeed.
     /// [`Lost`](crate::ExtendErrorKind::Lost) is final.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the extension may still be made.
+    /// If the future is dropped, the nodes may still extend the lease.
     ///
     /// # Examples
     ///
@@ -159,24 +161,25 @@ impl LockGuard {
         self.held.extend().await
     }
 
-    /// Lets others share what this lease has had alone, without letting it go in between, and waits until a majority has
-    /// confirmed it.
+    /// Makes an exclusive lease a shared one without releasing it in between, and waits until a majority has confirmed
+    /// that.
     ///
-    /// To write, and then to read what was written while others read it too.
-    /// The lease keeps its token, and others share the resource from now on, also if this fails.
-    /// It is so for all guards of the lease, if there are several in a [scope](crate::Scope); and of a lease that is
-    /// shared already, there is nothing to do.
-    /// There is no way back: two holders that both wanted the resource alone would wait for each other.
+    /// A writer calls it to read what it has written while other readers read it too.
+    /// The lease keeps its token.
+    /// Readers may share the resource from now on, also if this fails.
+    /// If the lease has several guards in a [scope](crate::Scope), all of them share it.
+    /// A lease that is shared already stays as it is.
+    /// A shared lease cannot become exclusive again: two readers that both wanted to write would wait for each other.
     ///
     /// # Errors
     ///
-    /// [`Unconfirmed`](crate::ExtendErrorKind::Unconfirmed): nodes that were not reached may keep others out until the next
-    /// renewal tells them.
+    /// [`Unconfirmed`](crate::ExtendErrorKind::Unconfirmed): a node that the client did not reach may refuse readers
+    /// until the next renewal tells it.
     /// [`Lost`](crate::ExtendErrorKind::Lost) is final.
     ///
     /// # Cancel safety
     ///
-    /// Others may share the resource once this was polled; dropping it only gives up the confirmation.
+    /// Readers may share the resource once the future was polled; dropping it only gives up the confirmation.
     ///
     /// # Examples
     ///
@@ -199,16 +202,17 @@ impl LockGuard {
 
     /// Releases the lease and waits until a majority has confirmed it.
     ///
-    /// If the next caller of this process takes it over, or there are other guards of it, there is nothing to wait for.
+    /// It returns at once if the next caller of this process takes the lease over, or if the lease has other guards.
     ///
     /// # Errors
     ///
-    /// Nothing needs to be done about an error: it says that the key stays until its time to live
-    /// ends, or that the lease had been lost before, or released by the end of its scope.
+    /// The holder need not act on an error.
+    /// It says that the key stays until its time to live ends, that the lease had been lost before, or that the end of
+    /// its scope had released it.
     ///
     /// # Cancel safety
     ///
-    /// The release is on its way when this is first polled or dropped; dropping it only gives up the
+    /// The client begins the release when the future is first polled or dropped; dropping it only gives up the
     /// confirmation.
     ///
     /// # Examples
@@ -236,10 +240,10 @@ impl LockGuard {
 
     /// Ends the renewal but leaves the key on the nodes until its time to live ends.
     ///
-    /// For marks that must outlive their work, such as "this was started".
-    /// From now on this process cannot tell how long the mark stays: views of the lease report it as
+    /// It is meant for marks that must outlive their work, such as "this was started".
+    /// From now on this process cannot know how long the mark stays: views of the lease report it as
     /// released.
-    /// If there are other guards of it, it is so once they are gone.
+    /// If the lease has other guards, the renewal ends when the last of them is dropped.
     ///
     /// # Examples
     ///

@@ -8,7 +8,7 @@ use super::LockGuard;
 use crate::{FencingToken, Lease, LeaseLost, LossReason, ResourceKey};
 
 impl LockGuard {
-    /// Returns who else may have a lease on the same at the same time, as [`Lease::mode`] says.
+    /// Returns whether the lease is exclusive or shared, as [`Lease::mode`] says.
     ///
     /// # Examples
     ///
@@ -29,7 +29,7 @@ impl LockGuard {
         self.lease().mode()
     }
 
-    /// Returns a view of the lease, to be cloned and handed on.
+    /// Returns a view of the lease, which the holder can clone and pass on.
     ///
     /// # Examples
     ///
@@ -52,7 +52,7 @@ impl LockGuard {
     /// Returns the fencing token of this lease, as [`Lease::token`] says: greater than that of every lease on the resource
     /// before it.
     ///
-    /// Give it to the resource with each write, and let the resource refuse older ones; see
+    /// Pass it to the resource with each write, and let the resource refuse older tokens; see
     /// [`Fence`](crate::Fence).
     ///
     /// # Examples
@@ -77,12 +77,12 @@ impl LockGuard {
         self.lease().token()
     }
 
-    /// Returns what is locked; the first of its [keys](Self::keys) if several are.
+    /// Returns the key of the lease; the first of its [keys](Self::keys) if it has several.
     pub fn key(&self) -> &ResourceKey {
         self.lease().key()
     }
 
-    /// Returns all that is locked, in order.
+    /// Returns all keys of the lease, in order.
     pub fn keys(&self) -> &[ResourceKey] {
         self.lease().keys()
     }
@@ -91,7 +91,7 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// The lease was lost, and `work` was dropped unfinished.
+    /// The lease was lost, and this dropped `work` unfinished.
     ///
     /// # Panics
     ///
@@ -99,7 +99,7 @@ impl LockGuard {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`; the lease stays with the guard.
+    /// Dropping the future drops `work`; the lease stays with the guard.
     ///
     /// # Examples
     ///
@@ -118,7 +118,7 @@ impl LockGuard {
         self.lease().run(work).await
     }
 
-    /// Returns whether the lease can be relied on at this moment, as [`Lease::is_held`] says.
+    /// Returns whether the lease is valid at this moment, as [`Lease::is_held`] says.
     ///
     /// # Examples
     ///
@@ -163,7 +163,7 @@ impl LockGuard {
         self.lease().remaining()
     }
 
-    /// Waits until the lease can no longer be relied on, as [`Lease::lost`] says.
+    /// Waits until the lease is no longer valid, as [`Lease::lost`] says.
     ///
     /// # Panics
     ///

@@ -14,16 +14,16 @@ pub(crate) use self::{
 };
 use crate::{FencingToken, LeaseLost, LossReason, ResourceKey};
 
-/// A view of a held lease: what it is on, how long it is valid, and whether it is lost.
+/// A view of a held lease: its keys, how long it is valid, and whether it is lost.
 ///
 /// Cloning it clones the view; the lease ends with its [`LockGuard`](crate::LockGuard) however many
 /// views there are.
 ///
-/// The deadline is a local one: it counts from before the first byte of the request was sent, with
-/// an allowance for clocks that run at different rates, and it passes whether or not the network
-/// works.
-/// Until then no other client can have the lease; see the [crate documentation](crate) for what that
-/// rests on.
+/// The deadline is local to the client.
+/// The client counts it from before it sent the first byte of the request, and subtracts an allowance for clocks that
+/// run at different rates.
+/// The deadline passes even if the network does not work.
+/// Until the deadline no other client can hold the lease; see the [crate documentation](crate) for the assumptions.
 ///
 /// # Examples
 ///
@@ -55,20 +55,20 @@ impl Lease {
         Self { shared }
     }
 
-    /// Returns what the lease is on; the first of its [keys](Self::keys) if it is on several.
+    /// Returns the key of the lease; the first of its [keys](Self::keys) if it has several.
     pub fn key(&self) -> &ResourceKey {
         self.shared.subject.keys.first()
     }
 
-    /// Returns all that the lease is on, in order.
+    /// Returns all keys of the lease, in order.
     pub fn keys(&self) -> &[ResourceKey] {
         self.shared.subject.keys.as_slice()
     }
 
-    /// Returns the class of what it is on, if it has one: a name that may be logged.
+    /// Returns the class of the lease, if it has one: a name that the log may show.
     ///
-    /// It is what [`AcquireOptions::class`](crate::AcquireOptions::class) says, or else the
-    /// [first key's](ResourceKey::class).
+    /// It is the class that [`AcquireOptions::class`](crate::AcquireOptions::class) sets, or else that of the
+    /// [first key](ResourceKey::class).
     ///
     /// # Examples
     ///
@@ -87,8 +87,7 @@ impl Lease {
         self.shared.class()
     }
 
-    /// Returns who else may have a lease on the same at the same time: nobody, or those who
-    /// [share](crate::Redlock::acquire_shared) it.
+    /// Returns whether the lease is exclusive, or other readers may [share](crate::Redlock::acquire_shared) its keys.
     ///
     /// # Examples
     ///
@@ -130,23 +129,23 @@ impl Lease {
 
     /// Returns the fencing token of the lease: greater than that of every lease on the resource before it.
     ///
-    /// Of leases that [share](crate::Redlock::acquire_shared) it, those count as before whose acquire had ended when this
-    /// one's began.
+    /// A [shared](crate::Redlock::acquire_shared) lease counts as before this one if its acquire had ended when the
+    /// acquire of this one began.
     pub fn token(&self) -> FencingToken {
         self.shared.token
     }
 
     /// Returns how much longer the lease is valid; zero once it is lost or released.
     ///
-    /// Automatic renewal makes it longer again.
+    /// Automatic renewal makes that time longer again.
     pub fn remaining(&self) -> Duration {
         self.shared.remaining()
     }
 
     /// Returns up to when the lease is valid, on the clock of tokio's timers.
     ///
-    /// That clock stops while the machine is suspended; [`remaining`](Self::remaining) and
-    /// [`lost`](Self::lost) are right even then.
+    /// That clock stops while the machine is suspended.
+    /// [`remaining`](Self::remaining) and [`lost`](Self::lost) also count that time.
     ///
     /// # Examples
     ///
@@ -167,7 +166,7 @@ impl Lease {
         tokio::time::Instant::now() + self.remaining()
     }
 
-    /// Returns whether the lease can be relied on at this moment.
+    /// Returns whether the lease is valid at this moment.
     ///
     /// # Examples
     ///
@@ -189,7 +188,8 @@ impl Lease {
         self.shared.loss().is_none()
     }
 
-    /// Returns whether its renewal is failing and little more than a third of its time to live is left, or it is lost.
+    /// Returns whether the lease is lost, or its renewal fails and little more than a third of its time to live is
+    /// left.
     ///
     /// See [`endangered`](Self::endangered).
     ///
@@ -210,12 +210,14 @@ impl Lease {
 
     /// Waits until little more than a third of its time to live is left, or it is lost.
     ///
-    /// Renewal begins when two thirds are left, so no majority has confirmed one for almost a third of the time to live,
-    /// and there is a third before the lease is lost: the time to save what can be saved, or to begin nothing new.
-    /// A thirtieth is added to that third, so that a timer which is late does not take from it.
+    /// Renewal begins when two thirds of the time to live are left.
+    /// So when this resolves, no majority has confirmed a renewal for almost a third of the time to live.
+    /// A third is left before the lease is lost, in which the holder can save its work and should begin nothing new.
+    /// The client adds a thirtieth to that third, so that a late timer does not shorten it.
     /// A renewal may still succeed; [`is_endangered`](Self::is_endangered) is false again then.
-    /// It also resolves where nothing renews the lease any more: under [`Renewal::Manual`](crate::Renewal::Manual), and
-    /// before the end of its [`max_hold`](crate::AcquireOptions::max_hold).
+    /// The future also resolves if the client no longer renews the lease: under
+    /// [`Renewal::Manual`](crate::Renewal::Manual), and before the end of its
+    /// [`max_hold`](crate::AcquireOptions::max_hold).
     ///
     /// # Panics
     ///
@@ -269,12 +271,13 @@ impl Lease {
         .await;
     }
 
-    /// Waits until the lease can no longer be relied on.
+    /// Waits until the lease is no longer valid.
     ///
-    /// It resolves at the deadline at the latest, with all links dead, and at once if a majority of
-    /// the nodes says that the key is gone or if the guard releases it.
-    /// Each poll looks at the clock first, so that a process that was paused beyond its lease learns
-    /// of it before it does anything else; put it first in a `select!` with `biased`.
+    /// The future resolves at the deadline at the latest, even if all links are dead.
+    /// It resolves at once if a majority of the nodes says that the key is gone, or if the guard releases the lease.
+    /// Each poll reads the clock first, so a process that was paused beyond its lease learns of the loss before it does
+    /// anything else.
+    /// Put the future first in a `select!` with `biased`.
     ///
     /// # Panics
     ///
@@ -327,14 +330,15 @@ impl Lease {
     /// An acquire of the same resource that `work` awaits fails at once as
     /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld), because it would wait for this lease.
     ///
-    /// The deadline is looked at before each poll of `work`; when it has passed, `work` is dropped
-    /// before this returns.
-    /// Work that blocks its thread cannot be dropped in time, and may even finish late: it must ask
-    /// [`is_held`](Self::is_held) before each step that matters, and the resource should check for itself.
+    /// It checks the deadline before each poll of `work`.
+    /// When the deadline has passed, it drops `work` before it returns.
+    /// It cannot drop work that blocks its thread in time, and such work may even finish late.
+    /// Such work must call [`is_held`](Self::is_held) before each step that matters, and the resource should check the
+    /// fencing token.
     ///
     /// # Errors
     ///
-    /// The lease was lost or released, and `work` was dropped unfinished.
+    /// The lease was lost or released, and this dropped `work` unfinished.
     ///
     /// # Panics
     ///
@@ -342,7 +346,7 @@ impl Lease {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`, and nothing else.
+    /// Dropping the future drops `work`, and has no other effect.
     ///
     /// # Examples
     ///

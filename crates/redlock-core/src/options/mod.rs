@@ -57,7 +57,7 @@ impl AcquireOptions {
         Self::default()
     }
 
-    /// Returns these options, and those of `defaults` where these say nothing.
+    /// Returns these options, and those of `defaults` where these are not set.
     ///
     /// # Examples
     ///
@@ -101,9 +101,11 @@ impl AcquireOptions {
         }
     }
 
-    /// Acquires as if it were in no [scope](crate::Scope): no lease of one is used, and this lease outlives them all.
+    /// Acquires outside of every [scope](crate::Scope): the acquire uses no lease of a scope, and its lease outlives
+    /// them all.
     ///
-    /// For middleware that holds a lock beyond the scope in which it may be called, as the layer of `redlock-tower` does.
+    /// It is meant for middleware that holds a lock beyond the scope in which a caller may call it, as the layer of
+    /// `redlock-tower` does.
     ///
     /// # Examples
     ///
@@ -124,7 +126,7 @@ impl AcquireOptions {
         self
     }
 
-    /// Shares the resource with others that share it, as [`acquire_shared`](crate::Redlock::acquire_shared) says.
+    /// Shares the resource with other readers, as [`acquire_shared`](crate::Redlock::acquire_shared) says.
     ///
     /// # Examples
     ///
@@ -147,7 +149,7 @@ impl AcquireOptions {
         self
     }
 
-    /// Returns the mode that they ask for: the resource alone, unless they say [`shared`](Self::shared).
+    /// Returns the mode of the lease that these options ask for: exclusive, unless [`shared`](Self::shared) is set.
     ///
     /// # Examples
     ///
@@ -164,7 +166,7 @@ impl AcquireOptions {
     /// Sets how long nodes keep the key without a renewal: from 100 ms to the client's `max_ttl`, in whole
     /// milliseconds.
     ///
-    /// It bounds how long a crashed holder keeps others out.
+    /// It limits how long a crashed holder blocks other callers.
     ///
     /// # Examples
     ///
@@ -211,7 +213,8 @@ impl AcquireOptions {
     /// Sets how long an outage of the nodes may last before this acquire fails because of it; never longer than the
     /// [`wait`](Self::wait).
     ///
-    /// Default: the client's [`quorum_wait`](crate::RedlockBuilder::quorum_wait), which says how it counts.
+    /// Default: the client's [`quorum_wait`](crate::RedlockBuilder::quorum_wait), which says from when the client
+    /// counts it.
     ///
     /// # Examples
     ///
@@ -236,7 +239,7 @@ impl AcquireOptions {
         self
     }
 
-    /// Sets who moves the deadline.
+    /// Sets whether the client or the holder moves the deadline.
     ///
     /// # Examples
     ///
@@ -264,9 +267,9 @@ impl AcquireOptions {
 
     /// Sets the longest time for which the lease is held, however often it is renewed or extended.
     ///
-    /// It counts from the start of the attempt that won; the lease is lost then, with
-    /// [`LossReason::MaxHold`](crate::LossReason::MaxHold).
-    /// Without it a lease is renewed for as long as its guard lives.
+    /// The client counts it from the start of the attempt that won.
+    /// At its end the lease is lost, with [`LossReason::MaxHold`](crate::LossReason::MaxHold).
+    /// Without it the client renews a lease for as long as its guard lives.
     ///
     /// # Examples
     ///
@@ -291,9 +294,10 @@ impl AcquireOptions {
 
     /// Sets how long the resource rests after a holder that did not release it, such as one that crashed.
     ///
-    /// Nodes keep the key for this much longer than the lease is valid, so that what such a holder had under
-    /// way can end; a release frees it at once.
-    /// With the ttl it must not exceed the client's `max_ttl`.
+    /// Nodes keep the key for this much longer than the lease is valid, so that work which such a holder had begun
+    /// can end.
+    /// A release frees the key at once.
+    /// The sum of the lock delay and the ttl must not exceed the client's `max_ttl`.
     /// Default: none.
     ///
     /// # Examples
@@ -322,7 +326,7 @@ impl AcquireOptions {
     /// Sets how many callers of this client may wait for the resource already; with more, this acquire fails with
     /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
     ///
-    /// With 0 it does not wait behind another caller of this process, only for other processes.
+    /// With 0 the acquire does not wait behind another caller of this process, only for other processes.
     /// Default: the client's [`max_waiters_per_key`](crate::RedlockBuilder::max_waiters_per_key).
     ///
     /// # Examples
@@ -373,10 +377,11 @@ impl AcquireOptions {
         self
     }
 
-    /// Sets what the resource is one of, such as `order`: the name by which log lines call a lease that is in danger or
-    /// lost, because they never have its key, and a part of what others are [told](crate::HolderLabel) of the holder.
+    /// Sets the class of the resource, such as `order`.
     ///
-    /// Default: the class of the [key](crate::ResourceKey::class), if it was made of one.
+    /// Log lines name a lease that is in danger or lost by its class, because they never have its key.
+    /// The class is also a part of the [label](crate::HolderLabel) by which other callers see the holder.
+    /// Default: the class of the [key](crate::ResourceKey::class), if the key has one.
     ///
     /// # Examples
     ///

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 /// The longest time that an acquire waits for a resource that another holds.
 ///
-/// It is always finite: a wait without an end is a hang.
+/// It is always finite, because a wait without an end is a hang.
 ///
 /// # Examples
 ///

@@ -21,26 +21,29 @@ thread_local! {
 
 /// A part of a program's work, in which its holder can acquire a lock again.
 ///
-/// In it, an acquire by the same client of what the scope holds already gives another guard of the same lease, without a
-/// round trip; the lease is released when the last of its guards is dropped.
+/// An acquire in a scope, by the same client, of a resource that the scope already holds returns another guard of the
+/// same lease, without a round trip.
+/// The client releases the lease when the last of its guards is dropped.
 /// So a function can take the locks that it needs, whether its caller has them or not.
 ///
-/// A scope is what is polled within it, not a thread and not a task: see
+/// A scope covers the work that is polled within it; it is neither a thread nor a task: see
 /// [`Redlock::scope`](crate::Redlock::scope).
-/// A task that is spawned in it is not in it; [`enter`](Self::enter) takes it in.
+/// A task that the work spawns is outside of the scope, unless [`enter`](Self::enter) takes the task in.
 ///
-/// Options of the later acquires do not apply: the lease has the time to live, the renewal, the label and the longest hold
-/// that it was acquired with first.
-/// A lease on several keys is had again for any of them.
-/// A caller that has one key and asks for several with that one among them gets
+/// Options of the later acquires do not apply: the lease keeps the time to live, the renewal, the label and the longest
+/// hold of its first acquire.
+/// If the scope holds a lease on several keys, an acquire of any of them returns a guard of that lease.
+/// A caller that holds one key and asks for several, that one among them, gets
 /// [`AlreadyHeld`](crate::AcquireErrorKind::AlreadyHeld): acquire all of them first.
-/// Who [shares](crate::Redlock::acquire_shared) a key and wants it alone gets the same: acquire it alone from the start.
-/// A lease that was lost is not had again: the next acquire asks the nodes for another.
+/// A reader that [shares](crate::Redlock::acquire_shared) a key and asks for an exclusive lease on it gets the same
+/// error:
+/// acquire the exclusive lease from the start.
+/// The scope does not return a guard of a lost lease: the next acquire asks the nodes for another lease.
 ///
-/// A circle of callers that wait for each other is [told](crate::AcquireErrorKind::Deadlock) by what their scopes hold, as
-/// it is by what [`Lease::run`](crate::Lease::run) runs under.
+/// The client [detects](crate::AcquireErrorKind::Deadlock) a circle of callers that wait for each other by the leases
+/// of their scopes, and by the leases under which [`Lease::run`](crate::Lease::run) runs their work.
 /// All parts of a scope count as one caller.
-/// So a circle is told although another part of the scope would let go of what the others wait for.
+/// So the client reports a circle even if another part of the scope would release the key for which the others wait.
 ///
 /// # Examples
 ///
@@ -96,14 +99,14 @@ impl Scope {
         }
     }
 
-    /// Runs `work` in this scope, in whatever task.
+    /// Runs `work` in this scope, in any task.
     ///
-    /// Where two tasks of a scope acquire the same, both have it: they do not exclude each other.
-    /// Once the scope has ended, `work` is in it no more.
+    /// Two tasks of a scope that acquire the same resource do not exclude each other: both hold it.
+    /// Once the scope has ended, `work` continues outside of it.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`; the scope goes on.
+    /// Dropping the future drops `work`; the scope continues.
     ///
     /// # Examples
     ///

@@ -27,12 +27,12 @@ pub struct SlotGuard {
 }
 
 impl SlotGuard {
-    /// Returns which slot is held: below [`Slots::count`](crate::Slots::count).
+    /// Returns the number of the held slot: below [`Slots::count`](crate::Slots::count).
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// Returns the guard of the slot's lock: its lease, its token, what to do when it is lost.
+    /// Returns the guard of the slot's lock, with its lease and its token.
     pub fn guard(&self) -> &LockGuard {
         &self.guard
     }

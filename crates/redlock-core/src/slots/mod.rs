@@ -20,25 +20,26 @@ use crate::{
     ResourceKey, Wait, key::MAX_SLOTS, scope::Scopes,
 };
 
-/// The slots of a resource, which has at most so many holders at once, among all clients: a semaphore over the nodes.
+/// The slots of a resource: a semaphore over the nodes, which limits the number of holders among all clients.
 ///
-/// Each slot is a lock like any other, `name#0`, `name#1` and so on, and a holder has one of them, with its deadline, its
-/// renewal and its fencing token.
-/// So there are never more holders than slots, whichever nodes crash: every promise of a lock is one of each slot.
-/// Votes that are counted would not do: of 5 nodes with 2 permits each, the majorities {1, 2, 3}, {1, 4, 5} and
-/// {2, 3, 4} use no node more than twice, and are 3 holders.
+/// Each slot is a lock like any other, `name#0`, `name#1` and so on.
+/// A holder has one slot, with its own deadline, renewal and fencing token.
+/// So there are never more holders than slots, whichever nodes crash: a slot keeps every promise of a lock.
+/// Counting permits on each node would not be safe: of 5 nodes with 2 permits each, the majorities {1, 2, 3}, {1, 4, 5}
+/// and {2, 3, 4} use no node more than twice, and are 3 holders.
 ///
-/// All clients must say the same number; a client that says more can have more.
-/// A holder's token is greater than those before it on the same slot; tokens of different slots say nothing of each other.
+/// All clients must give the same number of slots; a client that gives a greater number can hold more.
+/// A holder's token is greater than all earlier tokens of the same slot; tokens of different slots cannot be compared.
 ///
-/// An acquire tries three slots one after the other, that which this handle had last and others from a random one on, and
-/// then asks for all of them at once; it takes the first that it gets.
-/// So a caller that waits has a place in the local queue of each slot, and the client's
-/// [`max_waiters`](crate::RedlockBuilder::max_waiters) counts each.
-/// Where several are free then it may hold more than one for a moment, in which one attempt of another caller may be
-/// refused.
+/// An acquire tries three slots one after the other: the slot that this handle held last, and others from a random one
+/// on.
+/// Then it asks for all slots at once, and takes the first that it gets.
+/// So a waiting caller has a place in the local queue of each slot, and the client's
+/// [`max_waiters`](crate::RedlockBuilder::max_waiters) counts each place.
+/// If several slots become free at once, the caller may hold more than one for a moment, and the nodes may refuse one
+/// attempt of another caller in that moment.
 ///
-/// Cloning it is cheap and gives another handle to the same slots.
+/// Cloning it is cheap and returns another handle to the same slots.
 ///
 /// # Examples
 ///
@@ -69,13 +70,13 @@ pub struct Slots {
 }
 
 impl Redlock {
-    /// Returns the slots of a resource, of which there are `count`: 1 to 64.
+    /// Returns `count` slots of a resource: 1 to 64.
     ///
-    /// No node is asked.
+    /// It asks no node.
     ///
     /// # Errors
     ///
-    /// The name is not valid, or with the number of a slot too long, or there is no slot, or there are more than
+    /// The name is not valid, the name is too long with the number of a slot, `count` is 0, or `count` is more than
     /// [`Slots::MAX_COUNT`].
     ///
     /// # Examples
@@ -112,12 +113,13 @@ impl Slots {
     /// The most slots of a resource.
     pub const MAX_COUNT: usize = MAX_SLOTS;
 
-    /// Acquires a slot, waiting as long as the client's default wait (5 s) if others hold them all.
+    /// Acquires a slot, waiting as long as the client's default wait (5 s) if other holders have all slots.
     ///
     /// # Errors
     ///
-    /// As [`Redlock::acquire_with`]; where the slots fail for different reasons, that others hold one goes before that the
-    /// caller does.
+    /// As [`Redlock::acquire_with`].
+    /// If the slots fail for different reasons, an error because of another holder takes precedence over an error
+    /// because the caller holds a slot.
     ///
     /// # Panics
     ///
@@ -143,11 +145,12 @@ impl Slots {
         self.acquire_with(AcquireOptions::new()).await
     }
 
-    /// Makes one attempt to acquire a slot: at each of them, if need be.
+    /// Makes one attempt to acquire a slot: at each slot, if need be.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); [`Contended`](crate::AcquireErrorKind::Contended) at once if others hold them all.
+    /// As [`acquire`](Self::acquire); [`Contended`](crate::AcquireErrorKind::Contended) at once if other holders have
+    /// all slots.
     ///
     /// # Panics
     ///
@@ -177,12 +180,12 @@ impl Slots {
 
     /// Acquires a slot as `options` say.
     ///
-    /// In a [scope](crate::Scope) that holds a slot of these, it is another guard of that one.
+    /// In a [scope](crate::Scope) that holds one of these slots, the caller gets another guard of that slot.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); and [`Misuse`](crate::AcquireErrorKind::Misuse) if they are to be
-    /// [shared](AcquireOptions::shared).
+    /// As [`acquire`](Self::acquire); and [`Misuse`](crate::AcquireErrorKind::Misuse) if the options ask for a
+    /// [shared](AcquireOptions::shared) lease.
     ///
     /// # Panics
     ///
@@ -259,7 +262,7 @@ impl Slots {
         Err(error.unwrap_or_else(AcquireError::contended_locally))
     }
 
-    /// Returns which of the slots is locked under this key, if one is.
+    /// Returns the number of the slot whose lock has this key, if there is one.
     ///
     /// # Examples
     ///
