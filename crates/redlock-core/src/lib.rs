@@ -20,7 +20,8 @@ mod meter;
 pub mod metrics {
     //! The metrics of a client, by name; with the feature `metrics`.
     //!
-    //! A recorder must be installed before [`build`](crate::RedlockBuilder::build): a client asks for its metrics then.
+    //! The application must install a recorder before [`build`](crate::RedlockBuilder::build), because a client
+    //! registers its metrics then.
 
     pub use crate::meter::{ALL, Kind, Metric, describe};
     pub use metrics::Unit;

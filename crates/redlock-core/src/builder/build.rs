@@ -24,15 +24,15 @@ use crate::{
 impl RedlockBuilder {
     /// Checks the settings, connects to the nodes and starts the client.
     ///
-    /// It waits until every node has been reached or has failed, 100 ms more than `connect_timeout` at
+    /// It waits until the client has reached each node or has failed to, 100 ms more than `connect_timeout` at
     /// most.
     ///
     /// # Errors
     ///
     /// A setting is not valid, a node is given twice, tokio's time is paused without
-    /// [`virtual_time`](Self::virtual_time), or fewer than a majority of the nodes can be
-    /// reached and are fit to vote; the error names the setting, or has a line per node.
-    /// Nodes in quarantine are no error: they vote later.
+    /// [`virtual_time`](Self::virtual_time), or the client cannot reach a majority of nodes that are fit to vote.
+    /// The error names the setting, or has a line per node.
+    /// Nodes in quarantine are no error, because they vote later.
     ///
     /// # Panics
     ///
@@ -117,7 +117,7 @@ impl RedlockBuilder {
         ))
     }
 
-    /// Returns how resources are called on the nodes, for tools that look at them with commands of their own.
+    /// Returns the names of resources on the nodes, for tools that read the nodes with their own commands.
     ///
     /// # Errors
     ///

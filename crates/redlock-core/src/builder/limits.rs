@@ -6,7 +6,7 @@ use super::RedlockBuilder;
 use crate::Wait;
 
 impl RedlockBuilder {
-    /// Sets how long nodes keep a key without a renewal, where an acquire asks for nothing else: from
+    /// Sets how long nodes keep a key without a renewal, unless an acquire asks for another time to live: from
     /// 100 ms to `max_ttl`.
     ///
     /// Default: 10 s.
@@ -34,8 +34,8 @@ impl RedlockBuilder {
     /// Sets the longest time to live that an acquire may ask for, up to 24 hours.
     ///
     /// Default: 30 s.
-    /// A node that restarts without its data must stay away for longer than this, so all clients of a
-    /// set of nodes must agree on it.
+    /// A node that restarts without its data must not vote for longer than this, so all clients of a
+    /// set of nodes must use the same value.
     ///
     /// # Examples
     ///
@@ -61,7 +61,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// Sets how long an acquire waits for a resource that another holds, where it asks for nothing else.
+    /// Sets how long an acquire waits for a resource that another caller holds, unless it asks for another wait.
     ///
     /// Default: up to 5 s.
     ///
@@ -87,14 +87,14 @@ impl RedlockBuilder {
 
     /// Sets how long an outage of the nodes may last before acquires fail because of it: any time, zero included.
     ///
-    /// Default: 2 s, so that a proxy or a node that is back within a second fails nobody.
+    /// Default: 2 s, so that no acquire fails because of a proxy or a node that is back within a second.
     /// The [`wait`](Self::wait) is for another holder; it does not help when too few nodes give a usable answer.
-    /// The time counts from the moment at which this client saw the majority go, and not from each acquire: during
-    /// an outage that has lasted longer, every acquire fails with its first attempt.
-    /// Where nodes in quarantine are what is missing, an acquire fails with its first attempt if they have said that
-    /// they need longer than what is left of its wait; else it waits until they vote.
-    /// An acquire never waits longer than its own wait, and [claims](crate::Redlock::claim) of ticks wait for a majority as
-    /// long as for anything else.
+    /// The client counts the time from the moment at which it saw the majority go, and not from each acquire.
+    /// So during an outage that has lasted longer, every acquire fails with its first attempt.
+    /// If a majority is missing only because nodes are in quarantine, an acquire waits until they vote.
+    /// It fails with its first attempt if they have said that they need longer than the rest of its wait.
+    /// An acquire never waits longer than its own wait.
+    /// A [claim](crate::Redlock::claim) of a tick waits for a majority for as long as its own wait.
     ///
     /// # Examples
     ///
@@ -122,11 +122,11 @@ impl RedlockBuilder {
         self
     }
 
-    /// Sets how long a node may take to answer before it is left behind: from 1 ms to 60 s.
+    /// Sets how long a node may take to answer before the client stops waiting for it: from 1 ms to 60 s.
     ///
     /// Default: a tenth of `ttl`, between 50 ms and 500 ms.
-    /// It is never longer than half the time to live asked for.
-    /// Only a majority is waited for, so this matters when a majority is slow.
+    /// It is never longer than half the time to live that an acquire asks for.
+    /// The client waits only for a majority, so this limit matters when a majority is slow.
     ///
     /// # Examples
     ///
@@ -175,7 +175,8 @@ impl RedlockBuilder {
     /// Sets by how much the rate of any clock involved may be off: from 0 to 0.25.
     ///
     /// Default: 0.01, which is one per cent.
-    /// Exclusion rests on it; chrony, for one, slews by up to 8.3 % unless `maxslewrate` is set.
+    /// Exclusion rests on it.
+    /// For example, chrony slews a clock by up to 8.3 % unless `maxslewrate` is set.
     ///
     /// # Examples
     ///

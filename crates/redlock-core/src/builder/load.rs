@@ -7,7 +7,7 @@ impl RedlockBuilder {
     /// Sets how many callers of this process may wait for one resource; more fail with
     /// [`Overloaded`](crate::AcquireErrorKind::Overloaded).
     ///
-    /// With 0 nobody waits behind another caller of this process, only for other processes.
+    /// With 0 a caller does not wait behind another caller of this process, only for other processes.
     /// Default: 1,024.
     ///
     /// # Examples
@@ -62,11 +62,11 @@ impl RedlockBuilder {
         self
     }
 
-    /// Sets how often in a row a lease may pass from one caller of this process to the next, without asking the
-    /// nodes and under a new fencing token each time: up to 1,000.
+    /// Sets how often in a row callers of this process may hand a lease over to the next, without asking the nodes and
+    /// under a new fencing token each time: up to 1,000.
     ///
-    /// Default: 15, and for a quarter of a second at most; zero turns it off.
-    /// Each acquire reserves so many fencing tokens and one more.
+    /// Default: 15, and for a quarter of a second at most; zero turns hand-overs off.
+    /// Each acquire reserves this many fencing tokens and one more.
     ///
     /// # Examples
     ///
@@ -88,14 +88,16 @@ impl RedlockBuilder {
 
     /// Sets how many of the nodes an acquire asks at once.
     ///
-    /// Default: [`FanOut::Adaptive`], which asks all while the client has little to do.
-    /// An acquire that asks a majority first asks the others as soon as one of those fails, when all of those have
-    /// answered and too few have granted, or when they take longer than nodes do: twice the time that calls to them take
-    /// at the most as a rule, and at least 2 ms.
-    /// A node that has kept an acquire waiting is not asked first again until it has answered something.
-    /// A lease is given to the other nodes too with its first extension: after 100 ms if it is renewed automatically.
-    /// Before that, a node of it that loses its data can cost the lease its next extension, of which the holder is told,
-    /// and never exclusion.
+    /// Default: [`FanOut::Adaptive`], which asks all nodes while the client has little to do.
+    /// Some acquires ask only a majority first.
+    /// Such an acquire asks the other nodes as soon as a node of that majority fails, or when all of them have answered
+    /// and too few have granted.
+    /// It also asks the others when that majority takes longer than usual: twice the time that calls to these nodes
+    /// normally take at the most, and at least 2 ms.
+    /// After a node has kept an acquire waiting, no acquire asks it first again until it has answered a call.
+    /// The first extension gives the lease to the other nodes too: after 100 ms if the client renews it automatically.
+    /// Before that, a node of the lease that loses its data can make the next extension fail.
+    /// The holder learns of that failure, and exclusion is never broken.
     ///
     /// # Examples
     ///

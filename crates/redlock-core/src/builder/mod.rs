@@ -12,7 +12,7 @@ mod build;
 
 use crate::{Config, FanOut, Redlock, VirtualProcess};
 
-/// Describes a client; made by [`Redlock::builder`].
+/// Describes a client; [`Redlock::builder`] makes it.
 ///
 /// Only the nodes have no default.
 ///

@@ -8,8 +8,8 @@ impl RedlockBuilder {
     /// `tls-rustls`, `unix:///path`), a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or
     /// a [`MemoryNode`].
     ///
-    /// Each must be an independent master: a vote from a replica, or two votes from one server, would
-    /// let two holders in.
+    /// Each node must be an independent master: a vote from a replica, or two votes from one server, would
+    /// allow two holders at once.
     ///
     /// # Examples
     ///
@@ -45,7 +45,7 @@ impl RedlockBuilder {
 
     /// Adds this many fresh nodes in memory, for tests and first runs.
     ///
-    /// They exclude within this client only; share [`MemoryNode`]s to have several clients contend.
+    /// They exclude callers of this client only; to let several clients contend, share [`MemoryNode`]s between them.
     ///
     /// # Examples
     ///
@@ -63,8 +63,7 @@ impl RedlockBuilder {
         self.nodes((0..nodes).map(|_| MemoryNode::new()))
     }
 
-    /// Takes settings over from a configuration; what it leaves out stays as it is, and its nodes are
-    /// added.
+    /// Takes settings over from a configuration; a setting that it leaves out does not change, and its nodes are added.
     ///
     /// # Examples
     ///
@@ -122,10 +121,10 @@ impl RedlockBuilder {
         self
     }
 
-    /// Uses names as keys just as they are, without a namespace.
+    /// Uses names unchanged as keys, without a namespace.
     ///
-    /// Other Redlock libraries that lock the same key with `SET key value NX PX ttl` exclude us then,
-    /// and we them.
+    /// This client and other Redlock libraries that lock the same key with `SET key value NX PX ttl` then exclude each
+    /// other.
     ///
     /// # Examples
     ///
@@ -142,13 +141,13 @@ impl RedlockBuilder {
         self
     }
 
-    /// Sets what is told of this client as a holder: 1 to 64 printable characters of ASCII.
+    /// Sets the label by which other clients see this client as a holder: 1 to 64 printable characters of ASCII.
     ///
     /// Default: the host and the process, such as `web-7:4312`.
-    /// Nodes keep it behind the secret by which a lease is released, together with the
-    /// [class](crate::AcquireOptions::class) of what is held: `order@web-7:4312`.
-    /// [`AcquireError::holder`](crate::AcquireError::holder) and the errors of other clients tell it; it is public, and
-    /// decides nothing.
+    /// Nodes keep the label behind the secret by which the holder releases a lease, together with the
+    /// [class](crate::AcquireOptions::class) of the lease: `order@web-7:4312`.
+    /// [`AcquireError::holder`](crate::AcquireError::holder) and the errors of other clients show it.
+    /// The label is public, and no decision depends on it.
     ///
     /// # Examples
     ///
@@ -199,11 +198,12 @@ impl RedlockBuilder {
 
     /// Loads no functions into the nodes, and calls them by a script only.
     ///
-    /// By default a library of functions is loaded into each node of Redis 7 or later, or Valkey, whose user may do that
-    /// ([`RedisNode::RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)), because a lease costs the
-    /// node less then.
+    /// By default the client loads a library of functions into each node of Redis 7 or later, or Valkey, if its user
+    /// has the rights ([`RedisNode::RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
+    /// With functions a lease costs the node less.
     /// Servers keep functions with their data: a snapshot has them, and so has a replica.
-    /// This is for servers in which nothing is to be left but keys; clients with and without it can use one namespace.
+    /// This setting is meant for servers on which the client must leave only keys.
+    /// Clients with and without it can use one namespace.
     ///
     /// # Examples
     ///

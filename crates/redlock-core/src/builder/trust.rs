@@ -6,11 +6,11 @@ impl RedlockBuilder {
     /// Lets a node vote at once after a restart if it still has its data.
     ///
     /// By default a node that restarted, was promoted, or has lost its data does not vote for `max_ttl` and a
-    /// little more, since it may have forgotten leases.
+    /// little more, because it may have forgotten leases.
     /// Use this only if *every* node writes each command to disk before it answers (`appendonly yes` with
-    /// `appendfsync always`) and has no replica that could take its place: with `appendfsync everysec` a mere
-    /// `kill -9` was seen to lose thousands of acknowledged writes.
-    /// All clients of a namespace must agree on it; a node with `appendonly no` does not vote under it.
+    /// `appendfsync always`) and has no replica that could take its place.
+    /// With `appendfsync everysec`, a single `kill -9` has lost thousands of acknowledged writes.
+    /// All clients of a namespace must use the same setting; a node with `appendonly no` does not vote under it.
     ///
     /// # Examples
     ///
@@ -28,23 +28,29 @@ impl RedlockBuilder {
         self
     }
 
-    /// Lets a master vote at once that began a new run without data, because it has stayed away for long enough before.
+    /// Lets a master that began a new run without data vote at once, because it has delayed its restart for long
+    /// enough.
     ///
-    /// By default a node that restarted does not vote for `max_ttl` and a little more from the first look on that a client
-    /// takes at it.
-    /// Where other clients lock too, each master must wait by itself before it listens, and the two waits add up.
-    /// With this, the master's own wait is the only one.
+    /// By default a node that restarted does not vote for `max_ttl` and a little more, counted from the first look that
+    /// a client takes at it.
+    /// If clients of other libraries lock on the same masters, each master must wait by itself before it listens, and
+    /// the two waits add up.
+    /// With this setting, the master's own wait is the only one.
     ///
-    /// Use it only if *every* master stays away for `max_ttl`, 1 % of it and a second whenever it has stopped, however it
-    /// was stopped, keeps nothing on disk (`save ""` and `appendonly no`), and is never emptied while it runs.
-    /// The client checks what it can see: a master that still has a mark, that has lately followed another, or that this
-    /// client has seen before and that was away for less or voted in the same run, is quarantined all the same.
-    /// So is one that cannot be called by functions
+    /// Use it only if *every* master meets these conditions.
+    /// Whenever it has stopped, for any reason, it stays away for `max_ttl`, 1 % of it and a second.
+    /// It keeps nothing on disk (`save ""` and `appendonly no`).
+    /// It is never emptied while it runs.
+    ///
+    /// The client checks what it can see.
+    /// It still puts a master in quarantine that has a mark, or that has lately followed another master.
+    /// It does the same with a master that this client has seen before, if the master was away for less or voted in the
+    /// same run, and with a master that the client cannot call by functions
     /// ([`RIGHTS_FOR_FUNCTIONS`](crate::node::RedisNode::RIGHTS_FOR_FUNCTIONS)).
-    /// A master that is emptied by `FLUSHALL` while it runs is noticed by clients that have heard it vote, and by the
-    /// functions of their release, which later clients of that release call too.
-    /// A client of another release that comes later does not notice it: empty no master while a new release is rolled out.
-    /// All clients of a namespace must agree on it.
+    /// If `FLUSHALL` empties a running master, clients that have heard it vote notice that.
+    /// So do the functions of their release, which later clients of that release call too.
+    /// A later client of another release does not notice it: empty no master while you roll out a new release.
+    /// All clients of a namespace must use the same setting.
     ///
     /// # Examples
     ///
@@ -64,13 +70,14 @@ impl RedlockBuilder {
         self
     }
 
-    /// Lets a master vote that has replicas.
+    /// Lets a master that has replicas vote.
     ///
-    /// By default it does not: a replica that takes its master's place has forgotten leases, and is out for `max_ttl`
-    /// and a little more.
-    /// With this, masters may be watched by Sentinel or copied for other reasons.
-    /// Exclusion rests on the same as before: every vote looks at which run of the server and which data it comes from,
-    /// so that each promotion, and a master's return to its place too, begins such a quarantine.
+    /// By default it does not vote: a replica that takes its master's place has forgotten leases, and does not vote for
+    /// `max_ttl` and a little more.
+    /// With this setting, Sentinel may watch the masters, and replicas may copy them for other reasons.
+    /// The assumptions of exclusion do not change: with every vote the node compares the run of the server and its data
+    /// with its mark.
+    /// So each promotion begins such a quarantine, and so does a master's return to its place.
     ///
     /// # Examples
     ///
@@ -88,15 +95,17 @@ impl RedlockBuilder {
         self
     }
 
-    /// Lets a node vote again though too few others can be reached to tell how far it had counted.
+    /// Lets a node that lost its fencing counters vote again, although the client cannot reach enough other nodes to
+    /// know their last values.
     ///
-    /// By default a node that lost its fencing counters waits for a majority of nodes that have not, or for so many
-    /// that have that no such majority can come back.
-    /// With this it waits for some seconds only, and then goes on from the greatest counter of those that can be
-    /// reached, or from the wall clock if that is greater.
-    /// While one node has lost its data and another cannot be reached, this keeps leases available and gives up that a
-    /// later lease has the greater [`FencingToken`](crate::FencingToken): a warning says so each time.
-    /// One client that has it is enough to open a node for all.
+    /// By default such a node waits for a majority of nodes that have kept their counters.
+    /// It also votes again when so many nodes have lost their counters that no such majority can come back.
+    /// With this setting it waits for some seconds only.
+    /// Then it continues from the greatest counter of the reachable nodes, or from the wall clock if that is greater.
+    /// While one node has lost its data and another cannot be reached, this setting keeps leases available.
+    /// In return, a later lease may not have the greater [`FencingToken`](crate::FencingToken); the client logs a
+    /// warning each time.
+    /// One client with this setting is enough to let a node vote for all clients.
     ///
     /// # Examples
     ///

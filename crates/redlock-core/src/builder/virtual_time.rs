@@ -7,9 +7,9 @@ impl RedlockBuilder {
     /// Runs the client on the calling tokio runtime and on its clock, instead of on a thread of its own
     /// and the operating system's clock.
     ///
-    /// For tests with paused time, over nodes in memory.
+    /// It is meant for tests with paused time, over nodes in memory.
     /// Without it, [`build`](Self::build) fails while tokio's time is paused.
-    /// In production a handler that blocks its thread would delay the renewal of leases.
+    /// Do not use it in production: a handler that blocks its thread would delay the renewal of leases.
     ///
     /// # Examples
     ///
@@ -59,9 +59,9 @@ impl RedlockBuilder {
         self
     }
 
-    /// Takes all randomness from this seed, owners included, so that a simulation can be repeated.
+    /// Derives all random values from this seed, owners included, so that a test can repeat a simulation.
     ///
-    /// It is for tests only: with the seed, anybody can release every lease of the client.
+    /// It is for tests only: any client that knows the seed can release every lease of this client.
     ///
     /// # Examples
     ///

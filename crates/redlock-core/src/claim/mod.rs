@@ -11,16 +11,16 @@ use redlock_proto::{FencingToken, RunRecord, Tick};
 pub use self::{options::ClaimOptions, outcome::ClaimOutcome, reading::JobReading};
 use crate::{Lease, LeaseLost, LockGuard, ReleaseError, Word};
 
-/// The right to start the run of a tick, and the lock under which it goes on.
+/// The right to start the run of a tick, and the lock that the run holds.
 ///
-/// A majority of the nodes remembers the tick: nobody else can claim it, or an earlier one of the job, whatever
-/// becomes of this run.
-/// While the claim lives, its lock is held and renewed as a [`LockGuard`]'s is, and no other run of the job can be
-/// claimed.
+/// A majority of the nodes remembers the tick.
+/// So no other caller can claim this tick or an earlier one of the job, however this run ends.
+/// While the claim lives, the client holds and renews its lock as it does for a [`LockGuard`], and no caller can claim
+/// another run of the job.
 ///
 /// # Dropping
 ///
-/// Dropping it releases the lock, as dropping a [`LockGuard`] does, and the run is recorded as `dropped`.
+/// Dropping it releases the lock, as dropping a [`LockGuard`] does, and the nodes record the run as `dropped`.
 /// The tick stays claimed.
 ///
 /// # Examples
@@ -59,7 +59,7 @@ impl Claim {
         Self { guard, tick, last }
     }
 
-    /// Returns the tick that may be started.
+    /// Returns the tick that the caller may start.
     pub fn tick(&self) -> Tick {
         self.tick
     }
@@ -69,14 +69,14 @@ impl Claim {
         self.guard.token()
     }
 
-    /// Returns a view of the lock's lease, to be cloned and handed on.
+    /// Returns a view of the lock's lease, which the holder can clone and pass on.
     pub fn lease(&self) -> &Lease {
         self.guard.lease()
     }
 
     /// Returns the newest run before this one, as far as the nodes that voted remember.
     ///
-    /// If its [`fingerprint`](RunRecord::fingerprint) is another, the replica that claimed it has another
+    /// If its [`fingerprint`](RunRecord::fingerprint) differs from this run's, the replica that claimed it has another
     /// configuration.
     pub fn last(&self) -> Option<&RunRecord> {
         self.last.as_ref()
@@ -86,7 +86,7 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// The lease was lost, and `work` was dropped unfinished.
+    /// The lease was lost, and this dropped `work` unfinished.
     ///
     /// # Panics
     ///
@@ -94,7 +94,7 @@ impl Claim {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`; the lease stays with the claim.
+    /// Dropping the future drops `work`; the lease stays with the claim.
     pub async fn run<F: Future>(&self, work: F) -> Result<F::Output, LeaseLost> {
         self.guard.run(work).await
     }
@@ -102,8 +102,8 @@ impl Claim {
     /// Records how the run ended and how long it took, releases the lock, and waits until a majority has confirmed
     /// the release.
     ///
-    /// The record is for those who [ask](crate::Redlock::job_status); nothing rests on it, and nodes that cannot be
-    /// reached now will not have it.
+    /// [`job_status`](crate::Redlock::job_status) returns the record.
+    /// No guarantee rests on it, and a node that the client cannot reach now will not have it.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Claim {
     ///
     /// # Cancel safety
     ///
-    /// Both are on their way when this is first polled or dropped; dropping it only gives up the confirmation.
+    /// The client begins both when the future is first polled or dropped; dropping it only gives up the confirmation.
     pub async fn finish(self, outcome: Word, took: Duration) -> Result<(), ReleaseError> {
         self.guard.finish(outcome, took);
         self.guard.release().await

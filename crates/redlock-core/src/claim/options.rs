@@ -33,7 +33,7 @@ pub struct ClaimOptions {
 impl ClaimOptions {
     /// Makes the options of a claim on behalf of this replica, with the defaults of everything else.
     ///
-    /// The name is remembered with the run, for people: 1 to 64 bytes, without spaces and control characters.
+    /// The nodes keep the name with the run, for people: 1 to 64 bytes, without spaces and control characters.
     pub fn new(replica: impl Into<String>) -> Self {
         Self {
             replica: replica.into(),
@@ -48,11 +48,11 @@ impl ClaimOptions {
         }
     }
 
-    /// Sets the lock under which the run goes on: the resource of the job's name by default.
+    /// Sets the lock that the run holds: the resource of the job's name by default.
     ///
     /// Jobs that share a lock do not run at the same time, and their runs have one order of fencing tokens.
-    /// Runs of a job that are claimed under different locks may overlap, and their tokens have no order; no tick is
-    /// claimed twice, as long as the lock is the same wherever the tick is.
+    /// Runs of a job that replicas claim under different locks may overlap, and their tokens have no order.
+    /// No tick is claimed twice, as long as all claims of the same tick use the same lock.
     ///
     /// # Examples
     ///
@@ -72,11 +72,11 @@ impl ClaimOptions {
     /// Sets by how much the nodes' clocks may be before the tick: 5 s by default, a year at most, in whole
     /// milliseconds.
     ///
-    /// A replica whose clock is ahead by more than this, and that comes to ticks by it, claims nothing.
-    /// All replicas must agree on it, also from one version of a program to the next: a node that lost its data
-    /// refuses the ticks that could have been claimed before it voted again, and takes the claimant's word for how
-    /// early that was.
-    /// So after a first start, or after the loss of a majority, nothing can be claimed for so long.
+    /// A replica that follows a clock which is ahead by more than this claims no tick.
+    /// All replicas must use the same value, also from one version of a program to the next.
+    /// A node that lost its data refuses the ticks that a replica could have claimed before the node voted again, and
+    /// it relies on the claimant's value to know how early that could be.
+    /// So after a first start, or after the loss of a majority, no replica can claim a tick for this long.
     ///
     /// # Examples
     ///
@@ -124,7 +124,7 @@ impl ClaimOptions {
     /// milliseconds;
     /// the client's `ttl` by default.
     ///
-    /// It bounds how long a crashed replica keeps the next tick from running.
+    /// It limits how long a crashed replica keeps the next tick from running.
     ///
     /// # Examples
     ///
@@ -141,11 +141,11 @@ impl ClaimOptions {
         self
     }
 
-    /// Sets how long to wait for a run that goes on, for a majority, and for the tick's window to open: 1 s by default,
-    /// a day at most.
+    /// Sets how long to wait for the end of another run, for a majority, and for the tick's window to open: 1 s by
+    /// default, a day at most.
     ///
-    /// A tick that a majority has granted in this time may take longer to be confirmed, for as long as the lease lasts:
-    /// it is lost otherwise.
+    /// If a majority has granted the tick in this time, the claim may take longer to confirm it, for as long as the
+    /// lease lasts, because the tick would be lost otherwise.
     ///
     /// # Examples
     ///
@@ -161,7 +161,8 @@ impl ClaimOptions {
         self
     }
 
-    /// Sets the longest time for which the lock is held, however often it is renewed; without end by default.
+    /// Sets the longest time for which the run may hold the lock, however often the client renews it; without end by
+    /// default.
     ///
     /// # Examples
     ///
@@ -177,10 +178,10 @@ impl ClaimOptions {
         self
     }
 
-    /// Sets a number that stands for the job's configuration, to be remembered with the run.
+    /// Sets a number that stands for the job's configuration; the nodes keep it with the run.
     ///
-    /// Replicas that disagree are not refused.
-    /// A claimant sees the number of the run before, and so does a reader of the job's status.
+    /// The nodes do not refuse replicas with different numbers.
+    /// A claimant sees the number of the run before, and so does a caller that reads the job's status.
     ///
     /// # Examples
     ///
@@ -201,8 +202,8 @@ impl ClaimOptions {
     /// Refuses the claim if the newest run before it was cut short, as
     /// [`ClaimOutcome::CutShort`](crate::ClaimOutcome::CutShort); by default, nothing before it matters.
     ///
-    /// A run counts as cut short if nobody holds its lock and nobody has said how it ended, if it was dropped or never
-    /// started, or if it ended with one of `outcomes`; see
+    /// A run counts as cut short if no replica holds its lock and none has recorded how it ended, if it was dropped or
+    /// never started, or if it ended with one of `outcomes`; see
     /// [`RunRecord::was_cut_short`](crate::RunRecord::was_cut_short).
     /// Runs of ticks up to `settled` do not matter, however they ended.
     ///

@@ -34,30 +34,30 @@ use crate::NodeReport;
 #[must_use = "it may carry a claim, and dropping that gives the lock back"]
 #[non_exhaustive]
 pub enum ClaimOutcome {
-    /// The tick is this caller's to start, and nobody else's.
+    /// The caller has won the claim: it may start the tick, and no other caller may.
     Won(Box<Claim>),
-    /// The tick was claimed before, or a later one was.
+    /// A replica claimed this tick, or a later one, before.
     AlreadyClaimed {
-        /// The newest tick of the job that was claimed, as far as the nodes said that were heard.
+        /// The newest claimed tick of the job, according to the nodes that answered.
         watermark: Tick,
-        /// That run; `None` if no more than its tick is remembered, or if this version cannot read it.
+        /// The run of that tick; `None` if the nodes remember only its tick, or if this version cannot read it.
         run: Option<RunRecord>,
     },
     /// The nodes' clocks are before the tick's window, and will be when the wait ends: this replica's own clock is
     /// ahead, or theirs are behind.
     TooEarly {
-        /// The time until it may be claimed.
+        /// The time until a replica may claim it.
         by: Duration,
     },
     /// The nodes' clocks are after the tick's window.
     TooLate {
-        /// The least time by which it is too late.
+        /// The least time by which the claim is too late.
         by: Duration,
     },
-    /// The tick could have been claimed before so many nodes lost their data that no majority is left to say whether
-    /// it was.
+    /// A replica may have claimed the tick before, but so many nodes lost their data that no majority is left to say
+    /// whether one did.
     Forgotten {
-        /// `true` if that will stay so; otherwise nodes that have not answered may still grant it.
+        /// `true` if no later answer can change that; otherwise nodes that have not answered may still grant the tick.
         for_good: bool,
         /// The answer of each node.
         reports: Vec<NodeReport>,
@@ -65,15 +65,15 @@ pub enum ClaimOutcome {
     /// The newest run before it was cut short; see
     /// [`ClaimOptions::not_after_cut_short`](crate::ClaimOptions::not_after_cut_short).
     ///
-    /// The tick was not claimed, and can be.
+    /// No replica has claimed the tick, and a replica still can.
     CutShort {
         /// That run.
         run: RunRecord,
     },
-    /// The nodes had granted the tick, and too few have confirmed in time that they remember it, or this caller was
-    /// not polled before its lease was over.
+    /// The nodes had granted the tick, but too few have confirmed in time that they remember it, or the caller was not
+    /// polled before its lease was over.
     ///
-    /// It was not started, and perhaps nobody can claim it any more.
+    /// No replica has started the tick, and perhaps no replica can claim it any more.
     Unconfirmed {
         /// The answer of each node; empty if the caller was too late.
         reports: Vec<NodeReport>,

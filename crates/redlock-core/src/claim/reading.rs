@@ -31,12 +31,12 @@ impl JobReading {
         Self { state, reports }
     }
 
-    /// Returns what a majority says; `None` if too few nodes gave a usable answer.
+    /// Returns the state of the job according to a majority; `None` if too few nodes gave a usable answer.
     pub fn state(&self) -> Option<&JobState> {
         self.state.as_ref()
     }
 
-    /// Returns what each node had to do with it; empty if the client is closed.
+    /// Returns the part of each node in the reading; empty if the client is closed.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
     }

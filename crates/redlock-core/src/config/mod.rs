@@ -10,9 +10,9 @@ use crate::{BuildError, variables};
 
 /// The settings of a client, for a configuration file or the environment.
 ///
-/// A setting that is left out has the builder's default.
-/// Durations are written as `"30s"` or `"250ms"`; a node is a URL or a table as
-/// [`deadpool_redis::Config`] reads it.
+/// A missing setting has the builder's default.
+/// A duration is written as `"30s"` or `"250ms"`.
+/// A node is a URL, or a table that [`deadpool_redis::Config`] can read.
 /// `Debug` shows no password.
 ///
 /// # Examples
@@ -76,9 +76,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns these settings, with those of another configuration in their place as far as it has them.
+    /// Returns these settings, replaced by those of `other` where `other` has them.
     ///
-    /// Its nodes take the place of these if it has any; what one of the two trusts or accepts is trusted or accepted.
+    /// The nodes of `other` replace these nodes if `other` has any.
+    /// The result trusts or accepts everything that one of the two configurations trusts or accepts.
     ///
     /// # Examples
     ///
@@ -121,14 +122,15 @@ impl Config {
     /// `REDLOCK_NODES` is a list of URLs with commas between them (a comma in a password is written
     /// `%2C`); `REDLOCK_NAMESPACE` and `REDLOCK_LABEL` are text; `REDLOCK_TTL`, `REDLOCK_MAX_TTL`, `REDLOCK_WAIT`,
     /// `REDLOCK_QUORUM_WAIT`, `REDLOCK_NODE_TIMEOUT` and `REDLOCK_CONNECT_TIMEOUT` are durations such as `30s`.
-    /// A variable that is empty counts as not set.
-    /// A variable whose name is one of these but for a slip or two is refused, and so is one that names a setting which
-    /// only a file or the builder has; others that begin with `REDLOCK_` are ignored, because they may be another
-    /// program's (Kubernetes sets `REDLOCK_PORT` for a service of this name), and an event at `DEBUG` names them.
+    /// An empty variable counts as not set.
+    /// It refuses a variable whose name differs from one of these by a slip or two.
+    /// It also refuses a variable that names a setting which only a file or the builder has.
+    /// It ignores other variables that begin with `REDLOCK_`, because they may belong to another program (Kubernetes
+    /// sets `REDLOCK_PORT` for a service of this name), and an event at `DEBUG` names them.
     ///
     /// # Errors
     ///
-    /// Names the variable that cannot be read, or that is none.
+    /// The error names the variable that cannot be read, or that is no setting.
     ///
     /// # Examples
     ///

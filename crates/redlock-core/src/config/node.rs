@@ -11,10 +11,11 @@ use crate::{
     node::{Address, Node, connection_info},
 };
 
-/// One node: where it is, or what it is.
+/// One node: its address, or the node itself.
 ///
-/// Made `From` a URL, a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or a
-/// [`MemoryNode`]; `Debug` shows no credentials.
+/// It is made `From` a URL, a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or a
+/// [`MemoryNode`].
+/// `Debug` shows no credentials.
 ///
 /// # Examples
 ///
@@ -38,14 +39,14 @@ pub(crate) enum NodeSpec {
 }
 
 impl NodeConfig {
-    /// Makes a node of a ready pool; `name` is what errors and logs call its server.
+    /// Makes a node of a ready pool; errors and logs call its server by `name`.
     ///
-    /// One connection is taken out of the pool for good, and another whenever it breaks.
-    /// A connection that the pool made before lives on the runtime that made it, so that runtime must
-    /// outlive the client; the client's own are made on its thread.
-    /// The pool's connections must have no `concurrency_limit`: it would let requests overtake each
-    /// other.
-    /// A pool cannot be asked for its server's address, so two pools of one server are not noticed.
+    /// The client takes one connection out of the pool for good, and another whenever that one breaks.
+    /// A connection that the pool made before lives on the runtime that made it, so that runtime must outlive the
+    /// client.
+    /// The client makes its own connections on its thread.
+    /// The pool's connections must have no `concurrency_limit`, because it would let requests overtake each other.
+    /// A pool does not know its server's address, so the client does not notice two pools of one server.
     ///
     /// # Examples
     ///
@@ -64,11 +65,11 @@ impl NodeConfig {
         })
     }
 
-    /// Returns how to connect to the server, for tools that ask it for more than a client does.
+    /// Returns the connection settings of the server, for tools that send it other commands than a client does.
     ///
-    /// It has the password, which its `Debug` does not show.
-    /// `None` for a pool, for nodes that are not Redis', and if the URL is malformed, of which
-    /// [`build`](crate::RedlockBuilder::build) tells.
+    /// They contain the password, which their `Debug` does not show.
+    /// It returns `None` for a pool, for nodes that are not Redis servers, and for a malformed URL, which
+    /// [`build`](crate::RedlockBuilder::build) reports.
     ///
     /// # Examples
     ///
@@ -87,9 +88,9 @@ impl NodeConfig {
         }
     }
 
-    /// Returns what errors and reports call the node: its address, without credentials.
+    /// Returns the name of the node in errors and reports: its address, without credentials.
     ///
-    /// `None` for a pool without a name, and if the URL is malformed.
+    /// It returns `None` for a pool without a name, and if the URL is malformed.
     pub fn name(&self) -> Option<Arc<str>> {
         match &self.0 {
             NodeSpec::Redis(_) => {

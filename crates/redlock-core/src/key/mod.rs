@@ -11,14 +11,14 @@ use std::{
 
 pub use self::set::ResourceKeys;
 
-/// The name of what is locked: 1 to 512 bytes without control characters.
+/// The name of a resource: 1 to 512 bytes without control characters.
 ///
 /// Two clients exclude each other on a resource when they use the same name in the same namespace.
 /// [`new`](Self::new) joins a class and an identifier injectively, so that no two pairs are one lock.
 ///
-/// A key that comes from outside is untrusted: it is bounded here, it is never logged above `TRACE`,
-/// and `Debug` shows only its length.
-/// The class is the program's own and may be logged: log lines call a lease by it.
+/// A key may come from outside and is untrusted.
+/// So its length is limited, the client never logs it above `TRACE`, and `Debug` shows only its length.
+/// The class comes from the program, and log lines name a lease by its class.
 ///
 /// # Examples
 ///
@@ -47,8 +47,8 @@ impl ResourceKey {
     ///
     /// # Errors
     ///
-    /// The class is empty or contains a colon, the id is empty, either contains a control character,
-    /// or the whole is longer than [`MAX_LEN`](Self::MAX_LEN) bytes.
+    /// The class is empty or contains a colon, the id is empty, one of them contains a control character,
+    /// or the whole key is longer than [`MAX_LEN`](Self::MAX_LEN) bytes.
     ///
     /// # Examples
     ///
@@ -87,7 +87,7 @@ impl ResourceKey {
         &self.name
     }
 
-    /// Returns the class that it was made of by [`new`](Self::new); `None` if it was made of a whole name.
+    /// Returns the class that the caller gave to [`new`](Self::new); `None` if the key was made of a whole name.
     pub fn class(&self) -> Option<&str> {
         self.name
             .get(..self.class)
@@ -186,7 +186,7 @@ impl fmt::Debug for ResourceKey {
 
 /// A name that cannot be a [`ResourceKey`], or keys that cannot be a set of [`ResourceKeys`].
 ///
-/// It says what is wrong without repeating the name.
+/// The error says what is wrong without repeating the name.
 ///
 /// # Examples
 ///

@@ -2,9 +2,9 @@ use std::{fmt, slice, sync::Arc};
 
 use super::{InvalidKey, ResourceKey};
 
-/// The names of what one lease is on: one resource, or up to 16 that are locked together.
+/// The keys of one lease: one key, or up to 16 that nodes grant together.
 ///
-/// They are in order, each of them once.
+/// The keys are in order, and each occurs once.
 ///
 /// # Examples
 ///
@@ -31,11 +31,11 @@ impl ResourceKeys {
     /// The most different keys of a lease.
     pub const MAX_LEN: usize = redlock_proto::KeySet::MAX_LEN;
 
-    /// Returns the set of these keys, in whatever order; the same key twice is one key.
+    /// Returns the set of these keys, which may come in any order; a key that occurs twice counts once.
     ///
     /// # Errors
     ///
-    /// A key is not valid, there is none, or there are more than [`MAX_LEN`](Self::MAX_LEN) different ones.
+    /// A key is not valid, there is no key, or there are more than [`MAX_LEN`](Self::MAX_LEN) different keys.
     ///
     /// # Examples
     ///
@@ -67,7 +67,7 @@ impl ResourceKeys {
         }
     }
 
-    /// Returns the first key, which is the only one but for sets.
+    /// Returns the first key, which is the only key unless this is a set of several.
     pub fn first(&self) -> &ResourceKey {
         match &self.0 {
             Keys::One(key) => key,
