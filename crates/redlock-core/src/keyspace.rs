@@ -107,9 +107,9 @@ impl KeySpace {
     }
 }
 
-/// The names of resources on the nodes, for tools that look at a node with commands of their own.
+/// The names of resources on the nodes, for tools that read a node with their own commands.
 ///
-/// Made by [`RedlockBuilder::node_keys`](crate::RedlockBuilder::node_keys).
+/// [`RedlockBuilder::node_keys`](crate::RedlockBuilder::node_keys) makes it.
 ///
 /// # Examples
 ///
@@ -134,7 +134,7 @@ impl NodeKeys {
     ///
     /// # Errors
     ///
-    /// Names are kept as they are, and this one is that of a key of the nodes' own.
+    /// Names stay unchanged as keys, and this name is that of one of the nodes' own keys.
     pub fn lock(&self, key: &ResourceKey) -> Result<String, InvalidKey> {
         self.0.encode(key).map(|key| key.as_str().to_owned())
     }
@@ -155,19 +155,19 @@ impl NodeKeys {
         self.0.encode_job(job).as_str().to_owned()
     }
 
-    /// Returns a pattern, as `SCAN` takes one, that the key of what is remembered of each job matches.
+    /// Returns a pattern for `SCAN` that matches the key of each remembered job.
     pub fn job_pattern(&self) -> String {
         format!("{}:job*", self.0.prefix())
     }
 
-    /// Returns the job that a node remembers under this key; `None` if it is no job's.
+    /// Returns the job that a node remembers under this key; `None` if it is no job's key.
     ///
-    /// A long name is kept as its hash only: `sha256:` and 64 digits are returned for it.
+    /// A node keeps only the hash of a long name: this returns `sha256:` and 64 digits for it.
     pub fn job_of(&self, node_key: &str) -> Option<String> {
         named(node_key.strip_prefix(&*self.0.prefix())?, "job")
     }
 
-    /// Returns a pattern, as `SCAN` takes one, that each lock's key matches; other keys may match it too.
+    /// Returns a pattern for `SCAN` that matches each lock's key; it may match other keys too.
     ///
     /// # Examples
     ///
@@ -186,10 +186,10 @@ impl NodeKeys {
         }
     }
 
-    /// Returns the resource whose lock a node keeps under this key; `None` if it is no lock's.
+    /// Returns the resource whose lock a node keeps under this key; `None` if it is no lock's key.
     ///
-    /// A long name is kept as its hash only: `sha256:` and 64 digits are returned for it.
-    /// With [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), any key but a node's own may be a lock's.
+    /// A node keeps only the hash of a long name: this returns `sha256:` and 64 digits for it.
+    /// With [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), any key may be a lock's, except a node's own keys.
     pub fn resource(&self, node_key: &str) -> Option<String> {
         let name = match &self.0 {
             KeySpace::Verbatim if node_key.starts_with(VERBATIM) => return None,

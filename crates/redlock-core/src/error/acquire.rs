@@ -5,7 +5,8 @@ use redlock_proto::{Failure, FailureKind, HolderLabel, Instant};
 use super::{NodeAnswer, NodeReport, nodes};
 use crate::{InvalidKey, InvalidOption};
 
-/// An acquire that did not win the lease; nothing is held, and what was taken is being given back.
+/// An acquire that did not win the lease; the caller holds nothing, and the client releases the keys that nodes
+/// granted.
 ///
 /// # Examples
 ///
@@ -51,37 +52,39 @@ enum Detail {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum AcquireErrorKind {
-    /// Another holds the resource: try again later.
+    /// Another caller holds the resource: try again later.
     Contended,
     /// Too few nodes gave a usable answer: the operator must look at the nodes.
     NoQuorum,
     /// Too few nodes vote, because some may have forgotten leases: try again after
     /// [`ready_in`](AcquireError::ready_in).
     ///
-    /// So it is on a first start, after a restart without data, and after a failover.
-    /// An operator who knows that nothing was forgotten can use
+    /// This happens on a first start, after a restart without data, and after a failover.
+    /// An operator who knows that the nodes have forgotten nothing can use
     /// [`Redlock::dangerous_bless`](crate::Redlock::dangerous_bless).
     Quarantined,
-    /// A majority granted, but too late to be of use, or the lease was over before the caller was
+    /// A majority granted too late for the time to live, or the lease was over before the caller was
     /// polled: the nodes or this process are too slow for the time to live.
     Expired,
     /// Too many callers in this process wait already: shed load.
     Overloaded,
-    /// The caller runs under a lease on this very resource: it would wait for itself.
+    /// The caller runs under a lease on the same resource, and would wait for itself.
     ///
-    /// Told where the client can know it: in what [`Lease::run`](crate::Lease::run) runs, and in a handler behind a
-    /// layer of `redlock-tower`; not in a task that was spawned there.
-    /// The caller must use the lease that is there.
+    /// The client reports it where it can know it: in work that [`Lease::run`](crate::Lease::run) runs, and in a
+    /// handler behind a layer of `redlock-tower`, but not in a task that such work spawns.
+    /// The caller must use the lease that it has.
     AlreadyHeld,
-    /// The caller runs under a lease on what another caller of this process waits for, which holds what this one wants:
-    /// each would wait for the other until its wait ends.
+    /// The caller holds a resource for which another caller of this process waits, and that other caller holds the
+    /// resource that this one wants: each would wait for the other until its wait ends.
     ///
-    /// Told where the client can know it, as [`AlreadyHeld`](Self::AlreadyHeld) is, also by what a [scope](crate::Scope)
-    /// holds; and to callers that wait: not to those that make [one attempt](crate::Wait::Never), nor to those that hold
-    /// nothing, however many keys they ask for.
-    /// A caller that waits for any of several [slots](crate::Slots) counts as one that waits for each of them.
-    /// The caller lets go what it holds and tries again; if both [acquire](crate::Redlock::acquire_all) at once all that they
-    /// need, it cannot happen.
+    /// The client reports it where it can know it, as with [`AlreadyHeld`](Self::AlreadyHeld), and also by the leases
+    /// of a [scope](crate::Scope).
+    /// It reports it only to callers that wait: not to a caller that makes [one attempt](crate::Wait::Never), and not
+    /// to a caller that holds nothing, however many keys it asks for.
+    /// A caller that waits for any of several [slots](crate::Slots) counts as waiting for each of them.
+    /// The caller must release what it holds and try again.
+    /// The error cannot happen if both callers [acquire](crate::Redlock::acquire_all) all resources that they need at
+    /// once.
     Deadlock,
     /// The client was closed.
     Closed,
@@ -188,9 +191,10 @@ impl AcquireError {
         self.kind
     }
 
-    /// Returns after how long the present holders' keys allow a majority at the latest, as far as nodes said.
+    /// Returns the time after which a majority is free at the latest, as the present holders' keys end on the nodes
+    /// that answered.
     ///
-    /// A holder that renews its lease stays longer, and one that releases it goes sooner.
+    /// A holder that renews its lease keeps it longer, and a holder that releases it frees it sooner.
     pub fn remaining(&self) -> Option<Duration> {
         match self.detail {
             Detail::Nodes { remaining, .. } => remaining,
@@ -198,10 +202,11 @@ impl AcquireError {
         }
     }
 
-    /// Returns how many callers of this process would have been ahead of another attempt when this one failed: those that
-    /// hold the resource or wait for it; of several resources, the one with the most.
+    /// Returns how many callers of this process would have been ahead of another attempt when this one failed.
     ///
-    /// With [`remaining`](Self::remaining) it says how long it may take until the resource is free.
+    /// It counts the callers that hold the resource or wait for it; of several resources, it takes the one with the
+    /// most.
+    /// With [`remaining`](Self::remaining) a caller can estimate how long it takes until the resource is free.
     ///
     /// # Examples
     ///
@@ -220,10 +225,11 @@ impl AcquireError {
         self.ahead
     }
 
-    /// Returns what is told of the present holder, as most of the nodes said that refused.
+    /// Returns the label of the present holder, as given by most of the nodes that refused.
     ///
-    /// `None` if none is told: the holder has no [label](HolderLabel), or another caller of this process was in the way.
-    /// It may be gone since.
+    /// It returns `None` if the holder has no [label](HolderLabel), or if another caller of this process was in the
+    /// way.
+    /// That holder may have released the resource since.
     pub fn holder(&self) -> Option<HolderLabel> {
         let held = |report: &NodeReport| match report.answer {
             NodeAnswer::Held { holder, .. } => holder,
@@ -234,7 +240,8 @@ impl AcquireError {
         told.iter().max_by_key(|label| count(label)).copied()
     }
 
-    /// Returns when enough nodes vote again at the earliest, if quarantined nodes are what is missing.
+    /// Returns the time after which enough nodes vote again at the earliest, if a majority is missing because of nodes
+    /// in quarantine.
     pub fn ready_in(&self) -> Option<Duration> {
         match self.detail {
             Detail::Nodes { ready_in, .. } => ready_in,
@@ -242,7 +249,7 @@ impl AcquireError {
         }
     }
 
-    /// Returns what each node said in the last attempt; empty if no node was asked.
+    /// Returns the answer of each node in the last attempt; empty if the client asked no node.
     pub fn reports(&self) -> &[NodeReport] {
         match &self.detail {
             Detail::Nodes { reports, .. } => reports,

@@ -4,7 +4,7 @@ use super::{NodeReport, nodes};
 
 /// A client that could not be built.
 ///
-/// It names the setting and what would be right, and never shows a password.
+/// The error names the setting and its valid values, and never shows a password.
 ///
 /// # Examples
 ///
@@ -76,12 +76,12 @@ impl BuildError {
         self.kind
     }
 
-    /// Returns the setting at fault, as the builder and the configuration call it, such as `nodes[2]`.
+    /// Returns the name of the wrong setting in the builder and the configuration, such as `nodes[2]`.
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// Returns what each node said, if they were asked.
+    /// Returns the answer of each node, if the client asked them.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
     }

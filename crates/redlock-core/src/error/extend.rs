@@ -35,7 +35,7 @@ pub struct ExtendError {
 #[non_exhaustive]
 pub enum ExtendErrorKind {
     /// No majority confirmed in time.
-    /// The lease is valid up to the deadline it had, and another extension may succeed.
+    /// The lease stays valid up to its previous deadline, and another extension may succeed.
     Unconfirmed,
     /// The lease is lost; it never comes back.
     Lost,
@@ -61,7 +61,7 @@ impl ExtendError {
         self.kind
     }
 
-    /// Returns what each node said; empty if no node was asked.
+    /// Returns the answer of each node; empty if the client asked no node.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
     }

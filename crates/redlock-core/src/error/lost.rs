@@ -2,7 +2,7 @@ use std::{error::Error, fmt};
 
 use redlock_proto::Loss;
 
-/// The lease ended before the work did, and the work was dropped.
+/// A lease that ended before its work did; the work was dropped.
 ///
 /// # Examples
 ///
@@ -25,19 +25,19 @@ pub struct LeaseLost {
     reason: LossReason,
 }
 
-/// The reason for which a lease can no longer be relied on.
+/// The reason for which a lease is no longer valid.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum LossReason {
-    /// Its deadline was reached without a majority having confirmed an extension.
+    /// Its deadline passed, and no majority had confirmed an extension.
     Expired,
-    /// So many nodes say that the key is gone or another's that no majority is left.
+    /// No majority is left, because so many nodes say that the key is gone or that another holder has it.
     Revoked,
-    /// The clocks of a majority of the nodes have gone ahead of this client's by more than the drift allows, so that they
-    /// may have let the key go: this machine's clock stood still, as while a hypervisor pauses it, or all of theirs were
-    /// set forward.
+    /// The clocks of a majority of the nodes have gone ahead of this client's clock by more than the drift allows, so
+    /// the nodes may have let the key expire.
+    /// Either this machine's clock stood still, as while a hypervisor pauses it, or all those clocks were set forward.
     ClockJump,
-    /// It was held for as long as its [`max_hold`](crate::AcquireOptions::max_hold) allows.
+    /// The holder has held it for as long as its [`max_hold`](crate::AcquireOptions::max_hold) allows.
     MaxHold,
     /// Its guard released it.
     Released,

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt};
 
-/// An option of an acquire that the client cannot grant: the program must be changed.
+/// An option of an acquire that the client cannot grant: the caller must change the program.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ impl InvalidOption {
         &self.message
     }
 
-    /// Returns the option at fault, as [`AcquireOptions`](crate::AcquireOptions) calls it.
+    /// Returns the name of the wrong option in [`AcquireOptions`](crate::AcquireOptions).
     pub fn field(&self) -> &'static str {
         self.field
     }

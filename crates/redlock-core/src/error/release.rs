@@ -2,9 +2,9 @@ use std::{error::Error, fmt, time::Duration};
 
 use super::{NodeReport, nodes};
 
-/// A release that could not be confirmed, or came too late.
+/// A release that no majority confirmed, or that came too late.
 ///
-/// The work that the lease guarded is done all the same; nothing needs to be retried.
+/// The work that the lease guarded is done, and the caller need not try again.
 ///
 /// # Examples
 ///
@@ -40,10 +40,10 @@ pub enum ReleaseErrorKind {
     /// Fewer than a majority confirmed in time; the key ends by itself within
     /// [`ReleaseError::ends_within`].
     Unconfirmed,
-    /// The lease had been lost before it was released: part of the work may have been done while
-    /// another held the resource.
+    /// The lease had been lost before its release: a part of the work may have run while another caller held the
+    /// resource.
     Lost,
-    /// The end of its [scope](crate::Scope) had released it: the guard was kept for longer.
+    /// The end of its [scope](crate::Scope) had released the lease, because the guard outlived the scope.
     ScopeEnded,
 }
 
@@ -72,7 +72,7 @@ impl ReleaseError {
         }
     }
 
-    /// Returns what was wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ReleaseErrorKind {
         self.kind
     }
@@ -82,7 +82,7 @@ impl ReleaseError {
         self.ends_within
     }
 
-    /// Returns what each node said; empty if the lease had been lost.
+    /// Returns the answer of each node; empty if the lease had been lost.
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
     }

@@ -4,13 +4,15 @@ use metrics::{KeyName, SharedString, Unit, with_recorder};
 
 /// A metric of this crate, with the feature `metrics`.
 ///
-/// `lock` is the class of what is locked ([`Lease::class`](crate::Lease::class)), `unnamed` without one, and `other`
-/// beyond 256 classes; `node` is an address without credentials.
-/// No key and no secret is in any of them.
+/// The label `lock` is the class of the lease ([`Lease::class`](crate::Lease::class)), `unnamed` without a class, and
+/// `other` beyond 256 classes.
+/// The label `node` is an address without credentials.
+/// No label contains a key or a secret.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Metric {
-    /// Its name, with its unit, as Prometheus has it; a histogram's series end with `_bucket`, `_sum` or `_count`.
+    /// Its name with its unit, in the form that Prometheus uses; a histogram's series end with `_bucket`, `_sum` or
+    /// `_count`.
     pub name: &'static str,
     /// Its kind.
     pub kind: Kind,
@@ -53,9 +55,9 @@ impl Metric {
     }
 }
 
-/// Tells the recorder what these metrics mean.
+/// Describes these metrics to the recorder.
 ///
-/// [`build`](crate::RedlockBuilder::build) does it for those of this crate.
+/// [`build`](crate::RedlockBuilder::build) does it for the metrics of this crate.
 pub fn describe(metrics: &'static [Metric]) {
     with_recorder(|recorder| {
         for metric in metrics {

@@ -14,13 +14,13 @@ use crate::clock::node_time as wall;
 
 /// A node in the memory of this process.
 ///
-/// For tests and first runs: it behaves as a server does, without one.
-/// Clones are handles to the same node, so several clients can contend over a set of them as
+/// It is meant for tests and first runs: it behaves as a server does, without a server.
+/// Clones are handles to the same node, so several clients can contend over a set of nodes as
 /// replicas of a service contend over real servers.
 ///
-/// It excludes within one process only.
-/// A new one votes at once, for nobody can have used it before; one that was [cleared](Self::clear) does not,
-/// until its quarantine has ended.
+/// It excludes callers of one process only.
+/// A new node votes at once, because no client can have used it before.
+/// A [cleared](Self::clear) node does not vote until its quarantine has ended.
 ///
 /// # Examples
 ///
@@ -77,7 +77,7 @@ impl MemoryNode {
 
     /// Forgets everything, as a server does that restarts without its data.
     ///
-    /// It does not vote then until its quarantine has ended: the longest time to live, and a little more.
+    /// After that, it does not vote until its quarantine has ended: the longest time to live, and a little more.
     ///
     /// # Examples
     ///
@@ -101,9 +101,9 @@ impl MemoryNode {
         });
     }
 
-    /// Lets every lock key go that it has, as an operator does who deletes them.
+    /// Deletes all its lock keys, as an operator may do on a server.
     ///
-    /// A holder finds out when it extends its lease.
+    /// A holder learns of that when it extends its lease.
     ///
     /// # Examples
     ///
@@ -124,11 +124,11 @@ impl MemoryNode {
         self.with(|state, _| state.store.drop_locks());
     }
 
-    /// Sets what its wall clock shows now; it goes on from there with tokio's time.
+    /// Sets its wall clock, which continues from there with tokio's time.
     ///
-    /// By it the node judges [claims](crate::Redlock::claim) and lets keys expire.
-    /// Before, it shows what the machine's showed when this process first used a node in memory, and how much time
-    /// has passed since.
+    /// The node uses that clock to judge [claims](crate::Redlock::claim) and to expire keys.
+    /// Until this is called, the clock starts from the machine's wall clock at the moment when this process first used
+    /// a node in memory.
     ///
     /// # Examples
     ///
@@ -160,7 +160,7 @@ impl MemoryNode {
 
     /// Stops answering, as a server that is shut down does; its keys stay.
     ///
-    /// Connections to it are lost at the next call.
+    /// Clients lose their connections to it at the next call.
     ///
     /// # Examples
     ///

@@ -1,7 +1,6 @@
-//! The seam to a store: what the client needs of a node, and the nodes it has.
+//! The seam to a store: the traits that the client needs of a node, and the nodes of this crate.
 //!
-//! A [`Node`] is something that can be connected to; a [`Session`] is one connection, over which calls
-//! travel in order.
+//! A client connects to a [`Node`]; a [`Session`] is one connection, over which calls travel in order.
 //! No type of a Redis client crosses this seam.
 //!
 //! # Contract
@@ -9,19 +8,20 @@
 //! * Calls of one session take effect in the order in which [`Session::call`] was called, and the
 //!   requests of one call in the order of the call.
 //! * A call takes effect at most once.
-//! * Each request has one outcome: the node's [`Reply`], or an error that says whether it may have
-//!   been executed. An error that says it was not is a promise.
-//! * The requests of a call take effect in one atomic step, together with the look at where the node stands.
-//! * Dropping the future of a call may lose the answer, never the order.
+//! * Each request has one outcome: the node's [`Reply`], or an error that says whether the node may have
+//!   executed the request. If the error says that the node did not, that is a promise.
+//! * The requests of a call take effect in one atomic step, together with the check of the node's standing.
+//! * Dropping the future of a call may lose the answer, but never changes the order.
 //!
 //! # A node of your own
 //!
-//! It hands requests on, to the session of another node or to a [`Store`], which is a whole node in memory; so it can
-//! delay, count, lose and refuse calls.
-//! A [`Request`] is not taken apart here: which there are, and what they ask for, changes with the protocol, and that is
-//! no breaking change of this crate.
-//! A node that carries requests out by itself is written against `redlock-proto`, in the very version that this crate
-//! depends on.
+//! Such a node passes requests on, to the session of another node or to a [`Store`], which is a whole node in memory.
+//! So it can delay, count, lose and refuse calls.
+//! This crate does not describe the content of a [`Request`].
+//! The kinds of requests and their content change with the protocol, and such a change is no breaking change of this
+//! crate.
+//! A node that executes requests by itself depends on `redlock-proto`, in exactly the version that this crate depends
+//! on.
 //!
 //! Time-outs, reconnection and the bound on calls in flight are the client's business.
 
@@ -38,12 +38,12 @@ pub use redlock_proto::{
 pub(crate) use self::redis::{Address, RedisNodeError, connection_info};
 pub use self::{memory::MemoryNode, redis::RedisNode};
 
-/// The result of a call: where the node stands and a reply or an error for each request, or an error for all of them.
+/// The result of a call: the node's standing and a reply or an error for each request, or an error for all of them.
 pub type CallResult = Result<Answer, CallError>;
 
 /// One of the independent stores that vote.
 pub trait Node: fmt::Debug + Send + Sync + 'static {
-    /// Returns how to call it in errors and logs: its address, without credentials.
+    /// Returns the name of the node in errors and logs: its address, without credentials.
     fn name(&self) -> Arc<str>;
 
     /// Opens a connection.
@@ -51,7 +51,7 @@ pub trait Node: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// The reason, in words for an operator: without credentials, and without the words of a server, which may
-    /// repeat what it was asked.
+    /// repeat the request.
     ///
     /// # Cancel safety
     ///
@@ -63,10 +63,10 @@ pub trait Node: fmt::Debug + Send + Sync + 'static {
 pub trait Session: Send {
     /// Sends `requests` as one call, in the namespace that `keyspace` describes.
     ///
-    /// The requests have their place in the order once the future was polled, and are on their way once it was polled
-    /// again, or dropped.
-    /// The rest of a call that was dropped may wait for the next call of the session.
-    /// So a caller that gives up its last call drops the session, or goes on calling.
+    /// The requests have their place in the order once the future was polled.
+    /// They are on their way once the future was polled again, or dropped.
+    /// The rest of a dropped call may wait for the next call of the session.
+    /// So a caller that gives up its last call must drop the session, or make another call.
     ///
     /// # Errors
     ///
@@ -78,27 +78,27 @@ pub trait Session: Send {
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult>;
 
-    /// Deletes what is kept under these keys of jobs, and returns under how many of them there was anything.
+    /// Deletes these keys of jobs, and returns how many of them existed.
     ///
-    /// It is no call of the protocol, but what an operator does: see
+    /// It is no call of the protocol, but an operation for an operator: see
     /// [`Redlock::dangerous_forget_jobs`](crate::Redlock::dangerous_forget_jobs).
     ///
     /// # Errors
     ///
-    /// The reason, as for [`Node::connect`]; by default that this node cannot do it.
+    /// The reason, as for [`Node::connect`]; the default implementation says that this node cannot do it.
     fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {
         let _ = jobs;
         std::future::ready(Err("this kind of node cannot forget jobs".into())).boxed()
     }
 }
 
-/// A call that was not answered.
+/// A call that the node did not answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct CallError {
-    /// `true` if the call may have been executed, or may be yet.
+    /// `true` if the node may have executed the call, or may still execute it.
     pub may_have_run: bool,
-    /// `true` if the session is of no more use.
+    /// `true` if the session cannot be used any more.
     pub session_lost: bool,
     /// `true` if the node said that it refuses to write, instead of executing the call.
     pub refuses_writes: bool,
@@ -108,7 +108,7 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// Makes the error of a call that was not and will not be executed, on a session that goes on.
+    /// Makes the error of a call that the node did not and will not execute, on a session that continues.
     pub fn not_executed(reason: impl Into<Arc<str>>) -> Self {
         Self {
             may_have_run: false,
@@ -119,7 +119,7 @@ impl CallError {
     }
 
     /// Makes the error of a call that a node did not and will not execute, because it refuses to write, on a session
-    /// that goes on.
+    /// that continues.
     pub fn refuses_writes(reason: impl Into<Arc<str>>) -> Self {
         Self {
             refuses_writes: true,
@@ -127,7 +127,7 @@ impl CallError {
         }
     }
 
-    /// Makes the error of a call that may have been executed, on a session that is lost.
+    /// Makes the error of a call that the node may have executed, on a session that is lost.
     pub fn lost(reason: impl Into<Arc<str>>) -> Self {
         Self {
             may_have_run: true,
@@ -137,7 +137,7 @@ impl CallError {
         }
     }
 
-    /// Makes the error of a call that may have been executed, on a session that goes on.
+    /// Makes the error of a call that the node may have executed, on a session that continues.
     pub fn unknown(reason: impl Into<Arc<str>>) -> Self {
         Self {
             may_have_run: true,

@@ -37,7 +37,7 @@ use crate::BuildError;
 
 /// A Redis or Valkey master, reached over one connection.
 ///
-/// The builder makes one of a URL; it is public for those who wrap it.
+/// The builder makes one of a URL; it is public so that a node of your own can wrap it.
 ///
 /// # Examples
 ///
@@ -69,24 +69,26 @@ pub struct RedisNode {
 pub(crate) struct RedisNodeError(pub(crate) String);
 
 impl RedisNode {
-    /// The rights that a node's user needs, in the words of `ACL SETUSER`, beside the keys of the namespace, such as
+    /// The rights that a node's user needs, in the syntax of `ACL SETUSER`, beside the keys of the namespace, such as
     /// `~{redlock}:*`.
     ///
-    /// Two more are used where they are there: `+script|load`, so that a server of Redis 7.4 or later does not drop the
-    /// script to make room for others, and with
-    /// [`dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence) `+config|get`, so that a node
-    /// does not vote that has another `appendfsync` than `always`.
+    /// The client uses two more if the user has them.
+    /// With `+script|load`, a server of Redis 7.4 or later does not drop the script to make room for other scripts.
+    /// With `+config|get`, and under
+    /// [`dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence), a node whose `appendfsync`
+    /// is not `always` does not vote.
     pub const RIGHTS: &str =
         "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
 
     /// The rights that a node's user needs beside [`RIGHTS`](Self::RIGHTS) for most calls to cost the node less.
     ///
-    /// With these, a node of Redis 7 or later, or Valkey, is called by functions, which the client loads if they are
-    /// missing; without one of them, by the script.
-    /// A line at `DEBUG` under the target `redlock::node` says which, and why.
+    /// With these, the client calls a node of Redis 7 or later, or Valkey, by functions, and loads them if they are
+    /// missing.
+    /// Without one of these rights, the client calls the node by the script.
+    /// A line at `DEBUG` under the target `redlock::node` says which it uses, and why.
     pub const RIGHTS_FOR_FUNCTIONS: &str = "+fcall +function|load +time";
 
-    /// Makes a node at this URL, with a second for a connection to be made.
+    /// Makes a node at this URL, with a limit of one second to connect.
     ///
     /// # Errors
     ///
@@ -153,7 +155,7 @@ impl RedisNode {
         }
     }
 
-    /// Returns the same node, called by the script only: no functions are loaded into it.
+    /// Returns the same node, which the client calls by the script only: it loads no functions into the node.
     #[must_use]
     pub fn without_functions(self) -> Self {
         Self {
