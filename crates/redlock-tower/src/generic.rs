@@ -1,7 +1,7 @@
-//! The layer for services whose requests are not HTTP's.
+//! The layer for services whose requests are not HTTP requests.
 //!
-//! A refusal is an error here: a [`Rejection`](crate::Rejection) in the box, to be had by
-//! [`downcast_ref`](std::error::Error#method.downcast_ref).
+//! A refusal is an error here: the boxed error is a [`Rejection`](crate::Rejection), which
+//! [`downcast_ref`](std::error::Error#method.downcast_ref) returns.
 
 use std::{
     error::Error,
@@ -23,16 +23,16 @@ use crate::{
     terms::Terms,
 };
 
-/// Any error: the inner service's, or a [`Rejection`](crate::Rejection).
+/// The error of a service: that of the inner service, or a [`Rejection`](crate::Rejection).
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Lets one request per resource at a time through to the inner service, across every replica.
 ///
-/// It is [`crate::RedlockLayer`] for requests that are not HTTP's.
-/// The lock is held until the inner service's future ends, unless the service has taken it out by
+/// It does what [`crate::RedlockLayer`] does, for requests that are not HTTP requests.
+/// The layer holds the lock until the inner service's future ends, unless the service takes the lock out by
 /// [`RequestLease::into_owned`].
-/// A request that needs the fencing token gets it from [`KeyExtractor::granted`], and one that waits longer than others, or
-/// whose lease is another, says so by [`KeyExtractor::options`].
+/// [`KeyExtractor::granted`] puts the fencing token into a request that needs it.
+/// [`KeyExtractor::options`] sets another wait or another time to live for one request.
 ///
 /// # Examples
 ///
@@ -106,7 +106,7 @@ impl<K> RedlockLayer<K> {
     ///
     /// # Errors
     ///
-    /// An option is none that the client can grant.
+    /// The client cannot grant one of the options.
     ///
     /// # Examples
     ///
@@ -163,8 +163,8 @@ impl<S, K> Layer<S> for RedlockLayer<K> {
 ///
 /// # Readiness
 ///
-/// It is always ready; the inner service is made ready once the lock is held, as in
-/// [`crate::RedlockService`].
+/// The service is always ready.
+/// The response's future makes the inner service ready after it has acquired the lock, as in [`crate::RedlockService`].
 ///
 /// # Examples
 ///
@@ -192,17 +192,17 @@ pub struct RedlockService<S, K> {
 }
 
 impl<S, K> RedlockService<S, K> {
-    /// Returns the inner service, by which no lock is taken.
+    /// Returns the inner service; a call of it takes no lock.
     pub fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// Returns the inner service, to be changed; by it no lock is taken.
+    /// Returns the inner service, to be changed; a call of it takes no lock.
     pub fn get_mut(&mut self) -> &mut S {
         &mut self.inner
     }
 
-    /// Takes the inner service out; by it no lock is taken.
+    /// Takes the inner service out; a call of it takes no lock.
     pub fn into_inner(self) -> S {
         self.inner
     }
@@ -251,12 +251,11 @@ pin_project! {
     ///
     /// # Panics
     ///
-    /// If it is polled outside a tokio runtime with its timer enabled, or after it is done.
+    /// If the future is polled outside a tokio runtime with its timer enabled, or after it is done.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it at any point drops the inner future, and then gives up the place in the queue and
-    /// the lock.
+    /// Dropping the future at any point drops the inner future, and then gives up the place in the queue and the lock.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, Req>

@@ -1,4 +1,4 @@
-//! Guides: one page for each question that a service with locks comes to.
+//! Guides: one page for each question about services with locks.
 //!
 //! | page | answers |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | [`testing`] | How are handlers tested without a server? |
 //! | [`fencing`] | How does a database refuse a holder that comes too late? |
 //!
-//! The code of each page is compiled and run with this crate's tests.
+//! The tests of this crate compile and run the code of each page.
 
 /// Where the layer goes.
 #[doc = include_str!("../docs/guide/placement.md")]

@@ -22,14 +22,14 @@
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Hold {
-    /// Until the response's body has ended: by its last frame, by an error or by being dropped.
+    /// The request holds its lock until the response's body has ended: by its last frame, by an error or by a drop.
     ///
-    /// A client that reads slowly holds the lock for as long as it reads, or for
-    /// [`max_hold`](crate::RedlockLayerBuilder::max_hold).
+    /// If a client reads slowly, its request holds the lock for as long as the client reads, or for
+    /// [`max_hold`](crate::RedlockLayerBuilder::max_hold) at most.
     #[default]
     Body,
-    /// Until the response's head is there.
+    /// The request holds its lock until the response's head is there.
     ///
-    /// For bodies that only report work which is already done.
+    /// This fits bodies that only report work which is already done.
     Response,
 }

@@ -12,21 +12,21 @@ use crate::{
 
 /// Lets one request per resource at a time through to the inner service, across every replica.
 ///
-/// `K` says what a request locks; see [`KeyExtractor`](crate::KeyExtractor).
-/// The [crate page](crate) tells the whole story.
+/// `K` names what a request locks; see [`KeyExtractor`](crate::KeyExtractor).
+/// The [crate page](crate) explains the layer.
 ///
-/// All state is in the client and in this value, behind one `Arc`.
-/// In axum its place is [`MethodRouter::route_layer`], as in `post(handler).route_layer(lock)`: see
-/// [where the layer goes](crate::guide::placement).
+/// The client and this value have all state, behind one `Arc`.
+/// In axum, add the layer with [`MethodRouter::route_layer`], as in `post(handler).route_layer(lock)`: see [where the
+/// layer goes](crate::guide::placement).
 ///
-/// [`Layer::layer`] makes another handle to it and nothing else, because a server may call it anew for
-/// every connection, as `axum::serve` does.
+/// [`Layer::layer`] only makes another handle to this state, because a server such as `axum::serve` may call it for
+/// every connection.
 ///
 /// [`MethodRouter::route_layer`]: https://docs.rs/axum/0.8/axum/routing/method_routing/struct.MethodRouter.html#method.route_layer
 ///
 /// # Examples
 ///
-/// The type can be written down:
+/// Code can name the type:
 ///
 /// ```
 /// use redlock_core::Redlock;

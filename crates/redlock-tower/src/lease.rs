@@ -9,15 +9,14 @@ use crate::slot::Slot;
 
 /// A view of the lease that the request holds.
 ///
-/// [`RedlockLayer`](crate::RedlockLayer) leaves it in the request's extensions.
-/// With the feature `axum` it is an extractor, whose rejection says that there is no lease; take
-/// `Option<RequestLease>` in handlers that are also reached without a lock.
-/// If two layers locked something for the request, it is the lease of the inner one, and
-/// [`outer`](Self::outer) leads to the other.
+/// [`RedlockLayer`](crate::RedlockLayer) puts it into the request's extensions.
+/// With the feature `axum` it is an extractor, whose rejection says that there is no lease.
+/// Take `Option<RequestLease>` in handlers that are also reached without a lock.
+/// If two layers have locked something for the request, this is the lease of the inner layer, and
+/// [`outer`](Self::outer) returns the other one.
 ///
-/// Keeping it keeps nothing locked; [`into_owned`](Self::into_owned) does.
-/// It answers all questions that any lease answers; [`view`](Self::view) is for code that takes a
-/// [`redlock_core::Lease`].
+/// A view keeps nothing locked; [`into_owned`](Self::into_owned) takes the lock out of the request.
+/// The view has the methods of a lease; [`view`](Self::view) is for code that takes a [`redlock_core::Lease`].
 ///
 /// # Examples
 ///
@@ -43,10 +42,10 @@ pub struct RequestLease {
 }
 
 impl RequestLease {
-    /// Returns what is locked; the first of its [keys](Self::keys) if several are.
+    /// Returns the resource that is locked; the first of its [keys](Self::keys) if there are several.
     ///
-    /// It is the name that the layer's key gave it, which no log line repeats; with
-    /// [slots](crate::RedlockLayerBuilder::slots), that of the slot, such as `tenant:7#2`.
+    /// It is the name that the layer's key extractor has returned, and no log line repeats it.
+    /// With [slots](crate::RedlockLayerBuilder::slots), it is the name of the slot, such as `tenant:7#2`.
     ///
     /// # Examples
     ///
@@ -74,20 +73,22 @@ impl RequestLease {
         self.lease.key()
     }
 
-    /// Returns all that is locked, in order.
+    /// Returns all resources that are locked, in order.
     pub fn keys(&self) -> &[ResourceKey] {
         self.lease.keys()
     }
 
-    /// Returns the class of what is locked, if it has one: a name that may be logged.
+    /// Returns the class of the resource, if it has one: a name that may be logged.
     pub fn class(&self) -> Option<&str> {
         self.lease.class()
     }
 
-    /// Returns the fencing token: greater than that of every lease on the resource before it; with
-    /// [slots](crate::RedlockLayerBuilder::slots), on the same slot, and a resource cannot compare those of several.
+    /// Returns the fencing token, which is greater than that of every earlier lease on the resource.
+    /// With [slots](crate::RedlockLayerBuilder::slots), it is greater than that of every earlier lease on the same
+    /// slot; a resource cannot compare the tokens of different slots.
     ///
-    /// Write it with every change, and let the resource refuse older ones; see [fencing](crate::guide::fencing).
+    /// Write the token with every change, and let the resource refuse older tokens; see
+    /// [fencing](crate::guide::fencing).
     ///
     /// # Examples
     ///
@@ -150,7 +151,7 @@ impl RequestLease {
 
     /// Returns how much longer the lease is valid; zero once it is lost or released.
     ///
-    /// The client renews it for as long as the request holds it, so this grows again.
+    /// The client renews the lease for as long as the request holds it, so the remaining time grows again.
     ///
     /// # Examples
     ///
@@ -200,11 +201,11 @@ impl RequestLease {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime with its timer enabled.
+    /// If the future is polled outside a tokio runtime with its timer enabled.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it has no effect.
+    /// Dropping the future has no effect.
     ///
     /// # Examples
     ///
@@ -235,21 +236,21 @@ impl RequestLease {
         self.lease.lost().await
     }
 
-    /// Returns whether the lease is in danger, as [`Lease::is_endangered`] says.
+    /// Returns whether the lease is in danger, as defined by [`Lease::is_endangered`].
     pub fn is_endangered(&self) -> bool {
         self.lease.is_endangered()
     }
 
-    /// Waits until the lease is in danger: its renewal is failing and a third of its time to live is left, as
-    /// [`Lease::endangered`] says.
+    /// Waits until the lease is in danger: its renewal fails and a third of its time to live is left, as defined by
+    /// [`Lease::endangered`].
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime with its timer enabled.
+    /// If the future is polled outside a tokio runtime with its timer enabled.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it has no effect.
+    /// Dropping the future has no effect.
     ///
     /// # Examples
     ///
@@ -283,9 +284,9 @@ impl RequestLease {
         self.lease.endangered().await;
     }
 
-    /// Runs `work` for as long as the lease is valid, as [`Lease::run`] says.
+    /// Runs `work` for as long as the lease is valid, as [`Lease::run`] does.
     ///
-    /// The layer does so with the whole handler, unless it is to [signal](crate::OnLost::Signal) a loss only.
+    /// The layer runs the whole handler in this way, unless [`OnLost::Signal`](crate::OnLost::Signal) is set.
     ///
     /// # Errors
     ///
@@ -293,11 +294,11 @@ impl RequestLease {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime with its timer enabled.
+    /// If the future is polled outside a tokio runtime with its timer enabled.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`; the request keeps the lock.
+    /// Dropping the future drops `work`; the request keeps the lock.
     ///
     /// # Examples
     ///
@@ -324,7 +325,7 @@ impl RequestLease {
         self.lease.run(work).await
     }
 
-    /// Returns the lease that a layer further out took for the same request.
+    /// Returns the lease that an outer layer took for the same request.
     ///
     /// # Examples
     ///
@@ -355,7 +356,7 @@ impl RequestLease {
         self.outer.as_deref()
     }
 
-    /// Returns the lease as any other, for code that knows nothing of requests.
+    /// Returns the lease as a [`redlock_core::Lease`], for code that does not know of requests.
     ///
     /// # Examples
     ///

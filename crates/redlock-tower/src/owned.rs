@@ -4,17 +4,17 @@ use redlock_core::{FencingToken, LeaseLost, LockGuard, LossReason, ReleaseError}
 
 use crate::{OnLost, RequestLease};
 
-/// A lock that was taken out of its request by [`RequestLease::into_owned`], to outlive it.
+/// A lock that [`RequestLease::into_owned`] has taken out of its request, so that it outlives the request.
 ///
-/// Dropping it releases the lock, wherever it is by then; it never blocks and needs no runtime.
-/// The layer's time to live, renewal and [`max_hold`](crate::RedlockLayerBuilder::max_hold) go on as before, and
+/// Dropping it releases the lock, in whatever task it is then; the drop never blocks and needs no runtime.
+/// The layer's time to live, its renewal and its [`max_hold`](crate::RedlockLayerBuilder::max_hold) stay in force, and
 /// [`run`](Self::run) treats a loss as the layer does.
-/// With the feature `axum` it is an extractor, which takes the lock out before the handler runs; if the handler does not
-/// move it on, the lock ends with the handler, and not with the response's body.
+/// With the feature `axum` it is an extractor, which takes the lock out before the handler runs.
+/// If the handler does not move it elsewhere, the lock ends with the handler, and not with the response's body.
 ///
 /// # Examples
 ///
-/// A connection that is upgraded keeps its lock for as long as it is open:
+/// An upgraded connection keeps its lock for as long as the connection is open:
 ///
 /// ```
 /// use axum::{body::Body, extract::Request, response::Response};
@@ -42,16 +42,17 @@ pub struct OwnedLease {
 }
 
 impl RequestLease {
-    /// Takes the lock out of the request, so that it outlives the request: in a spawned task, a stream, or a
-    /// connection that was upgraded, such as a WebSocket.
+    /// Takes the lock out of the request, so that it outlives the request: in a spawned task, a stream, or an upgraded
+    /// connection such as a WebSocket.
     ///
-    /// From now on the lock is released when the [`OwnedLease`] is dropped, and no longer with the response.
-    /// The rules of the layer go with it: see [`OwnedLease::run`].
-    /// While the handler runs, the loss of the lease still ends the request as the layer says; releasing it does not.
+    /// From now on, dropping the [`OwnedLease`] releases the lock, and the end of the response does not.
+    /// The rules of the layer stay in force: see [`OwnedLease::run`].
+    /// While the handler runs, a loss of the lease still ends the request as the layer is set up; a release does not
+    /// end it.
     ///
     /// # Errors
     ///
-    /// The lock was taken out before, or the request is over and has released it.
+    /// The lock was taken out before, or the request has ended and has released it.
     ///
     /// # Examples
     ///
@@ -78,10 +79,11 @@ impl RequestLease {
 }
 
 impl OwnedLease {
-    /// Runs `work` under the lock, and releases it then.
+    /// Runs `work` under the lock, and then releases the lock.
     ///
-    /// When the lease is lost, also because `max_hold` is over, `work` is dropped before the resource can be another's;
-    /// if the layer is to [signal](OnLost::Signal) a loss only, `work` goes on.
+    /// If the lease is lost, also because `max_hold` is over, this future drops `work` before another caller can get
+    /// the resource.
+    /// With [`OnLost::Signal`], `work` goes on.
     ///
     /// # Errors
     ///
@@ -89,13 +91,13 @@ impl OwnedLease {
     ///
     /// # Panics
     ///
-    /// If it is polled outside a tokio runtime with its timer enabled.
-    /// A panic of `work` releases the lock and goes on.
+    /// If the future is polled outside a tokio runtime with its timer enabled.
+    /// A panic of `work` releases the lock and then reaches the caller.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it at any point, also before its first poll, drops `work` and releases the lock; work that has begun is
-    /// dropped first.
+    /// Dropping the future at any point, also before its first poll, drops `work` and releases the lock.
+    /// It drops work that has begun before it releases the lock.
     ///
     /// # Examples
     ///
@@ -133,7 +135,7 @@ impl OwnedLease {
         }
     }
 
-    /// Returns a view of the lease, to be cloned and handed on.
+    /// Returns a view of the lease, which can be cloned and passed to other code.
     ///
     /// # Examples
     ///
@@ -202,11 +204,11 @@ impl OwnedLease {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime with its timer enabled.
+    /// If the future is polled outside a tokio runtime with its timer enabled.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it has no effect.
+    /// Dropping the future has no effect.
     ///
     /// # Examples
     ///
@@ -244,7 +246,7 @@ impl OwnedLease {
     ///
     /// # Errors
     ///
-    /// As [`LockGuard::release`]: nothing needs to be done about it.
+    /// As [`LockGuard::release`]: the caller need not act on the error.
     ///
     /// # Cancel safety
     ///
@@ -277,7 +279,7 @@ impl OwnedLease {
         self.guard.release().await
     }
 
-    /// Returns the guard itself, without the layer's rule for a loss.
+    /// Returns the guard itself, to which the layer's rule for a loss does not apply.
     ///
     /// # Examples
     ///
@@ -316,7 +318,7 @@ impl fmt::Debug for OwnedLease {
     }
 }
 
-/// A lock that cannot be taken out of its request: it was before, or the request is over.
+/// The error for a lock that cannot be taken out of its request: it was taken out before, or the request has ended.
 ///
 /// # Examples
 ///

@@ -10,11 +10,11 @@ use crate::{
     problem::problem,
 };
 
-/// A request that was refused, or cut off.
+/// A request that the layer has refused, or has cut off.
 ///
-/// It is in the extensions of the response that tells the client of it, for layers further out.
-/// It is for the log: [`source`](Error::source) leads to what each node said.
-/// Neither it nor the answer names the key or the holder.
+/// The layer puts it into the extensions of its response, for outer layers.
+/// It is meant for the log: [`source`](Error::source) has the answer of each node.
+/// Neither the rejection nor the response names the key or the holder.
 ///
 /// # Examples
 ///
@@ -67,25 +67,25 @@ enum Cause {
     Lost(LossReason),
 }
 
-/// The kind of a [`Rejection`], which says who must act.
+/// The kind of a [`Rejection`], which tells whether the client, the operator or the program must act.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum RejectionKind {
-    /// Another request holds the resource, and the wait ran out, or would have: two requests would have waited for each
-    /// other.
-    /// The client tries again later.
+    /// Another request holds the resource, and the wait ran out, or the layer refused a wait in which two requests
+    /// would have waited for each other.
+    /// The client should try again later.
     Contended,
-    /// The request names no resource though it must, or none that can be: the client must change it.
+    /// The request names no resource although it must, or an invalid one: the client must change the request.
     Key,
-    /// Too many requests of this process wait already: shed load.
+    /// Too many requests of this process wait already: the service should shed load.
     Overloaded,
-    /// No usable majority of the nodes: the operator must look at them.
+    /// No majority of the nodes is usable: the operator must look at the nodes.
     Unavailable,
-    /// The client of the nodes was closed: this replica is going away.
+    /// The client of the nodes was closed: this replica shuts down.
     Closed,
-    /// The lease was lost, and the handler or the body was dropped unfinished.
+    /// The lease was lost, and the layer dropped the handler or the body unfinished.
     Lost,
-    /// The layer asks for something that cannot be: the program must be changed.
+    /// The layer asks for something impossible: the program must be changed.
     Misuse,
 }
 
@@ -153,14 +153,15 @@ impl Rejection {
         }
     }
 
-    /// Returns after which time it makes sense to try again; `None` if it never does.
+    /// Returns the time after which a client should try again; `None` if another try cannot succeed.
     ///
-    /// It follows what is known: how many requests of this replica are ahead and how long the layer's requests have held
-    /// their locks of late; how long the nodes keep the key of a holder elsewhere; when quarantined nodes vote again.
-    /// When a live holder will be done, nobody knows.
-    /// Something random is added, so that requests which were refused together do not come back together: up to a half, and
-    /// up to a second at least.
-    /// All clones of a rejection say the same.
+    /// The time follows from the number of requests of this replica that are ahead, from the time for which recent
+    /// requests of the layer have held their locks, from the time for which the nodes keep the key of a holder on
+    /// another replica, and from the time at which quarantined nodes vote again.
+    /// It is an estimate, because nothing tells when a live holder will be done.
+    /// A random time is added, so that requests which were refused together do not come back together: up to a half of
+    /// the estimate, or up to a second if that is more.
+    /// All clones of a rejection return the same time.
     ///
     /// # Examples
     ///
@@ -199,9 +200,9 @@ impl Rejection {
         })
     }
 
-    /// Returns the answer: `application/problem+json` as of RFC 9457.
+    /// Returns the response, `application/problem+json` as defined by RFC 9457.
     ///
-    /// `Retry-After` counts whole seconds: it is rounded up, and never 0.
+    /// `Retry-After` is in whole seconds, rounded up, and never 0.
     ///
     /// # Examples
     ///

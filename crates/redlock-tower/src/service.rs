@@ -22,19 +22,21 @@ use crate::{
 
 /// The service that [`RedlockLayer`](crate::RedlockLayer) makes.
 ///
-/// Its error is the inner service's: every refusal is a response.
+/// Its error type is that of the inner service, because every refusal is a response.
 ///
 /// # Readiness
 ///
-/// It is always ready.
-/// The inner service is made ready by the response's future once that holds the lock: readiness may
-/// reserve something that others need, and requests that wait for one busy key would sit on it.
+/// The service is always ready.
+/// The response's future makes the inner service ready after it has acquired the lock.
+/// If it did so before, readiness could reserve a place that other requests need, while the request only waits for a
+/// busy key.
 ///
 /// # Panics of the inner service
 ///
-/// A panic releases the lock and goes on: the connection breaks, or a layer further out, such as `CatchPanicLayer` of
-/// tower-http, makes an answer of it.
-/// The handler's changes stay as they are, and the next request for the resource sees them: nothing is poisoned.
+/// A panic releases the lock and then reaches the outer layers: the connection breaks, or an outer layer such as
+/// `CatchPanicLayer` of tower-http answers.
+/// The handler's changes stay as they are, and the next request for the resource sees them, because nothing is
+/// poisoned.
 ///
 /// # Examples
 ///
@@ -104,17 +106,17 @@ impl<S, K> RedlockService<S, K> {
         Self { inner, parts }
     }
 
-    /// Returns the inner service, by which no lock is taken.
+    /// Returns the inner service; a call of it takes no lock.
     pub fn get_ref(&self) -> &S {
         &self.inner
     }
 
-    /// Returns the inner service, to be changed; by it no lock is taken.
+    /// Returns the inner service, to be changed; a call of it takes no lock.
     pub fn get_mut(&mut self) -> &mut S {
         &mut self.inner
     }
 
-    /// Takes the inner service out; by it no lock is taken.
+    /// Takes the inner service out; a call of it takes no lock.
     ///
     /// # Examples
     ///
