@@ -18,23 +18,23 @@ use crate::{
 };
 
 pin_project! {
-    /// The response's body of [`RedlockService`](crate::RedlockService): the inner one, which holds
-    /// the lock until it ends, or a refusal.
+    /// The response's body of [`RedlockService`](crate::RedlockService): the inner body, which holds the lock until it
+    /// ends, or the body of a refusal.
     ///
-    /// The lock is released with the last frame, with an error, or when this is dropped.
-    /// A lock that the handler has [taken out](crate::RequestLease::into_owned) is no longer this body's.
-    /// A body that is empty from the start, such as that of a `204` or of a `HEAD` request, releases
-    /// it with the head.
+    /// The body releases the lock with its last frame, with an error, or when it is dropped.
+    /// It does not release a lock that the handler has [taken out](crate::RequestLease::into_owned).
+    /// A body that is empty from the start, such as that of a `204` or of a `HEAD` request, releases the lock with the
+    /// head.
     ///
-    /// The lease is looked at before each poll of the inner body.
-    /// When it is lost, the inner body is dropped and this ends with an error: a [`Rejection`] of the
-    /// kind [`Lost`](crate::RejectionKind::Lost).
-    /// A server then cuts the response off, so that no client takes a part for the whole.
+    /// The body checks the lease before each poll of the inner body.
+    /// If the lease is lost, it drops the inner body and ends with an error: a [`Rejection`] of the kind
+    /// [`Lost`](crate::RejectionKind::Lost).
+    /// A server then breaks the response off, so that no client takes a part of the body for the whole.
     /// The answer to a gRPC request ends with the trailers of the status `ABORTED` instead.
     ///
     /// # Panics
     ///
-    /// If it is polled while it holds a lock outside a tokio runtime with its timer enabled.
+    /// If the body is polled while it holds a lock outside a tokio runtime with its timer enabled.
     #[derive(Debug)]
     pub struct ResponseBody<B> {
         #[pin]

@@ -24,20 +24,19 @@ use crate::{
 pin_project! {
     /// The response's future of [`RedlockService`](crate::RedlockService).
     ///
-    /// It acquires the lock, makes the inner service ready and calls it.
-    /// From the moment it holds the lock, it looks at the lease before each poll of the inner
-    /// service; when the lease is lost, the inner future is dropped and the answer is 503, unless the layer is to
-    /// [signal](crate::OnLost::Signal) it only.
+    /// The future acquires the lock, makes the inner service ready and calls it.
+    /// From the moment it holds the lock, it checks the lease before each poll of the inner service.
+    /// If the lease is lost, it drops the inner future and answers with 503, unless
+    /// [`OnLost::Signal`](crate::OnLost::Signal) is set.
     ///
     /// # Panics
     ///
-    /// If it is polled outside a tokio runtime with its timer enabled, or after it is done.
+    /// If the future is polled outside a tokio runtime with its timer enabled, or after it is done.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it at any point drops the inner future, and then gives up the place in the queue and
-    /// the lock.
-    /// See [the crate page](crate#cancel-safety) for when a server does that.
+    /// Dropping the future at any point drops the inner future, and then gives up the place in the queue and the lock.
+    /// [The crate page](crate#cancel-safety) says when a server drops it.
     #[must_use = "futures do nothing unless polled"]
     pub struct ResponseFuture<S, ReqBody>
     where

@@ -30,13 +30,13 @@
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OnLost {
-    /// The inner service's future, or the response's body, is dropped before the resource can be another's, and
-    /// the request is refused.
+    /// The layer drops the inner service's future, or the response's body, before another request can get the resource,
+    /// and refuses the request.
     #[default]
     Abort,
-    /// The request goes on, and only [`RequestLease::lost`](crate::RequestLease::lost) tells.
+    /// The request goes on, and only [`RequestLease::lost`](crate::RequestLease::lost) reports the loss.
     ///
-    /// For work that is safe to finish by itself, because the resource refuses old fencing tokens or because the
-    /// lock only spares double work.
+    /// This fits work that may safely finish, because the resource refuses old fencing tokens or because the lock only
+    /// avoids double work.
     Signal,
 }

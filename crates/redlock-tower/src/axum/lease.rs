@@ -37,9 +37,10 @@ impl<S: Sync> FromRequestParts<S> for OwnedLease {
     }
 }
 
-/// The rejection of [`RequestLease`], [`OwnedLease`] and [`Locked`](crate::Locked): what the handler asks for is not there.
+/// The rejection of [`RequestLease`], [`OwnedLease`] and [`Locked`](crate::Locked): the request has no lease, no
+/// layer, or no longer its lock.
 ///
-/// It is the program's fault and not the client's, hence the status 500.
+/// The cause is a mistake in the program and not in the request, so the status is 500.
 ///
 /// # Examples
 ///

@@ -12,19 +12,21 @@ use crate::{LockKey, Rejection, RequestLease, locks::ToDesk};
 
 /// Extracts `E`, and takes the lock that it names before the handler runs.
 ///
-/// For keys that no layer can see: in the request's body, or in what another extractor found.
+/// It is for keys that a layer cannot see, because they are in the request's body or in the value of another extractor.
 /// `E` is any extractor whose value is, or derefs to, a [`LockKey`], such as `Json<Transfer>`.
 ///
-/// It needs a [`RedlockLayer`](crate::RedlockLayer) with the key [`InHandler`](crate::InHandler) around the route, which
-/// brings the client and whose rules are those of any other layer: when the lease is lost, the handler is dropped and
-/// the answer is 503; the lock is held until the response's body has ended, and for `max_hold` at most; and refusals are
-/// answered as the layer says.
-/// So dropping this releases nothing; [`RequestLease::into_owned`] takes the lock out of the request.
+/// The route needs a [`RedlockLayer`](crate::RedlockLayer) with the key [`InHandler`](crate::InHandler) around it,
+/// which provides the client.
+/// The rules are those of any other layer.
+/// If the lease is lost, the layer drops the handler and answers with 503.
+/// The layer holds the lock until the response's body has ended, and for `max_hold` at most.
+/// It answers refusals as it is set up to.
+/// Dropping this value releases nothing; [`RequestLease::into_owned`] takes the lock out of the request.
 ///
-/// If a layer, or an argument before, holds a lock on all of these keys for this request, it is used.
-/// Resources that must be locked together are best named by one value, which gives several [`ResourceKeys`](redlock_core::ResourceKeys):
-/// they are granted together or not at all.
-/// Two such arguments in one handler are taken from left to right: take them in the same order everywhere.
+/// If a layer or an earlier argument already holds a lock on all of these keys for this request, that lock is used.
+/// Name resources that must be locked together by one value, which returns several
+/// [`ResourceKeys`](redlock_core::ResourceKeys): they are granted together or not at all.
+/// Two such arguments in one handler take their locks from left to right: give them the same order everywhere.
 ///
 /// # Cancel safety
 ///
@@ -97,19 +99,20 @@ impl<E> Locked<E> {
         &self.lease
     }
 
-    /// Runs `work` for as long as the lease is valid, as [`RequestLease::run`] says.
+    /// Runs `work` for as long as the lease is valid, as [`RequestLease::run`] does.
     ///
-    /// The layer drops the whole handler when the lease is lost, unless it is to
-    /// [signal](crate::OnLost::Signal) that only; then this ends the part that must be exclusive.
+    /// If the lease is lost, the layer drops the whole handler.
+    /// With [`OnLost::Signal`](crate::OnLost::Signal) the layer does not, and this method drops only the part that must
+    /// be exclusive.
     ///
     /// # Errors
     ///
     /// The lease was lost, and `work` was dropped unfinished.
-    /// A [`Rejection`] is made of it by `?`, and is the response 503.
+    /// The `?` operator makes a [`Rejection`] of the error, which is the response 503.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`; the request keeps the lock.
+    /// Dropping the future drops `work`; the request keeps the lock.
     ///
     /// # Examples
     ///
@@ -290,11 +293,11 @@ fn lock<E: LockKey, R>(
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LockedRejection<R> {
-    /// There is no value, and why.
+    /// The inner extractor has found no value, for this reason.
     Value(R),
-    /// The value does not say what to lock, or it could not be locked.
+    /// The value names no key, or the lock could not be taken.
     Lock(Rejection),
-    /// There is no layer that watches over the lock.
+    /// No layer watches over the lock.
     Layer(MissingLease),
 }
 

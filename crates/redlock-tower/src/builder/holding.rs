@@ -8,11 +8,12 @@ use super::RedlockLayerBuilder;
 use crate::{Hold, OnLost};
 
 impl RedlockLayerBuilder {
-    /// Sets how long the nodes keep the key without a renewal; the client's time to live by default.
+    /// Sets how long the nodes keep the key without a renewal; by default, the client's time to live.
     ///
-    /// The lease is renewed for as long as the request holds it, so this bounds how long a crashed
-    /// replica keeps others out, and not how long a handler may run.
-    /// From 100 ms to the client's [`max_ttl`](redlock_core::Redlock::max_ttl), in whole milliseconds.
+    /// The client renews the lease for as long as the request holds it.
+    /// So the time to live bounds how long a crashed replica keeps other replicas out, and not how long a handler may
+    /// run.
+    /// Range: from 100 ms to the client's [`max_ttl`](redlock_core::Redlock::max_ttl), in whole milliseconds.
     ///
     /// # Examples
     ///
@@ -43,11 +44,12 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets how long the nodes keep a request's key without a renewal by what its head says; where that is `None`, it is
-    /// [`ttl`](Self::ttl).
+    /// Sets how long the nodes keep a request's key without a renewal, from the request's head; where `ttl` returns
+    /// `None`, [`ttl`](Self::ttl) holds.
     ///
-    /// A time to live that the client cannot grant is the program's fault, and is answered with 500.
-    /// Within a process, a lease passes without asking the nodes only to a request that asks for the same time to live.
+    /// A time to live that the client cannot grant is a mistake in the program: the layer answers with 500.
+    /// Within a process, a lease passes from one request to the next without a call to the nodes only if both ask for
+    /// the same time to live.
     ///
     /// # Examples
     ///
@@ -111,14 +113,15 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets the longest time for which a request holds its lock, whatever the handler does and however slowly a client
-    /// reads; the lease is lost then, as [`on_lost`](Self::on_lost) says.
+    /// Sets the longest time for which a request holds its lock, however long the handler runs and however slowly a
+    /// client reads.
+    /// After this time the lease is lost, and [`on_lost`](Self::on_lost) decides what happens.
     ///
-    /// While a client reads nothing at all, a server does not ask for the body, which cannot release anything then:
-    /// the next request gets the lock up to a [time to live](Self::ttl) later.
+    /// While a client reads nothing at all, a server does not poll the body, so the body cannot release the lock.
+    /// The next request then gets the lock up to one [time to live](Self::ttl) later.
     ///
-    /// A lock with such an end is not handed on within the process without asking the nodes.
-    /// Default: for as long as the request takes.
+    /// A lock with such an end does not pass to the next request within the process without a call to the nodes.
+    /// Default: no limit.
     ///
     /// # Examples
     ///
@@ -183,16 +186,17 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Lets so many requests with the same key run at once, in all replicas together: 1 to 64.
+    /// Lets up to `slots` requests with the same key run at once, on all replicas together: 1 to 64.
     ///
     /// Default: one, under a lock on the key itself.
-    /// With slots, a request holds one of [the key's](redlock_core::Slots), which is a lock on another name: the layer's key
-    /// with `#` and a number.
-    /// So a layer without slots does not keep these requests out, one with more lets more of them in, and all replicas must
-    /// say the same number.
-    /// Tokens of different slots cannot be compared: a resource that [fences](crate::guide::fencing) needs a layer without.
-    /// A request that holds a slot of a key already, by a layer further out with the same number, uses that.
-    /// A request whose key extractor names several keys is the program's fault, and is answered with 500.
+    /// With slots, a request holds one of [the key's slots](redlock_core::Slots), which is a lock on another name: the
+    /// layer's key with `#` and a number.
+    /// So a layer without slots does not exclude these requests, and a layer with more slots lets more of them run: set
+    /// the same number on all replicas.
+    /// A resource cannot compare the tokens of different slots: a resource that [fences](crate::guide::fencing) needs a
+    /// layer without slots.
+    /// A request that already holds a slot of a key, through an outer layer with the same number, uses that slot.
+    /// A key extractor that returns several keys is a mistake in the program: the layer answers with 500.
     ///
     /// # Examples
     ///
@@ -227,15 +231,16 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Lets requests of which `shares` says so run together: they share what they lock, and all others have it alone.
+    /// Lets requests share what they lock if `shares` returns true for them; all other requests hold it alone.
     ///
-    /// It is asked of the head of each request that the layer may lock, before its key is.
-    /// Requests that read run together, on whatever replicas, and one that writes waits for those that are there and keeps
-    /// out those that come later, as [`Redlock::acquire_shared`](redlock_core::Redlock::acquire_shared) says.
-    /// A request that shares a key already, by a layer further out, and is to have it alone is the program's fault, and is
-    /// answered with 500.
+    /// The layer calls `shares` with the head of each request that it may lock, before it extracts the key.
+    /// Requests that read run together, on all replicas.
+    /// A request that writes waits for the readers before it, and keeps later readers waiting, as
+    /// [`Redlock::acquire_shared`](redlock_core::Redlock::acquire_shared) describes.
+    /// A request that already shares a key, through an outer layer, and asks to hold it alone is a mistake in the
+    /// program: the layer answers with 500.
     /// A layer has this or [`slots`](Self::slots), not both.
-    /// Default: each request has what it locks alone.
+    /// Default: each request holds alone what it locks.
     ///
     /// # Examples
     ///

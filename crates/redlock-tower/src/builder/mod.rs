@@ -51,7 +51,7 @@ pub struct RedlockLayerBuilder {
 }
 
 impl RedlockLayer<()> {
-    /// Starts to describe a layer; the key comes last, in [`RedlockLayerBuilder::build`].
+    /// Begins the description of a layer; [`RedlockLayerBuilder::build`] takes the key.
     ///
     /// # Examples
     ///
@@ -88,12 +88,12 @@ impl RedlockLayerBuilder {
         }
     }
 
-    /// Locks requests of these methods only, and lets all others through unlocked.
+    /// Locks only requests of these methods, and lets all others through unlocked.
     ///
-    /// For places that also see requests which no handler serves, such as `MethodRouter::layer` and `Router::layer` of
-    /// axum, or a `ServiceBuilder` around a whole service: there `OPTIONS` or a wrong method would wait for the lock
-    /// before it is answered with 405.
-    /// A method that is not named here is not locked, also if a handler is added for it later.
+    /// This is for layers that also see requests which no handler serves: `MethodRouter::layer` and `Router::layer` of
+    /// axum, or a `ServiceBuilder` around a whole service.
+    /// There, a request with `OPTIONS` or a wrong method would wait for the lock before its answer 405.
+    /// The layer does not lock a method that is not named here, even if a handler for it is added later.
     /// Default: every method.
     ///
     /// # Examples
@@ -128,7 +128,7 @@ impl RedlockLayerBuilder {
 
     /// Sets the status of the answer when another request holds the resource; 409 by default.
     ///
-    /// 423 (Locked) and 429 (Too Many Requests) are in use as well.
+    /// 423 (Locked) and 429 (Too Many Requests) are common alternatives.
     ///
     /// # Examples
     ///
@@ -158,10 +158,10 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets what makes the answer to a request that is refused, in the place of [`Rejection::problem`] and
+    /// Sets the function that makes the answer to a refused request, in place of [`Rejection::problem`] and
     /// [`Rejection::grpc`].
     ///
-    /// The rejection is put into the response's extensions either way.
+    /// The layer puts the rejection into the response's extensions in both cases.
     ///
     /// # Examples
     ///
@@ -203,8 +203,9 @@ impl RedlockLayerBuilder {
     ///
     /// # Errors
     ///
-    /// A setting cannot be: a time to live out of the client's range, a hold of no time, a status that is no error.
-    /// It is told here, because at the first request it would be told to the wrong person.
+    /// A setting is not possible: a time to live outside of the client's range, a hold of no time, a status that is no
+    /// error.
+    /// The error comes here, and not at the first request, so that the program sees it and no client does.
     ///
     /// # Examples
     ///

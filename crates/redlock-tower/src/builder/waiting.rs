@@ -8,9 +8,9 @@ use redlock_core::Wait;
 use super::RedlockLayerBuilder;
 
 impl RedlockLayerBuilder {
-    /// Sets how long a request waits while another holds its resource; the client's wait by default.
+    /// Sets how long a request waits while another request holds its resource; by default, the client's wait.
     ///
-    /// A wait is always finite, and never longer than a day.
+    /// A wait is always finite, and at most a day.
     ///
     /// # Examples
     ///
@@ -38,14 +38,14 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets how long a request waits by what its head says; where that is `None`, it is [`wait`](Self::wait).
+    /// Sets how long a request waits, from the request's head; where `wait` returns `None`, [`wait`](Self::wait) holds.
     ///
-    /// It is asked for each request that the layer may lock, before its key is.
-    /// Where clients choose how long they wait, give that a bound: each request that waits has a place in the queue.
+    /// The layer calls `wait` for each request that it may lock, before it extracts the key.
+    /// If clients choose how long they wait, bound their choice: each waiting request takes a place in the queue.
     ///
     /// # Examples
     ///
-    /// Browsers are answered at once, and a batch that says so waits for its turn:
+    /// Browsers are answered at once, and a batch that asks for it waits for its turn:
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -86,8 +86,8 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets how long an outage of the nodes may last before requests are refused at once; what the client has by
-    /// default, which is [2 s](redlock_core::RedlockBuilder::quorum_wait).
+    /// Sets how long an outage of the nodes may last before the layer refuses requests at once; by default, the
+    /// client's setting, which is [2 s](redlock_core::RedlockBuilder::quorum_wait) by default.
     ///
     /// # Examples
     ///
@@ -122,9 +122,9 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets how many requests of this replica may wait for one resource; the next is answered with 503.
+    /// Sets how many requests of this replica may wait for one resource; the layer answers the next one with 503.
     ///
-    /// Default: what the client has, which is 1,024 by default.
+    /// Default: the client's setting, which is 1,024 by default.
     /// Callers of the client that do not come through this layer count as well.
     ///
     /// # Examples
@@ -155,9 +155,10 @@ impl RedlockLayerBuilder {
         self
     }
 
-    /// Sets how many requests of this replica may wait in all; the next that would have to is answered with 503.
+    /// Sets how many requests of this replica may wait in all; the layer answers the next one that would have to wait
+    /// with 503.
     ///
-    /// Default: what the client has, which is 65,536 by default.
+    /// Default: the client's setting, which is 65,536 by default.
     /// Callers of the client that do not come through this layer count as well.
     ///
     /// # Examples

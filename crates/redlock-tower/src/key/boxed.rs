@@ -6,8 +6,8 @@ use crate::{KeyError, KeyExtractor, RequestLease};
 
 /// Any [`KeyExtractor`] of a `Req`: for struct fields, and for layers that differ only in their key.
 ///
-/// Cloning it is cheap.
-/// A key that awaits costs one more allocation per request than it does by itself.
+/// A clone is cheap.
+/// A boxed key that awaits costs one more allocation per request than the same key without a box.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ trait Erased<Req>: Send + Sync {
 }
 
 impl<Req> BoxedKey<Req> {
-    /// Hides which key it is.
+    /// Boxes `key`, and hides its type.
     ///
     /// # Examples
     ///

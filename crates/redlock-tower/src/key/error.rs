@@ -3,9 +3,9 @@ use std::{borrow::Cow, error::Error, fmt};
 use http::StatusCode;
 use redlock_core::InvalidKey;
 
-/// A request that must not go on, because what it locks cannot be told.
+/// The error for a request that must not go on, because its key cannot be determined.
 ///
-/// An [`InvalidKey`] becomes one with the status 400, so that `?` works on
+/// An [`InvalidKey`] becomes a `KeyError` with the status 400, so that `?` works on
 /// [`ResourceKey::new`](redlock_core::ResourceKey::new).
 ///
 /// # Examples
@@ -40,9 +40,9 @@ pub struct KeyError {
 }
 
 impl KeyError {
-    /// Makes an answer with `status`, which tells the client `detail`.
+    /// Makes an answer with `status` and with `detail` as its text for the client.
     ///
-    /// Do not repeat the key in it.
+    /// Do not repeat the key in `detail`.
     ///
     /// # Examples
     ///
@@ -62,7 +62,7 @@ impl KeyError {
         }
     }
 
-    /// Makes an answer that says that the program is at fault, and not the request: 500, and [`RejectionKind::Misuse`].
+    /// Makes an answer for a mistake in the program, and not in the request: 500, and [`RejectionKind::Misuse`].
     ///
     /// [`RejectionKind::Misuse`]: crate::RejectionKind::Misuse
     ///
@@ -92,7 +92,7 @@ impl KeyError {
         self.status
     }
 
-    /// Returns what the client is told.
+    /// Returns the text for the client.
     pub fn detail(&self) -> &str {
         &self.detail
     }

@@ -5,10 +5,11 @@ use redlock_core::{AcquireOptions, ResourceKeys};
 
 use crate::{KeyError, KeyExtractor, LockKey};
 
-/// Locks what a value in the request's extensions names, such as the user that a layer further out found.
+/// Locks what a value in the request's extensions names, such as the user that an outer layer has found.
 ///
-/// A request without the value is answered with 500, for then the layer that puts it there is missing or further
-/// in; [`optional`](Self::optional) lets such a request through unlocked.
+/// The layer answers a request without the value with 500, because the layer that sets the value is missing or is an
+/// inner one.
+/// [`optional`](Self::optional) lets such a request through unlocked.
 ///
 /// # Examples
 ///

@@ -8,14 +8,17 @@ use crate::{KeyError, KeyExtractor};
 
 /// Locks the resource that a header names.
 ///
-/// A request without the header is answered with 400, unless the key is [`optional`](Self::optional); so
-/// is a header that is there twice, is not visible ASCII, or makes no valid [`ResourceKey`](redlock_core::ResourceKey).
+/// The layer answers a request without the header with 400, unless the key is [`optional`](Self::optional).
+/// It also answers with 400 if the header is there twice, is not visible ASCII, or makes no valid
+/// [`ResourceKey`](redlock_core::ResourceKey).
 ///
-/// The text of the header is locked.
-/// If the handler parses it, use [`parsed`](Self::parsed), or one resource has as many locks as it has spellings.
+/// The key is the text of the header.
+/// If the handler parses the header, use [`parsed`](Self::parsed): otherwise one resource has a lock for each of its
+/// spellings.
 ///
-/// It is no idempotency store: with a header such as `Idempotency-Key`, two requests with one value do not run at the same
-/// time, but the second runs when the first is done, because nothing remembers what the first was answered.
+/// This key is no idempotency store.
+/// With a header such as `Idempotency-Key`, two requests with one value do not run at the same time, but the second
+/// request runs when the first is done, because the layer does not remember the first answer.
 ///
 /// # Examples
 ///
@@ -91,7 +94,7 @@ impl HeaderKey {
 
     /// Reads the header as a `T`, as the handler does, and locks what `T` writes.
     ///
-    /// A header that is no `T` is answered with 400.
+    /// The layer answers a header that is no `T` with 400.
     ///
     /// # Examples
     ///

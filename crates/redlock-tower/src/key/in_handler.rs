@@ -2,13 +2,14 @@ use redlock_core::ResourceKeys;
 
 use crate::{KeyError, KeyExtractor};
 
-/// Locks nothing by itself: the handler does, by the extractor `Locked` (with the feature `axum`).
+/// Locks nothing by itself, because the handler takes the lock: by the extractor `Locked` (with the feature `axum`).
 ///
-/// For keys that no layer can see, in the request's body for one.
-/// The layer watches over the locks that the handler takes as over its own, and holds them as long; its settings are
-/// theirs, where the [`LockKey`](crate::LockKey) does not say otherwise.
+/// It is for keys that a layer cannot see, such as a key in the request's body.
+/// The layer watches over the locks that the handler takes as over its own, and holds them as long.
+/// Its settings hold for them, unless the [`LockKey`](crate::LockKey) sets other options.
 ///
-/// It is for [`RedlockLayer`](crate::RedlockLayer); in a [generic](crate::generic) layer it locks nothing at all.
+/// Use it with [`RedlockLayer`](crate::RedlockLayer) only; in a [generic](crate::generic) layer it locks nothing at
+/// all.
 ///
 /// # Examples
 ///

@@ -4,10 +4,10 @@ use redlock_core::{AcquireOptions, ResourceKeys};
 
 use crate::KeyError;
 
-/// A value that names what to lock: a user that an outer layer found, a body that a handler takes.
+/// A value that names what to lock: a user that an outer layer has found, or a body that a handler takes.
 ///
-/// [`ExtensionKey`](crate::ExtensionKey) and, with the feature `axum`, `Locked` take the lock it names.
-/// A type that derefs to such a value is one too, so that `Json<Transfer>` is one if `Transfer` is.
+/// [`ExtensionKey`](crate::ExtensionKey) and, with the feature `axum`, `Locked` take the lock that it names.
+/// A type that derefs to such a value implements the trait too: `Json<Transfer>` does if `Transfer` does.
 ///
 /// # Examples
 ///
@@ -38,14 +38,14 @@ use crate::KeyError;
     note = "`fn lock_key(&self) -> Result<ResourceKeys, KeyError> {{ Ok(ResourceKey::new(\"order\", self.id)?.into()) }}`"
 )]
 pub trait LockKey {
-    /// Returns the keys of what to lock, one as a rule: `Ok(ResourceKey::new("order", self.id)?.into())`.
+    /// Returns the keys of what to lock, usually one: `Ok(ResourceKey::new("order", self.id)?.into())`.
     ///
     /// # Errors
     ///
-    /// The request must not go on; the error says with which answer.
+    /// The request must not go on; the error has the answer.
     fn lock_key(&self) -> Result<ResourceKeys, KeyError>;
 
-    /// Returns how to ask for the lease, where that differs from what the layer says; the default says nothing.
+    /// Returns options that replace the layer's settings for this lease; by default, none.
     ///
     /// # Examples
     ///

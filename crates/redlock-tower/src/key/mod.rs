@@ -23,17 +23,17 @@ use redlock_core::{AcquireOptions, ResourceKeys};
 
 use crate::RequestLease;
 
-/// Says what a request locks.
+/// Names what a request locks.
 ///
-/// Ready made are [`HeaderKey`], [`ExtensionKey`] and, with the feature `axum`, `PathKey`; [`BoxedKey`] hides which
-/// one it is.
-/// A closure `Fn(&Req) -> Result<Option<ResourceKey>, KeyError>` is one as well, and so is one that gives
-/// [`ResourceKeys`], which are locked together.
+/// This crate has [`HeaderKey`], [`ExtensionKey`] and, with the feature `axum`, `PathKey`; [`BoxedKey`] hides the type
+/// of a key.
+/// A closure `Fn(&Req) -> Result<Option<ResourceKey>, KeyError>` implements the trait as well, and so does a closure
+/// that returns [`ResourceKeys`], which are locked together.
 ///
-/// A key that comes from the client is a handle for keeping others waiting: put the authenticated
-/// principal into it wherever one account must not touch another's.
-/// There is no key by the client's address on purpose: behind a proxy it is the proxy's, and the
-/// headers that claim otherwise can be forged.
+/// A client that chooses the key can make other clients wait: put the authenticated principal into the key wherever one
+/// account must not delay another.
+/// This crate has no key by the client's address on purpose: behind a proxy it is the proxy's address, and clients can
+/// forge the headers that claim another one.
 ///
 /// # Examples
 ///
@@ -83,36 +83,36 @@ use crate::RequestLease;
     note = "a path parameter is `PathKey::new(\"order\", \"order_id\")`, a header `HeaderKey::new(\"account\", name)`"
 )]
 pub trait KeyExtractor<Req>: Send + Sync + 'static {
-    /// Returns the keys of what `request` locks, one as a rule; `Ok(None)` lets it through without a lock.
+    /// Returns the keys of what `request` locks, usually one; `Ok(None)` lets the request through without a lock.
     ///
     /// # Errors
     ///
-    /// The request must not go on; the error says with which answer.
+    /// The request must not go on; the error has the answer.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, so is the request.
+    /// Dropping the future drops the request.
     fn extract(
         &self,
         request: &mut Req,
     ) -> impl Future<Output = Result<Option<ResourceKeys>, KeyError>> + Send;
 
-    /// Returns what [`extract`](Self::extract) would give, if nothing needs to be awaited for it.
+    /// Returns what [`extract`](Self::extract) would return, if nothing needs to be awaited for it.
     ///
-    /// It is asked first, and saves a request without a lock its only allocation.
-    /// The default is `None`: ask `extract`.
+    /// The layer calls it first, which saves a request without a lock its only allocation.
+    /// The default is `None`: the layer then calls `extract`.
     fn extract_now(&self, request: &mut Req) -> Option<Result<Option<ResourceKeys>, KeyError>> {
         let _ = request;
         None
     }
 
-    /// Returns how `request` asks for the lease, where that differs from what the layer says: how long it waits, its time
-    /// to live.
+    /// Returns options that replace the layer's settings for the lease of `request`: how long it waits, its time to
+    /// live.
     ///
-    /// It is asked once the keys are known.
-    /// The default says nothing.
-    /// Of HTTP requests [`wait_with`](crate::RedlockLayerBuilder::wait_with) and
-    /// [`ttl_with`](crate::RedlockLayerBuilder::ttl_with) say it more simply; what is said here goes before.
+    /// The layer calls it when it knows the keys.
+    /// The default sets no option.
+    /// For HTTP requests, [`wait_with`](crate::RedlockLayerBuilder::wait_with) and
+    /// [`ttl_with`](crate::RedlockLayerBuilder::ttl_with) are simpler; these options take precedence over both.
     ///
     /// # Examples
     ///
@@ -163,10 +163,10 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
         false
     }
 
-    /// Tells of the lease, before the inner service sees the request.
+    /// Receives the lease, before the inner service gets the request.
     ///
-    /// HTTP requests have the [`RequestLease`] in their extensions; other requests may need their fencing token put
-    /// somewhere.
+    /// HTTP requests have the [`RequestLease`] in their extensions; for other requests, this method can store the
+    /// fencing token in the request.
     /// The default does nothing.
     fn granted(&self, request: &mut Req, lease: &RequestLease) {
         let _ = (request, lease);

@@ -11,21 +11,22 @@ use crate::{KeyError, KeyExtractor};
 
 /// Locks the resource that a path parameter of an axum route names.
 ///
-/// Put the layer where the parameter is known: on `MethodRouter::route_layer`, or on `Router::route_layer` when every
-/// route of that router has the parameter.
-/// A request whose route has no such parameter is answered with 500, because letting it through unlocked
-/// would turn a typing error into a missing lock.
-/// A request that no route has matched, which `Router::layer` passes on its way to the fallback, is answered with 404:
-/// behind a fallback there may be another router, whose handlers must not run unlocked.
-/// A value that makes no valid [`ResourceKey`](redlock_core::ResourceKey) is answered with 400.
+/// Put the layer where the route has the parameter: on `MethodRouter::route_layer`, or on `Router::route_layer` if
+/// every route of that router has it.
+/// The layer answers a request whose route has no such parameter with 500, because without this answer a typing error
+/// would become a missing lock.
+/// The layer answers a request that matches no route with 404; `Router::layer` sees such requests on their way to the
+/// fallback.
+/// The fallback may be another router, whose handlers must not run unlocked.
+/// The layer answers a value that makes no valid [`ResourceKey`](redlock_core::ResourceKey) with 400.
 ///
 /// # One resource, one spelling
 ///
-/// The text in the path is locked.
-/// If the handler parses it, `42`, `042` and `+42` may be one order to the handler and three locks here, and
-/// the client chooses among them.
-/// [`parsed`](Self::parsed) locks what the handler sees; leave it out only if the handler takes the text
-/// as it is.
+/// By default, the key is the text in the path.
+/// If the handler parses the text, `42`, `042` and `+42` may be one order to the handler and three locks here, and the
+/// client can choose among them.
+/// [`parsed`](Self::parsed) locks the value that the handler sees; leave it out only if the handler takes the text as
+/// it is.
 ///
 /// # Examples
 ///
@@ -90,10 +91,10 @@ impl PathKey {
         }
     }
 
-    /// Makes another path parameter a part of the name: one resource for each combination.
+    /// Makes another path parameter a part of the name, so that each combination is one resource.
     ///
-    /// The parts are joined by `/`, and a `/` or `%` in one of them is written as `%2F` or `%25`, so that no two
-    /// combinations have one name.
+    /// The parts are joined by `/`.
+    /// A `/` or `%` in a part is written as `%2F` or `%25`, so that no two combinations have one name.
     ///
     /// # Examples
     ///
@@ -123,9 +124,10 @@ impl PathKey {
         self
     }
 
-    /// Reads the parameter as a `T`, as the handler does, and locks what `T` writes; of several, the one that was named last.
+    /// Reads the parameter as a `T`, as the handler does, and locks what `T` writes; of several parameters, the one
+    /// that was named last.
     ///
-    /// A parameter that is no `T` is answered with 400.
+    /// The layer answers a parameter that is no `T` with 400.
     ///
     /// # Examples
     ///
