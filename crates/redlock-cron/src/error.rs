@@ -5,9 +5,9 @@ use tokio_cron_scheduler::JobSchedulerError;
 
 use crate::clock::to_instant;
 
-/// A scheduler that could not be built or started, or a job that could not be added.
+/// The error of a scheduler that could not be built or started, or of a job that could not be added.
 ///
-/// It names the field at fault and what would be right.
+/// It names the field at fault and the values that are valid.
 ///
 /// # Examples
 ///
@@ -42,20 +42,20 @@ pub struct SetupError {
 pub enum SetupErrorKind {
     /// A value is not valid: change the field that [`SetupError::field`] names.
     Misuse,
-    /// Two settings of the job exclude each other: change one of them.
+    /// Two settings of the job contradict each other: change one of them.
     Contradiction,
-    /// The pattern is valid, but no instant matches it, such as 30 February: change it.
+    /// The pattern is valid, but no instant matches it, such as 30 February: change the pattern.
     ///
-    /// A job whose last tick has passed, by a year in its pattern, is no error.
+    /// A job whose last tick has passed, because its pattern names a year, is no error.
     NeverFires,
-    /// The scheduler has a job of that name already: names must differ.
+    /// The scheduler already has a job of that name: names must differ.
     Duplicate,
     /// Another replica ran the job under another schedule or other policies; see
     /// [`refuse_disagreement`](crate::SingletonSchedulerBuilder::refuse_disagreement).
     Disagreement,
-    /// The scheduler was shut down: build another.
+    /// The scheduler was shut down: build another one.
     Closed,
-    /// tokio-cron-scheduler refused; its error is the source.
+    /// tokio-cron-scheduler has refused; its error is the source.
     Scheduler,
 }
 
@@ -119,7 +119,7 @@ impl SetupError {
         }
     }
 
-    /// Returns why it failed.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> SetupErrorKind {
         self.kind
     }

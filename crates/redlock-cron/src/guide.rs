@@ -1,11 +1,11 @@
-//! Guides: one page for each question that a service with jobs comes to.
+//! Guides: one page for each question about services with jobs.
 //!
 //! | page | answers |
 //! |---|---|
-//! | [`billing`] | How is each day's work done, once, whatever fails? |
-//! | [`testing`] | How are jobs tested without a server, and without waiting for the night? |
+//! | [`billing`] | How does a job do each day's work once, whatever fails? |
+//! | [`testing`] | How does a test run jobs without a server, and without a wait for the night? |
 //!
-//! The code of each page is compiled and run with this crate's tests.
+//! The tests of this crate compile and run the code of each page.
 
 /// Jobs for billing.
 #[cfg_attr(feature = "test-util", doc = include_str!("../docs/guide/billing.md"))]

@@ -10,15 +10,17 @@ use tokio::time::{Instant, advance, sleep};
 
 use super::Clock;
 
-/// The time of day in tests of jobs: it begins where the test says, and goes on with tokio's time.
+/// The time of day in tests of jobs: it begins at the instant that the test sets, and goes on with tokio's time.
 ///
-/// With the feature `test-util`, which is for `[dev-dependencies]`.
-/// In a test with paused time, a night passes at once, and everything that is due in it happens in its order: ticks are
-/// found, claimed and run by the code of production, over [nodes in memory](Self::nodes) whose clocks show the same.
-/// Only the alarm is another, which looks for ticks every second: tokio-cron-scheduler knows no clock but the machine's.
+/// It needs the feature `test-util`, which is for `[dev-dependencies]`.
+/// In a test with paused time, a night passes at once, and everything that is due in it happens in order.
+/// The code of production finds, claims and runs the ticks, over [nodes in memory](Self::nodes) whose clocks show the
+/// same time.
+/// Only the alarm differs: it looks for ticks every second, because tokio-cron-scheduler knows only the machine's
+/// clock.
 ///
-/// Clones show the same time; all replicas of a test have one.
-/// The page about [tests](crate::guide::testing) has more.
+/// Clones show the same time, and all replicas of a test share one clock.
+/// The page about [tests](crate::guide::testing) has examples.
 ///
 /// # Examples
 ///
@@ -69,14 +71,14 @@ impl JobClock {
         }
     }
 
-    /// Returns what it shows.
+    /// Returns the time that the clock shows.
     pub fn now(&self) -> DateTime<Utc> {
         let since = TimeDelta::from_std(self.origin.elapsed()).unwrap_or(TimeDelta::MAX);
         let now = self.begin.checked_add_signed(since);
         now.unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
 
-    /// Makes nodes whose clocks show the same, because a tick is claimed by the clocks of the nodes.
+    /// Makes nodes whose clocks show the same time, because the nodes' clocks decide when a tick may be claimed.
     pub fn nodes(&self, count: usize) -> Vec<MemoryNode> {
         let nodes = std::iter::repeat_with(MemoryNode::new).take(count);
         let nodes: Vec<_> = nodes.collect();
@@ -87,15 +89,16 @@ impl JobClock {
         nodes
     }
 
-    /// Lets time pass until it shows `instant`; what is due up to then happens, and runs that go on then are not waited
-    /// for.
+    /// Lets time pass until the clock shows `instant`.
+    /// Everything that is due up to then happens; the method does not wait for runs that go on at `instant`.
     ///
-    /// An instant that has passed is no error.
+    /// An `instant` in the past is no error.
     ///
-    /// While nothing is locked on its nodes, and its schedulers have nothing to do, time passes in steps of a minute.
+    /// While nothing is locked on the clock's nodes, and its schedulers have nothing to do, time passes in steps of a
+    /// minute.
     /// A test's own timers that are due in such a step fire at its end, as after [`tokio::time::advance`].
-    /// A node that was [cleared](MemoryNode::clear) ages by the looks of its clients, of which there are few then: let its
-    /// quarantine pass by [`tokio::time::sleep`], in which time passes without steps.
+    /// A node that was [cleared](MemoryNode::clear) ages only when its clients look at it, which they do rarely in
+    /// these steps: let its quarantine pass with [`tokio::time::sleep`], in which time passes without steps.
     ///
     /// # Panics
     ///
@@ -103,7 +106,7 @@ impl JobClock {
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, time has passed up to that moment.
+    /// If the future is dropped, time has passed up to that moment.
     ///
     /// # Examples
     ///

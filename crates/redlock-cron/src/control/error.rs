@@ -4,7 +4,7 @@ use redlock_core::NodeReport;
 
 use crate::{InUse, SetupError, replica::lines};
 
-/// An error of a job that could not be paused, resumed, triggered, looked at or forgotten.
+/// The error of a pause, a resume, a trigger, a look at a job, or a deletion of its records.
 ///
 /// # Examples
 ///
@@ -29,21 +29,22 @@ pub struct ControlError {
     message: String,
 }
 
-/// The kind of a [`ControlError`], which says who must act.
+/// The kind of a [`ControlError`], which tells whether the caller or the operator must act.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ControlErrorKind {
-    /// The scheduler has no such job: the caller must name another.
+    /// The scheduler has no such job: the caller must name another one.
     UnknownJob,
     /// No job can have this name: the caller must correct it.
     InvalidName,
-    /// No majority of the nodes has confirmed it: the operator must look at the nodes.
+    /// No majority of the nodes has confirmed the action: the operator must look at the nodes.
     ///
-    /// It may have been done or not; doing it again is safe.
+    /// The action may or may not have been done; to repeat it is safe.
     Unconfirmed,
-    /// The caller: the job runs, its lock is held, or this scheduler has it; wait for the end, or remove it first.
+    /// The job runs, its lock is held, or this scheduler has it: the caller must wait for the end, or remove the job
+    /// first.
     InUse,
-    /// The caller, a test: no tick of the job comes, or none that is dealt with.
+    /// No tick of the job comes, or the replica does not deal with it: the caller, a test, must be changed.
     NoTick,
 }
 
@@ -87,7 +88,7 @@ impl ControlError {
         Self { kind, job, message }
     }
 
-    /// Returns who must act.
+    /// Returns the kind, which tells who must act.
     pub fn kind(&self) -> ControlErrorKind {
         self.kind
     }

@@ -5,33 +5,35 @@ use redlock_core::{AcquireErrorKind, AcquireOptions, Forgotten, Redlock, Wait};
 use super::{ControlError, inspect, remembered_under};
 use crate::InUse;
 
-/// Deletes what the nodes remember of a job that no scheduler has any more: its newest tick, its last runs, and whether it is
-/// paused.
+/// Deletes what the nodes remember of a job that no scheduler has any more: its newest tick, its last runs, and whether
+/// it is paused.
 ///
-/// `namespace` is that of the scheduler which ran it, and `name` its own.
-/// It is refused while the job runs, while its lock is held, and while too few nodes say whether that is so;
+/// `namespace` is that of the scheduler which ran the job, and `name` is the job's name.
+/// The nodes refuse while the job runs or its lock is held, and the client refuses while too few nodes say whether that
+/// is so.
 /// [`JobMemory::in_use`](crate::JobMemory::in_use) tells it before.
 /// No run begins while the nodes forget, unless runs of the job may [overlap](crate::Overlap::Allow).
 ///
-/// [Remove](crate::SingletonScheduler::remove) the job from all schedulers first: one that has it would have the nodes
-/// remember it anew, and might start its last tick a second time, as long as that may be
-/// [started](crate::SingletonJob::start_within), [made up for](crate::SingletonJob::catch_up_window) or
-/// [started again](crate::SingletonJob::retry_within).
-/// For the same reason, wait for so long before a job of this name is added again.
-/// Nothing tells whether a scheduler elsewhere still has it.
+/// [Remove](crate::SingletonScheduler::remove) the job from all schedulers first.
+/// The nodes would learn the job anew from a scheduler that still has it.
+/// That scheduler might also start the last tick a second time, as long as the tick may be
+/// [started](crate::SingletonJob::start_within), [made up for](crate::SingletonJob::catch_up_window) or [started
+/// again](crate::SingletonJob::retry_within).
+/// For the same reason, wait for this time before you add a job of this name again.
+/// No API tells whether a scheduler of another process still has the job.
 ///
 /// [`Forgotten::nodes`] names the nodes that did not answer.
-/// Do it again when they do, because a node that remembers the job tells all clients.
+/// Repeat the call when they answer again, because a node that remembers the job tells all clients.
 ///
 /// # Errors
 ///
 /// - [`InvalidName`](crate::ControlErrorKind::InvalidName): no job can have this namespace or this name.
-/// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): too few nodes say whether it runs; nothing was done.
-/// - [`InUse`](crate::ControlErrorKind::InUse): it runs, or its lock is held; nothing was done.
+/// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): too few nodes say whether the job runs; nothing was done.
+/// - [`InUse`](crate::ControlErrorKind::InUse): the job runs, or its lock is held; nothing was done.
 ///
 /// # Cancel safety
 ///
-/// If it is dropped, any of the nodes may have forgotten the job.
+/// If the future is dropped, any of the nodes may have forgotten the job.
 ///
 /// # Examples
 ///

@@ -14,10 +14,11 @@ use crate::{
 
 /// Returns what the nodes remember of a job, without adding it to a scheduler.
 ///
-/// `namespace` is that of the scheduler which runs it
-/// ([`SingletonSchedulerBuilder::namespace`](crate::SingletonSchedulerBuilder::namespace)), and `name` its own.
-/// For tools of operators: what only a replica knows, its schedule and what was skipped on it, is in its
-/// [`JobStatus`](crate::JobStatus).
+/// `namespace` is that of the scheduler which runs the job
+/// ([`SingletonSchedulerBuilder::namespace`](crate::SingletonSchedulerBuilder::namespace)), and `name` is the job's
+/// name.
+/// This is for operators' tools.
+/// Only a replica knows the schedule and the ticks that it skipped: they are in its [`JobStatus`](crate::JobStatus).
 ///
 /// # Errors
 ///
@@ -25,7 +26,7 @@ use crate::{
 ///
 /// # Cancel safety
 ///
-/// Dropping it has no effect.
+/// Dropping the future has no effect.
 ///
 /// # Examples
 ///

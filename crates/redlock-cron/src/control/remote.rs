@@ -13,11 +13,11 @@ use crate::{
     tick::Switch,
 };
 
-/// Keeps all replicas from starting a job, as [`SingletonScheduler::pause`](crate::SingletonScheduler::pause), without
-/// adding it to a scheduler.
+/// Keeps all replicas from starting a job, as [`SingletonScheduler::pause`](crate::SingletonScheduler::pause) does,
+/// without adding the job to a scheduler.
 ///
-/// `namespace` is that of the scheduler which runs it, and `name` its own.
-/// Nobody tells whether there is such a job: [`inspect`](crate::inspect) says whether anything is remembered of it.
+/// `namespace` is that of the scheduler which runs the job, and `name` is the job's name.
+/// The call does not check that such a job exists: [`inspect`](crate::inspect) returns what the nodes remember of it.
 ///
 /// # Errors
 ///
@@ -26,7 +26,7 @@ use crate::{
 ///
 /// # Cancel safety
 ///
-/// If it is dropped, the job may be paused or not.
+/// If the future is dropped, the job may be paused or not.
 ///
 /// # Examples
 ///
@@ -55,7 +55,7 @@ pub async fn pause(redlock: &Redlock, namespace: &str, name: &str) -> Result<(),
 ///
 /// # Cancel safety
 ///
-/// If it is dropped, the job may be resumed or not.
+/// If the future is dropped, the job may be resumed or not.
 ///
 /// # Examples
 ///
@@ -90,11 +90,11 @@ async fn set(
     switch(&claims, &id, redlock.ttl(), to).await
 }
 
-/// Returns the resources under which nodes remember a job: its ticks, its attempts, the runs that somebody asked for, its
-/// pauses, and the ticks for which runs before them were asked to end.
+/// Returns the resources under which nodes remember a job: its ticks, its attempts, its runs on request, its pauses,
+/// and the ticks that asked earlier runs to end.
 ///
-/// For tools of operators, which find out by [`NodeKeys::job`](redlock_core::NodeKeys::job) what they are called on a
-/// node.
+/// This is for operators' tools, which get the names of these resources on a node from
+/// [`NodeKeys::job`](redlock_core::NodeKeys::job).
 ///
 /// # Errors
 ///
@@ -122,10 +122,12 @@ pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>,
     Ok(others.into_iter().chain(attempts).collect())
 }
 
-/// Returns the namespace and the name of the job whose ticks, pauses or runs by hand nodes remember under a resource.
+/// Returns the namespace and the name of the job whose ticks, pauses or runs on request nodes remember under a
+/// resource.
 ///
-/// `None` for the job's further resources, of attempts after the first and of runs that were asked to end, which are
-/// there only beside one of these; and for a name that is kept as a hash, because it is long.
+/// Returns `None` for the job's other resources, of attempts after the first and of runs that were asked to end, which
+/// exist only beside one of these.
+/// It also returns `None` for a long name, which is stored as a hash.
 ///
 /// # Examples
 ///

@@ -12,12 +12,12 @@ use crate::{
 /// A job as data, which serde reads from a configuration file, a database or a message.
 ///
 /// It has exactly one of [`cron`](Self::cron), [`every`](Self::every) and [`at`](Self::at), and a `name`.
-/// The other fields have the defaults of [`SingletonJob`]; durations are text such as `90s`, policies are in snake case,
-/// and a field that it does not know is an error.
+/// The other fields have the defaults of [`SingletonJob`].
+/// Durations are text such as `90s`, policies are in snake case, and an unknown field is an error.
 ///
-/// `P` is the type of the payload, which each run is given.
-/// If the payload may be missing, `P` is an [`Option`]; by default, there is none.
-/// The payload is no part of what replicas are to agree on, and none is written to the nodes.
+/// `P` is the type of the payload, which each run gets.
+/// If the payload may be missing, `P` is an [`Option`]; by default, there is no payload.
+/// Replicas need not agree on the payload, and it is not written to the nodes.
 ///
 /// # Examples
 ///
@@ -57,7 +57,7 @@ pub struct JobConfig<P = Option<()>> {
     pub name: String,
     /// As the pattern of [`SingletonJob::cron`].
     pub cron: Option<String>,
-    /// The IANA name of the zone of `cron`, which must have one.
+    /// The IANA name of the zone of `cron`; a `cron` needs a zone.
     pub zone: Option<String>,
     /// As the interval of [`SingletonJob::every`].
     #[serde(default, with = "humantime_serde")]
@@ -95,20 +95,20 @@ pub struct JobConfig<P = Option<()>> {
     pub spread: Option<Duration>,
     /// As [`SingletonJob::tries`]: `up_to`, and if wanted the pauses `first` and `longest`.
     pub tries: Option<Tries>,
-    /// The value that each run of the job is given.
+    /// The value that each run of the job gets.
     pub payload: P,
 }
 
 impl<P: Send + Sync + 'static> JobConfig<P> {
-    /// Makes the job, which does `work` in each run.
+    /// Makes the job, which calls `work` in each run.
     ///
-    /// It may be [added](crate::SingletonScheduler::add), or take the place of the one with its name
-    /// ([`replace`](crate::SingletonScheduler::replace)) after the data has changed.
+    /// [Add](crate::SingletonScheduler::add) the job, or [`replace`](crate::SingletonScheduler::replace) the job of its
+    /// name after the data has changed.
     ///
     /// # Errors
     ///
-    /// It has none or several of `cron`, `every` and `at`, or only one of `cron` and `zone`.
-    /// Other mistakes are told when it is added.
+    /// The data has none or several of `cron`, `every` and `at`, or only one of `cron` and `zone`.
+    /// `add` returns the other mistakes.
     ///
     /// # Examples
     ///

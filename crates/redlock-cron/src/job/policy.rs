@@ -1,9 +1,9 @@
 use serde::Deserialize;
 
-/// The policy for a tick that comes while a run of the job goes on, on whichever replica.
+/// The policy for a tick that comes during a run of the job, on any replica.
 ///
-/// A run that makes up for a missed tick, or that is started again, is the scheduler's own doing, and no tick that is
-/// due is skipped for it: the tick waits for its end, for as long as `start_within` allows, or `catch_up_window` with
+/// No due tick is skipped because of a run that makes up for a missed tick, or that is started again.
+/// The tick waits for the end of such a run, for as long as `start_within` allows, or `catch_up_window` with
 /// [`Missed::All`].
 ///
 /// # Examples
@@ -33,38 +33,38 @@ use serde::Deserialize;
 #[non_exhaustive]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// It is skipped after a second, and reported as [`Overlapping`](crate::Outcome::Overlapping).
+    /// The tick is skipped after a second, and reported as [`Overlapping`](crate::Outcome::Overlapping).
     ///
-    /// It is not used up: a replica that comes to it later, but within `start_within`, may still start it.
+    /// The tick is not used up: a replica that reaches it later, but within `start_within`, may still start it.
     #[default]
     Skip,
-    /// It waits for the end of the run, for as long as `start_within` allows.
+    /// The tick waits for the end of the run, for as long as `start_within` allows.
     Wait,
     /// The run is told to stop, and dropped a second later; then the tick is started.
     ///
     /// The replica with the run learns of it within a second.
     CancelOther,
-    /// Both go on at the same time, each under a lock of its own.
+    /// Both runs go on at the same time, each under a lock of its own.
     ///
     /// Fencing tokens of such runs have no order.
     Allow,
-    /// Up to so many runs go on at the same time, on all replicas together: from 2 to 64.
-    /// A tick that comes while as many go on is skipped as with [`Skip`](Self::Skip).
+    /// Up to this number of runs go on at the same time, on all replicas together: from 2 to 64.
+    /// A tick that comes while this number of runs goes on is skipped, as with [`Skip`](Self::Skip).
     ///
-    /// Each run has one of so many [slots](redlock_core::Slots) besides the lock of its tick, and is over for it when its
-    /// lease of either is lost.
-    /// [`Run::lease`](crate::Run::lease) is that of the tick, so a run that blocks its thread does not see that it has lost
-    /// its slot.
-    /// All replicas must say the same number: those that say more can start more.
+    /// Each run holds one of this number of [slots](redlock_core::Slots) besides the lock of its tick, and ends when
+    /// its lease of either is lost.
+    /// [`Run::lease`](crate::Run::lease) is the lease of the tick, so a run that blocks its thread does not see the
+    /// loss of its slot.
+    /// Set the same number on all replicas, because a replica with a greater number can start more runs.
     /// Fencing tokens of such runs have no order.
     UpTo(usize),
 }
 
-/// The policy for ticks that nobody started when they were due: because no replica was up, or none had a majority.
+/// The policy for ticks that no replica started when they were due: because no replica was up, or none had a majority.
 ///
-/// The nodes remember the newest tick that was claimed; what came after it was missed.
-/// Ticks that came while a run went on were not.
-/// A job of which the nodes know nothing has missed nothing.
+/// The nodes remember the newest tick that was claimed; the ticks after it were missed.
+/// Ticks that came during a run were not missed.
+/// A job that the nodes do not know has missed nothing.
 ///
 /// # Examples
 ///
@@ -86,25 +86,25 @@ pub enum Overlap {
 #[non_exhaustive]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Missed {
-    /// They are passed over, and reported by the replica that starts the next one.
+    /// Missed ticks are left out, and the replica that starts the next tick reports them.
     #[default]
     Skip,
-    /// The newest of them is started, if it is not older than `catch_up_window`.
+    /// The newest missed tick is started, if it is not older than `catch_up_window`.
     Latest,
-    /// They are started one after another, the oldest first, if they are not older than `catch_up_window`; of more
-    /// than `max`, the newest.
+    /// The missed ticks are started one after another, the oldest first, if they are not older than `catch_up_window`;
+    /// of more than `max` ticks, the newest `max` are started.
     ///
-    /// Ticks that are due meanwhile are started after those that were missed, each at its turn, whatever the
-    /// [overlap](Overlap) policy says: so if runs take longer than the time between ticks, the job stays behind by up
-    /// to `max` ticks.
-    /// Those that are left out are reported as [`Missed`](crate::Outcome::Missed).
+    /// Ticks that are due meanwhile are started after the missed ticks, in order, whatever the [overlap](Overlap)
+    /// policy is.
+    /// So if runs take longer than the time between ticks, the job stays behind by up to `max` ticks.
+    /// Ticks that are left out are reported as [`Missed`](crate::Outcome::Missed).
     All {
-        /// The most that wait for their start: from 1 to 100,000.
+        /// The greatest number of ticks that wait for their start: from 1 to 100,000.
         max: usize,
     },
 }
 
-/// The policy for a tick whose run did not end by itself: to start it again, or not.
+/// The policy for a tick whose run did not end by itself.
 ///
 /// # Examples
 ///
@@ -132,21 +132,23 @@ pub enum Missed {
 #[non_exhaustive]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Delivery {
-    /// It is not started again: a replica that crashes in a run, or right before it, loses that tick.
+    /// The tick is not started again: a replica that crashes in a run, or right before it, loses that tick.
     #[default]
     AtMostOnce,
-    /// It is started again by another replica, within [`retry_within`](crate::SingletonJob::retry_within), if its run was
-    /// cut short by a crash, a lost lease, a shutdown or a removal of its job.
+    /// Another replica starts the tick again, within [`retry_within`](crate::SingletonJob::retry_within), if its run
+    /// was cut short by a crash, a lost lease, a shutdown or a removal of its job.
     ///
-    /// The others look whether a run was cut short: once a second, and every five seconds after a minute and a half.
-    /// A run that nobody has ended was cut short when its lease is over.
-    /// No later tick is claimed before that is settled, also if all replicas were down in between: the tick is started
-    /// again first, until a run ends by itself, it had all its attempts, or it is too late for another.
-    /// With [`Overlap::CancelOther`] a later tick ends the attempts, because only the newest matters.
+    /// The other replicas check whether a run was cut short: once a second, and every five seconds after a minute and a
+    /// half.
+    /// A run without a recorded end was cut short when its lease is over.
+    /// No replica claims a later tick before this is decided, even if all replicas were down meanwhile.
+    /// The tick is started again first, until a run ends by itself, all its attempts are used, or it is too late for
+    /// another one.
+    /// With [`Overlap::CancelOther`] a later tick ends the attempts, because only the newest tick matters.
     ///
-    /// A run that returned an error or panicked did end by itself, and so did one that was too long or cancelled.
+    /// A run that returned an error, panicked, took too long or was cancelled has ended by itself.
     AtLeastOnce {
-        /// The most runs of one tick, two at least and ten at most.
+        /// The greatest number of runs of one tick, from two to ten.
         max_attempts: u32,
     },
 }
@@ -184,12 +186,12 @@ pub enum Delivery {
 #[non_exhaustive]
 #[serde(rename_all = "snake_case")]
 pub enum OnLost {
-    /// Its future is dropped before another replica can have the lease.
+    /// The scheduler drops the run's future before another replica can have the lease.
     #[default]
     Abort,
-    /// It goes on, and must stop by itself: [`Run::stopping`](crate::Run::stopping) says so.
+    /// The run goes on, and must stop by itself when [`Run::stopping`](crate::Run::stopping) tells it to.
     ///
-    /// Until it does, another replica may run the job beside it.
+    /// Until it stops, another replica may run the job at the same time.
     Signal,
 }
 
@@ -214,13 +216,13 @@ pub enum OnLost {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Trigger {
-    /// Its tick was due.
+    /// The tick was due.
     Schedule,
-    /// Its tick had been missed.
+    /// The tick had been missed.
     CatchUp,
-    /// An earlier run of its tick had not ended by itself.
+    /// An earlier run of the tick had not ended by itself.
     Retry,
-    /// Somebody asked for it.
+    /// An operator or the program asked for the run.
     Manual,
 }
 

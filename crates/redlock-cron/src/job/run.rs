@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Trigger;
 
-/// The run that a job is asked to do: its tick, its attempt, its lease.
+/// The run that a job is asked to do: its tick, its attempt and its lease.
 ///
 /// # Examples
 ///
@@ -53,10 +53,10 @@ impl Run {
         &self.name
     }
 
-    /// Returns the scheduled instant: the same on whichever replica it runs, however late.
+    /// Returns the scheduled instant, which is the same on every replica, however late the run is.
     ///
-    /// A run derives its day or its hour from it, not from the time of day: after a delay
-    /// past midnight, yesterday's books are still those of the tick.
+    /// Derive the day or the hour of the work from the tick, and not from the time of day: after a delay past midnight,
+    /// the tick still belongs to yesterday.
     ///
     /// # Examples
     ///
@@ -83,7 +83,7 @@ impl Run {
         self.tick
     }
 
-    /// Returns the zone in which the job's pattern is read; UTC for jobs without one, which are due at
+    /// Returns the zone of the job's pattern; UTC for jobs without a pattern, which are due at
     /// [intervals](crate::SingletonJob::every) or [once](crate::SingletonJob::once).
     ///
     /// # Examples
@@ -115,7 +115,7 @@ impl Run {
 
     /// Returns the day of the [tick](Self::tick) in the job's [zone](Self::zone).
     ///
-    /// In UTC it is often another day: at two in the morning in Tokyo, it is still yesterday.
+    /// In UTC it is often another day: at two in the morning in Tokyo, UTC still has the day before.
     ///
     /// # Examples
     ///
@@ -132,13 +132,13 @@ impl Run {
         self.local_tick().date_naive()
     }
 
-    /// Returns why it was started.
+    /// Returns the reason for which the run was started.
     pub fn trigger(&self) -> Trigger {
         self.trigger
     }
 
-    /// Returns which run of the tick it is: 1 is the first, and there is no other unless the job's
-    /// [`delivery`](crate::Delivery) says so.
+    /// Returns the number of the run among the runs of its tick: 1 is the first, and there is no other unless the job's
+    /// [`delivery`](crate::Delivery) allows it.
     ///
     /// # Examples
     ///
@@ -165,8 +165,8 @@ impl Run {
         self.attempt
     }
 
-    /// Returns which call of the job in this run it is: 1 is the first, and there is no other unless the job's
-    /// [`tries`](crate::SingletonJob::tries) say so.
+    /// Returns the number of this call of the job in its run: 1 is the first, and there is no other unless the job's
+    /// [`tries`](crate::SingletonJob::tries) allow it.
     pub fn try_number(&self) -> u32 {
         self.try_number
     }
@@ -176,10 +176,11 @@ impl Run {
         self.lag
     }
 
-    /// Returns the fencing token of the run: greater than that of every run of the job before it.
+    /// Returns the fencing token of the run, which is greater than that of every earlier run of the job.
     ///
-    /// Give it to what the run writes to, and let that refuse older ones; see [`Fence`](redlock_core::Fence).
-    /// Where runs may [overlap](crate::Overlap::Allow), their tokens have no order.
+    /// Pass it to the resource that the run writes to, and let the resource refuse older tokens; see
+    /// [`Fence`](redlock_core::Fence).
+    /// If runs may [overlap](crate::Overlap::Allow), their tokens have no order.
     ///
     /// # Examples
     ///
@@ -206,8 +207,8 @@ impl Run {
 
     /// Returns a view of the lease that the run holds.
     ///
-    /// The run is dropped when it is lost; work that blocks its thread cannot be, and must ask
-    /// [`Lease::is_held`] before each step that matters.
+    /// The scheduler drops the run if the lease is lost.
+    /// It cannot drop work that blocks its thread: such work must ask [`Lease::is_held`] before each step that matters.
     ///
     /// # Examples
     ///
@@ -262,14 +263,15 @@ impl Run {
         self.stop.is_cancelled()
     }
 
-    /// Resolves when the run should come to an end: a second before it is dropped because it takes too long, the
-    /// next tick [cancels](crate::Overlap::CancelOther) it, or the grace of a shutdown or of its job's
-    /// [removal](crate::SingletonScheduler::remove) is over; and when its lease is lost, if it is
-    /// [told](crate::OnLost::Signal) of that.
+    /// Waits until the run should end.
+    /// That is a second before the scheduler drops the run: because the run takes too long, because the next tick
+    /// [cancels](crate::Overlap::CancelOther) it, or because the grace of a shutdown or of its job's
+    /// [removal](crate::SingletonScheduler::remove) is over.
+    /// With [`OnLost::Signal`](crate::OnLost::Signal), it is also the moment at which the lease is lost.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it has no effect.
+    /// Dropping the future has no effect.
     ///
     /// # Examples
     ///

@@ -11,16 +11,17 @@ use crate::{BoxError, Missed, Run, Schedule, SetupError, Zone, schedule::Plan};
 
 /// A cron job of which each tick is started on one replica.
 ///
-/// It is the same job on all replicas that add it under the same name to schedulers of the same
-/// namespace; they must give it the same pattern and zone.
-/// [`SingletonScheduler::add`](crate::SingletonScheduler::add) tells what is wrong with it.
+/// Replicas that add a job under the same name to schedulers of the same namespace have the same job; they must give it
+/// the same pattern and zone.
+/// [`SingletonScheduler::add`](crate::SingletonScheduler::add) checks the job.
 ///
 /// # A run that panics
 ///
-/// A panic ends the run and nothing else: its lease is released, its tick is reported as
-/// [`Panicked`](crate::Outcome::Panicked), and the next tick is due as ever.
-/// It is not [tried again](Self::tries) and not [delivered again](Self::delivery).
-/// Where panics abort the process, the run was cut short as by a crash.
+/// A panic ends the run and nothing else.
+/// The lease is released, the tick is reported as [`Panicked`](crate::Outcome::Panicked), and the next tick is due as
+/// usual.
+/// The run is not [tried again](Self::tries) and not [delivered again](Self::delivery).
+/// If panics abort the process, the run counts as cut short by a crash.
 ///
 /// # Examples
 ///
@@ -47,14 +48,14 @@ impl SingletonJob {
     /// Makes a job that is due whenever `pattern` matches the local time of `zone`.
     ///
     /// * `name` has 1 to 128 bytes, is unique in its scheduler and the same on all replicas.
-    /// * `pattern` has the fields second, minute, hour, day of month, month, day of week and, if
-    ///   wanted, year; a day must match both day fields.
+    /// * `pattern` has the fields second, minute, hour, day of month, month, day of week and, optionally, year;
+    ///   a day must match both day fields.
     /// * `zone` is an IANA zone or the name of one.
-    ///   Where clocks go forward, a fixed time that does not exist is due at the first instant after
-    ///   the gap; where they go back, a fixed time that exists twice is due at the first.
-    ///   A pattern that repeats within the hour goes on through both passes and skips the gap.
+    ///   When clocks go forward, a fixed time that does not exist is due at the first instant after the gap.
+    ///   When clocks go back, a fixed time that exists twice is due at its first instant.
+    ///   A pattern that repeats within the hour has ticks in both passes of the repeated hour and none in the gap.
     ///   A pattern with several hours counts as repeating.
-    /// * `work` is called for each run; its future is dropped if the run's lease is lost.
+    /// * `work` is called for each run; the scheduler drops its future if the run's lease is lost.
     ///   It must not block its thread.
     ///
     /// # Examples
@@ -88,7 +89,7 @@ impl SingletonJob {
         Self::new(name.into(), Plan::Cron { pattern, zone }, boxed(work))
     }
 
-    /// Makes a job that is due at every multiple of `interval` since the Unix epoch, whenever it was added.
+    /// Makes a job that is due at every multiple of `interval` since the Unix epoch, whenever the job was added.
     ///
     /// * `name` and `work` are as for [`cron`](Self::cron).
     /// * `interval` is whole seconds, up to 365 days.
@@ -125,13 +126,14 @@ impl SingletonJob {
     /// Makes a job that is due once, at `instant`.
     ///
     /// * `name` and `work` are as for [`cron`](Self::cron).
-    /// * `instant` is the same on all replicas, so take it from the configuration or a database, not from the clock.
+    /// * `instant` is the same on all replicas: take it from the configuration or a database, and not from the clock.
     ///   A fraction of a second is dropped.
     ///
-    /// Its policy for [missed](Self::missed) ticks is [`Missed::Latest`] by default: no later tick would tell of one
-    /// that no replica was up for, so it is started when one comes up within
-    /// [`catch_up_window`](Self::catch_up_window), a day by default, also if the nodes know nothing of the job.
-    /// The nodes remember that it was started, so a replica that is deployed after it does not start it again.
+    /// Its policy for [missed](Self::missed) ticks is [`Missed::Latest`] by default, because no later tick would report
+    /// the missed one.
+    /// If no replica was up at the instant, the tick is started when a replica comes up within
+    /// [`catch_up_window`](Self::catch_up_window), a day by default, even if the nodes do not know the job.
+    /// The nodes remember that the tick was started, so a replica that is deployed later does not start it again.
     /// Under a name that was used before, an instant is started only if it is later than the newest tick of that name.
     ///
     /// # Examples
@@ -152,11 +154,11 @@ impl SingletonJob {
         job.missed(Missed::Latest)
     }
 
-    /// Makes a job as [`cron`](Self::cron), whose runs are calls of a [`tower`](tower_service) service.
+    /// Makes a job as [`cron`](Self::cron) does, whose runs are calls of a [`tower`](tower_service) service.
     ///
-    /// So layers for time limits, retries or tracing can be put around it; the run goes on, and its lease is held,
-    /// until the call's future ends.
-    /// Each run gets a clone; what the service answers is dropped.
+    /// The service may have layers for time limits, retries or tracing.
+    /// The run goes on, and holds its lease, until the call's future ends.
+    /// Each run calls a clone of the service; the response is dropped.
     ///
     /// # Examples
     ///
@@ -196,7 +198,7 @@ impl SingletonJob {
         Self::new(name.into(), Plan::Cron { pattern, zone }, calls(service))
     }
 
-    /// Makes a job as [`every`](Self::every), whose runs are calls of a service; see
+    /// Makes a job as [`every`](Self::every) does, whose runs are calls of a service; see
     /// [`cron_service`](Self::cron_service).
     ///
     /// # Examples
@@ -228,7 +230,7 @@ impl SingletonJob {
         Self::new(name.into(), Plan::Every(interval), calls(service))
     }
 
-    /// Returns when the job is due, before any scheduler has it.
+    /// Returns the schedule of the job, before a scheduler has the job.
     ///
     /// # Errors
     ///

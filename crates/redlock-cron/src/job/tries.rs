@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// The calls of the job that a run makes while they return errors: how many at most, and after what pauses.
+/// The number of calls of the job that a run makes while they return errors, and the pauses between them.
 ///
 /// # Examples
 ///
@@ -29,9 +29,9 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// Allows so many calls of the job in a run, the first among them: from 1 to 1,000.
+    /// Allows up to `most` calls of the job in a run, including the first: from 1 to 1,000.
     ///
-    /// The pause before the second is up to a second, and twice as long before each further one, up to a minute; see
+    /// The pause before the second call is up to a second, and each further pause is twice as long, up to a minute; see
     /// [`backoff`](Self::backoff).
     ///
     /// # Examples
@@ -58,11 +58,12 @@ impl Tries {
         }
     }
 
-    /// Sets the pause before the second try, and the longest before any: from a millisecond to a day.
+    /// Sets the pause before the second call, and the longest pause: from a millisecond to a day.
     ///
     /// Default: a second, and a minute.
-    /// Each pause is twice as long as the one before, and a random part of its second half is left out, so that jobs
-    /// which fail together do not all try again at the same moment.
+    /// Each pause is twice as long as the one before.
+    /// A random part of its second half is left out, so that jobs which fail together do not all try again at the same
+    /// moment.
     ///
     /// # Examples
     ///
