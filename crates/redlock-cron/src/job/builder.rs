@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::{Delivery, Missed, OnLost, Overlap, SingletonJob, Tries};
 
 impl SingletonJob {
-    /// Sets how long after a tick, by the nodes' clocks, it may still be started: a second to 365 days.
+    /// Sets how late after a tick a replica may still start it, by the nodes' clocks: a second to 365 days.
     ///
     /// Default: half of the shortest time between two ticks, but at least 5 s and at most a minute.
     ///
@@ -34,14 +34,14 @@ impl SingletonJob {
         self
     }
 
-    /// Sets by how much the nodes' clocks may be before a tick when it is started: from 10 ms to half of
-    /// the client's [`max_ttl`](redlock_core::Redlock::max_ttl), and a minute at most.
+    /// Sets how far before a tick the nodes' clocks may be when it is started: from 10 ms to half of the client's
+    /// [`max_ttl`](redlock_core::Redlock::max_ttl), and a minute at most.
     ///
     /// Default: 2 s, or half of `max_ttl` if that is less.
-    /// A replica whose clock is ahead starts ticks so much too early at most; what it must allow for is how far the
-    /// clocks of the nodes are from each other.
-    /// It should be the same on all replicas: by how much they differ in it, so much less may the nodes' clocks be set
-    /// back.
+    /// A replica whose clock is ahead starts ticks too early by this time at most.
+    /// The setting must allow for the differences between the clocks of the nodes.
+    /// Set it to the same value on all replicas: the nodes' clocks may be set back by less if replicas differ, by the
+    /// difference.
     ///
     /// # Examples
     ///
@@ -69,7 +69,7 @@ impl SingletonJob {
     /// Sets the time to live of the lease that a run holds, from 100 ms to the client's `max_ttl`.
     ///
     /// Default: the client's [`ttl`](redlock_core::Redlock::ttl).
-    /// It bounds how long a replica that crashes in a run keeps the job from being run by others.
+    /// It bounds how long a replica that crashes in a run keeps other replicas from running the job.
     ///
     /// # Examples
     ///
@@ -94,7 +94,7 @@ impl SingletonJob {
         self
     }
 
-    /// Sets what becomes of a tick that comes while a run goes on, on whichever replica.
+    /// Sets the policy for a tick that comes during a run of the job, on any replica.
     ///
     /// Default: [`Overlap::Skip`].
     ///
@@ -122,7 +122,7 @@ impl SingletonJob {
         self
     }
 
-    /// Sets what becomes of ticks that nobody started when they were due.
+    /// Sets the policy for ticks that no replica started when they were due.
     ///
     /// Default: [`Missed::Skip`], and [`Missed::Latest`] for a job that is due [once](Self::once).
     ///
@@ -151,7 +151,7 @@ impl SingletonJob {
     /// Sets how old a missed tick may be when it is started: from `start_within` to 365 days.
     ///
     /// Default: a day.
-    /// It says nothing without a policy for [missed](Self::missed) ticks.
+    /// It has no effect without a policy for [missed](Self::missed) ticks.
     ///
     /// # Examples
     ///
@@ -177,7 +177,7 @@ impl SingletonJob {
         self
     }
 
-    /// Sets whether a tick is started again if its run did not end by itself.
+    /// Sets the policy for a tick whose run did not end by itself.
     ///
     /// Default: [`Delivery::AtMostOnce`].
     ///
@@ -205,13 +205,13 @@ impl SingletonJob {
         self
     }
 
-    /// Sets how long after a tick, by the nodes' clocks, it may be started again if its run did not end by itself: from
-    /// `start_within` to 365 days.
+    /// Sets how late after a tick a replica may start it again, by the nodes' clocks, if its run did not end by itself:
+    /// from `start_within` to 365 days.
     ///
-    /// Default: long enough for all attempts, if [`max_runtime`](Self::max_runtime) says how long a run takes: the
-    /// time in which the tick may be started first, and for each further attempt `max_runtime` and `ttl`.
-    /// Without a `max_runtime`: a day, and no less than `catch_up_window`.
-    /// It says nothing without [`Delivery::AtLeastOnce`].
+    /// Default with a [`max_runtime`](Self::max_runtime): long enough for all attempts.
+    /// That is the time in which the tick may be started first, and `max_runtime` and `ttl` for each further attempt.
+    /// Default without a `max_runtime`: a day, and no less than `catch_up_window`.
+    /// It has no effect without [`Delivery::AtLeastOnce`].
     ///
     /// # Examples
     ///
@@ -237,7 +237,7 @@ impl SingletonJob {
         self
     }
 
-    /// Sets what becomes of a run whose lease is lost.
+    /// Sets the policy for a run whose lease is lost.
     ///
     /// Default: [`OnLost::Abort`].
     ///
@@ -270,9 +270,9 @@ impl SingletonJob {
         self
     }
 
-    /// Sets the longest that a run may take: not zero.
+    /// Sets the longest time that a run may take: not zero.
     ///
-    /// Default: without end.
+    /// Default: no limit.
     /// A run that takes longer is told to stop, dropped a second later, and reported as
     /// [`TimedOut`](crate::Outcome::TimedOut).
     ///
@@ -298,26 +298,29 @@ impl SingletonJob {
         self
     }
 
-    /// Sets a condition under which this replica asks for a tick: `condition` is called with each tick before it is
-    /// claimed here, and the claim is left to other replicas if it returns false.
+    /// Sets a condition under which this replica asks for a tick.
+    /// The scheduler calls `condition` with each tick before this replica claims it; if it returns false, this replica
+    /// leaves the claim to other replicas.
     ///
-    /// Default: it asks for every tick.
-    /// So a replica that is not ready, or whose part of the data is elsewhere, starts nothing and uses no tick up; it
-    /// reports [`Declined`](crate::Outcome::Declined).
-    /// A run that somebody [asked for](crate::SingletonScheduler::trigger_now) is not subject to it; a further
-    /// [attempt](Self::delivery) is, and until it is too late for that, no later tick of the job is claimed.
+    /// Default: this replica asks for every tick.
+    /// A replica that is not ready, or that does not have the data, starts nothing and uses up no tick; it reports
+    /// [`Declined`](crate::Outcome::Declined).
+    /// The condition does not apply to a run on [request](crate::SingletonScheduler::trigger_now).
+    /// It applies to a further [attempt](Self::delivery); no replica claims a later tick of the job until the attempt
+    /// is made or is too late.
     ///
-    /// A tick that all replicas decline was [missed](Self::missed).
-    /// With a policy that makes up for missed ticks, the condition is asked about the newest tick again, every five
-    /// seconds until the next one is due or `catch_up_window` is over, and only then the tick is reported as declined.
-    /// So a tick that comes while the caches of all replicas are cold is started by the first that is ready.
-    /// Older ticks that all have declined are made up for when a replica comes up or the job is
+    /// A tick that all replicas decline counts as [missed](Self::missed).
+    /// With a policy that makes up for missed ticks, the scheduler calls the condition with the newest tick again every
+    /// five seconds, until the next tick is due or `catch_up_window` is over; only then it reports the tick as
+    /// declined.
+    /// So if a tick comes while the caches of all replicas are cold, the first replica that is ready starts it.
+    /// A replica makes up for older ticks that all replicas have declined when it comes up or the job is
     /// [replaced](crate::SingletonScheduler::replace), if no later tick was claimed meanwhile.
     ///
-    /// Between its answer and the claim, a tick may wait for a [place](crate::SingletonSchedulerBuilder::max_runs), for
-    /// the nodes, or for a run with [`Overlap::Wait`], so what it said may be as old as that.
-    /// It may be called several times for a tick that is claimed again, and must not block.
-    /// If it panics, that is logged, and the tick is declined.
+    /// After the call, a tick may wait for a [place](crate::SingletonSchedulerBuilder::max_runs), for the nodes, or for
+    /// a run with [`Overlap::Wait`]; the result of the condition may be as old as that wait.
+    /// The condition may be called several times for a tick that is claimed again, and must not block.
+    /// If it panics, the log has the panic, and the tick is declined.
     ///
     /// # Examples
     ///
@@ -340,16 +343,18 @@ impl SingletonJob {
 
     /// Sets how often a run calls the job again if it returned an error.
     ///
-    /// Default: it does not, and the run is reported as [`Failed`](crate::Outcome::Failed) at once.
+    /// Default: once, and a run that returned an error is reported as [`Failed`](crate::Outcome::Failed) at once.
     ///
-    /// All tries are one run, of one tick, under one lease and one fencing token: no other run of the job begins in the
-    /// pauses, ticks that come meanwhile meet it as the [overlap](Self::overlap) policy says, and
-    /// [`max_runtime`](Self::max_runtime) holds for all of them together.
-    /// The run ends in a pause if it is told to [stop](crate::Run::stopping), and at the beginning of a shutdown or of the
-    /// removal of its job: it has failed then, or was cut short if [`delivery`](Self::delivery) lets another replica go on
-    /// with it.
+    /// All tries belong to one run, of one tick, under one lease and one fencing token.
+    /// No other run of the job begins in the pauses.
+    /// The [overlap](Self::overlap) policy applies to ticks that come meanwhile, and [`max_runtime`](Self::max_runtime)
+    /// limits all tries together.
+    /// A run ends in a pause if it is told to [stop](crate::Run::stopping), and at the beginning of a shutdown or of
+    /// the removal of its job.
+    /// The run has then failed, or was cut short if [`delivery`](Self::delivery) lets another replica continue its
+    /// work.
     /// A call that panics is not repeated.
-    /// A run that a crash, a lost lease, a shutdown or a removal cuts short is for [`delivery`](Self::delivery).
+    /// [`delivery`](Self::delivery) covers a run that a crash, a lost lease, a shutdown or a removal cuts short.
     ///
     /// # Examples
     ///
@@ -374,16 +379,17 @@ impl SingletonJob {
         self
     }
 
-    /// Sets how long after a tick, by the nodes' clocks, replicas ask for it at the latest: up to a quarter of
+    /// Sets the time after a tick, by the nodes' clocks, within which all replicas ask for it: up to a quarter of
     /// `start_within`.
     ///
     /// Default: half a second, or a quarter of `start_within` if that is less.
-    /// Each waits for a random part of it, a replica that has won one of the last ticks longer than the others, so that
-    /// all have about as many runs, whatever their clocks show.
-    /// A replica that is alone waits for half of it at most.
-    /// With [`Duration::ZERO`], all ask at the tick, and the quickest has it: for jobs that must start as soon as they
-    /// can.
-    /// Ticks that were missed and runs that are started again are not spread.
+    /// Each replica waits for a random part of this time, and a replica that has won one of the last ticks waits longer
+    /// than the others.
+    /// So all replicas have about the same number of runs, whatever their clocks show.
+    /// A replica that is alone waits for half of this time at most.
+    /// With [`Duration::ZERO`], all replicas ask at the tick, and the fastest one wins: use it for jobs that must start
+    /// as soon as possible.
+    /// Missed ticks and runs that are started again are not spread.
     ///
     /// # Examples
     ///

@@ -25,65 +25,65 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It ran here and returned `Ok`.
+    /// The tick ran here and returned `Ok`.
     Ok,
-    /// It ran here and returned an error.
+    /// The tick ran here and returned an error.
     Failed,
-    /// It ran here and panicked.
+    /// The tick ran here and panicked.
     Panicked,
-    /// It took longer than `max_runtime` and was told to stop.
+    /// The run took longer than `max_runtime` and was told to stop.
     TimedOut,
-    /// It was told to stop because the next tick was due; see [`Overlap::CancelOther`](crate::Overlap).
+    /// The run was told to stop because the next tick was due; see [`Overlap::CancelOther`](crate::Overlap).
     Cancelled,
-    /// It was started here, and its lease was lost: it was dropped unfinished, or told to stop; see
+    /// The run was started here, and its lease was lost: the run was dropped unfinished, or told to stop; see
     /// [`OnLost`](crate::OnLost).
     Lost,
-    /// It was started here, and told to stop or dropped because the grace of a shutdown, or of a removal of its job,
-    /// was over or the scheduler was dropped.
+    /// The run was started here, and told to stop or dropped, because the grace of a shutdown or of a removal of its
+    /// job was over, or because the scheduler was dropped.
     Aborted,
-    /// It was started before, by this replica or another.
+    /// This or another replica has started the tick before.
     NotWinner,
     /// A run of the job was in progress.
     ///
-    /// If no replica reports a run of the tick, runs overlapped and the tick was skipped.
+    /// If no replica reports a run of the tick, the tick was skipped because of that run.
     Overlapping,
-    /// As many runs as [may](crate::SingletonSchedulerBuilder::max_runs) went on here, for as long as it could be
-    /// started.
+    /// All [places](crate::SingletonSchedulerBuilder::max_runs) for runs were taken here, for as long as the tick could
+    /// be started.
     ///
-    /// It was not asked for here, and another replica may have started it.
+    /// This replica did not ask for the tick, and another replica may have started it.
     NoPlace,
-    /// The job's [condition](crate::SingletonJob::only_if) kept this replica from asking for it.
+    /// The job's [condition](crate::SingletonJob::only_if) kept this replica from asking for the tick.
     Declined,
-    /// It is still to come by the nodes' clocks: this replica's clock is ahead.
+    /// The tick is still to come by the nodes' clocks: this replica's clock is ahead.
     ///
-    /// If that is by a minute at most, the replica waits instead.
+    /// If the clock is ahead by a minute at most, the replica waits instead.
     TooEarly,
-    /// It was older than `start_within` by the nodes' clocks when this replica came to it.
+    /// The tick was older than `start_within` by the nodes' clocks when this replica reached it.
     TooLate,
     /// The job is paused; see [`SingletonScheduler::pause`](crate::SingletonScheduler::pause).
     Paused,
-    /// Nobody had started it when this replica claimed a later one.
+    /// No replica had started the tick when this replica claimed a later one.
     ///
-    /// One replica says so: of the newest hundred, each in a report of its own, and of all before them in one that says
-    /// how many [ticks](crate::TickReport::ticks) there are, and which is the first and the last.
+    /// One replica reports it: the newest hundred missed ticks in a report each, and all earlier ones in one report
+    /// with their [number](crate::TickReport::ticks), the first and the last.
     Missed,
-    /// So many nodes have lost their data since it could be claimed that nobody knows if it was started.
+    /// Too many nodes have lost their data since the tick could be claimed, so it is not known whether it was started.
     ///
-    /// It is not started now, so that none is started twice.
+    /// The tick is not started now, so that no tick is started twice.
     Forgotten,
-    /// The nodes gave it to this replica, but too few confirmed in time that they remember it.
+    /// The nodes granted the tick to this replica, but too few confirmed in time that they remember it.
     ///
-    /// It was not started, and perhaps nobody can claim it any more.
+    /// The tick was not started, and perhaps no replica can claim it any more.
     Unconfirmed,
     /// Too few nodes gave a usable answer in time: nothing ran, and the operator must look at the
     /// nodes.
     NoQuorum,
     /// The lock client refused before it asked any node, because it is closed or overloaded.
     Refused,
-    /// The scheduler was being shut down: nothing is started any more.
+    /// The scheduler was shutting down: it starts nothing more.
     Draining,
-    /// The job was [removed](crate::SingletonScheduler::remove) or
-    /// [replaced](crate::SingletonScheduler::replace) here before it was started.
+    /// The job was [removed](crate::SingletonScheduler::remove) or [replaced](crate::SingletonScheduler::replace) here
+    /// before the tick was started.
     Removed,
 }
 

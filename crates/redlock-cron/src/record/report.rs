@@ -6,8 +6,8 @@ use crate::{Outcome, Trigger};
 
 /// The report of a tick on this replica.
 ///
-/// Every replica has one report for each tick it was awake for; over a healthy fleet, one of them is
-/// about a run.
+/// Every replica has one report for each tick that it was awake for; if all replicas are healthy, one of these reports
+/// is about a run.
 ///
 /// # Examples
 ///
@@ -76,71 +76,71 @@ impl TickReport {
         &self.job
     }
 
-    /// Returns the scheduled instant, in whole seconds; the first, if it is about [several](Self::ticks).
+    /// Returns the scheduled instant, in whole seconds; the first, if the report is about [several](Self::ticks) ticks.
     pub fn tick(&self) -> DateTime<Utc> {
         self.tick
     }
 
-    /// Returns the last tick that it is about: [`tick`](Self::tick), unless it is about several.
+    /// Returns the last tick of the report: [`tick`](Self::tick), unless the report is about several ticks.
     pub fn last_tick(&self) -> DateTime<Utc> {
         self.more.map_or(self.tick, |(last, _)| last)
     }
 
-    /// Returns how many ticks it is about: one, unless very many were [missed](Outcome::Missed).
+    /// Returns the number of ticks of the report: one, unless very many were [missed](Outcome::Missed).
     ///
-    /// Up to a million are counted.
+    /// The count ends at a million.
     pub fn ticks(&self) -> u64 {
         self.more.map_or(1, |(_, ticks)| ticks)
     }
 
-    /// Returns why it was to be started.
+    /// Returns the reason for which the tick was to be started.
     pub fn trigger(&self) -> Trigger {
         self.trigger
     }
 
-    /// Returns which run of the tick it is about: 1 is the first.
+    /// Returns the number of the run among the runs of its tick: 1 is the first.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Returns how often the job was called in the run: 1, unless it failed and was [tried
-    /// again](crate::SingletonJob::tries); 0 if it was not started here.
+    /// Returns the number of calls of the job in the run: 1, unless the run failed and was [tried
+    /// again](crate::SingletonJob::tries); 0 if the tick was not started here.
     pub fn tries(&self) -> u32 {
         self.tries
     }
 
-    /// Returns what became of it.
+    /// Returns the outcome of the tick.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// Returns how long after the tick, on this replica's clock, the run was started, or it was decided that
-    /// it is not.
+    /// Returns the time from the tick to the start of the run, or to the decision not to start it, on this replica's
+    /// clock.
     pub fn lag(&self) -> Duration {
         self.lag
     }
 
-    /// Returns how long the run took, if it was started here.
+    /// Returns the duration of the run, if the tick was started here.
     pub fn took(&self) -> Option<Duration> {
         self.took
     }
 
-    /// Returns how long the claim took that decided it, with its wait for a run that went on; `None` if no node was
+    /// Returns the duration of the claim that decided it, including its wait for another run; `None` if no node was
     /// asked.
     pub fn claim_took(&self) -> Option<Duration> {
         self.measured.map(|measured| measured.took)
     }
 
-    /// Returns by how much this replica's clock was ahead of the nodes' when that was decided, and negative if it was
+    /// Returns by how much this replica's clock was ahead of the nodes' clocks at the decision; negative if it was
     /// behind.
     ///
-    /// It is compared with the clock in the middle of a majority that agree, and known to about a round trip.
+    /// The nodes' time is the clock in the middle of a majority that agrees, and is known to about one round trip.
     /// `None` if no node was asked, or no majority agreed.
     pub fn clock_offset(&self) -> Option<TimeDelta> {
         self.measured?.ahead
     }
 
-    /// Returns more about it for a person: the job's error, the message of the panic, what each node said.
+    /// Returns details for an operator: the job's error, the message of the panic, the answer of each node.
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
     }

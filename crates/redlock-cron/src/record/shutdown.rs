@@ -56,12 +56,12 @@ pub struct UnfinishedRun {
 }
 
 impl ShutdownReport {
-    /// Returns whether every run that was in flight finished by itself.
+    /// Returns whether every run in flight finished by itself.
     pub fn is_clean(&self) -> bool {
         self.unfinished.is_empty()
     }
 
-    /// Returns the runs that did not.
+    /// Returns the runs that did not finish.
     pub fn unfinished(&self) -> &[UnfinishedRun] {
         &self.unfinished
     }
@@ -78,7 +78,8 @@ impl UnfinishedRun {
         self.tick
     }
 
-    /// Returns whether it was dropped, or ended when it was told to stop; if not, it blocks its thread and goes on.
+    /// Returns whether the run was dropped, or ended when it was told to stop; if not, it blocks its thread and goes
+    /// on.
     pub fn was_dropped(&self) -> bool {
         self.dropped
     }

@@ -7,8 +7,8 @@ use crate::{TickReport, clock::to_instant};
 
 /// The status of a job: the nodes' memory of it, and what this replica has seen of it.
 ///
-/// The part from the nodes is the word of a majority.
-/// A part that too few nodes answered is missing, and then [`nodes`](Self::nodes) tells why.
+/// The part from the nodes is the answer of a majority.
+/// If too few nodes have answered a part, it is missing, and [`nodes`](Self::nodes) tells why.
 ///
 /// # Examples
 ///
@@ -85,49 +85,48 @@ pub struct PastRun {
 }
 
 impl JobStatus {
-    /// Returns whether a majority has answered all that was asked; otherwise a part may be missing.
+    /// Returns whether a majority has answered all questions; otherwise a part may be missing.
     pub fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// Returns the newest tick that was claimed, as far as the nodes know that have answered; if a majority knows it,
-    /// no tick up to it can be claimed any more.
+    /// Returns the newest tick that was claimed, as far as the answering nodes know; if a majority knows it, no replica
+    /// can claim a tick up to it any more.
     pub fn watermark(&self) -> Option<DateTime<Utc>> {
         self.watermark
     }
 
-    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further attempt, and ten that somebody
-    /// asked for.
+    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further attempt, and ten on request.
     ///
-    /// Ticks that were claimed and not started, because the job was paused for instance, are among them.
+    /// Ticks that were claimed and not started, for example because the job was paused, are among them.
     pub fn runs(&self) -> &[PastRun] {
         &self.runs
     }
 
-    /// Returns the newest of them.
+    /// Returns the newest run.
     pub fn last_run(&self) -> Option<&PastRun> {
         self.runs.first()
     }
 
-    /// Returns the newest that returned `Ok`.
+    /// Returns the newest run that returned `Ok`.
     pub fn last_success(&self) -> Option<&PastRun> {
         self.runs.iter().find(|run| run.outcome() == Some("ok"))
     }
 
-    /// Returns the run that goes on: one whose end nobody has recorded, and whose lock is held, or may be.
+    /// Returns the run that goes on: its end is not recorded, and its lock is held, or may be held.
     ///
-    /// Of runs that [overlap](crate::Overlap::Allow), the newest that goes on.
+    /// If runs may [overlap](crate::Overlap::Allow), it is the newest run that goes on.
     pub fn running(&self) -> Option<&PastRun> {
         self.running.as_ref()
     }
 
-    /// Returns after how long at most a majority lets the job's lock go if it is not renewed; zero if nobody has it,
-    /// and `None` if that is not known.
+    /// Returns the longest time until a majority lets the job's lock go if it is not renewed; zero if no replica holds
+    /// it, and `None` if that is not known.
     pub fn free_in(&self) -> Option<Duration> {
         self.free_in
     }
 
-    /// Returns whether the job is paused; `None` if too few nodes have said so.
+    /// Returns whether the job is paused; `None` if too few nodes have answered.
     pub fn is_paused(&self) -> Option<bool> {
         self.paused
     }
@@ -137,48 +136,48 @@ impl JobStatus {
         self.next_tick
     }
 
-    /// Returns the last ticks that were skipped, too early, too late, missed or without a majority on this replica, and
-    /// why; the newest first, up to twenty.
+    /// Returns the last ticks that were skipped, too early, too late, missed or without a majority on this replica,
+    /// with the reasons; the newest first, up to twenty.
     pub fn skipped(&self) -> &[TickReport] {
         &self.skipped
     }
 
-    /// Returns how many replicas with another schedule or other policies this one has seen since the job was added.
+    /// Returns how many replicas with another schedule or other policies this replica has seen since the job was added.
     ///
-    /// After a deployment that changes the job, it counts those that ran it before.
+    /// After a deployment that changes the job, it counts the replicas that ran the job before.
     pub fn disagreeing(&self) -> usize {
         self.others
     }
 
-    /// Returns by how much this replica's clock is ahead of the nodes', and negative if it is behind; `None` if no
-    /// majority of theirs agree.
+    /// Returns by how much this replica's clock is ahead of the nodes' clocks, negative if it is behind; `None` if no
+    /// majority of the nodes' clocks agrees.
     pub fn clock_offset(&self) -> Option<TimeDelta> {
         self.clock_offset
     }
 
-    /// Returns what each node had to do with the answer.
+    /// Returns what each node contributed to the answer.
     pub fn nodes(&self) -> &[NodeReport] {
         &self.nodes
     }
 }
 
 impl PastRun {
-    /// Returns the tick, or the moment at which somebody asked for it.
+    /// Returns the tick, or the moment of the request for the run.
     pub fn tick(&self) -> DateTime<Utc> {
         to_instant(self.record.tick)
     }
 
-    /// Returns which run of the tick it was: 1 is the first.
+    /// Returns the number of the run among the runs of its tick: 1 is the first.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Returns whether somebody had asked for it.
+    /// Returns whether the run was requested.
     pub fn is_manual(&self) -> bool {
         self.is_manual
     }
 
-    /// Returns on which replica it was.
+    /// Returns the replica of the run.
     pub fn replica(&self) -> &str {
         self.record.replica.as_str()
     }
@@ -188,13 +187,13 @@ impl PastRun {
         self.record.token
     }
 
-    /// Returns when it was claimed, by its replica's clock.
+    /// Returns the time of the claim, by its replica's clock.
     pub fn claimed_at(&self) -> DateTime<Utc> {
         Tick::from_millis(self.record.claimed_at).map_or(DateTime::<Utc>::MAX_UTC, to_instant)
     }
 
-    /// Returns how it ended, as [`Outcome::as_str`](crate::Outcome::as_str) says it, or `dropped` or `unstarted`;
-    /// `None` if nobody has said so yet.
+    /// Returns how the run ended, as [`Outcome::as_str`](crate::Outcome::as_str) names it, or `dropped` or `unstarted`;
+    /// `None` if its end is not recorded.
     pub fn outcome(&self) -> Option<&str> {
         match &self.record.state {
             RunState::Ended { outcome, .. } => Some(outcome.as_str()),
@@ -207,7 +206,7 @@ impl PastRun {
         self.outcome().is_none()
     }
 
-    /// Returns how long it took, if it has ended.
+    /// Returns the duration of the run, if it has ended.
     pub fn took(&self) -> Option<Duration> {
         match &self.record.state {
             RunState::Ended { took, .. } => Some(*took),

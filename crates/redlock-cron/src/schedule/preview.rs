@@ -12,7 +12,7 @@ impl Schedule {
     /// # Errors
     ///
     /// The pattern is not valid, or the zone is not known.
-    /// A pattern that matches no instant, such as 30 February, is no error here, and has no ticks.
+    /// A pattern that matches no instant, such as 30 February, is no error here; its schedule has no ticks.
     ///
     /// # Examples
     ///
@@ -27,7 +27,7 @@ impl Schedule {
         Self::parse(pattern, zone.into().look_up()?)
     }
 
-    /// Makes the schedule of one instant, of which a fraction of a second is dropped.
+    /// Makes the schedule of one instant; a fraction of a second is dropped.
     ///
     /// # Examples
     ///
@@ -43,7 +43,7 @@ impl Schedule {
 
     /// Returns the ticks after `time`, in the schedule's [zone](Self::zone) and in order.
     ///
-    /// Most schedules have no last one, so take as many as are wanted.
+    /// Most schedules have no last tick, so take as many ticks as you need.
     ///
     /// # Examples
     ///
@@ -61,7 +61,7 @@ impl Schedule {
         ticks.map(|tick| tick.with_timezone(&self.zone()))
     }
 
-    /// Returns the zone in which its pattern is read; UTC if it has no pattern.
+    /// Returns the zone of the pattern; UTC if the schedule has no pattern.
     ///
     /// # Examples
     ///

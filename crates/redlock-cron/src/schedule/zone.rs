@@ -4,12 +4,12 @@ use chrono_tz::Tz;
 
 use crate::SetupError;
 
-/// The time zone that a cron pattern is read in: an IANA zone, as [`Tz`] or by its name.
+/// The time zone of a cron pattern: an IANA zone, as [`Tz`] or by its name.
 ///
-/// An offset such as `+01:00` is not a zone: it does not know when clocks change.
+/// An offset such as `+01:00` is not a zone, because it does not say when clocks change.
 ///
-/// A name, as from a configuration file, is looked up when the job is added, so that an unknown one
-/// is reported together with whatever else is wrong with the job.
+/// The scheduler looks a name up when the job is added, so that it reports an unknown name together with the other
+/// mistakes in the job.
 ///
 /// # Examples
 ///

@@ -11,8 +11,7 @@ use crate::{
     replica::Replica,
 };
 
-/// Describes a scheduler; made by [`SingletonScheduler::builder`] or
-/// [`SingletonScheduler::standalone`].
+/// Describes a scheduler; [`SingletonScheduler::builder`] and [`SingletonScheduler::standalone`] make it.
 ///
 /// The namespace has no default.
 ///
@@ -49,13 +48,11 @@ pub struct SingletonSchedulerBuilder {
 }
 
 impl SingletonScheduler {
-    /// Starts to describe a scheduler that claims ticks through `redlock` and is woken up by
-    /// `scheduler`.
+    /// Begins the description of a scheduler that claims ticks through `redlock` and is woken up by `scheduler`.
     ///
-    /// It has one job there, whatever is added, which is due every second.
-    /// Do not give it a store that is shared with other replicas: they would take each other's
-    /// wake-ups.
-    /// It may have other jobs as well, and ends with [`shutdown`](Self::shutdown) for them too.
+    /// The scheduler adds one job to `scheduler`, which is due every second, however many jobs it has.
+    /// Do not give `scheduler` a store that replicas share, because they would take each other's wake-ups.
+    /// The application may add other jobs to it; [`shutdown`](Self::shutdown) ends them too.
     ///
     /// # Examples
     ///
@@ -80,10 +77,10 @@ impl SingletonScheduler {
         SingletonSchedulerBuilder::new(redlock, Some(scheduler))
     }
 
-    /// Starts to describe a scheduler that claims ticks through `redlock` and is woken up by a tokio-cron-scheduler of
-    /// its own, for services without jobs of another kind.
+    /// Begins the description of a scheduler that claims ticks through `redlock` and has a tokio-cron-scheduler of its
+    /// own, for services without other jobs.
     ///
-    /// That is made at the [start](Self::start), and ends with [`shutdown`](Self::shutdown) or when this is dropped.
+    /// [`start`](Self::start) makes it, and [`shutdown`](Self::shutdown) or a drop of the scheduler ends it.
     ///
     /// # Examples
     ///
@@ -124,8 +121,7 @@ impl SingletonSchedulerBuilder {
 
     /// Sets the namespace of the jobs' names: 1 to 64 bytes, without control characters and slashes.
     ///
-    /// It is the service's name, in most cases: the same on all of its replicas, and on nothing else
-    /// that uses the same nodes.
+    /// Use the name of the service: the same on all of its replicas, and on no other service that uses the same nodes.
     /// Two services with a job `cleanup` in one namespace would take each other's ticks.
     ///
     /// # Examples
@@ -148,11 +144,11 @@ impl SingletonSchedulerBuilder {
         self
     }
 
-    /// Sets what to call this replica where the nodes remember its runs: 1 to 64 bytes, without spaces and control
+    /// Sets the name of this replica in the nodes' records of its runs: 1 to 64 bytes, without spaces and control
     /// characters.
     ///
-    /// Default: what `HOSTNAME` says, and the process's number.
-    /// It is for people; nothing is decided by it.
+    /// Default: the value of `HOSTNAME`, and the number of the process.
+    /// It is for operators; no decision depends on it.
     ///
     /// # Examples
     ///
@@ -177,11 +173,11 @@ impl SingletonSchedulerBuilder {
 
     /// Calls `hook` with each run that begins on this replica, right before its job.
     ///
-    /// It is called once for a run, whatever its [tries](crate::SingletonJob::tries), on the run's task and in its span,
-    /// so it must not block; the lease is held.
-    /// The end of the run is for [`on_outcome`](Self::on_outcome), and what is to keep it from its start for
-    /// [`only_if`](crate::SingletonJob::only_if).
-    /// A panic in it is logged and has no other effect.
+    /// The scheduler calls it once for a run, whatever the run's [tries](crate::SingletonJob::tries), on the run's
+    /// task, in its span and under its lease, so it must not block.
+    /// Use [`on_outcome`](Self::on_outcome) for the end of a run, and [`only_if`](crate::SingletonJob::only_if) to keep
+    /// a run from its start.
+    /// A panic in `hook` is logged and has no other effect.
     ///
     /// # Examples
     ///
@@ -207,9 +203,9 @@ impl SingletonSchedulerBuilder {
 
     /// Calls `hook` with the report of each tick.
     ///
-    /// It is called on the task that dealt with the tick, between the end of the run and the release
-    /// of its lease, so it must not block.
-    /// A panic in it is logged and has no other effect.
+    /// The task that dealt with the tick calls it, between the end of the run and the release of its lease, so it must
+    /// not block.
+    /// A panic in `hook` is logged and has no other effect.
     ///
     /// # Examples
     ///
@@ -239,16 +235,16 @@ impl SingletonSchedulerBuilder {
         self
     }
 
-    /// Refuses to add a job that was run under another schedule or other policies within so much time, as far as the
-    /// nodes remember its last runs; off by default.
+    /// Refuses to add a job that was run under another schedule or other policies within this time, as far as the nodes
+    /// remember its last runs; off by default.
     ///
-    /// It is how a service notices at its start that another one uses its namespace, or that it is configured
-    /// otherwise than its replicas.
-    /// Without it, replicas that disagree warn, and [`JobStatus::disagreeing`](crate::JobStatus::disagreeing) counts
-    /// them.
-    /// With it, a deployment that changes a job must stop all replicas for so long first, so leave it off where they
+    /// A service then notices at its start that another service uses its namespace, or that its configuration differs
+    /// from that of its other replicas.
+    /// Without this setting, replicas that disagree warn, and [`JobStatus::disagreeing`](crate::JobStatus::disagreeing)
+    /// counts them.
+    /// With it, a deployment that changes a job must first stop all replicas for this time, so leave it off if replicas
     /// are replaced one by one.
-    /// If too few nodes answer to tell, the job is added with a warning.
+    /// If too few nodes answer, the job is added with a warning.
     ///
     /// # Examples
     ///
@@ -275,15 +271,16 @@ impl SingletonSchedulerBuilder {
 
     /// Sets how many runs may go on at the same time on this replica, of all jobs of this scheduler: from 1 to 1,000,000.
     ///
-    /// Default: without a limit.
-    /// A tick that is due while there are as many waits for the end of one before its claim, so that another replica may
-    /// start it meanwhile; if none has when it is too late, it is reported as [`NoPlace`](crate::Outcome::NoPlace).
-    /// Those that wait have their turn in the order in which they asked for a place, which need not be that in which
-    /// they were due: each asks after its part of the [spread](crate::SingletonJob::spread), and one that is tried again asks
-    /// again.
-    /// With [`Overlap::Skip`](crate::Overlap::Skip), a tick that waits for the place which a run of its own job has is
-    /// started after that run, if it is not too late: it was never in its way.
-    /// A run that somebody [asked for](SingletonScheduler::trigger_now) waits as well.
+    /// Default: no limit.
+    /// A tick that is due while all places are taken waits for a free place before its claim, so another replica may
+    /// start it meanwhile.
+    /// If no replica has started it when it is too late, it is reported as [`NoPlace`](crate::Outcome::NoPlace).
+    /// Waiting ticks get places in the order in which they asked for one, which may differ from the order in which they
+    /// were due: each tick asks after its part of the [spread](crate::SingletonJob::spread), and a tick that is tried
+    /// again asks again.
+    /// With [`Overlap::Skip`](crate::Overlap::Skip), a tick that waits for the place of a run of its own job is started
+    /// after that run, if it is not too late, and is not skipped.
+    /// A run on [request](SingletonScheduler::trigger_now) waits for a place as well.
     /// With [`Overlap::Wait`](crate::Overlap::Wait), a tick has a place while it waits for a run on another replica.
     ///
     /// # Examples
@@ -305,11 +302,11 @@ impl SingletonSchedulerBuilder {
         self
     }
 
-    /// Has the scheduler go by a clock that a test has set, instead of the machine's; with the feature `test-util`.
+    /// Sets the clock of a test, which the scheduler uses instead of the machine's clock; with the feature `test-util`.
     ///
-    /// The client must be in [virtual time](redlock_core::RedlockBuilder::virtual_time), and then the scheduler must have
-    /// such a clock; [`build`](Self::build) refuses one without the other.
-    /// It is not woken up by tokio-cron-scheduler then, which knows the machine's clock only: one that it was
+    /// A client in [virtual time](redlock_core::RedlockBuilder::virtual_time) and such a clock need each other;
+    /// [`build`](Self::build) refuses one without the other.
+    /// tokio-cron-scheduler knows only the machine's clock, so it does not wake this scheduler up: one that was
     /// [given](SingletonScheduler::builder) is not started.
     ///
     /// # Examples
@@ -339,8 +336,8 @@ impl SingletonSchedulerBuilder {
     /// # Errors
     ///
     /// [`Misuse`](crate::SetupErrorKind::Misuse): the namespace is missing or not valid, the replica's name is not
-    /// valid, `max_runs` is out of its range, or the client is in virtual time and the scheduler has no clock for it, or
-    /// the other way round.
+    /// valid, `max_runs` is out of its range, the client is in virtual time and the scheduler has no clock for it, or
+    /// the scheduler has such a clock and the client is not in virtual time.
     ///
     /// # Examples
     ///

@@ -9,22 +9,24 @@ use super::singleton_scheduler::SingletonScheduler;
 use crate::{ControlError, TickReport};
 
 impl SingletonScheduler {
-    /// Lets time pass until the next tick of the job, and until this replica has dealt with it, and returns what became
-    /// of the tick here; for tests, with a [clock](crate::SingletonSchedulerBuilder::clock) of their own.
+    /// Lets time pass until this replica has dealt with the next tick of the job, and returns this replica's report of
+    /// it; for tests, with a [clock](crate::SingletonSchedulerBuilder::clock) of their own.
     ///
     /// Everything else that is due up to then happens as well, on all replicas.
-    /// When it returns, a run that was started here has ended and has given its lease back; if it was cut short and is to
-    /// be started again, this is about the first attempt.
+    /// When the method returns, a run that this replica started has ended and has released its lease.
+    /// If that run was cut short and is to be started again, the report is about the first attempt.
     /// Runs of other ticks may go on.
     ///
-    /// Of several replicas, each has a report of the tick: let them advance together, by `tokio::join!`.
+    /// Each replica reports the tick: let several replicas advance together, with `tokio::join!`.
     ///
     /// # Errors
     ///
-    /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): there is no such job here.
-    /// - [`NoTick`](crate::ControlErrorKind::NoTick): none comes, because the schedule has ended, the scheduler was not
-    ///   started or has ended, or has no clock of a test; or six hours have passed since the tick, and it has not been dealt
-    ///   with.
+    /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): this scheduler has no such job.
+    /// - [`NoTick`](crate::ControlErrorKind::NoTick): no tick comes, because the schedule has ended, the scheduler was
+    /// not
+    ///   started or has ended, or has no clock of a test; or six hours have passed since the tick, and this replica has
+    /// not
+    ///   dealt with it.
     ///
     /// # Panics
     ///
@@ -32,7 +34,7 @@ impl SingletonScheduler {
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, time has passed up to that moment.
+    /// If the future is dropped, time has passed up to that moment.
     ///
     /// # Examples
     ///

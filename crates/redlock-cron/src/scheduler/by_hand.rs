@@ -11,20 +11,20 @@ use crate::{ControlError, JobStatus, Schedule, TickReport, tick::JobRunner};
 impl SingletonScheduler {
     /// Keeps all replicas from starting the job, until it is [resumed](Self::resume).
     ///
-    /// Ticks that come meanwhile are claimed and recorded as `paused`, so that nobody makes up for them.
-    /// A run that goes on is not touched, and [`trigger_now`](Self::trigger_now) works all the same.
+    /// Replicas claim the ticks that come meanwhile and record them as `paused`, so that no replica makes up for them.
+    /// A run that goes on is not affected, and [`trigger_now`](Self::trigger_now) still works.
     ///
-    /// A majority of the nodes remembers it, and one that loses its data forgets it: pause the job again after that, or
-    /// nobody may know of the pause while another node is down.
+    /// A majority of the nodes remembers the pause, and a node that loses its data forgets it.
+    /// Pause the job again after such a loss, because otherwise the pause may be unknown while another node is down.
     ///
     /// # Errors
     ///
-    /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): there is no such job here.
+    /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): this scheduler has no such job.
     /// - [`Unconfirmed`](crate::ControlErrorKind::Unconfirmed): no majority of the nodes has confirmed it.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the job may be paused or not.
+    /// If the future is dropped, the job may be paused or not.
     ///
     /// # Examples
     ///
@@ -52,7 +52,7 @@ impl SingletonScheduler {
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, the job may be resumed or not.
+    /// If the future is dropped, the job may be resumed or not.
     ///
     /// # Examples
     ///
@@ -73,18 +73,18 @@ impl SingletonScheduler {
         self.runner(name)?.set_paused(false).await
     }
 
-    /// Runs the job now on this replica, and says what became of it when the run has ended.
+    /// Runs the job now on this replica, and returns the report when the run has ended.
     ///
-    /// The run is under the job's lock, and meets runs that go on as its [overlap policy](crate::Overlap) says.
+    /// The run holds the job's lock, and the job's [overlap policy](crate::Overlap) applies to it.
     /// It uses up no tick, and is not started again if it is cut short.
     ///
     /// # Errors
     ///
-    /// There is no such job here.
+    /// This scheduler has no such job.
     ///
     /// # Cancel safety
     ///
-    /// Once it was polled, the run goes on if this is dropped.
+    /// After the first poll, the run goes on if the future is dropped.
     ///
     /// # Examples
     ///
@@ -117,15 +117,15 @@ impl SingletonScheduler {
 
     /// Deletes what the nodes remember of a job that was [removed](Self::remove), here and on all other replicas.
     ///
-    /// See [`dangerous_forget`](crate::dangerous_forget), which needs no scheduler, for what to wait for before.
+    /// [`dangerous_forget`](crate::dangerous_forget), which needs no scheduler, explains how long to wait before.
     ///
     /// # Errors
     ///
-    /// As there, and [`InUse`](crate::ControlErrorKind::InUse) if this scheduler still has the job.
+    /// As for that function, and [`InUse`](crate::ControlErrorKind::InUse) if this scheduler still has the job.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, any of the nodes may have forgotten the job.
+    /// If the future is dropped, any of the nodes may have forgotten the job.
     ///
     /// # Examples
     ///
@@ -160,7 +160,7 @@ impl SingletonScheduler {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it has no effect.
+    /// Dropping the future has no effect.
     ///
     /// # Examples
     ///
@@ -179,11 +179,11 @@ impl SingletonScheduler {
         self.jobs.names()
     }
 
-    /// Returns when the job is due: its next ticks, and its pattern in words.
+    /// Returns the schedule of the job: its next ticks, and its pattern in words.
     ///
     /// # Errors
     ///
-    /// There is no such job here.
+    /// This scheduler has no such job.
     ///
     /// # Examples
     ///
@@ -210,16 +210,16 @@ impl SingletonScheduler {
         Ok(self.runner(name)?.schedule.clone())
     }
 
-    /// Returns what the nodes remember of the job, and what this replica has seen of it; printed, it is a page for an
-    /// operator.
+    /// Returns what the nodes remember of the job, and what this replica has seen of it; printed, the status is a page
+    /// for an operator.
     ///
     /// # Errors
     ///
-    /// There is no such job here.
+    /// This scheduler has no such job.
     ///
     /// # Cancel safety
     ///
-    /// Dropping it has no effect.
+    /// Dropping the future has no effect.
     ///
     /// # Examples
     ///

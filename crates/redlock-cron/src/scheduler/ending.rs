@@ -9,19 +9,20 @@ use super::singleton_scheduler::SingletonScheduler;
 use crate::ShutdownReport;
 
 impl SingletonScheduler {
-    /// Starts nothing more, waits for the runs in flight up to `grace`, and drops those that are left.
+    /// Starts nothing more, waits for runs in flight up to `grace`, and drops those that are left.
     ///
-    /// Nothing is started any more once this was polled, not even what was being claimed.
-    /// A run that is dropped releases its lease, so that other replicas can go on at the next tick; its
-    /// own tick is not run again.
-    /// It returns some seconds after the grace at the latest, also if a run blocks its thread or
-    /// tokio-cron-scheduler's shutdown handler does not end.
-    /// It waits for a run that waits for it, until the grace is over: a run does not await it, but spawns it.
+    /// After the first poll, the scheduler starts nothing more, not even ticks that it is claiming.
+    /// A run that is dropped releases its lease, so that other replicas can run the next tick; the run's own tick is
+    /// not run again.
+    /// The method returns some seconds after the grace at the latest, even if a run blocks its thread or the shutdown
+    /// handler of tokio-cron-scheduler does not end.
+    /// If a run awaits this method, both wait for each other until the grace is over: a run should spawn the call, and
+    /// not await it.
     ///
     /// # Cancel safety
     ///
-    /// Once this was polled, nothing is started any more; if it is dropped, runs in flight go on until
-    /// they end or the scheduler is dropped.
+    /// After the first poll, the scheduler starts nothing more.
+    /// If the future is dropped, runs in flight go on until they end or the scheduler is dropped.
     ///
     /// # Examples
     ///

@@ -16,12 +16,11 @@ use crate::{
 
 /// Runs cron jobs so that each tick is started on one replica.
 ///
-/// See the [crate documentation](crate) for what that rests on.
+/// The [crate documentation](crate) has the promises and their assumptions.
 ///
 /// # Dropping
 ///
-/// Dropping it starts nothing more and drops the runs in flight without waiting for them;
-/// [`shutdown`](Self::shutdown) does it with grace.
+/// A drop starts nothing more and drops the runs in flight without a wait; [`shutdown`](Self::shutdown) waits for them.
 ///
 /// # Examples
 ///
@@ -83,18 +82,18 @@ impl SingletonScheduler {
 
     /// Adds a job, before or after the start.
     ///
-    /// Its first tick is the first after now, unless it makes up for [missed](SingletonJob::missed) ones.
-    /// A job whose schedule has ended, because the year in its pattern has passed, is added too: it says so in the log,
-    /// has nothing to do, and can be looked at and triggered.
+    /// Its first tick is the first after now, unless the job makes up for [missed](SingletonJob::missed) ticks.
+    /// A job whose schedule has ended, because its pattern names a year that has passed, is added too: the log says so,
+    /// the job has no ticks, and its status and `trigger_now` work.
     ///
     /// # Errors
     ///
-    /// The job is not valid, can never be due, or has a name that is taken; the scheduler was shut
-    /// down; or replicas [disagree](crate::SingletonSchedulerBuilder::refuse_disagreement) on it.
+    /// The job is not valid, can never be due, or has a name that is taken; the scheduler was shut down; or replicas
+    /// [disagree](crate::SingletonSchedulerBuilder::refuse_disagreement) on the job.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it returns, the job is not added.
+    /// If the future is dropped before it returns, the job is not added.
     ///
     /// # Examples
     ///
@@ -122,30 +121,31 @@ impl SingletonScheduler {
         added.map_err(|error| error.of_job(&name))
     }
 
-    /// Puts a job in the place of the one that has its name here, or adds it if there is none.
+    /// Puts a job in the place of the one that has its name here, or adds the job if there is none.
     ///
-    /// Of the job before, nothing is started any more once this returns; its runs in flight go on to their end, and meet
-    /// those of the new one as its [overlap policy](SingletonJob::overlap) says.
-    /// Ticks of the new schedule for which this replica has not asked the nodes yet are the new job's; the one before
-    /// reports its own as [`Removed`](crate::Outcome::Removed).
-    /// A tick that is being claimed at that moment may be lost, as in a shutdown, unless it is delivered
-    /// [at least once](crate::Delivery::AtLeastOnce).
+    /// After this returns, the scheduler starts nothing more of the old job.
+    /// Runs of the old job that are in flight go on to their end, and the [overlap policy](SingletonJob::overlap) of the new job
+    /// applies to them.
+    /// The new job gets the ticks of its schedule for which this replica has not asked the nodes yet; the old job
+    /// reports its own ticks as [`Removed`](crate::Outcome::Removed).
+    /// A tick that this replica is claiming at that moment may be lost, as in a shutdown, unless it is delivered [at
+    /// least once](crate::Delivery::AtLeastOnce).
     ///
-    /// It is for this replica: put it on all of them, which warn of each other until then.
-    /// [`refuse_disagreement`](crate::SingletonSchedulerBuilder::refuse_disagreement) does not refuse it, if it takes the
-    /// place of another.
-    /// The nodes' memory of the job stays, a pause as well, and ticks that a new schedule would have had in the past are
-    /// not made up for.
+    /// The change affects this replica only: make it on all replicas, which warn of each other until then.
+    /// [`refuse_disagreement`](crate::SingletonSchedulerBuilder::refuse_disagreement) does not refuse a job that takes
+    /// the place of another.
+    /// The nodes keep their memory of the job, including a pause, and no replica makes up for past ticks of the new
+    /// schedule.
     ///
     /// # Errors
     ///
-    /// The job is not valid or can never be due, and then the one before goes on as it was; the scheduler was shut
-    /// down; or there is no job of that name here, and replicas
-    /// [disagree](crate::SingletonSchedulerBuilder::refuse_disagreement) on it.
+    /// The job is not valid or can never be due, and the old job goes on as it was; the scheduler was shut down; or
+    /// this scheduler has no job of that name, and replicas
+    /// [disagree](crate::SingletonSchedulerBuilder::refuse_disagreement) on the job.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped before it returns, the job before goes on as it was.
+    /// If the future is dropped before it returns, the old job goes on as it was.
     ///
     /// # Examples
     ///
@@ -206,11 +206,11 @@ impl SingletonScheduler {
     ///
     /// # Errors
     ///
-    /// It was started or shut down before.
+    /// The scheduler was started or shut down before.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, it may have been started or not.
+    /// If the future is dropped, the scheduler may have been started or not.
     ///
     /// # Examples
     ///
@@ -285,25 +285,27 @@ impl SingletonScheduler {
     /// Starts nothing more of the job on this replica, waits for its runs in flight up to `grace`, drops those that are
     /// left, and forgets the job.
     ///
-    /// Nothing of it is started any more once this was polled, not even what was being claimed.
-    /// With a `grace` of [`Duration::MAX`], its runs end by themselves; otherwise it returns some seconds after the grace
-    /// at the latest, and says which runs did not finish.
-    /// Their leases are given back before it returns, and the name is free for another job at once.
-    /// It waits for a run that waits for it, until the grace is over: a run of the job does not await it, but spawns it.
+    /// After the first poll, the scheduler starts nothing more of the job, not even ticks that it is claiming.
+    /// With a `grace` of [`Duration::MAX`], its runs end by themselves.
+    /// With another `grace`, the method returns some seconds after the grace at the latest, and reports the runs that
+    /// did not finish.
+    /// The runs' leases are released before it returns, and the name is free for another job at once.
+    /// If a run of the job awaits this method, both wait for each other until the grace is over: a run should spawn the
+    /// call, and not await it.
     ///
-    /// Other replicas go on with the job until it is removed from them, too, and start again what was cut short here if
-    /// it is delivered [at least once](crate::Delivery::AtLeastOnce).
-    /// The nodes remember its last runs and its newest tick for good, so that a job of that name goes on where it has
-    /// ended; [`dangerous_forget`](Self::dangerous_forget) deletes that.
+    /// Other replicas go on with the job until it is removed from them, too.
+    /// They start again what was cut short here if the job is delivered [at least once](crate::Delivery::AtLeastOnce).
+    /// The nodes remember the job's last runs and its newest tick for good, so that a later job of that name continues
+    /// after them; [`dangerous_forget`](Self::dangerous_forget) deletes these records.
     ///
     /// # Errors
     ///
-    /// There is no such job here.
+    /// This scheduler has no such job.
     ///
     /// # Cancel safety
     ///
-    /// Once this was polled, nothing of the job is started any more; if it is dropped, runs in flight go on until they
-    /// end or the scheduler does.
+    /// After the first poll, the scheduler starts nothing more of the job.
+    /// If the future is dropped, runs in flight go on until they end or the scheduler is dropped.
     ///
     /// # Examples
     ///
