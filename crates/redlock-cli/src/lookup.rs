@@ -179,7 +179,17 @@ pub(crate) async fn state(probe: &mut Probe, key: &str) -> KeyState {
             [Value::Nil, Value::Int(left)] => KeyState::Held(Owner::new(&[], None), time(*left)),
             [Value::BulkString(owner), Value::Int(left)] => {
                 let left = time(*left);
-                KeyState::Held(Owner::new(owner, left), left)
+                let owner = Owner::new(owner, left);
+                // A wish may outlast those who shared the key.
+                let is_held = owner
+                    .sharing
+                    .as_ref()
+                    .is_none_or(|by| !by.owners.is_empty());
+                if is_held {
+                    KeyState::Held(owner, left)
+                } else {
+                    KeyState::Free
+                }
             }
             _ => KeyState::Unknown("its answer makes no sense".to_owned()),
         },

@@ -105,7 +105,9 @@ impl Shared {
             drop(turn.inherit());
         }
         let terms = Terms::of(&request.acquire);
-        if let Some(guard) = self.readers.join(&keys, &terms, self.clock.now()) {
+        // The end of a scope takes its leases away, so they are nobody else's.
+        let is_joined = !request.is_scoped;
+        if is_joined && let Some(guard) = self.readers.join(&keys, &terms, self.clock.now()) {
             return Ok(guard);
         }
         if let Some(turn) = &turn {
@@ -114,7 +116,9 @@ impl Shared {
         let (attempts, won) = self.engine.acquire(request).await;
         course.attempted(attempts);
         let guard = LockGuard::shared(won.map_err(ahead)?.holding);
-        self.readers.open(&keys, &guard, terms, self.clock.now());
+        if is_joined {
+            self.readers.open(&keys, &guard, terms, self.clock.now());
+        }
         Ok(guard)
     }
 

@@ -131,6 +131,7 @@ impl Redlock {
                 place: None,
             },
             acquire,
+            is_scoped: false,
             claim: Some(Box::new(claim)),
         };
         match client.win(request, wait, client.settings.queue).await {

@@ -15,8 +15,9 @@ pub(super) struct Readers(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    open: HashMap<ResourceKeys, Open>,
-    /// With so many, those are dropped that may be joined no more.
+    /// The leases on the same keys, the oldest first.
+    open: HashMap<ResourceKeys, Vec<Open>>,
+    /// With so many, those are dropped that are held no more.
     sweep_at: usize,
 }
 
@@ -34,7 +35,7 @@ impl Readers {
         }))
     }
 
-    /// Returns another guard of a lease on just these keys, if one may be joined on these terms.
+    /// Returns another guard of the newest lease on just these keys, if that may be joined on these terms.
     pub(super) fn join(
         &self,
         keys: &ResourceKeys,
@@ -42,12 +43,19 @@ impl Readers {
         now: Instant,
     ) -> Option<LockGuard> {
         let held = {
-            let state = self.state();
-            let open = state.open.get(keys)?;
-            let held = open.held.upgrade()?;
+            let mut state = self.state();
+            let open = state.open.get_mut(keys)?;
+            open.retain(Open::is_held);
+            let (oldest, newest) = (open.first()?, open.last()?);
+            let held = newest.held.upgrade()?;
             let deadline = held.lease().valid_until();
-            open.lease.may_join(terms, deadline, now).then_some(held)?
+            let may_join = newest.lease.may_join(terms, &oldest.lease, deadline, now);
+            may_join.then_some(held)?
         };
+        // A holder that leaves the key behind decides that for nobody else.
+        if held.stays() {
+            return None;
+        }
         let guard = LockGuard::another(held)?;
         guard.is_held().then_some(guard)
     }
@@ -59,17 +67,27 @@ impl Readers {
         };
         let mut state = self.state();
         if state.open.len() >= state.sweep_at {
-            let stays = |open: &Open| open.held.strong_count() > 0 && !open.lease.is_over(now);
-            state.open.retain(|_, open| stays(open));
+            state.open.retain(|_, open| {
+                open.retain(Open::is_held);
+                !open.is_empty()
+            });
             state.sweep_at = (2 * state.open.len()).max(FEW);
         }
         let held = Arc::downgrade(guard.held());
-        state.open.insert(keys.clone(), Open { held, lease });
+        let open = state.open.entry(keys.clone()).or_default();
+        open.retain(Open::is_held);
+        open.push(Open { held, lease });
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is locked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn is_held(&self) -> bool {
+        self.held.upgrade().is_some_and(|held| held.is_held())
     }
 }
 

@@ -86,6 +86,8 @@ pub(super) enum Command<W> {
 pub(crate) struct AcquireRequest {
     pub(crate) subject: Subject,
     pub(crate) acquire: Acquire,
+    /// Whether it is made in a scope, whose end takes its leases away: others must not join them.
+    pub(crate) is_scoped: bool,
     /// The tick that is to be claimed together with the lease.
     pub(crate) claim: Option<Box<TickClaim>>,
 }

@@ -194,6 +194,7 @@ impl Driver {
                     subject,
                     acquire,
                     claim,
+                    ..
                 } = request;
                 let terms = Terms::of(&acquire);
                 let waiting = Waiting {

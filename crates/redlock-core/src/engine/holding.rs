@@ -74,13 +74,14 @@ impl Holding {
 
     /// Lets others have it too, and asks for a round that tells the nodes; the future awaits its confirmation.
     ///
-    /// `None` if others may have it already.
+    /// `None` if others could have it from the start.
     pub(crate) fn downgrade(
         &self,
     ) -> Option<impl Future<Output = Result<(), ExtendError>> + use<>> {
-        if !self.shared.share() {
+        if self.shared.was_shared_from_the_start() {
             return None;
         }
+        self.shared.share();
         let (answer, answered) = oneshot::channel();
         self.engine.send(Command::Downgrade {
             lease: self.id,

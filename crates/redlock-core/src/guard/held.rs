@@ -99,8 +99,14 @@ impl HeldLease {
         drop(self.turn.take());
         match downgrading {
             Some(confirmed) => confirmed.await,
-            None => Ok(()),
+            None if self.lease.is_held() => Ok(()),
+            None => Err(ExtendError::lost(Vec::new())),
         }
+    }
+
+    /// Returns whether the key stays on the nodes when the last guard is gone.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays.load(Ordering::Relaxed)
     }
 
     /// Leaves the key on the nodes when the last guard is gone.
@@ -116,7 +122,7 @@ impl HeldLease {
                 _ => ReleaseError::lost(),
             });
         };
-        if self.stays.load(Ordering::Relaxed) {
+        if self.stays() {
             self.leave(holding);
             return Ok(());
         }
@@ -135,7 +141,7 @@ impl HeldLease {
 
     /// Ends the lease because its scope has ended; returns whether that took it from a guard that could rely on it.
     pub(crate) fn end_with_its_scope(&self) -> bool {
-        let stays = self.stays.load(Ordering::Relaxed);
+        let stays = self.stays();
         if let Some(holding) = &*self.holding()
             && !stays
         {
@@ -165,7 +171,7 @@ impl HeldLease {
         let Some(holding) = self.give_up() else {
             return;
         };
-        if self.stays.load(Ordering::Relaxed) {
+        if self.stays() {
             return self.leave(holding);
         }
         match self.turn.take() {

@@ -8,7 +8,7 @@ use tracing::Span;
 
 pub(crate) use self::held::HeldLease;
 use crate::{
-    ExtendError, ReleaseError,
+    ExtendError, LossReason, ReleaseError,
     engine::{Holding, Parked},
     queue::Turn,
 };
@@ -168,13 +168,14 @@ impl LockGuard {
     /// The lease keeps its token.
     /// Readers may share the resource from now on, also if this fails.
     /// If the lease has several guards in a [scope](crate::Scope), all of them share it.
-    /// A lease that is shared already stays as it is.
+    /// A lease that was acquired as a shared one stays as it is.
+    /// A second call tells the nodes again.
     /// A shared lease cannot become exclusive again: two readers that both wanted to write would wait for each other.
     ///
     /// # Errors
     ///
     /// [`Unconfirmed`](crate::ExtendErrorKind::Unconfirmed): a node that the client did not reach may refuse readers
-    /// until the next renewal tells it.
+    /// until the next renewal, or the next call of this method, tells it.
     /// [`Lost`](crate::ExtendErrorKind::Lost) is final.
     ///
     /// # Cancel safety
@@ -232,9 +233,12 @@ impl LockGuard {
     pub async fn release(mut self) -> Result<(), ReleaseError> {
         self.is_gone = true;
         if self.held.was_last() {
-            self.held.release().await
-        } else {
-            Ok(())
+            return self.held.release().await;
+        }
+        match self.lease().loss() {
+            None => Ok(()),
+            Some(LossReason::ScopeEnded) => Err(ReleaseError::scope_ended()),
+            Some(_) => Err(ReleaseError::lost()),
         }
     }
 
@@ -243,7 +247,8 @@ impl LockGuard {
     /// It is meant for marks that must outlive their work, such as "this was started".
     /// From now on this process cannot know how long the mark stays: views of the lease report it as
     /// released.
-    /// If the lease has other guards, the renewal ends when the last of them is dropped.
+    /// If the lease has other guards, also those of other readers that share it, this takes effect when the last of them is
+    /// dropped; no other reader joins the lease any more.
     ///
     /// # Examples
     ///

@@ -101,9 +101,14 @@ impl LeaseShared {
         }
     }
 
-    /// Lets others have it too; returns whether its holder has had it alone.
-    pub(crate) fn share(&self) -> bool {
-        !self.is_shared.swap(true, Ordering::AcqRel)
+    /// Returns whether others could have it when it was acquired.
+    pub(crate) fn was_shared_from_the_start(&self) -> bool {
+        self.subject.mode == Mode::Shared
+    }
+
+    /// Lets others have it too.
+    pub(crate) fn share(&self) {
+        self.is_shared.store(true, Ordering::Release);
     }
 
     pub(crate) fn token(&self) -> FencingToken {

@@ -10,3 +10,4 @@ mod keys;
 mod mark;
 mod memory;
 mod rights;
+mod shared;

@@ -404,3 +404,92 @@ async fn readers_that_give_up_leave_nothing() {
     }
     assert!(soon(redlock.acquire("a")).await.unwrap().is_held());
 }
+
+/// The end of a scope takes its leases away, and nobody else's.
+#[tokio::test(start_paused = true)]
+async fn a_scope_shares_no_lease_with_callers_outside_of_it() {
+    let redlock = client(&faulty(3)).await;
+    let outside = redlock.acquire_shared("a").await.unwrap();
+    let (within, later) = redlock
+        .scope(async {
+            let own = redlock.acquire_shared("a").await.unwrap();
+            let other = redlock.clone();
+            let later = starts(async move { other.acquire_shared("a").await.unwrap() });
+            (own, ends(later).await)
+        })
+        .await;
+    assert!(outside.is_held() && later.is_held());
+    assert!(!within.is_held(), "its scope has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_downgrade_that_was_not_confirmed_can_be_done_again() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let options = at_once().renewal(redlock_core::Renewal::Manual);
+    let guard = redlock.acquire_with("a", options).await.unwrap();
+    let hole = Faults {
+        black_hole: true,
+        ..Faults::default()
+    };
+    nodes[..2].iter().for_each(|node| node.set(hole));
+    let refused = guard.downgrade().await.unwrap_err();
+    assert_eq!(refused.kind(), ExtendErrorKind::Unconfirmed);
+    nodes.iter().for_each(FaultyNode::heal);
+    sleep(3 * SECOND).await;
+    guard.downgrade().await.unwrap();
+    let reader = other.acquire_with("a", at_once().shared()).await.unwrap();
+    sleep(60 * SECOND).await;
+    // Of a lease that is lost, nothing can be confirmed.
+    let lost = guard.downgrade().await.unwrap_err();
+    assert_eq!(lost.kind(), ExtendErrorKind::Lost);
+    drop(reader);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_who_shares_a_lost_lease_is_told_so_when_it_lets_go() {
+    let redlock = client(&faulty(3)).await;
+    let options = || at_once().shared().renewal(redlock_core::Renewal::Manual);
+    let first = redlock.acquire_with("a", options()).await.unwrap();
+    let second = redlock.acquire_with("a", options()).await.unwrap();
+    assert_eq!(first.token(), second.token());
+    sleep(60 * SECOND).await;
+    for guard in [first, second] {
+        let lost = guard.release().await.unwrap_err();
+        assert_eq!(lost.kind(), redlock_core::ReleaseErrorKind::Lost);
+    }
+}
+
+/// Nodes remember a few holders of a key, so a process has few leases on it, however many read and for how long.
+#[tokio::test(start_paused = true)]
+async fn one_process_does_not_use_up_what_nodes_remember() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let mut readers = Vec::new();
+    let mut leases = std::collections::BTreeSet::new();
+    for _ in 0..1_000 {
+        let reader = redlock.acquire_with("a", at_once().shared()).await.unwrap();
+        leases.insert(reader.token());
+        readers.push((reader, Instant::now() + 5 * SECOND));
+        sleep(12 * MS).await;
+        readers.retain(|(_, until)| *until > Instant::now());
+    }
+    assert!(leases.len() < 50, "{}", leases.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_left_behind_is_joined_no_more() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let (first, second) = (
+        redlock.acquire_shared("a").await.unwrap(),
+        redlock.acquire_shared("a").await.unwrap(),
+    );
+    first.leave();
+    let third = redlock.acquire_shared("a").await.unwrap();
+    assert!(third.token() > second.token());
+    third.release().await.unwrap();
+    drop(second);
+    sleep(SECOND).await;
+    assert_eq!(keys(&nodes), [1; 3], "it stays for its time to live");
+}

@@ -5,9 +5,11 @@ use crate::{Instant, Mode};
 
 /// A shared lease that callers of the process which has it may join, for a while.
 ///
-/// Who joins asks no node, so nodes cannot tell that one of another process waits to have the keys alone.
-/// So a lease is joined for [`LONGEST`](Self::LONGEST) only, and whoever comes later asks the nodes for another, which is
-/// refused while somebody waits.
+/// A caller that joins asks no node, so nodes cannot tell it that a writer of another process waits.
+/// So a lease is joined for a short time only, and a caller that comes later asks the nodes for another one, which they
+/// refuse while a writer waits.
+/// A node remembers a few holders of a key, so the time grows with the age of the oldest lease that the process still has:
+/// a process whose readers hold for long has few leases all the same, and a writer waits for them anyway.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenLease {
     terms: Terms,
@@ -15,23 +17,23 @@ pub struct OpenLease {
 }
 
 impl OpenLease {
-    /// The time after it was won in which a lease may be joined: 10 ms.
-    ///
-    /// It is what callers who have joined can add to the wait of one of another process.
-    pub const LONGEST: Duration = Duration::from_millis(10);
+    /// The least time after it was won in which a lease may be joined: 10 ms.
+    pub const LEAST: Duration = Duration::from_millis(10);
+
+    /// The part of the oldest lease's age in which a lease may be joined: a third.
+    pub const PART: u32 = 3;
 
     /// Opens a lease on these terms that was won at `since`; `None` if its holder has it alone, or for a limited time.
     pub fn new(terms: Terms, since: Instant) -> Option<Self> {
         (terms.mode() == Mode::Shared && !terms.is_limited()).then_some(Self { terms, since })
     }
 
-    /// Returns whether it may be joined no more.
-    pub fn is_over(&self, now: Instant) -> bool {
-        now.saturating_since(self.since) >= Self::LONGEST
-    }
-
     /// Returns whether a caller who asks on these terms may join it, while it is valid up to `deadline`.
-    pub fn may_join(&self, terms: &Terms, deadline: Instant, now: Instant) -> bool {
-        *terms == self.terms && !self.is_over(now) && terms.may_hand_out(deadline, now)
+    ///
+    /// `oldest` is the oldest lease on the same keys that the process still has; it may be this one.
+    pub fn may_join(&self, terms: &Terms, oldest: &Self, deadline: Instant, now: Instant) -> bool {
+        let part = now.saturating_since(oldest.since) / Self::PART;
+        let is_open = now.saturating_since(self.since) < part.max(Self::LEAST);
+        *terms == self.terms && is_open && terms.may_hand_out(deadline, now)
     }
 }

@@ -12,6 +12,7 @@ mod reading;
 mod refusals;
 mod seeding;
 mod sets;
+mod shared;
 mod trouble;
 
 use redlock_proto::{Effect, NotClaimed};

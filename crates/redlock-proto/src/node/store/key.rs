@@ -98,9 +98,8 @@ impl Key {
                     Verb::Acquire { .. } => own
                         .or_else(|| sharing.wish.filter(|until| *until >= wanted.now))
                         .or_else(|| sharing.full_until(wanted.now)),
-                    _ if own.is_some() => None,
-                    Verb::Heal { .. } => sharing.full_until(wanted.now),
-                    _ => sharing.latest(wanted.now),
+                    Verb::Heal { .. } if own.is_none() => sharing.full_until(wanted.now),
+                    _ => None,
                 }
             }
         }

@@ -33,6 +33,7 @@ pub(crate) struct Bench {
     /// What claims must not follow from now on.
     pub(crate) not_after: Option<NotAfter>,
     next_id: u64,
+    pub(crate) mode: Mode,
 }
 
 struct Peer {
@@ -113,6 +114,7 @@ impl Bench {
             wait: Duration::ZERO,
             not_after: None,
             next_id: 1,
+            mode: Mode::Exclusive,
         };
         for peer in 0..2 {
             for node in 0..ahead.len() {
@@ -202,6 +204,16 @@ impl Bench {
         }
     }
 
+    pub(crate) fn due(&mut self, peer: usize) {
+        let now = self.now();
+        self.peers[peer].client.on_timer(now);
+        self.gather(peer);
+    }
+
+    pub(crate) fn value(&self, node: usize) -> Option<String> {
+        self.nodes[node].value(&Self::lock(), self.time(node))
+    }
+
     pub(crate) fn pass(&mut self, ms: u64) {
         self.ms += ms;
     }
@@ -241,7 +253,7 @@ impl Bench {
 
     fn request(&self) -> Acquire {
         Acquire {
-            mode: Mode::Exclusive,
+            mode: self.mode,
             keys: Self::lock().into(),
             timing: Timing::new(TTL, 0.01, 50 * MS).expect("it is valid"),
             renew: true,
