@@ -16,21 +16,22 @@ pub struct ServerBinary(PathBuf);
 impl ServerBinary {
     /// Finds the server to use.
     ///
-    /// The environment variable [`SERVER_VARIABLE`] wins; without it the first `redis-server`,
-    /// then the first `valkey-server`, in the folders of `PATH` is taken.
+    /// The environment variable [`SERVER_VARIABLE`] takes precedence.
+    /// Without it, this function takes the first `redis-server`, and otherwise the first `valkey-server`, in the
+    /// folders of `PATH`.
     ///
     /// # Errors
     ///
     /// [`NotFound`] if there is no such program.
-    /// A variable that names no program is an error too: what was asked for by name is never
-    /// replaced in silence.
+    /// A variable that names no program is an error too: this function never replaces a program that the user has
+    /// named.
     pub fn find() -> Result<Self, NotFound> {
         let named = env::var_os(SERVER_VARIABLE);
         let folders = env::var_os("PATH").unwrap_or_default();
         Self::find_in(named.as_deref(), &folders)
     }
 
-    /// Takes the program at `path`, without looking whether it is there.
+    /// Takes the program at `path`, without checking that it exists.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
@@ -57,9 +58,9 @@ impl ServerBinary {
     }
 }
 
-/// No server program was found.
+/// The error for a missing server program.
 ///
-/// Its message ends in the one command to type.
+/// Its message ends with the command that installs one.
 #[derive(Clone, Debug)]
 pub struct NotFound(Reason);
 

@@ -10,9 +10,10 @@ use std::{
 
 use crate::resp::{Value, encode};
 
-/// Sends one command to a server this crate did not start, and waits up to five seconds for its reply.
+/// Sends one command to a server that this crate did not start, and waits up to five seconds for its reply.
 ///
-/// For one that it did start, [`Server::command`](crate::Server::command) knows address and password.
+/// For a server that this crate has started, use [`Server::command`](crate::Server::command), which knows its address
+/// and password.
 ///
 /// # Errors
 ///
@@ -62,7 +63,7 @@ enum Cause {
 }
 
 impl CommandError {
-    /// Returns what went wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> CommandErrorKind {
         match &self.0 {
             Cause::Refused(_) => CommandErrorKind::Refused,
@@ -103,11 +104,11 @@ impl Error for CommandError {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum CommandErrorKind {
-    /// The server answered with an error; the message has its words.
+    /// The server answered with an error, which the message quotes.
     Refused,
-    /// No reply came in time, as from a frozen server.
+    /// No reply came in time, for example from a frozen server.
     TimedOut,
-    /// There is no connection, or it broke, as with a server that is down.
+    /// There is no connection, or it broke, for example because the server is down.
     Io,
 }
 

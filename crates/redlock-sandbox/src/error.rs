@@ -11,7 +11,7 @@ pub struct StartError {
 }
 
 impl StartError {
-    /// Returns what went wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> StartErrorKind {
         self.kind
     }
@@ -105,17 +105,17 @@ impl Error for StartError {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum StartErrorKind {
-    /// Another socket has the port that was asked for.
+    /// Another socket has the requested port.
     PortTaken,
     /// The server ended before it answered; the message has the end of its log.
     Exited,
     /// The server runs but never answered; the message has the end of its log.
     TimedOut,
-    /// The C compiler that a clock of the server's own takes is missing, or it failed.
+    /// The C compiler, which a server with a clock of its own needs, is missing, or it failed.
     Compiler,
-    /// A clock of the server's own was asked for, and the message says what it would take.
+    /// A clock of the server's own was requested and is not possible; the message says what it needs.
     Clock,
-    /// The system refused a process, a file or a socket; the source says which.
+    /// The system refused a process, a file or a socket; the source has the reason.
     Io,
 }
 

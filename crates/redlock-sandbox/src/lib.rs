@@ -1,8 +1,8 @@
 //! Local `redis-server` and `valkey-server` processes for tests and try-outs.
 //!
-//! A lock over five masters can only be shown against five masters.
-//! This crate starts them on the loopback interface, breaks them on purpose and leaves none behind.
-//! It blocks and knows no runtime, so that a test, an example and a build task use it alike.
+//! Tests of a lock over five masters need five masters.
+//! This crate starts them on the loopback interface, can make them fail on purpose, and leaves none behind.
+//! Its calls block and need no runtime, so that a test, an example and a build task use it alike.
 //!
 //! ```
 //! use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
@@ -23,11 +23,11 @@
 //!
 //! # What stops a server
 //!
-//! Dropping its [`Server`] does.
-//! So does the end of the process that started it, however it ends: each server is paired with a
-//! watchdog, described at [`Process`].
-//! Each server's folder, among the temporary files, goes in the same way, also that of a server that
-//! was down at that moment: the shell that made it removes it.
+//! Dropping its [`Server`] stops a server.
+//! The end of the process that started it stops it too, however that process ends: each server has a watchdog, which
+//! [`Process`] describes.
+//! The shell that made a server's temporary folder removes it at the same time, even if the server was down at that
+//! moment.
 //!
 //! Only Unix systems are supported.
 

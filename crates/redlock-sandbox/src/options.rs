@@ -14,7 +14,7 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Sets the port to listen on, instead of a free one.
+    /// Sets the port to listen on, in place of a free one.
     ///
     /// A start fails with [`PortTaken`](crate::StartErrorKind::PortTaken) if another socket has it.
     pub fn port(mut self, port: u16) -> Self {
@@ -24,31 +24,32 @@ impl ServerOptions {
 
     /// Sets the password of the default user; none by default.
     ///
-    /// It appears in the process list, as every argument of a program does.
+    /// The process list shows it, as every argument of a program.
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
     }
 
-    /// Sets what a server still knows after a kill; nothing by default.
+    /// Sets which data a server keeps after a kill; none by default.
     pub fn persistence(mut self, persistence: Persistence) -> Self {
         self.persistence = persistence;
         self
     }
 
-    /// Sets a wall clock of the server's own, which [`Server::clock`](crate::Server::clock) gives out; by
-    /// default it has the machine's.
+    /// Gives the server a wall clock of its own, which [`Server::clock`](crate::Server::clock) returns; by default it
+    /// has the machine's clock.
     ///
-    /// Only Linux can do it, and it takes the C compiler that Rust's linker needs as well: `cc`, or
-    /// what the environment variable `CC` says.
-    /// Without one the start fails with [`Compiler`](crate::StartErrorKind::Compiler), and where
-    /// there can be no such clock for another reason, with [`Clock`](crate::StartErrorKind::Clock).
+    /// This works on Linux only, and needs the C compiler that Rust also uses for linking: `cc`, or the program that
+    /// the environment variable `CC` names.
+    /// Without a compiler, the start fails with [`Compiler`](crate::StartErrorKind::Compiler).
+    /// If such a clock is not possible for another reason, the start fails with
+    /// [`Clock`](crate::StartErrorKind::Clock).
     pub fn own_clock(mut self) -> Self {
         self.own_clock = true;
         self
     }
 
-    /// Adds an argument to the command line, after all others, so that it wins over them.
+    /// Adds an argument to the command line, after all others, so that it takes precedence over them.
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
@@ -59,10 +60,10 @@ impl ServerOptions {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Persistence {
-    /// Nothing: keys live in memory only, so that a restart is the loss of all of them.
+    /// None: keys are in memory only, so a restart loses all of them.
     #[default]
     Memory,
-    /// Every write it acknowledged: an append-only file, synced before each reply.
+    /// Every acknowledged write: an append-only file, synced before each reply.
     AppendOnly,
 }
 

@@ -13,15 +13,15 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::watchdog::Watchdog;
 
-/// A child process that never outlives us.
+/// A child process that never outlives the process that started it.
 ///
-/// Dropping it kills it.
-/// If this process ends without dropping anything, a watchdog kills it instead: a shell that
-/// sleeps on a pipe from here and wakes when the pipe breaks.
-/// The program itself starts only once its watchdog is in place, and the watchdog is ended before
-/// the program is killed and its process id becomes free for others.
+/// Dropping it kills the child.
+/// If this process ends without a drop, a watchdog kills the child: a shell that reads from a pipe of this process and
+/// wakes when the pipe breaks.
+/// The program itself starts only after its watchdog is in place.
+/// The watchdog is ended before the program is killed and its process id becomes free for other processes.
 ///
-/// Signals go to one process, by its positive id, and only as long as it has not been waited for.
+/// Signals go to one process, by its positive id, and only until its end has been waited for.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -35,8 +35,8 @@ pub struct Process {
 impl Process {
     /// Returns a command for `program` that [`Process::spawn`] can start.
     ///
-    /// Arguments, environment, folder and output are the caller's to set.
-    /// Its standard input is empty.
+    /// The caller sets arguments, environment, folder and output.
+    /// The standard input is empty.
     pub fn command(program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("sh");
         command
@@ -47,13 +47,12 @@ impl Process {
 
     /// Starts `command`, which must come from [`Process::command`].
     ///
-    /// The process has a group of its own: Ctrl-C at a terminal does not reach it.
+    /// The process has a group of its own, so Ctrl-C at a terminal does not reach it.
     ///
     /// # Errors
     ///
-    /// The system's error, when a shell cannot be started.
-    /// A program that cannot be started ends with status 126 or 127 and says so on its standard
-    /// error.
+    /// The system's error, if a shell cannot be started.
+    /// A program that cannot be started ends with status 126 or 127, and writes the reason to its standard error.
     pub fn spawn(mut command: Command) -> io::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).process_group(0).spawn()?;
         let gate = child.stdin.take();
@@ -89,7 +88,7 @@ impl Process {
         self.child.stdout.take()
     }
 
-    /// Returns whether the process runs; a frozen one does, one that ended and was not waited for does not.
+    /// Returns whether the process runs; a frozen process runs, a process that has ended does not.
     pub fn is_running(&self) -> bool {
         // The id stays reserved: looking does not reap.
         self.status.is_none()
@@ -98,7 +97,7 @@ impl Process {
                 .is_ok_and(|exited| !exited)
     }
 
-    /// Stops the process in its tracks, as SIGSTOP does, and returns once it has stopped.
+    /// Stops the process, as SIGSTOP does, and returns once it has stopped.
     ///
     /// # Errors
     ///
@@ -109,7 +108,7 @@ impl Process {
         self.running()
     }
 
-    /// Lets a frozen process run on.
+    /// Lets a frozen process continue.
     ///
     /// # Errors
     ///
@@ -127,11 +126,11 @@ impl Process {
         self.signal(Signal::TERM)
     }
 
-    /// Waits for the process to end of itself, for no longer than `limit`.
+    /// Waits for the process to end by itself, up to `limit`.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::TimedOut`] if it still runs then; it is left running.
+    /// [`io::ErrorKind::TimedOut`] if the process still runs then; it is left running.
     #[expect(
         clippy::disallowed_methods,
         reason = "a patience limit, not the deadline of a lease"
@@ -147,7 +146,7 @@ impl Process {
         self.reap()
     }
 
-    /// Kills the process, as SIGKILL does, and waits for its end; a process that ended is fine too.
+    /// Kills the process, as SIGKILL does, and waits for its end; a process that has already ended is no error.
     ///
     /// # Errors
     ///

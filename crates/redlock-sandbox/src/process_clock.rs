@@ -2,10 +2,11 @@ use std::{ops::Deref, process::Command};
 
 use crate::{ServerClock, error::StartError, folder::Folder};
 
-/// A wall clock for processes that are no servers of ours, such as clients under test.
+/// A wall clock for processes that are no servers of this crate, such as clients under test.
 ///
-/// It is set and stepped as a [`ServerClock`], and follows the real time at no distance at first.
-/// The starter of a program must check that the program believes it: one that is linked statically, or asks the kernel without the C library, does not.
+/// It is set and stepped as a [`ServerClock`], and first follows the real time.
+/// The test must check that the program uses it: a program that is linked statically, or that asks the kernel without
+/// the C library, does not.
 /// Only Linux is supported.
 #[derive(Debug)]
 pub struct ProcessClock {
@@ -19,7 +20,7 @@ impl ProcessClock {
     ///
     /// # Errors
     ///
-    /// [`StartError`] if there is no compiler, or the system has no such clocks.
+    /// [`StartError`] if there is no compiler, or the system does not support such clocks.
     pub fn create() -> Result<Self, StartError> {
         let folder = Folder::create()?;
         Ok(Self {
@@ -28,7 +29,7 @@ impl ProcessClock {
         })
     }
 
-    /// Makes `command` start its program with this clock, once or more often.
+    /// Makes `command` start its program with this clock; it may be called for several commands.
     pub fn give_to(&self, command: &mut Command) {
         self.clock.give_to(command);
     }

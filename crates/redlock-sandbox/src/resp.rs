@@ -6,11 +6,11 @@ use std::io::{self, BufRead};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
-    /// Nothing, such as the value of a key that does not exist.
+    /// No value, such as that of a key that does not exist.
     Nil,
     /// A number.
     Integer(i64),
-    /// A word of the server, such as `OK`.
+    /// A status of the server, such as `OK`.
     Status(String),
     /// The bytes of a value.
     Data(Vec<u8>),
@@ -21,7 +21,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns the number, if this is one.
+    /// Returns the number, if the reply is one.
     pub fn as_integer(&self) -> Option<i64> {
         match self {
             Self::Integer(integer) => Some(*integer),
@@ -29,7 +29,7 @@ impl Value {
         }
     }
 
-    /// Returns the text, if this is a status or data in UTF-8.
+    /// Returns the text, if the reply is a status or data in UTF-8.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Status(text) => Some(text),
@@ -38,7 +38,7 @@ impl Value {
         }
     }
 
-    /// Returns the elements, if this is an array.
+    /// Returns the elements, if the reply is an array.
     pub fn as_array(&self) -> Option<&[Self]> {
         match self {
             Self::Array(values) => Some(values),
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// Returns whether this is nothing.
+    /// Returns whether the reply is [`Nil`](Self::Nil).
     pub fn is_nil(&self) -> bool {
         *self == Self::Nil
     }

@@ -17,9 +17,9 @@ use crate::{
     resp::Value,
 };
 
-/// A server on the loopback interface that ends with this value, or with this process.
+/// A server on the loopback interface that ends when this value is dropped, or with this process.
 ///
-/// Its files are in a temporary folder of its own, which is removed at the same time, also if the server is down then.
+/// Its files are in a temporary folder of its own, which is removed at the same time, even if the server is down then.
 #[derive(Debug)]
 pub struct Server {
     // `None` while the server is down.
@@ -43,7 +43,7 @@ impl Server {
         Self::start_on(binary, options, port::free)
     }
 
-    /// Returns the port it listens on, or did when it was up.
+    /// Returns the port that the server listens on, or listened on when it was up.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -53,7 +53,7 @@ impl Server {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// Returns its URL, such as `redis://127.0.0.1:20480`, with the password if it has one.
+    /// Returns its URL, such as `redis://127.0.0.1:20480`, including the password if there is one.
     pub fn url(&self) -> String {
         let password = self.options.password.as_deref().map(percent_encoded);
         let user = password.map_or_else(String::new, |password| format!(":{password}@"));
@@ -70,12 +70,12 @@ impl Server {
         self.clock.as_ref()
     }
 
-    /// Returns whether its process runs; a frozen one does.
+    /// Returns whether its process runs; a frozen process runs.
     pub fn is_running(&self) -> bool {
         self.process.as_ref().is_some_and(Process::is_running)
     }
 
-    /// Kills it as a crash would: nothing is shut down, nothing is written any more.
+    /// Kills the server as a crash would: it shuts nothing down and writes nothing more.
     ///
     /// A server that is down stays down.
     ///
@@ -89,10 +89,10 @@ impl Server {
         }
     }
 
-    /// Starts it again on the same port and folder, after a kill if it still runs.
+    /// Starts the server again on the same port and folder, after a kill if it still runs.
     ///
-    /// [`Persistence`](crate::Persistence) says what it still knows.
-    /// A clock of its own is as it was.
+    /// [`Persistence`](crate::Persistence) decides which data it keeps.
+    /// A clock of its own is not changed.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Server {
         self.launch()
     }
 
-    /// Freezes it: the system still accepts connections for it, but it does not answer.
+    /// Freezes the server: the system still accepts connections for it, but the server does not answer.
     ///
     /// Its clock goes on, so keys expire in the meantime.
     ///
@@ -114,7 +114,7 @@ impl Server {
         self.process()?.freeze()
     }
 
-    /// Lets a frozen server go on; what was sent to it in the meantime is answered now.
+    /// Lets a frozen server continue; it then answers the requests that it got meanwhile.
     ///
     /// # Errors
     ///

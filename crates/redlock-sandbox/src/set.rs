@@ -9,22 +9,22 @@ use crate::{Server, ServerBinary, ServerOptions, StartError};
 
 /// Independent servers, started at once: the masters of a lock.
 ///
-/// They know nothing of each other: no replication, no cluster.
+/// They do not know each other: no replication, no cluster.
 #[derive(Debug)]
 pub struct ServerSet(Vec<Server>);
 
 impl ServerSet {
     /// Starts `count` servers with the same options and waits until all of them answer.
     ///
-    /// A port among the options is the first server's; the others get the ports after it.
+    /// If the options set a port, the first server gets it, and the others get the ports after it.
     ///
     /// # Errors
     ///
-    /// The first [`StartError`]; the servers that did start are stopped.
+    /// The first [`StartError`]; the servers that have started are stopped.
     ///
     /// # Panics
     ///
-    /// If the ports after the first one end before the servers do.
+    /// If the ports after the first one do not suffice for all servers.
     pub fn start(
         binary: &ServerBinary,
         count: usize,
@@ -54,7 +54,7 @@ impl ServerSet {
         self.iter().map(Server::url).collect()
     }
 
-    /// Returns how many servers there are, up or down.
+    /// Returns the number of servers, up or down.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -24,16 +24,16 @@ use crate::{
 
 /// The wall clock of a server that was started with [`own_clock`](crate::ServerOptions::own_clock).
 ///
-/// It either *follows* the real time at a distance, which is nothing at first, or *stands still*.
-/// Only this server sees it, and only as its wall clock: its monotonic clock, and with it the
-/// rhythm of its background work, stays real.
+/// It either *follows* the real time at a distance, which is zero at first, or *stands still*.
+/// Only this server sees it, and only as its wall clock: its monotonic clock stays real, and so does the timing of its
+/// background work.
 ///
-/// A change is in force when the call returns: the next command sees the new time, in `TIME`, in
-/// the expiry of keys and in scripts.
-/// A command that is being executed at that moment may see it in part.
-/// The clock can be changed while the server is down or frozen, and a restart does not touch it.
+/// A change is in force when the call returns: the next command sees the new time, in `TIME`, in the expiry of keys and
+/// in scripts.
+/// A command that is being executed at that moment may see a part of the change.
+/// The clock can be changed while the server is down or frozen, and a restart does not change it.
 ///
-/// Times and steps count in microseconds; what is finer is cut off.
+/// Times and steps are in whole microseconds; a fraction is cut off.
 ///
 /// ```
 /// # #[cfg(target_os = "linux")] {
@@ -54,21 +54,20 @@ use crate::{
 ///
 /// # Which keys have expired
 ///
-/// A server counts in whole milliseconds of its wall clock, and a key goes only when its last
-/// millisecond is over.
-/// With `PX n` it is there for `n` milliseconds after the one it was written in, with that one and
-/// the last included: never for less than `n`, and for up to one more.
-/// Nothing expires while a script runs: the time at which it began decides.
+/// A server counts in whole milliseconds of its wall clock, and a key expires only when its last millisecond is over.
+/// With `PX n` the key exists for `n` milliseconds after the millisecond of the write, including that one and the last:
+/// never for less than `n`, and for up to one more.
+/// Nothing expires while a script runs, because the time at which the script began decides.
 ///
-/// An expired key is removed when a command asks for it, or by the server itself some time later.
-/// Until then a step backwards brings it back.
+/// The server removes an expired key when a command asks for it, or some time later by itself.
+/// Until then, a step backwards brings the key back.
 ///
-/// # What this clock makes of `INFO`
+/// # The effect of this clock on `INFO`
 ///
-/// `uptime_in_seconds` is the wall clock now less the wall clock at the start.
-/// So a step changes it, even to less than nothing, and on a clock that stands still it does not
-/// grow: it says nothing reliable about restarts, here or on a machine whose clock is corrected.
-/// `run_id` is drawn anew at each start and at no other time; to see a restart, compare it.
+/// `uptime_in_seconds` is the present wall clock less the wall clock at the start.
+/// So a step changes it, even to a negative number, and it does not grow on a clock that stands still.
+/// It is no reliable sign of a restart, here or on a machine whose clock is corrected.
+/// `run_id` changes at each start and at no other time: compare it to detect a restart.
 #[derive(Debug)]
 pub struct ServerClock {
     preload: Preload,
@@ -106,8 +105,8 @@ impl ServerClock {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::InvalidInput`] beyond the year 100,000, or what the system says when it
-    /// refuses a write; the clock is as it was.
+    /// [`io::ErrorKind::InvalidInput`] beyond the year 100,000, or the system's error if it refuses a write; the clock
+    /// is then unchanged.
     pub fn set(&self, since_epoch: Duration) -> io::Result<()> {
         let instant = micros(since_epoch)?;
         self.state().stand_still_at(instant)
@@ -136,13 +135,13 @@ impl ServerClock {
 
     /// Lets a clock that stands still follow the real time again.
     ///
-    /// It does so at the distance it had before it was stopped: the sum of the steps that were made
-    /// while it followed.
+    /// Its distance from the real time is the one that it had before it was stopped: the sum of the steps that were
+    /// made while it followed.
     /// This is a step too, in either direction.
     ///
     /// # Errors
     ///
-    /// The system's error, when it refuses a write; the clock is as it was.
+    /// The system's error, if it refuses a write; the clock is then unchanged.
     pub fn follow(&self) -> io::Result<()> {
         let mut state = self.state();
         let distance = state.distance;
