@@ -22,13 +22,13 @@ pub struct Campaign {
     goes_on: bool,
 }
 
-/// Something that went wrong.
+/// A violation in one of the worlds.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Finding {
     /// The seed of the world.
     pub seed: u64,
-    /// The number of worlds that it took to find it, one after the other.
+    /// The number of worlds that were run, one after the other, until it was found.
     pub needed: u64,
     /// The time at which it was found.
     pub at: Moment,
@@ -49,7 +49,7 @@ pub struct CampaignReport {
 }
 
 impl Campaign {
-    /// Makes a campaign in worlds of this plan, with so many seeds from `first` on.
+    /// Makes a campaign of worlds of this plan, with `seeds` seeds from `first` on.
     pub const fn new(plan: Plan, first: u64, seeds: u64) -> Self {
         Self {
             plan,
@@ -62,19 +62,19 @@ impl Campaign {
 
     /// Sets how many worlds are run at once; one by default.
     ///
-    /// What comes of a seed does not depend on it.
+    /// The result of a seed does not depend on it.
     pub const fn threads(mut self, threads: NonZeroUsize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets whether to go on after something went wrong; not by default.
+    /// Sets whether the campaign goes on after a violation; it does not by default.
     pub const fn going_on(mut self, goes_on: bool) -> Self {
         self.goes_on = goes_on;
         self
     }
 
-    /// Runs them.
+    /// Runs the worlds.
     pub fn run(self) -> CampaignReport {
         let next = AtomicU64::new(0);
         let stop = AtomicU64::new(u64::MAX);

@@ -5,15 +5,15 @@ use std::{sync::Arc, time::Duration};
 
 use crate::Moment;
 
-/// Something that happened, at a true time that is told with it.
+/// Something that happened; the checker gets it with its true time.
 ///
-/// Numbers stand for things: each lease, waiter, client, node and key has one of its own.
+/// Numbers stand for things: each lease, waiter, client, node and key has its own number.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
     /// A client began to wait for an answer, which is due at a time.
     Waits {
-        /// The one who waits.
+        /// The waiter.
         waiter: u64,
         /// The client that must answer.
         client: usize,
@@ -22,22 +22,22 @@ pub enum Event {
     },
     /// A client asks the nodes on behalf of a waiter.
     Tries {
-        /// The one who waits.
+        /// The waiter.
         waiter: u64,
     },
-    /// The answer has come, or is not waited for any more.
+    /// The answer has come, or the waiter does not wait for it any more.
     Answered {
-        /// The one who waited.
+        /// The waiter.
         waiter: u64,
     },
     /// A client stood still for this long, up to now.
     StoodStill {
         /// The client.
         client: usize,
-        /// For how long.
+        /// The time for which it stood still.
         length: Duration,
     },
-    /// A lease was handed out: from now on, its holder believes in it.
+    /// A lease was handed out: from now on, its holder believes in the lease.
     Acquired {
         /// The lease.
         lease: u64,
@@ -53,7 +53,7 @@ pub enum Event {
         started: Moment,
         /// The time at which its deadline is reached on the holder's clock.
         until: Moment,
-        /// For how much longer than that nobody else may have the key, unless the lease is released.
+        /// The time after the deadline for which no other holder may have the key, unless the lease is released.
         rest: Duration,
         /// The time up to which a majority had promised to keep the key, if that is known.
         promised: Option<Moment>,
@@ -76,7 +76,7 @@ pub enum Event {
         /// The fencing token.
         token: u64,
     },
-    /// Nodes are told what came of a run.
+    /// Nodes are told the outcome of a run.
     Recorded {
         /// The job.
         job: usize,
@@ -87,22 +87,22 @@ pub enum Event {
         /// The outcome of the run.
         outcome: Arc<str>,
     },
-    /// Somebody who asked was told what nodes remember of a job.
+    /// A client that asked was told what nodes remember of a job.
     StatusRead {
         /// The job, whose lock is the key of the same number.
         job: usize,
-        /// The time at which it was asked for.
+        /// The time of the request.
         since: Moment,
-        /// The watermark of a majority then, 0 for none.
+        /// The watermark of a majority at that time, 0 for none.
         known: u64,
-        /// The watermark that was told of, 0 for none.
+        /// The watermark that was reported, 0 for none.
         watermark: u64,
-        /// The runs that were told of: tick and token, and how each ended, if it did.
+        /// The runs that were reported: tick and token, and the outcome of each run that has ended.
         runs: Vec<(u64, u64, Option<Arc<str>>)>,
-        /// `true` if the lock was said to be free.
+        /// `true` if the lock was reported as free.
         is_free: bool,
     },
-    /// A majority remembers a run at the end of a history, and not how it ended.
+    /// A majority remembers a run at the end of a history, and not its outcome.
     LeftOpen {
         /// The job.
         job: usize,
@@ -122,13 +122,13 @@ pub enum Event {
         /// `true` if the clocks of a majority of the nodes were in its window.
         timely: bool,
     },
-    /// Somebody starts a tick who wants no run before it that was cut short: told just before it starts.
+    /// A replica starts a tick and asked to refuse this after a run that was cut short: reported just before the start.
     Follows {
         /// The job.
         job: usize,
         /// The tick.
         tick: u64,
-        /// The tick up to which runs are settled, as far as that one knows; 0 for none.
+        /// The tick up to which runs are settled, as far as that replica knows; 0 for none.
         settled: u64,
         /// The number of nodes that are a majority.
         majority: usize,
@@ -136,7 +136,7 @@ pub enum Event {
         /// short, for all it knows.
         remembered: Vec<Vec<(u64, u64, bool)>>,
     },
-    /// Somebody did not win a tick because the run before it was cut short.
+    /// A replica did not win a tick because the run before it was cut short.
     CutShort {
         /// The job.
         job: usize,
@@ -144,9 +144,9 @@ pub enum Event {
         tick: u64,
         /// Its fencing token.
         token: u64,
-        /// Its outcome, if anybody said so.
+        /// Its outcome, if any node knew one.
         outcome: Option<Arc<str>>,
-        /// The tick up to which runs were settled, as far as that one knew; 0 for none.
+        /// The tick up to which runs were settled, as far as that replica knew; 0 for none.
         settled: u64,
     },
     /// A claimant of a tick has been told that it was not won, or does not wait for it any more.
@@ -163,17 +163,17 @@ pub enum Event {
         /// The tick up to which a majority of the nodes remembers, and 0 if none does.
         watermark: u64,
     },
-    /// Nothing goes wrong any more: what nodes remember from now on, they do not forget.
+    /// From now on nothing fails, and nodes do not forget what they remember.
     Mended,
-    /// All that went wrong has mended, and nobody is killed any more.
+    /// Everything that failed has recovered, and no client is killed any more.
     Settled,
-    /// Somebody who claimed a tick was told that it was claimed before, or a later one.
+    /// A replica that claimed a tick was told that this tick or a later one was claimed before.
     Passed {
         /// The job.
         job: usize,
         /// The tick.
         tick: u64,
-        /// The newest one that was claimed.
+        /// The newest tick that was claimed.
         watermark: u64,
     },
     /// A lease was prolonged.
@@ -185,18 +185,18 @@ pub enum Event {
         /// The time up to which a majority had promised to keep the key, if that is known.
         promised: Option<Moment>,
     },
-    /// The holder does not believe in the lease any more: it was told that the lease is lost, or left it, or is
-    /// gone.
+    /// The holder no longer believes in the lease: it was told that the lease is lost, or it left the lease, or it has
+    /// ended.
     Ended {
         /// The lease.
         lease: u64,
     },
-    /// Others may share the keys of a lease from now on, which its holder has had alone.
+    /// Other clients may share the keys of a lease from now on, which its holder has had alone.
     Downgraded {
         /// The lease.
         lease: u64,
     },
-    /// The holder is done with the lease, and keeps it for the next one in the same process.
+    /// The holder no longer needs the lease, and keeps it for the next holder in the same process.
     Parked {
         /// The lease.
         lease: u64,
@@ -210,17 +210,18 @@ pub enum Event {
         /// The time at which its deadline is reached on the holder's clock.
         until: Moment,
     },
-    /// The holder has released the lease, lost or not.
+    /// The holder has released the lease, whether it was lost or not.
     Released {
         /// The lease.
         lease: u64,
     },
-    /// A node lost data, its counters among it.
+    /// A node lost its data, including its counters.
     Forgot {
         /// The node.
         node: usize,
     },
-    /// A node was started again and has its data, and nobody may know so: it does not vote until it was told a floor.
+    /// A node was started again with its data, and clients may not know of the restart: the node does not vote until it
+    /// was told a floor.
     Restarted {
         /// The node.
         node: usize,
@@ -239,7 +240,7 @@ pub enum Event {
     Healed {
         /// The node.
         node: usize,
-        /// `true` if a majority had confirmed the round in which the node said so.
+        /// `true` if a majority had confirmed the round in which the node reported that it had lost the key.
         confirmed: bool,
     },
     /// A node was found to have a key of an owner that had given it up.
@@ -251,20 +252,20 @@ pub enum Event {
         /// The time at which it had to be gone.
         due: Moment,
     },
-    /// Nothing keeps clients from a key from now on, so that one must acquire it by a time.
+    /// Nothing keeps clients from a key from now on, so that a client must acquire it by a certain time.
     Free {
         /// The key.
         key: usize,
         /// The time.
         due: Moment,
     },
-    /// A client that was closed has nothing to do any more.
+    /// A client that was closed has nothing more to do.
     Rests {
         /// The client.
         client: usize,
         /// The number of requests that it believes to be under way.
         requests: usize,
-        /// `true` if it says that it is clean.
+        /// `true` if the client reports that it is clean.
         is_clean: bool,
     },
 }

@@ -56,8 +56,7 @@
 //! | a tick is started after a later one | [`Violation::StartedAfter`] |
 //! | a tick is claimed and started after a later one | [`Violation::Overtaken`] |
 //! | a tick is started too early or too late by the nodes' clocks | [`Violation::Untimely`] |
-//! | a tick is started after a run that was cut short and is not settled, by a replica that asked to refuse that |
-//! [`Violation::FollowsCutShort`] |
+//! | a tick is started after a run that was cut short and is not settled, by a replica that asked to refuse that | [`Violation::FollowsCutShort`] |
 //! | a tick is refused because of a tick that no replica has claimed | [`Violation::NeverClaimed`] |
 //! | a tick is not started, and no replica was told so | [`Violation::TickLost`] |
 //! | a tick is started, and forgotten although the nodes keep their data | [`Violation::NotRemembered`] |

@@ -2,7 +2,7 @@ use std::{fmt, ops::Add, time::Duration};
 
 /// A moment in true time: the microseconds since a history began.
 ///
-/// No client and no node can read it; whoever judges a history can.
+/// No client and no node can read it; only the checker of a history can.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Moment(u64);
 
@@ -13,7 +13,7 @@ impl Moment {
     /// Later than everything.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// Returns the moment that is so many microseconds after the history began.
+    /// Returns the moment `micros` microseconds after the history began.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }

@@ -2,35 +2,39 @@ use std::{fmt, str::FromStr};
 
 use crate::Violation;
 
-/// The plan of a world: the assumptions of the protocol that hold in it, and so what is demanded of it.
+/// The plan of a world: the assumptions of the protocol that hold in it, and so the promises that it checks.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Plan {
-    /// All of them hold: nothing may go wrong.
+    /// All assumptions hold: nothing may go wrong.
     #[default]
     Default,
-    /// Wall clocks of nodes are set forward and back while they keep keys: leases may overlap, nothing else
+    /// Wall clocks of nodes are set forward and back while the nodes keep keys: leases may overlap, and nothing else
     /// may go wrong.
     ClockSteps,
-    /// The data of a few nodes that live is replaced by older data, and nothing shows it, which the protocol assumes
-    /// not to happen: leases may overlap and tokens be out of order, and nothing else may go wrong.
+    /// The data of a few running nodes is replaced by older data without a sign, which the protocol assumes not to
+    /// happen: leases may overlap and tokens may be out of order, and nothing else may go wrong.
     Rollback,
-    /// Some clients of the namespace use another longest time to live, or another error of rates, or trust persistence,
-    /// and too few nodes lose their data for those to win anything: nothing may go wrong, but that a node which lost its
-    /// data is theirs, and keeps the others from letting any node vote if it remembers longer leases.
-    /// In some worlds they take the others' place, one after the other; in some, all nodes but one lose their data at once,
-    /// and that one remembers the longer leases and is never out of reach.
+    /// Some clients of the namespace use another longest time to live, or another error of rates, or trust persistence;
+    /// too few nodes lose their data for these clients to win anything.
+    /// Nothing may go wrong, with one exception: a node that lost its data may belong to these clients, and keeps the
+    /// other clients from letting any node vote if it remembers longer leases.
+    /// In some worlds these clients take the place of the others, one after the other.
+    /// In some worlds all nodes but one lose their data at once, and the one that is left remembers the longer leases
+    /// and is never out of reach.
     Strangers,
-    /// All of them hold, and some lock several keys together that others lock by themselves: nothing may go wrong.
+    /// All assumptions hold, and some clients lock several keys together that other clients lock one by one: nothing
+    /// may go wrong.
     Sets,
-    /// All of them hold, and many share what they lock, keys or sets of them: nothing may go wrong.
+    /// All assumptions hold, and many clients share what they lock, keys or sets of keys: nothing may go wrong.
     Shared,
-    /// All of them hold, and what is locked are jobs, whose ticks are claimed: nothing may go wrong.
+    /// All assumptions hold, and the clients lock jobs and claim their ticks: nothing may go wrong.
     Ticks,
-    /// As [`Ticks`](Self::Ticks), and all wall clocks are set, of nodes and of replicas, while nodes lose data: no
-    /// node's is set back by more than the assumption about ticks allows, and some are far behind for a while and
-    /// agree with nobody.
-    /// Leases may overlap and starts change places, but no tick may start twice, or be claimed after a later one.
+    /// As [`Ticks`](Self::Ticks), and all wall clocks of nodes and replicas are set while nodes lose data.
+    /// No node's clock is set back by more than the assumption about ticks allows, and some clocks are far behind for
+    /// some time and agree with no other clock.
+    /// Leases may overlap and starts may change their order, but no tick may start twice, or be claimed after a later
+    /// one.
     TicksClocks,
     /// As [`TicksClocks`](Self::TicksClocks), and the clocks of all nodes are set back by more than that while nodes
     /// lose data: ticks may start twice and out of order, and nothing else may go wrong.

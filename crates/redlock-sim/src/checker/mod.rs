@@ -19,9 +19,9 @@ use self::{
 };
 use crate::{Event, Moment, Violation};
 
-/// Judges a history: is told what happened, in order, and says what was wrong about it.
+/// Checks a history: it gets the events in order, and returns the violations.
 ///
-/// It knows nothing of how leases are won, so that a mistake in the protocol cannot hide in it.
+/// It knows nothing of how leases are won, so that it cannot repeat a mistake of the protocol.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -65,7 +65,7 @@ pub struct Checker {
     found: Vec<(Moment, Violation)>,
 }
 
-/// The rules by which a history is judged.
+/// The rules by which a history is checked.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,
@@ -74,24 +74,25 @@ pub struct Checker {
 pub struct Rules {
     /// The longest time for which nodes keep a key.
     pub max_ttl: Duration,
-    /// The least pause between two attempts on behalf of one waiter, but for one.
+    /// The least pause between two attempts on behalf of one waiter, except for one pair of attempts.
     pub pause: Duration,
     /// The most by which the wall clocks of clients differ.
     ///
-    /// Only if it exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order, and only where more nodes than
-    /// [`tolerated`](Self::tolerated) were out at once, because they had lost their counters or had been started again:
-    /// those from before one of them votes again with those from after it.
+    /// Only if the difference exceeds [`max_ttl`](Self::max_ttl) may tokens be out of order.
+    /// Even then they may be so only after more than [`tolerated`](Self::tolerated) nodes were out at once, because
+    /// they had lost their counters or had been started again: tokens from before one of them votes again may be out of
+    /// order with tokens from after that.
     pub skew: Duration,
-    /// The number of nodes that may be out at once without any harm to the order of tokens.
+    /// The number of nodes that may be out at once without harm to the order of tokens.
     pub tolerated: usize,
     /// `true` if nodes' clocks are set while they keep keys.
     ///
-    /// Leases may overlap then, so that the order in which they are handed out need not be that of their
-    /// tokens; a lease whose attempt was started after another was handed out has a greater one all the same.
+    /// Leases may then overlap, so that they may be handed out in another order than that of their tokens.
+    /// A lease whose attempt was started after another lease was handed out still has a greater token.
     pub clocks_step: bool,
-    /// Set if leases share keys: a key must then be had by somebody alone where it is to be acquired.
+    /// Set if leases share keys: then a client that wants a key alone must be able to acquire it.
     ///
-    /// Whoever shares it may not keep the others out for good.
+    /// Clients that share the key may not keep the others out for good.
     pub shares: bool,
 }
 
@@ -202,7 +203,7 @@ impl Checker {
         }
     }
 
-    /// Takes what events call by the number `set` to be all of these keys.
+    /// Declares that the number `set` in events stands for all of these keys.
     pub fn is_set(&mut self, set: usize, keys: impl IntoIterator<Item = usize>) {
         self.sets.insert(set, keys.into_iter().collect());
     }
@@ -220,17 +221,17 @@ impl Checker {
         self.found.push((at, violation));
     }
 
-    /// Returns whether something must still happen that has a time limit, other than answers.
+    /// Returns whether something other than an answer must still happen within a time limit.
     pub fn expects_something(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Returns what was wrong so far.
+    /// Returns the violations so far.
     pub fn found(&self) -> &[(Moment, Violation)] {
         &self.found
     }
 
-    /// Returns what was wrong in a history that ends at `at`.
+    /// Returns the violations in a history that ends at `at`.
     pub fn finish(mut self, at: Moment) -> Vec<(Moment, Violation)> {
         let waiters: Vec<u64> = self.waiters.keys().copied().collect();
         for waiter in waiters {

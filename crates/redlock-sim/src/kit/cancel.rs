@@ -4,10 +4,11 @@ use std::{
     task::{Poll, ready},
 };
 
-/// Polls `future` up to `polls` times and drops it then, as a caller does that is cancelled; its output, if it
-/// was ready by then.
+/// Polls `future` up to `polls` times and then drops it, as a cancelled caller does; returns its output if it was ready
+/// by then.
 ///
-/// It is polled once in each turn of the runtime, whether or not it was woken, so no time passes meanwhile.
+/// It polls the future once in each turn of the runtime, whether or not the future was woken, so no time passes
+/// meanwhile.
 ///
 /// ```
 /// # use redlock_sim::kit::after_polls;

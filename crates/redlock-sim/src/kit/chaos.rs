@@ -5,9 +5,10 @@ use tokio::time::{Instant, sleep};
 use super::{Fault, Links, SimNodes, VirtualProcess};
 use crate::random::Random;
 
-/// Lets nodes and connections go wrong at random, from a seed.
+/// Makes nodes and connections fail at random, from a seed.
 ///
-/// A minority of the nodes is down or frozen at a time, now and then more; any connection may fail at any time.
+/// Usually a minority of the nodes is down or frozen at a time, and sometimes more nodes are; any connection may fail
+/// at any time.
 #[derive(Clone, Debug)]
 pub struct Chaos {
     random: Random,
@@ -25,23 +26,23 @@ impl Chaos {
         }
     }
 
-    /// Lets nodes lose their data too, and not vote for a while then.
+    /// Also makes nodes lose their data, after which they do not vote for some time.
     pub fn with_forgetful_nodes(mut self) -> Self {
         self.forgets = true;
         self
     }
 
-    /// Lets processes stand still too, each for a second on average.
+    /// Also makes processes stand still, each for a second on average.
     pub fn with_processes(mut self, processes: &[VirtualProcess]) -> Self {
         self.processes = processes.to_vec();
         self
     }
 
-    /// Breaks and repairs until `until`, and repairs everything then.
+    /// Breaks and repairs until `until`, and then repairs everything.
     ///
     /// # Cancel safety
     ///
-    /// If it is dropped, what is broken stays so.
+    /// If the future is dropped, broken nodes and connections stay broken.
     pub async fn run(mut self, nodes: &SimNodes, links: &[Links], until: Instant) {
         while Instant::now() < until {
             match self.random.below(10) {

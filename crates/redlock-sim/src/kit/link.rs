@@ -34,21 +34,21 @@ struct State {
     late: JoinSet<()>,
 }
 
-/// The fault of a connection, for the calls that are made on it from now on.
+/// The fault of a connection, for the calls on it from now on.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing: it takes no time.
+    /// No fault: a call takes no time.
     #[default]
     None,
-    /// Requests and replies are on their way for this long; their order is kept.
+    /// Requests and replies take this long; their order is kept.
     Slow {
         /// Requests.
         request: Duration,
         /// Replies.
         reply: Duration,
     },
-    /// Requests arrive, and replies do not.
+    /// Requests arrive, and replies do not arrive.
     NoReplies,
     /// Nothing arrives, and no new connection is made.
     BlackHole,
@@ -56,8 +56,7 @@ pub enum Fault {
     CutBefore,
     /// The connection is cut after the request was executed; the next one works.
     CutAfter,
-    /// The connection is cut, and the request arrives this much later all the same, as it does out of the
-    /// buffer of a proxy.
+    /// The connection is cut, and the request still arrives this much later, as from the buffer of a proxy.
     Late {
         /// The delay.
         by: Duration,
@@ -65,7 +64,7 @@ pub enum Fault {
 }
 
 impl SimNodes {
-    /// Returns a client's own connections to all of them.
+    /// Returns connections of one client to all nodes.
     pub fn links(&self) -> Links {
         Links::new(&self.nodes)
     }
@@ -87,17 +86,17 @@ impl Links {
 
     /// Describes a client that uses these connections, in virtual time.
     ///
-    /// Give it a [seed](RedlockBuilder::dangerous_seed) for a run that can be repeated.
+    /// Set a [seed](RedlockBuilder::dangerous_seed) for a run that can be repeated.
     pub fn client(&self) -> RedlockBuilder {
         let nodes = self.links.iter().cloned().map(NodeConfig::other);
         Redlock::builder().nodes(nodes).virtual_time()
     }
 
-    /// Sets what the connection to `node` does from now on.
+    /// Sets the fault of the connection to `node` from now on.
     ///
     /// # Panics
     ///
-    /// If there are not so many nodes.
+    /// If there is no such node.
     pub fn set(&self, node: usize, fault: Fault) {
         self.links[node].state().fault = fault;
     }
@@ -106,7 +105,7 @@ impl Links {
     ///
     /// # Panics
     ///
-    /// If there are not so many nodes.
+    /// If there is no such node.
     pub fn cut_off(&self, nodes: &[usize]) {
         for node in nodes {
             self.set(*node, Fault::BlackHole);
@@ -120,7 +119,7 @@ impl Links {
         }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of connections.
     pub fn len(&self) -> usize {
         self.links.len()
     }

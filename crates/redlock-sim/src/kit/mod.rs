@@ -1,18 +1,18 @@
-//! A kit for tests of your own service: nodes and links that go wrong when you say so, or when a seed does.
+//! A kit for tests of your own service: nodes and links that fail when the test tells them to, or as a seed determines.
 //!
-//! The client is the real one, in virtual time: nothing takes real time, and a test that waits for a lease
-//! of half a minute is over in milliseconds.
-//! Whatever your service does with its leases can be judged by the same [`Checker`](crate::Checker) that judges
-//! the protocol's own simulation.
+//! The client is the real one, in virtual time: no real time passes, and a test that waits for a lease of half a minute
+//! ends in milliseconds.
+//! The same [`Checker`](crate::Checker) that checks the protocol's own simulation can check what your service does with
+//! its leases.
 //!
-//! * [`SimNodes`] are nodes that crash, forget, stand still and have clocks of their own.
+//! * [`SimNodes`] are nodes that can crash, lose their data and stand still, and that have clocks of their own.
 //! * [`Links`] are one client's connections to them, each with a [`Fault`] of its own, so that two replicas of a
 //!   service can be on different sides of a partition.
-//! * [`VirtualProcess`] is a replica that stands still, with its client and all that it runs, while time goes on for
-//!   the others: a paused virtual machine, SIGSTOP, a long pause of a garbage collector.
-//! * [`Chaos`] lets all of them go wrong at random, from a seed.
-//! * [`Recorder`] writes down who held what, and finds what must not be.
-//! * [`after_polls`] drops a future where a caller that is cancelled would.
+//! * [`VirtualProcess`] is a replica that stands still, with its client and all its tasks, while time goes on for
+//!   other replicas: a paused virtual machine, SIGSTOP, a long pause of a garbage collector.
+//! * [`Chaos`] makes all of them fail at random, from a seed.
+//! * [`Recorder`] records which client held which lease at which time, and finds violations.
+//! * [`after_polls`] drops a future at the point where a cancelled caller would drop it.
 //!
 //! # Examples
 //!
@@ -42,8 +42,8 @@
 //!
 //! # What it does not do
 //!
-//! A request whose process is frozen before it has arrived arrives when the process is thawed.
-//! [`run`](crate::run) simulates requests that arrive meanwhile, with the protocol's state machine instead of the
+//! If a process is frozen before its request has arrived, the request arrives only when the process is thawed.
+//! [`run`](crate::run) also simulates requests that arrive meanwhile, with the protocol's state machine in place of the
 //! async client.
 
 mod cancel;

@@ -13,7 +13,7 @@ use tokio::{sync::watch, time::Instant};
 /// Nodes that a test can break.
 ///
 /// Clones are handles to the same nodes.
-/// They vote at once, for nobody can have used them before.
+/// They vote at once, because no client can have used them before.
 #[derive(Clone, Debug)]
 pub struct SimNodes {
     pub(super) nodes: Arc<[SimNode]>,
@@ -60,7 +60,7 @@ impl SimNodes {
     ///
     /// # Panics
     ///
-    /// If there are not so many.
+    /// If there is no such node.
     pub fn node(&self, number: usize) -> &SimNode {
         &self.nodes[number]
     }
@@ -70,7 +70,7 @@ impl SimNodes {
         self.nodes.iter()
     }
 
-    /// Returns how many there are.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -80,7 +80,7 @@ impl SimNodes {
         self.nodes.is_empty()
     }
 
-    /// Returns the number of lock keys on each.
+    /// Returns the number of lock keys on each node.
     pub fn locks(&self) -> Vec<usize> {
         self.iter().map(SimNode::locks).collect()
     }
@@ -121,14 +121,14 @@ impl SimNode {
         }
     }
 
-    /// Ends it, as a kill does; its data stay for the next start, unless it [forgets](Self::forget).
+    /// Ends the node, as a kill does; its data stays for the next start, unless it [forgets](Self::forget) it.
     pub fn crash(&self) {
         self.state().up = false;
     }
 
-    /// Starts it again; it is another run of the server then, and does not vote until its quarantine has ended.
+    /// Starts the node again, as another run of the server, which does not vote until its quarantine has ended.
     ///
-    /// Nothing happens if it is up.
+    /// It has no effect if the node is up.
     pub fn restart(&self) {
         let mut state = self.state();
         if !state.up {
@@ -138,22 +138,22 @@ impl SimNode {
         }
     }
 
-    /// Takes all its data from it, as `FLUSHALL` or a lost disk do.
+    /// Deletes all data of the node, as `FLUSHALL` or a lost disk does.
     pub fn forget(&self) {
         self.state().store.flush();
     }
 
-    /// Lets lock keys go, as an operator does who deletes them.
+    /// Deletes the lock keys, as an operator could.
     pub fn drop_locks(&self) {
         self.state().store.drop_locks();
     }
 
-    /// Stops it where it is; requests wait, and run when it goes on.
+    /// Freezes the node; requests wait, and run when it goes on.
     pub fn freeze(&self) {
         self.shared.frozen.send_replace(true);
     }
 
-    /// Lets it go on.
+    /// Lets a frozen node go on.
     pub fn thaw(&self) {
         self.shared.frozen.send_replace(false);
     }
@@ -168,7 +168,7 @@ impl SimNode {
         self.state().ahead -= micros(by).cast_signed();
     }
 
-    /// Returns the number of lock keys that it has.
+    /// Returns the number of lock keys on the node.
     pub fn locks(&self) -> usize {
         let state = self.state();
         state.store.locks(self.time(&state))

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{Checker, Event, Moment, Rules, Violation};
 
-/// Writes down who held what, in true time, and finds what must not be.
+/// Records which client held which lease, in true time, and finds violations.
 #[derive(Debug)]
 pub struct Recorder {
     began: Instant,
@@ -77,17 +77,18 @@ impl Recorder {
         state.held.insert(id, (lease.clone(), until));
     }
 
-    /// Returns how many leases were handed out.
+    /// Returns the number of leases that were handed out.
     pub fn leases(&self) -> u64 {
         self.state().next
     }
 
-    /// Returns what was handed out when, as a number: two runs that differ in any of it have different ones.
+    /// Returns a number that depends on every lease and its time: two runs that differ in any of them have different
+    /// numbers.
     pub fn trace(&self) -> u64 {
         self.state().trace
     }
 
-    /// Returns everything that was wrong, with its time.
+    /// Returns all violations, with their times.
     pub fn finish(self) -> Vec<(Moment, Violation)> {
         let at = self.now();
         let mut state = self

@@ -14,17 +14,17 @@ pub enum Violation {
         earlier: u64,
         /// The lease that came on top of it.
         later: u64,
-        /// The time at which the first would have ended.
+        /// The time at which the first lease would have ended.
         until: Moment,
     },
-    /// A lease was handed out when it had ended already.
+    /// A lease was handed out when it had already ended.
     Stillborn {
         /// The lease.
         lease: u64,
         /// The time at which it had ended.
         until: Moment,
     },
-    /// A holder went on believing in a lease that had ended, because it was not told in time.
+    /// A holder still believed in a lease that had ended, because it was not told in time.
     LateLoss {
         /// The lease.
         lease: u64,
@@ -69,8 +69,8 @@ pub enum Violation {
         /// The later one.
         after: u64,
     },
-    /// A tick was started after a later one, and no node remembered it when that one was started: so they were claimed
-    /// in this order.
+    /// A tick was started after a later one, and no node remembered it when the later one was started: so the later
+    /// tick was claimed first.
     Overtaken {
         /// The job.
         job: usize,
@@ -79,8 +79,8 @@ pub enum Violation {
         /// The newest of the later ones.
         after: u64,
     },
-    /// A tick of a job was started though the run before it was cut short and is not settled, and a majority remembers
-    /// that; whoever started it wanted none such.
+    /// A tick of a job was started although the run before it was cut short and is not settled, and a majority
+    /// remembers that; the replica that started it had asked to refuse this.
     FollowsCutShort {
         /// The job.
         job: usize,
@@ -89,21 +89,21 @@ pub enum Violation {
         /// The tick of the run before.
         after: u64,
     },
-    /// A tick was started while a majority of the nodes' clocks were not in its window.
+    /// A tick was started although the clocks of a majority of the nodes were not in its window.
     Untimely {
         /// The job.
         job: usize,
         /// The tick.
         tick: u64,
     },
-    /// Somebody was told of a tick that nobody has claimed.
+    /// A replica was told of a tick that no replica has claimed.
     NeverClaimed {
         /// The job.
         job: usize,
-        /// The tick that was told of.
+        /// The tick that was reported.
         watermark: u64,
     },
-    /// Nodes were asked to remember a tick, and nobody knows what became of it.
+    /// Nodes were asked to remember a tick, and no replica learnt its outcome.
     TickLost {
         /// The job.
         job: usize,
@@ -117,30 +117,30 @@ pub enum Violation {
         /// The tick.
         tick: u64,
     },
-    /// Somebody who asked for a job's status was told of an older watermark than a majority had had before.
+    /// A client that asked for a job's status was told of an older watermark than a majority had had before.
     StatusBehind {
         /// The job.
         job: usize,
-        /// The watermark that was told of, 0 for none.
+        /// The watermark that was reported, 0 for none.
         watermark: u64,
-        /// The one that a majority had.
+        /// The watermark of a majority.
         known: u64,
     },
-    /// Nodes were told, or said, that a run ended in a way in which it did not.
+    /// Nodes were told, or reported, that a run ended in a way in which it did not.
     FalseRecord {
         /// The job.
         job: usize,
         /// The tick.
         tick: u64,
     },
-    /// Somebody who asked for a job's status was told that its lock is free, and it was held all the time.
+    /// A client that asked for a job's status was told that its lock is free, although it was held all the time.
     FalselyFree {
         /// The job.
         job: usize,
         /// The lease.
         lease: u64,
     },
-    /// A tick was not won although nothing was in the way.
+    /// A tick was not won although nothing prevented it.
     Unreasoned {
         /// The job.
         job: usize,
@@ -174,12 +174,13 @@ pub enum Violation {
     },
     /// A waiter was not answered in time.
     Unanswered {
-        /// The one who waited.
+        /// The waiter.
         waiter: u64,
         /// The time at which the answer was due.
         due: Moment,
     },
-    /// A node's grants were votes too soon after it had lost data, or before it was told the floor of its counters.
+    /// A node's grants were counted as votes too soon after it had lost data, or before it was told the floor of its
+    /// counters.
     EarlyVote {
         /// The node.
         node: usize,
@@ -191,7 +192,7 @@ pub enum Violation {
         /// The node.
         node: usize,
     },
-    /// A node changed a key on behalf of somebody who did not have it, or did something else than it said.
+    /// A node changed a key for an owner that did not have it, or did something else than it reported.
     ForeignKey {
         /// The node.
         node: usize,
@@ -200,14 +201,14 @@ pub enum Violation {
         /// The mistake.
         what: &'static str,
     },
-    /// A node took a key for an owner that had told it to let that key go.
+    /// A node took a key for an owner that had told it to delete that key.
     Resurrected {
         /// The node.
         node: usize,
         /// The key.
         key: usize,
     },
-    /// A client gave a key up and did not tell a node that has it, or may take it.
+    /// A client gave up a key and did not tell a node that has it, or may take it.
     Forgotten {
         /// The node.
         node: usize,
@@ -223,11 +224,11 @@ pub enum Violation {
         /// The time at which it had to be gone.
         due: Moment,
     },
-    /// Nobody acquired a key although nothing was in the way.
+    /// No client acquired a key although nothing prevented it.
     Starved {
         /// The key.
         key: usize,
-        /// The time by which somebody had to acquire it.
+        /// The time by which a client had to acquire it.
         due: Moment,
     },
     /// A client that was closed does not come to rest.
@@ -248,17 +249,17 @@ pub enum Violation {
     },
     /// A client tried again for a waiter without a pause.
     Spins {
-        /// The one who waits.
+        /// The waiter.
         waiter: u64,
     },
-    /// So much happened that a world did not come to its end.
+    /// The world had too many events to come to its end.
     Endless,
     /// The code under test panicked.
     Panics,
 }
 
 impl Violation {
-    /// Returns its name, to count by.
+    /// Returns the name of the violation, for counts.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Overlap { .. } => "Overlap",
@@ -297,7 +298,7 @@ impl Violation {
         }
     }
 
-    /// Returns whether it follows from a node's clock that was set while the node kept a key, which no lease
+    /// Returns whether the violation follows from a node's clock that was set while the node kept a key, which no lease
     /// survives.
     pub const fn needs_steady_clocks(&self) -> bool {
         matches!(

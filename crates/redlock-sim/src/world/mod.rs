@@ -59,21 +59,21 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The seed that it was made from.
+    /// The seed of the world.
     pub seed: u64,
     /// The counts of its events.
     pub counters: Counters,
-    /// The violations, and when they were seen.
+    /// The violations, and the times at which they were seen.
     pub violations: Vec<(Moment, Violation)>,
-    /// A number that is the same only if the same things happened at the same times.
+    /// A number that is the same only if the same events happened at the same times.
     pub trace_hash: u64,
-    /// The events, line by line, if that was asked for.
+    /// The events, line by line, if they were requested.
     pub trace: Vec<String>,
 }
 
-/// Runs the world that a seed makes of a plan, up to its end or to the first thing that is wrong.
+/// Runs the world of a seed and a plan, up to its end or to the first violation.
 ///
-/// With `readable`, the report says line by line what happened.
+/// With `readable`, the report has a line for each event.
 pub fn run(seed: u64, plan: Plan, readable: bool) -> Report {
     let mut world = World::new(seed, plan, readable);
     world.begin();
