@@ -2,11 +2,12 @@ use std::{fmt, pin::pin, sync::Arc};
 
 use tokio::{select, sync::watch};
 
-/// A process in virtual time, which can be stopped in its tracks as by SIGSTOP or a long pause of a garbage collector.
+/// A process in virtual time, which a test can stop as SIGSTOP or a long pause of a garbage collector does.
 ///
-/// For tests with paused time: clients that were [built in it](crate::RedlockBuilder::virtual_process) and futures
-/// that it [runs](Self::run) stand still together while time goes on for all others.
-/// Cloning it gives another handle to the same process.
+/// It is meant for tests with paused time.
+/// Clients that a test [built in it](crate::RedlockBuilder::virtual_process) and futures that it [runs](Self::run) stop
+/// together, while time continues for all others.
+/// Cloning it returns another handle to the same process.
 ///
 /// # Examples
 ///
@@ -45,19 +46,19 @@ impl VirtualProcess {
         }
     }
 
-    /// Stops it: nothing in it is polled until [`thaw`](Self::thaw).
+    /// Stops it: no work in it is polled until [`thaw`](Self::thaw).
     ///
-    /// Work that is being polled at this moment goes on to its next await.
+    /// Work that is being polled at this moment continues to its next await.
     pub fn freeze(&self) {
         self.frozen.send_replace(true);
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     pub fn thaw(&self) {
         self.frozen.send_replace(false);
     }
 
-    /// Returns whether it stands still.
+    /// Returns whether it is stopped.
     pub fn is_frozen(&self) -> bool {
         *self.frozen.borrow()
     }
@@ -66,7 +67,7 @@ impl VirtualProcess {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it drops `work`, even while the process stands still.
+    /// Dropping the future drops `work`, even while the process is stopped.
     ///
     /// # Examples
     ///

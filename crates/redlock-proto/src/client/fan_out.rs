@@ -1,8 +1,9 @@
 /// The number of nodes that an acquire asks at once.
 ///
-/// Any strict majority will do, whichever nodes it is of.
-/// To ask only a majority spares the other nodes, and the client, two fifths of the work where there are five; to ask
-/// all is faster, since the first of them decide.
+/// Any strict majority of the nodes decides an acquire.
+/// An acquire that asks only a majority saves work on the other nodes and in the client: two fifths of it if there are
+/// five nodes.
+/// An acquire that asks all nodes is faster, because the first answers decide.
 /// Claims of ticks, extensions and releases go to all nodes that they concern.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]

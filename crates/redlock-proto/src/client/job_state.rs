@@ -8,17 +8,17 @@ use crate::{JobEntry, Reply, RunRecord, Tick};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct JobState {
-    /// The newest tick that any of the nodes remembers which have answered.
+    /// The newest tick that any node remembers, of the nodes that have answered.
     ///
-    /// If a majority does, no tick up to it can be claimed any more.
-    /// If fewer do, its claim was not confirmed and the tick not started, and a client that does not hear of them may
-    /// still claim one.
+    /// If a majority remembers it, no client can claim a tick up to it any more.
+    /// If fewer nodes remember it, no majority confirmed its claim, and no replica started it.
+    /// A client that gets no answer from these nodes may then still claim a tick up to it.
     pub watermark: Option<Tick>,
     /// The last runs, the newest first.
     ///
-    /// The first may be one that too few nodes have confirmed, and that was not started.
+    /// The first may be a run that too few nodes have confirmed, and that no replica started.
     pub runs: Vec<RunRecord>,
-    /// After how long at most a majority lets the job's lock go: at once if it is zero; `None` if that
+    /// The time after which the job's lock is free on a majority at the latest; zero if it is free now, `None` if that
     /// is not known.
     pub free_in: Option<Duration>,
 }

@@ -2,9 +2,9 @@ use std::{fmt, hash::Hash, str::FromStr};
 
 /// The public name of a holder: 1 to 64 printable characters of ASCII.
 ///
-/// Nodes store it behind the secret of an [owner](crate::OwnerId), so that a refusal, an error and a status can say by
-/// whom a key is held.
-/// It is no secret and no capability: it decides nothing, and two holders may have the same.
+/// Nodes store the label behind the secret of an [owner](crate::OwnerId), so that a refusal, an error and a status can
+/// name the holder of a key.
+/// The label is no secret and no capability: no decision depends on it, and two holders may have the same label.
 ///
 /// # Examples
 ///
@@ -31,10 +31,10 @@ impl HolderLabel {
     /// The longest label, in bytes.
     pub const MAX_LEN: usize = 64;
 
-    /// Returns the label that is closest to a text: `?` stands for what is not printable ASCII, and what is too long is
-    /// cut off.
+    /// Returns the label that is closest to a text: `?` replaces each character that is not printable ASCII, and the
+    /// label ends after [`MAX_LEN`](Self::MAX_LEN) characters.
     ///
-    /// `None` if nothing is left.
+    /// It returns `None` if nothing is left.
     pub fn closest(text: &str) -> Option<Self> {
         let mut label = Self {
             len: 0,
@@ -49,9 +49,9 @@ impl HolderLabel {
         (label.len > 0).then_some(label)
     }
 
-    /// Returns this label with what it holds a key for before it: `class@label`.
+    /// Returns this label with the class of the held key before it: `class@label`.
     ///
-    /// The class is cut where both are too long.
+    /// It cuts the class if both together are too long.
     ///
     /// # Examples
     ///
@@ -79,7 +79,8 @@ impl HolderLabel {
         joined
     }
 
-    /// Returns the label in the value of a key as nodes store it; `None` if it has none, or is not ours.
+    /// Returns the label in the value of a key as nodes store it; `None` if the value has no label, or is not from a
+    /// client of this library.
     pub fn of_value(value: &str) -> Option<Self> {
         Self::secret_of(value)?;
         let (_, label) = value.split_once(' ')?;

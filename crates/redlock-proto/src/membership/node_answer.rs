@@ -6,32 +6,32 @@ use crate::{HolderLabel, NoClaim, NotAVote, Tick};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum NodeAnswer {
-    /// It can be reached, and it votes.
+    /// The client can reach the node, and the node votes.
     Reachable,
-    /// It can be reached and should vote, and it ended what it was last asked for with an error.
+    /// The client can reach the node, which should vote, but the node ended the last request with an error.
     Failing {
         /// The error.
         reason: Arc<str>,
     },
-    /// It granted.
+    /// The node granted.
     Granted,
-    /// It let the key go.
+    /// The node released the key.
     Released,
-    /// Another holds the key there.
+    /// Another holder has the key there.
     Held {
-        /// For how long at most; `None` if the key never expires.
+        /// The time until the key ends at the latest; `None` if the key never expires.
         remaining: Option<Duration>,
         /// The holder's label, if it has one.
         holder: Option<HolderLabel>,
     },
-    /// Nobody holds the key there.
+    /// No holder has the key there.
     Missing,
-    /// It can be reached, and what it grants is no vote.
+    /// The client can reach the node, but the node's grants are no votes.
     NotAVote {
         /// The reason.
         reason: NotAVote,
     },
-    /// The tick, or a later one, was claimed there.
+    /// A replica has claimed the tick, or a later one, there.
     Passed {
         /// The watermark.
         watermark: Tick,
@@ -46,19 +46,19 @@ pub enum NodeAnswer {
         /// The time that is over.
         by: Duration,
     },
-    /// The node may have forgotten that the tick was claimed.
+    /// The node may have forgotten a claim of the tick.
     Forgot,
-    /// The request was not run.
+    /// The node did not execute the request.
     NotExecuted {
         /// The reason.
         reason: Arc<str>,
     },
-    /// The request may have run.
+    /// The node may have executed the request.
     Unknown {
         /// The reason for which that is not known.
         reason: Arc<str>,
     },
-    /// It had not answered when the others decided.
+    /// The node had not answered when the other nodes decided.
     Pending,
 }
 

@@ -11,14 +11,14 @@ pub enum NotAVote {
         /// The time until it may vote again, if its clock is not set back meanwhile.
         ready_in: Duration,
     },
-    /// It cannot leave its quarantine, because it fails when it is looked at or told to vote.
+    /// It cannot leave its quarantine, because it answers with an error when a client looks at it or tells it to vote.
     Stuck {
         /// Its error.
         reason: Arc<str>,
     },
     /// Its wall clock does not agree with a majority of the others.
     Clock,
-    /// Too few other nodes can be reached to tell whether its wall clock agrees with theirs.
+    /// The client reaches too few other nodes to know whether its wall clock agrees with theirs.
     Alone,
     /// It is the same server as another node, which votes for both.
     SameServer {
@@ -32,9 +32,9 @@ pub enum NotAVote {
         /// The policy of this client.
         ours: Arc<str>,
     },
-    /// Something about it must be changed first.
+    /// An operator must change something about the node first.
     Unfit(Unfit),
-    /// It has not said yet what it is.
+    /// The client has not read its server info yet.
     Unexamined,
 }
 

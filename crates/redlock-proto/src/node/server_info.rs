@@ -50,11 +50,11 @@ pub struct ServerInfo {
     pub syncs: Option<Arc<str>>,
 }
 
-/// The reason for which a node does not vote, whatever it answers, until somebody changes it.
+/// The reason for which a node does not vote, whatever it answers, until an operator changes it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Unfit {
-    /// It is a replica: what it was promised may be undone.
+    /// It is a replica: its master may overwrite its grants.
     Replica,
     /// It has replicas, one of which may take its place.
     HasReplicas,
@@ -70,9 +70,9 @@ pub enum Unfit {
         /// Its version.
         version: (u32, u32),
     },
-    /// Its persistence is to be trusted, and it has none.
+    /// The client trusts its persistence, and it has none.
     NotPersistent,
-    /// Its persistence is to be trusted, and it answers before what it wrote is on disk.
+    /// The client trusts its persistence, and it answers before its writes are on disk.
     SyncsLate {
         /// Its `appendfsync`.
         policy: Arc<str>,

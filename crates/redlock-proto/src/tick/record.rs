@@ -73,7 +73,7 @@ impl JobEntry {
     }
 }
 
-/// One run of a job, as it is remembered on the nodes.
+/// One run of a job, as the nodes remember it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RunRecord {
@@ -91,17 +91,17 @@ pub struct RunRecord {
     pub state: RunState,
 }
 
-/// The state of a run, as far as the nodes were told.
+/// The state of a run, as far as the nodes know it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum RunState {
-    /// It was claimed, and nobody has said yet what came of it.
+    /// A replica has claimed it, and has not recorded an outcome yet.
     ///
-    /// If nobody holds the job's lock any more, nobody will.
+    /// If no replica holds the job's lock any more, there will be no outcome.
     Claimed,
     /// It ended.
     Ended {
-        /// The outcome, in a word of the application's.
+        /// The outcome, in a word that the application chooses.
         outcome: Word,
         /// The time that it took.
         took: Duration,
@@ -109,17 +109,17 @@ pub enum RunState {
 }
 
 impl RunRecord {
-    /// The word for a run that its claimant records as not started, though it had won the tick: the job is paused, for
-    /// instance.
+    /// The word for a run that its claimant records as not started, although it had won the tick: for example, because
+    /// the job is paused.
     ///
-    /// A claim that was never won leaves no run: nodes that remember it are told to forget it.
+    /// A claim that was not won leaves no run: the client tells nodes that remember it to forget it.
     pub const UNSTARTED: &'static str = "unstarted";
 
-    /// The word that is recorded where the lease was let go and nobody said how the run ended.
+    /// The word for a run whose claimant released the lease and did not record how the run ended.
     pub const DROPPED: &'static str = "dropped";
 
-    /// Returns whether it was cut short, once nobody holds its lock: nobody has said how it ended, or it was
-    /// [never started](Self::UNSTARTED), [dropped](Self::DROPPED), or ended as one of `outcomes` says.
+    /// Returns whether it was cut short, once no replica holds its lock: it has no recorded outcome, or it was
+    /// [never started](Self::UNSTARTED), [dropped](Self::DROPPED), or ended with one of `outcomes`.
     pub fn was_cut_short(&self, outcomes: &[Word]) -> bool {
         match &self.state {
             RunState::Claimed => true,
@@ -130,7 +130,7 @@ impl RunRecord {
         }
     }
 
-    /// Returns whether nobody has said how it ended.
+    /// Returns whether it has no recorded outcome.
     pub fn is_open(&self) -> bool {
         self.state == RunState::Claimed
     }

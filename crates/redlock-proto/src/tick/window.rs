@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 /// A scheduled instant of a job, in whole milliseconds since the Unix epoch.
 ///
-/// It is what the schedule says, never the time of a wake-up, so that all replicas mean the same one.
+/// It is the instant in the schedule, never the time of a wake-up, so that all replicas use the same tick.
 ///
 /// ```
 /// use redlock_proto::Tick;

@@ -5,12 +5,13 @@ use crate::FencingToken;
 /// The check that a resource makes so that a holder whose lease has ended cannot write any more.
 ///
 /// It is the only protection against a process that is paused between its last look at the lease and its
-/// write: no lease can be, because the write is on its way (Kleppmann, "How to do distributed locking",
+/// write.
+/// No lease can protect against that, because the write is on its way (Kleppmann, "How to do distributed locking",
 /// 2016; Chubby calls the token a sequencer).
 ///
-/// A write is accepted if no newer token has been seen at all, by a write or a read; a read, if no newer
-/// *write* has.
-/// So of several readers that share a resource, an older one is not refused because of a younger one.
+/// The fence accepts a write if it has seen no newer token at all, by a write or a read.
+/// It accepts a read if it has seen no newer token by a *write*.
+/// So if several readers share a resource, it does not refuse an older reader because of a younger one.
 ///
 /// Keep the two numbers with the resource, and compare and change them in the same transaction as the work.
 ///
@@ -21,10 +22,11 @@ use crate::FencingToken;
 /// UPDATE orders SET state = 'paid', fence = $token WHERE id = $id AND fence <= $token;
 /// ```
 ///
-/// `fence < $token` is right where each lease writes once.
+/// Use `fence < $token` if each lease writes once.
 ///
-/// Where what is written depends on what was read before, the read must raise the fence already: an older holder
-/// could else write between the two, and the newer one would undo it or do the same again.
+/// If a write depends on data that the holder has read before, the read must already raise the fence.
+/// Otherwise an older holder could write between the read and the write, and the newer holder would undo that write or
+/// repeat it.
 ///
 /// ```sql
 /// -- from now on, holders of older leases change nothing
@@ -47,8 +49,8 @@ use crate::FencingToken;
 ///
 /// # Object stores
 ///
-/// Keep the token in the object's metadata; read it, compare, and write on condition that the object has not
-/// changed since (`If-Match` with its `ETag`).
+/// Keep the token in the object's metadata.
+/// Read it, compare it, and write on condition that the object has not changed since (`If-Match` with its `ETag`).
 ///
 /// # Examples
 ///
@@ -81,7 +83,7 @@ impl Fence {
     ///
     /// # Errors
     ///
-    /// A newer token was seen: nothing must be written.
+    /// The fence has seen a newer token: the caller must not write.
     pub fn write(&mut self, token: FencingToken) -> Result<(), StaleToken> {
         check(token, self.newest)?;
         self.newest = token.get();
@@ -93,7 +95,7 @@ impl Fence {
     ///
     /// # Errors
     ///
-    /// A newer token has written: what is read may be the work of a later holder.
+    /// A holder of a newer token has written: the caller may read the work of a later holder.
     pub fn read(&mut self, token: FencingToken) -> Result<(), StaleToken> {
         check(token, self.newest_write)?;
         self.newest = self.newest.max(token.get());
@@ -112,7 +114,7 @@ fn check(token: FencingToken, newest: u64) -> Result<(), StaleToken> {
     }
 }
 
-/// A token that came too late: a later holder's was seen before.
+/// A token that came too late: the fence has seen a later holder's token before.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StaleToken {
     token: u64,

@@ -1,12 +1,12 @@
 use std::{error::Error, fmt};
 
-/// A number that grows with every lease on a resource: of two holders, the later one has the greater.
+/// A number that grows with every lease on a resource: of two holders, the later one has the greater token.
 ///
-/// A lease can end without its holder noticing in time: a process is paused, a write is under way.
-/// So let the resource itself refuse what comes too late: it remembers the greatest token it has seen and
-/// refuses a smaller one; see [`Fence`](crate::Fence).
+/// A lease can end before its holder notices, for example while its process is paused or its write is on the way.
+/// So let the resource itself refuse late writes: it remembers the greatest token that it has seen, and refuses a
+/// smaller one; see [`Fence`](crate::Fence).
 ///
-/// Tokens are comparable on one resource only.
+/// You can compare tokens of one resource only.
 /// They are not consecutive, and they fit a signed 64-bit column and an IEEE double without loss.
 ///
 /// ```
