@@ -22,10 +22,8 @@ impl SingletonScheduler {
     /// # Errors
     ///
     /// - [`UnknownJob`](crate::ControlErrorKind::UnknownJob): this scheduler has no such job.
-    /// - [`NoTick`](crate::ControlErrorKind::NoTick): no tick comes, because the schedule has ended, the scheduler was
-    /// not
-    ///   started or has ended, or has no clock of a test; or six hours have passed since the tick, and this replica has
-    /// not
+    /// - [`NoTick`](crate::ControlErrorKind::NoTick): no tick comes, because the schedule has ended, the scheduler was not
+    ///   started, has ended, or has no clock of a test; or six hours have passed since the tick, and this replica has not
     ///   dealt with it.
     ///
     /// # Panics
