@@ -26,13 +26,13 @@ impl Chaos {
         }
     }
 
-    /// Also makes nodes lose their data, after which they do not vote for some time.
+    /// Makes nodes lose their data too, after which they do not vote for some time.
     pub fn with_forgetful_nodes(mut self) -> Self {
         self.forgets = true;
         self
     }
 
-    /// Also makes processes stand still, each for a second on average.
+    /// Makes processes stand still too, each for a second on average.
     pub fn with_processes(mut self, processes: &[VirtualProcess]) -> Self {
         self.processes = processes.to_vec();
         self
