@@ -79,10 +79,10 @@ impl Shared {
         Ok((LockGuard::new(holding, turn), last))
     }
 
-    /// Wins a lease that others may have too: joins one that this process has, or asks the nodes.
+    /// Wins a shared lease: joins a lease of this process, or asks the nodes.
     ///
-    /// Callers who come behind one that wants the keys alone wait for it in the local queue.
-    /// The turn ends as soon as the lease is there, so that those behind can join it.
+    /// Callers that come after a writer wait behind it in the local queue.
+    /// The turn ends as soon as the lease is won, so that the callers behind can join it.
     async fn share(
         &self,
         request: AcquireRequest,

@@ -9,7 +9,7 @@ use redlock_proto::{Instant, OpenLease, Terms};
 
 use crate::{LockGuard, ResourceKeys, guard::HeldLease};
 
-/// The shared leases that other callers of the process may join, by what they are on.
+/// The shared leases that other callers of the process may join, by their keys.
 #[derive(Debug)]
 pub(super) struct Readers(Mutex<State>);
 
@@ -17,7 +17,7 @@ pub(super) struct Readers(Mutex<State>);
 struct State {
     /// The leases on the same keys, the oldest first.
     open: HashMap<ResourceKeys, Vec<Open>>,
-    /// With so many, those are dropped that are held no more.
+    /// Above this number, the table drops leases that have no holder any more.
     sweep_at: usize,
 }
 
@@ -35,7 +35,7 @@ impl Readers {
         }))
     }
 
-    /// Returns another guard of the newest lease on just these keys, if that may be joined on these terms.
+    /// Returns another guard of the newest lease on exactly these keys, if a caller may join it on these terms.
     pub(super) fn join(
         &self,
         keys: &ResourceKeys,

@@ -46,7 +46,7 @@ pub(super) enum Command<W> {
         lease: u64,
         answer: oneshot::Sender<Result<(), ExtendError>>,
     },
-    /// Others may have it too from now on.
+    /// Readers may share it from now on.
     Downgrade {
         lease: u64,
         answer: oneshot::Sender<Result<(), ExtendError>>,

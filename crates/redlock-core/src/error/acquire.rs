@@ -144,7 +144,7 @@ impl AcquireError {
         Self::plain(AcquireErrorKind::AlreadyHeld)
     }
 
-    /// The caller shares it, and wants it alone.
+    /// The caller is a reader of the resource, and asks for an exclusive lease on it.
     pub(crate) fn only_shared() -> Self {
         Self {
             kind: AcquireErrorKind::AlreadyHeld,
@@ -156,7 +156,7 @@ impl AcquireError {
         }
     }
 
-    /// It would wait for who waits for it.
+    /// The caller would wait for a caller that waits for it.
     pub(crate) fn deadlock() -> Self {
         Self::plain(AcquireErrorKind::Deadlock)
     }

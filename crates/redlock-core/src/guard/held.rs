@@ -31,7 +31,7 @@ pub(crate) struct HeldLease {
     span: OnceLock<Span>,
 }
 
-/// The holder's turn in the local queue, until the guard takes it or the lease is lost; whoever shares a lease has none.
+/// The holder's turn in the local queue, until the guard takes it or the lease is lost; a reader has none.
 #[derive(Debug)]
 struct HolderTurn(Mutex<Option<Turn<Parked>>>);
 
@@ -89,7 +89,7 @@ impl HeldLease {
         }
     }
 
-    /// Lets others have it too.
+    /// Makes it a shared lease.
     pub(super) async fn downgrade(&self) -> Result<(), ExtendError> {
         let downgrading = match &*self.holding() {
             Some(holding) => holding.downgrade(),
@@ -161,7 +161,7 @@ impl HeldLease {
         self.lease.loss() == Some(LossReason::ScopeEnded)
     }
 
-    /// Returns whether somebody has it still, and can rely on it.
+    /// Returns whether a holder still has it, and it is valid.
     pub(crate) fn is_held(&self) -> bool {
         self.guards.load(Ordering::Acquire) > 0 && self.lease.is_held()
     }

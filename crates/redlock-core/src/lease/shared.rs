@@ -40,7 +40,7 @@ pub(crate) struct LeaseShared {
     clock: Clock,
     validity: Mutex<Validity>,
     began: Stopwatch,
-    /// Whether others may have it too; once so, it stays so.
+    /// Whether readers may share it; this never becomes false again.
     is_shared: AtomicBool,
     /// Notified when the lease is over for another reason than the clock.
     pub(super) over: Notify,
@@ -92,7 +92,7 @@ impl LeaseShared {
         self.subject.class()
     }
 
-    /// Returns who else may have it.
+    /// Returns whether the lease is exclusive or shared.
     pub(crate) fn mode(&self) -> Mode {
         if self.is_shared.load(Ordering::Acquire) {
             Mode::Shared
@@ -101,12 +101,12 @@ impl LeaseShared {
         }
     }
 
-    /// Returns whether others could have it when it was acquired.
+    /// Returns whether its acquire asked for a shared lease.
     pub(crate) fn was_shared_from_the_start(&self) -> bool {
         self.subject.mode == Mode::Shared
     }
 
-    /// Lets others have it too.
+    /// Makes it a shared lease.
     pub(crate) fn share(&self) {
         self.is_shared.store(true, Ordering::Release);
     }
@@ -119,7 +119,7 @@ impl LeaseShared {
         &self.subject.meter
     }
 
-    /// Moves the deadline, later only, unless somebody has seen the lease end; then `false`.
+    /// Moves the deadline, later only, unless a view has seen the lease end; then `false`.
     ///
     /// A view that was told of a loss acts on it, so a lease never comes back.
     /// Being released is no such end: the lease may have been handed over.

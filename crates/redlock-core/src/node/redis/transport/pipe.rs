@@ -49,7 +49,7 @@ struct State {
 enum Place {
     Open,
     Answered(RedisResult<Value>),
-    /// Nobody waits for the answer any more, which comes all the same.
+    /// No caller waits for the answer any more, which still comes.
     Left,
     /// The answer was taken.
     Over,
@@ -77,7 +77,7 @@ impl Pipe {
     ///
     /// # Cancel safety
     ///
-    /// Dropping it after it was polled loses the answer only; what follows has its own.
+    /// Dropping it after it was polled loses only this answer; later commands have their own.
     /// If nobody else waits for an answer, and the system does not take all of the command at once, the rest is sent
     /// with the next one: a pipe has no task of its own that could.
     pub(super) const fn ask<'a>(&'a self, cmd: &'a Cmd) -> Asking<'a> {

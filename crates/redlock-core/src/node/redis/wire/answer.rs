@@ -45,7 +45,7 @@ pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Ans
 
 /// Reads what a node is; a master that could not look at its mark is no use, and its error says why.
 ///
-/// A replica cannot, which is plain, and it is for its server info to say what to do about it.
+/// A replica cannot look at its mark; its server info then says what to do.
 fn inspected(info: &str, look_error: Option<&Arc<str>>) -> Result<ServerInfo, Arc<str>> {
     match (info::server_info(info), look_error) {
         (Ok(server_info), Some(_)) if !server_info.is_master => Ok(server_info),

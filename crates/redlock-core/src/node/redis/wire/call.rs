@@ -205,7 +205,7 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
     }
 }
 
-/// Returns the wish of a request that has one: whoever shares a key waits for nobody to leave.
+/// Returns the wish of a writer's request, if it has one; a reader has none.
 fn wish_of(verb: Verb, mode: Mode) -> Option<Duration> {
     match (verb, mode) {
         (Verb::Acquire { wish, .. }, Mode::Exclusive) => wish,
