@@ -4,6 +4,7 @@ mod forget;
 mod jobs;
 mod readers;
 mod scope;
+mod shared;
 mod terms;
 
 use std::{
