@@ -9,11 +9,12 @@
 //! | `agenda` | what will happen, in order of time |
 //! | `link`, `wire`, `news`, `said` | connections, under the protocol's link: order, delays, holes, cuts, and what clients are told |
 //! | `server`, `calls`, `failing` | nodes, and what they do with calls |
-//! | `process`, `effects`, `sends`, `callers`, `users`, `ticks`, `status` | clients, what they want done, and who uses them, in turn |
+//! | `process`, `effects`, `sends`, `callers`, `asks`, `users`, `ticks`, `status` | clients, what they want done, and who uses them, in turn |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
 //! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
 
 mod agenda;
+mod asks;
 mod begin;
 mod callers;
 mod calls;
