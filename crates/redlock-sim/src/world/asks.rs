@@ -1,4 +1,4 @@
-//! What callers ask for: for how long, with whom, and how long they wait.
+//! The asking of callers: a time to live, a mode, a wait.
 
 use std::time::Duration;
 
