@@ -32,36 +32,36 @@ pub(crate) struct Arguments {
 /// What the command can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Checks the nodes, and says what to do about what it finds
+    /// Checks the nodes, and prints advice for each finding
     Doctor(doctor::Args),
-    /// Tells whether one node votes: the question of a health check
+    /// Tells whether one node votes, for a health check
     Ready(ready::Args),
-    /// Tells by whom a key is held, node by node
+    /// Prints the holder of a key, node by node
     Status(status::Args),
     /// Lists the keys that are held
     Ls(ls::Args),
     /// Takes a key away from its holder
     Release(release::Args),
-    /// Lets quarantined nodes vote, because you vouch that they forgot nothing
+    /// Lets quarantined nodes vote, because you confirm that they have forgotten nothing
     Bless(bless::Args),
-    /// Looks at the nodes each second, so that quarantines age, and tells what changes
+    /// Looks at the nodes each second, so that quarantines age, and prints what changes
     Watch(watch::Args),
-    /// Shows nodes, keys, holders and jobs as they are now, until you press q
+    /// Shows the present nodes, keys, holders and jobs, until you press q
     Top(top::Args),
     /// Restarts node after node, each when the one before votes again
     Roll(roll::Args),
-    /// Tells what the nodes remember of jobs, and pauses, resumes or forgets one
+    /// Prints what the nodes remember of jobs, and pauses, resumes or forgets a job
     Jobs(jobs::Args),
-    /// Measures round trips, acquires and contention, and the shortest ttl that they bear
+    /// Measures round trips, acquires and contention, and the shortest ttl that the nodes allow
     Bench(bench::Args),
-    /// Prints files to deploy nodes with
+    /// Prints the files to deploy nodes
     Guide(guide::Args),
-    /// Starts local servers for a try-out, and a command that finds them
+    /// Starts local servers for a try-out, and runs a command that uses them
     Sandbox(sandbox::Args),
     /// Prints completions for a shell
     Completions(shell::CompletionsArgs),
     /// Prints a manual page
     Man(shell::ManArgs),
-    /// Runs a command while it holds a lock, and stops it before anybody else can hold it
+    /// Runs a command while it holds a lock, and stops it before another holder can get the lock
     Run(run::Args),
 }

@@ -19,7 +19,7 @@ use crate::{
 /// What can be asked of `bench`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How long each measurement takes
+    /// The duration of each measurement
     #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = duration)]
     length: Duration,
 

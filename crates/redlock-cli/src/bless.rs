@@ -18,7 +18,7 @@ use crate::{
 /// What can be asked of `bless`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Does it without asking
+    /// Does not ask for confirmation
     #[arg(long)]
     yes: bool,
 

@@ -28,15 +28,15 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     max_ttl: Option<Duration>,
 
-    /// How long a node may take to answer [env: REDLOCK_NODE_TIMEOUT] [default: 500ms]
+    /// The time that a node has to answer [env: REDLOCK_NODE_TIMEOUT] [default: 500ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     node_timeout: Option<Duration>,
 
-    /// How long a connection may take to be made [env: REDLOCK_CONNECT_TIMEOUT] [default: 1s]
+    /// The time that a connection may take to open [env: REDLOCK_CONNECT_TIMEOUT] [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     connect_timeout: Option<Duration>,
 
-    /// Names are keys as they are, as other Redlock libraries have them
+    /// Uses names as keys without a prefix, as other Redlock libraries do
     #[arg(long)]
     verbatim_keys: bool,
 }

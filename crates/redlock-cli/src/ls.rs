@@ -19,7 +19,7 @@ use crate::{
 /// What can be asked of `ls`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// With what the resources begin
+    /// The beginning of the resources' names
     #[arg(default_value = "")]
     prefix: String,
 

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The node: its address, such as 10.0.0.1:6379, its host, or its place among the nodes from 1
     node: String,
 
-    /// Waits for so long until it votes
+    /// Waits up to this time for the node to vote
     #[arg(long, value_name = "TIME", value_parser = duration)]
     wait: Option<Duration>,
 

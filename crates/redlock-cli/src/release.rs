@@ -17,10 +17,10 @@ use crate::{
 /// What can be asked of `release`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The resource, as the application calls it
+    /// The resource, as the application names it
     key: String,
 
-    /// Takes it away, though its holder may go on
+    /// Takes the key away, although its holder may still work
     #[arg(long)]
     force: bool,
 

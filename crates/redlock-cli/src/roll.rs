@@ -19,15 +19,15 @@ use crate::{
 /// What can be asked of `roll`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How long a node may take from its restart until it votes [default: two quarantines and a minute]
+    /// The time that a node has from its restart to its vote [default: two quarantines and a minute]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
 
     #[command(flatten)]
     connection: Connection,
 
-    /// What restarts one node; {node} stands for its address, {host} and {port} for the parts, a host of IPv6 without
-    /// brackets
+    /// The command that restarts one node; {node} stands for its address, {host} and {port} for the parts, a host of
+    /// IPv6 without brackets
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }

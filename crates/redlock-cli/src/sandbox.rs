@@ -18,11 +18,11 @@ use crate::{
 /// What can be asked of `sandbox`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// How many servers
+    /// The number of servers
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u8).range(1..=15))]
     nodes: u8,
 
-    /// The namespace that is blessed
+    /// The namespace in which the servers may vote at once
     #[arg(long, default_value = "redlock")]
     namespace: String,
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     max_ttl: Duration,
 
-    /// What to run; without it, the servers run until Ctrl-C
+    /// The command to run; without it, the servers run until Ctrl-C
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
 }

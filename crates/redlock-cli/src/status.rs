@@ -19,7 +19,7 @@ use crate::{
 /// What can be asked of `status`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The resource, as the application calls it
+    /// The resource, as the application names it
     key: String,
 
     #[command(flatten)]

@@ -27,7 +27,7 @@ use crate::{
 /// What can be asked of the doctor.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Looks at every key too, for which the user needs +scan
+    /// Looks at every key too; its user needs +scan
     #[arg(long)]
     deep: bool,
 

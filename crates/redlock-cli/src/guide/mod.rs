@@ -15,23 +15,23 @@ use crate::{
 /// What can be asked of `guide`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// What the nodes run under
+    /// The system that runs the nodes
     platform: Platform,
 
-    /// The longest lease of any client: all waits follow from it
+    /// The longest lease of any client, which determines all waits
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     max_ttl: Duration,
 
-    /// The namespace whose votes health checks ask for [default: that of the clients, redlock; of the demo in compose,
-    /// demo]
+    /// The namespace in which health checks ask for votes [default: that of the clients, redlock; of the demo in
+    /// compose, demo]
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
 
-    /// Adds the delay before a start, for nodes on which other clients lock too
+    /// Adds the delay before a start, for nodes on which other clients also lock
     #[arg(long)]
     delayed: bool,
 
-    /// Adds what the profile `metrics` of the composition mounts: for Prometheus and Grafana
+    /// Adds the files that the profile `metrics` of the composition mounts: for Prometheus and Grafana
     #[arg(long)]
     metrics: bool,
 }

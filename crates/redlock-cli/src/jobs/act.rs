@@ -18,7 +18,7 @@ pub(super) struct Args {
     #[arg(value_name = "NAMESPACE/NAME")]
     job: String,
 
-    /// Does it though nothing is remembered of such a job, as before its first tick
+    /// Acts even if the nodes remember no such job, for example before its first tick
     #[arg(long)]
     unseen: bool,
 

@@ -19,7 +19,7 @@ pub(super) struct Args {
     #[arg(value_name = "NAMESPACE/NAME")]
     job: String,
 
-    /// Does it without asking
+    /// Does not ask for confirmation
     #[arg(long)]
     yes: bool,
 

@@ -24,7 +24,7 @@ use crate::{
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
-    /// The job: the namespace of its scheduler, a slash, and its name; all jobs without it
+    /// The job: the namespace of its scheduler, a slash, and its name; without it, all jobs
     #[arg(value_name = "NAMESPACE/NAME")]
     job: Option<String>,
 

@@ -17,8 +17,8 @@ use crate::exit::Failure;
 /// Where processes tell Prometheus what they measure.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Processes {
-    /// URLs at which processes tell Prometheus what they measure, with commas between them, such as
-    /// http://web-1:9000/metrics: they alone know who waits, and when the next ticks of jobs are
+    /// URLs at which processes serve metrics for Prometheus, with commas between them, such as
+    /// http://web-1:9000/metrics: only the processes know which callers wait, and when the next ticks of jobs are
     #[arg(long = "metrics", value_name = "URLS", value_delimiter = ',')]
     urls: Vec<String>,
 }

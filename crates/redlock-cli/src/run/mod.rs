@@ -38,42 +38,43 @@ use crate::{
     exit::{Exit, Failure},
 };
 
-/// Runs a command while it holds a lock, and stops it before anybody else can hold it
+/// Runs a command while it holds a lock, and stops it before another holder can get the lock
 #[derive(ClapArgs, Debug)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Args {
     /// The resource to lock
     key: String,
 
-    /// How long the lease outlasts this process, from 100ms to --max-ttl; it is renewed while the command runs
+    /// The time for which the lease outlasts this process, from 100ms to --max-ttl; it is renewed while the command
+    /// runs
     #[arg(long, value_name = "TIME", value_parser = duration)]
     ttl: Option<Duration>,
 
-    /// How long to wait for the lock, a quarantine of the nodes included [default: 10s]
+    /// The time to wait for the lock, including a quarantine of the nodes [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "no_wait")]
     wait: Option<Duration>,
 
-    /// Gives up at once if somebody else has the lock
+    /// Gives up at once if another holder has the lock
     #[arg(short = 'n', long)]
     no_wait: bool,
 
-    /// The exit code if somebody else has the lock
+    /// The exit code if another holder has the lock
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = 75)]
     conflict_exit_code: u8,
 
-    /// How long the command has between SIGTERM and SIGKILL when the lease cannot be renewed, a third of the ttl at
+    /// The time between SIGTERM and SIGKILL for the command when the lease cannot be renewed, a third of the ttl at
     /// most [default: 5s, or that third]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     grace: Option<Duration>,
 
-    /// Keeps the lock for this long at least, for commands that are over before other machines have begun
+    /// Keeps the lock for this time at least, for commands that end before other machines have begun
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     at_least: Duration,
 
     #[command(flatten)]
     connection: Connection,
 
-    /// The command and its arguments; no shell reads them
+    /// The command and its arguments, which no shell reads
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }

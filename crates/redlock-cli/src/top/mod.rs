@@ -26,11 +26,11 @@ use crate::{
 /// What can be asked of `top`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// With what the resources begin that are shown
+    /// The beginning of the names of the resources to show
     #[arg(default_value = "")]
     prefix: String,
 
-    /// How often the nodes are looked at
+    /// The time between two looks at the nodes
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     every: Duration,
 
