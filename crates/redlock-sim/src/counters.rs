@@ -10,7 +10,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Returns each counter with what it counts.
+            /// Returns each counter with its name.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$(($label, self.$name),)+].into_iter()
             }
@@ -37,17 +37,17 @@ counters! {
     won_narrowly: "acquisitions of a bare majority",
     /// Acquisitions that won a lease on several keys.
     won_sets: "acquisitions of several keys",
-    /// Acquisitions that won a lease on what others may share.
+    /// Acquisitions that won a lease on keys that others may share.
     won_shared: "acquisitions of what others may share",
-    /// Acquisitions that won a lease on what others shared at that moment.
+    /// Acquisitions that won a lease on keys that others shared at that moment.
     won_together: "acquisitions of what others shared",
-    /// Leases whose holders let others share what they have had alone.
+    /// Leases whose holders held them alone and then let others share them.
     downgraded: "leases downgraded",
     /// Acquisitions that won a lease.
     acquisitions: "acquisitions",
     /// Acquisitions that failed for good.
     not_acquired: "acquisitions given up at their wait's end",
-    /// Acquisitions that nobody waited for any more.
+    /// Acquisitions for which no caller waited any more.
     abandoned: "acquisitions abandoned",
     /// Tokens that had to be written back before their lease was handed out.
     write_backs: "write-backs",
@@ -59,7 +59,7 @@ counters! {
     ticks_early: "ticks too early",
     /// Claims that came too late.
     ticks_late: "ticks too late",
-    /// Claims of ticks whose run before was cut short, and is to be settled first.
+    /// Claims that were refused because an earlier run was cut short and is to be settled first.
     ticks_too_soon: "ticks after runs cut short",
     /// Worlds in which a tick was started twice.
     ticks_again: "worlds with ticks started twice",
@@ -113,7 +113,7 @@ counters! {
     uncounted: "grants in quarantine",
     /// Requests of clients that were told something else than those before them.
     unlike: "requests of strangers refused",
-    /// Acquisitions of strangers that won a lease before all was repaired.
+    /// Acquisitions of strangers that won a lease before everything was repaired.
     won_by_strangers: "acquisitions of strangers",
     /// Nodes that were told not to vote because of their clock.
     disagreed: "clocks that disagreed",
@@ -161,7 +161,7 @@ counters! {
     steps: "clocks set",
     /// Worlds in which two clients believed in leases on one key at once.
     overlaps: "worlds with overlaps",
-    /// Worlds in which something went wrong that follows from a broken assumption.
+    /// Worlds in which something went wrong because of a broken assumption.
     excused: "worlds with what a broken assumption excuses",
 }
 

@@ -11,11 +11,11 @@ use croner::{
 use super::missing_days;
 use crate::SetupError;
 
-/// The instants at which a job is due: whenever a pattern matches the time of a zone, at the multiples of an interval,
-/// or once.
+/// The instants at which a job is due: the times of a zone that match a pattern, the multiples of an interval, or one
+/// instant.
 ///
-/// Replicas that are given the same pattern, zone and zone data compute the same ticks.
-/// It needs no scheduler and no node, so that a pattern can be tried before any job has it.
+/// Replicas with the same pattern, zone and zone data compute the same ticks.
+/// A schedule needs no scheduler and no node, so that a program can try a pattern before a job has it.
 /// Printed, it is the schedule in English words.
 ///
 /// # Examples
@@ -78,11 +78,11 @@ impl Schedule {
     }
 
     /// Makes the schedule of the multiples of `interval` since the Unix epoch, as
-    /// [`SingletonJob::every`](crate::SingletonJob::every).
+    /// [`SingletonJob::every`](crate::SingletonJob::every) does.
     ///
     /// # Errors
     ///
-    /// The interval is not whole seconds, from a second to 365 days.
+    /// The interval is not in whole seconds, or not from a second to 365 days.
     ///
     /// # Examples
     ///
