@@ -150,6 +150,7 @@ impl World {
         let keyspace = self.setup.space_of(call.link / self.setup.nodes);
         let server = &mut self.servers[node];
         let time = server.time(began);
+        server.was_called = true;
         let fails = server.fails.filter(|(_, until)| *until > self.now);
         let answer = match fails {
             Some((failing, _)) if self.phase.is_faulty() => {

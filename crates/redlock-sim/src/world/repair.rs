@@ -97,7 +97,9 @@ impl World {
             self.setup.are_strangers_longer() || self.setup.strangers.as_ref().is_some_and(loses);
         let somebody_can = !is_held_up && (all_can || (0..self.setup.clients).any(can));
         if self.setup.plan == Plan::Shared {
-            self.loner = (0..self.setup.clients).find(|client| can(*client));
+            // One that was killed just now comes back.
+            let first = (0..self.setup.clients).find(|client| can(*client));
+            self.loner = first.or_else(|| all_can.then_some(0));
         }
         // Who wants several keys may wait for longer, because others take one of them again and again: until they rest.
         let singles = self.setup.keys.len();

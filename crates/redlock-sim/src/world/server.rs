@@ -28,6 +28,8 @@ pub(super) struct Server {
     pub(super) life: u32,
     /// Whether it was once not to vote before it is told: it lost data, or was started again.
     pub(super) must_be_told: bool,
+    /// Whether it was called in this run.
+    pub(super) was_called: bool,
     /// By how much its clock is behind for a while.
     pub(super) astray: Micros,
     /// By how much it will be, and for how long, once the node is told to vote.
@@ -60,6 +62,7 @@ impl Server {
             fails: None,
             life: 0,
             must_be_told: false,
+            was_called: false,
             astray: 0,
             wavers: None,
             set: Vec::new(),
@@ -114,6 +117,7 @@ impl Server {
     /// Another run begins, with what is left of the data.
     pub(super) fn restart(&mut self, data: Data) {
         self.runs += 1;
+        self.was_called = false;
         self.seized = None;
         let run = RunId::from(format!("{}-{}", self.index, self.runs).as_str());
         match (data, self.copy.clone()) {
