@@ -64,6 +64,9 @@ async fn anything_else(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
     guard.release().await?; // or drop the guard
     #[rustfmt::skip] // one line there
     let slot = redlock.slots("exports", 4)?.acquire().await?; // at most four at once, on all replicas
+    #[rustfmt::skip] // one line there
+    let report = redlock.acquire_shared("accounts").await?; // readers together, writers alone
+    assert!(report.is_held());
     assert_eq!((sent, slot.slot() < 4), (1, true));
     Ok(())
 }
