@@ -49,7 +49,7 @@ pub use self::{
     guard::LockGuard,
     key::{InvalidKey, ResourceKey, ResourceKeys},
     keyspace::NodeKeys,
-    lease::Lease,
+    lease::{Lease, Mode},
     node::MemoryNode,
     options::{AcquireOptions, Renewal, Wait},
     process::VirtualProcess,
@@ -59,8 +59,8 @@ pub use self::{
 // Its types are in this crate's signatures.
 pub use deadpool_redis;
 pub use redlock_proto::{
-    FanOut, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, Mode,
-    RunRecord, RunState, StaleToken, Tick, Word,
+    FanOut, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, RunRecord,
+    RunState, StaleToken, Tick, Word,
 };
 
 // What the README shows compiles, and runs.

@@ -2,7 +2,7 @@
 
 use redlock_model::{
     LeaseCheck, LeaseMutation, LeaseReport,
-    Role::{self, Reader, Writer, WriterThenReader},
+    Role::{self, Reader, Upgrade, Writer, WriterThenReader},
 };
 
 fn run(roles: &[Role], crashes: u8) -> LeaseReport {
@@ -40,6 +40,15 @@ fn nobody_has_alone_what_another_has_joined_after_a_downgrade() {
     assert!(report.states() > 500_000, "{}", report.states());
 }
 
+/// Nobody has it alone in between either.
+#[test]
+fn s26_nobody_has_alone_what_a_reader_beside_others_tries_to_have_alone() {
+    let report = run(&[Reader, Upgrade], 1);
+    assert!(report.states() > 10_000, "{}", report.states());
+    run(&[Reader, Upgrade, Reader], 0);
+    run(&[Reader, Upgrade, Writer], 0);
+}
+
 #[test]
 fn every_broken_rule_of_leases_is_noticed() {
     for mutation in LeaseMutation::ALL {
@@ -49,6 +58,7 @@ fn every_broken_rule_of_leases_is_noticed() {
             LeaseMutation::NoFloorForReaders | LeaseMutation::NoWriteBackOfReaders => {
                 "was handed out before"
             }
+            LeaseMutation::UpgradeOfWhatIsOver => "had the key alone since it was shared",
             _ => "and one of them alone",
         };
         assert!(trace.ends_with(breach), "{mutation}:\n{trace}");
@@ -62,5 +72,13 @@ fn a_world_of_leases_that_does_not_fit_is_refused() {
     for (roles, crashes) in [(&[][..], 1), (&[Reader; 4], 1), (&[Reader; 2], 4)] {
         let refused = LeaseCheck::new(roles, crashes).unwrap_err();
         assert!(refused.to_string().contains("from 1 to 3 clients"));
+    }
+    for roles in [
+        &[Upgrade][..],
+        &[Writer, Upgrade],
+        &[Reader, Upgrade, Upgrade],
+    ] {
+        let refused = LeaseCheck::new(roles, 0).unwrap_err();
+        assert!(refused.to_string().contains("the reader before it"));
     }
 }

@@ -43,6 +43,10 @@ counters! {
     won_together: "acquisitions of what others shared",
     /// Leases whose holders held them alone and then let others share them.
     downgraded: "leases downgraded",
+    /// Attempts of readers to have alone what they shared.
+    upgrades: "upgrades tried",
+    /// Readers that had alone at once what they had shared.
+    upgraded: "leases upgraded",
     /// Acquisitions that won a lease.
     acquisitions: "acquisitions",
     /// Acquisitions that failed for good.

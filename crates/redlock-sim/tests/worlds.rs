@@ -44,11 +44,13 @@ const OF_ACQUIRES: [&str; 2] = [
     "acquisitions of a bare majority",
 ];
 /// What is at work only in the plan `sets`.
-const OF_SETS: [&str; 4] = [
+const OF_SETS: [&str; 6] = [
     "acquisitions of several keys",
     "acquisitions of what others may share",
     "acquisitions of what others shared",
     "leases downgraded",
+    "upgrades tried",
+    "leases upgraded",
 ];
 /// What is at work only in the plan `default`.
 const OF_ROUTES: [&str; 1] = ["addresses that led elsewhere"];
@@ -113,6 +115,8 @@ fn nothing_goes_wrong_where_many_share_what_they_lock() {
     assert!(counters.won_together >= 5 * counters.seeds);
     assert!(counters.won_shared >= 2 * counters.won_together);
     assert!(counters.downgraded >= counters.seeds);
+    assert!(counters.upgraded >= counters.seeds / 4);
+    assert!(counters.upgrades >= 2 * counters.upgraded);
     assert!(counters.won_sets >= counters.seeds);
     assert!(counters.acquisitions >= 3 * counters.won_shared / 2);
     assert!(counters.heals >= counters.seeds / 4);

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_core::{AcquireOptions, LockGuard, Mode, Redlock, SlotGuard, Wait};
+use redlock_core::{AcquireErrorKind, AcquireOptions, LockGuard, Mode, Redlock, SlotGuard, Wait};
 use serde::{Deserialize, Serialize};
 use tokio::{
     task::JoinSet,
@@ -30,7 +30,8 @@ pub struct Load {
     pub keys: u64,
     /// How many slots each resource has; it is locked as a whole if there are none.
     pub slots: usize,
-    /// How many acquires of a hundred share the resource; of the others, one in four lets others share it while it goes on.
+    /// How many acquires of a hundred share the resource; of these, one in four tries to have it alone while it goes on, and
+    /// of the others, one in four lets others share it.
     pub shared_percent: u64,
     /// How many acquisitions all tasks make together.
     pub acquisitions: i64,
@@ -65,6 +66,8 @@ pub struct LoadSummary {
     pub shared: u64,
     /// Leases that were downgraded.
     pub downgraded: u64,
+    /// Leases that were upgraded.
+    pub upgraded: u64,
     /// The longest acquire.
     pub slowest: Duration,
     /// The longest acquire of those that wanted a resource alone.
@@ -170,17 +173,11 @@ impl Task {
         }
     }
 
-    async fn hold(&mut self, guard: LockGuard) {
-        if guard.mode() == Mode::Exclusive
-            && self.shared.load.shared_percent > 0
-            && self.random.below(4) == 0
-        {
+    async fn hold(&mut self, mut guard: LockGuard) {
+        if self.shared.load.shared_percent > 0 && self.random.below(4) == 0 {
             // In the history, it is another hold from then on.
             self.hold_once(&guard).await;
-            match guard.downgrade().await {
-                Ok(()) => self.summary.downgraded += 1,
-                Err(error) => count(&mut self.summary.failed, &error.kind()),
-            }
+            self.change_mode(&mut guard).await;
         }
         self.hold_once(&guard).await;
         self.summary.acquired += 1;
@@ -191,6 +188,32 @@ impl Task {
             && let Err(error) = guard.release().await
         {
             count(&mut self.summary.unreleased, &error.kind());
+        }
+    }
+
+    async fn change_mode(&mut self, guard: &mut LockGuard) {
+        if guard.mode() == Mode::Exclusive {
+            match guard.downgrade().await {
+                Ok(()) => self.summary.downgraded += 1,
+                Err(error) => count(&mut self.summary.failed, &error.kind()),
+            }
+            return;
+        }
+        let token = guard.token();
+        let upgraded = if self.random.below(100) < self.shared.load.cancelled_percent {
+            cut_short(guard.try_upgrade(), &mut self.random).await
+        } else {
+            Some(guard.try_upgrade().await)
+        };
+        match upgraded {
+            Some(Ok(())) => {
+                assert!(guard.token() > token, "each lease has a token of its own");
+                self.summary.upgraded += 1;
+            }
+            Some(Err(error)) if error.kind() != AcquireErrorKind::Contended => {
+                count(&mut self.summary.failed, &error.kind());
+            }
+            None | Some(Err(_)) => {}
         }
     }
 
@@ -237,6 +260,7 @@ impl LoadSummary {
         }
         self.shared += other.shared;
         self.downgraded += other.downgraded;
+        self.upgraded += other.upgraded;
         self.slowest = self.slowest.max(other.slowest);
         self.slowest_alone = self.slowest_alone.max(other.slowest_alone);
         self.most_over_wait = self.most_over_wait.max(other.most_over_wait);

@@ -1,11 +1,12 @@
 //! Acquires: one key or several, with the client's defaults or with options.
 
-use redlock_proto::{Acquire, Mode, QueueLimits};
+use redlock_proto::{Acquire, QueueLimits};
 use tokio::select;
 
 use super::Redlock;
 use crate::{
-    AcquireError, AcquireOptions, InvalidKey, LockGuard, Renewal, ResourceKey, ResourceKeys, Wait,
+    AcquireError, AcquireOptions, InvalidKey, LockGuard, Mode, Renewal, ResourceKey, ResourceKeys,
+    Wait,
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
     scope::Scopes,
@@ -275,7 +276,7 @@ impl Redlock {
         let meter = client.meter.lock(class);
         let acquire = Acquire {
             label: client.settings.label_for(class),
-            mode: options.mode,
+            mode: options.mode.into(),
             keys: client.key_space.encode_all(&keys)?,
             timing,
             renew: options.renewal == Renewal::Automatic,

@@ -1,12 +1,12 @@
 //! From a request to its lease: the turn in this process, what the holder before has left, the nodes.
 
-use redlock_proto::{Mode, NoPlace, QueueLimits, RunRecord, Terms, Ticket};
+use redlock_proto::{NoPlace, QueueLimits, RunRecord, Terms, Ticket};
 use tokio::select;
 use tracing::Instrument;
 
 use super::Shared;
 use crate::{
-    AcquireError, LockGuard, ResourceKeys, Wait,
+    AcquireError, LockGuard, Mode, ResourceKeys, Wait,
     course::{self, Course},
     engine::{AcquireRequest, NotWon, Parked, Won},
     queue::{Place, Turn},
@@ -26,7 +26,7 @@ impl Shared {
         let client = self.engine.client();
         let span = course::acquire(client, &self.namespace, subject.class());
         let course = Course::begin(subject.meter.clone(), span.clone());
-        let won = match request.acquire.mode {
+        let won = match subject.mode {
             Mode::Exclusive => {
                 let contend = self.contend(request, wait, limits, &course);
                 contend.instrument(span).await
@@ -115,7 +115,7 @@ impl Shared {
         }
         let (attempts, won) = self.engine.acquire(request).await;
         course.attempted(attempts);
-        let guard = LockGuard::shared(won.map_err(ahead)?.holding);
+        let guard = LockGuard::without_turn(won.map_err(ahead)?.holding);
         if is_joined {
             self.readers.open(&keys, &guard, terms, self.clock.now());
         }

@@ -1,11 +1,11 @@
 //! Claims of ticks, and what nodes remember of them.
 
-use redlock_proto::{Acquire, Mode, Window};
+use redlock_proto::{Acquire, Window};
 
 use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
-    JobReading, NodeReport, ResourceKey, Tick, Wait, Word,
+    JobReading, Mode, NodeReport, ResourceKey, Tick, Wait, Word,
     engine::{AcquireRequest, NotWon},
     lease::Subject,
 };
@@ -105,7 +105,7 @@ impl Redlock {
             not_after: options.not_after,
         };
         let acquire = Acquire {
-            mode: Mode::Exclusive,
+            mode: Mode::Exclusive.into(),
             keys: client.key_space.encode(&key)?.into(),
             timing,
             renew: true,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use redlock_proto::{
-    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, TickClaim, Word,
+    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, Terms, TickClaim, Word,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -26,6 +26,14 @@ pub(super) enum Command<W> {
     Acquire {
         id: u64,
         request: AcquireRequest,
+        answer: oneshot::Sender<AcquireAnswer<W>>,
+    },
+    /// An exclusive lease beside a shared one of the same holder.
+    Upgrade {
+        id: u64,
+        lease: u64,
+        subject: Box<Subject>,
+        terms: Terms,
         answer: oneshot::Sender<AcquireAnswer<W>>,
     },
     Abandon {
@@ -176,13 +184,40 @@ impl<W> EngineHandle<W> {
     ///
     /// Dropping the future at any point leaves nothing behind, but nodes may remember the tick then.
     pub(crate) async fn acquire(&self, request: AcquireRequest) -> AcquireAnswer<W> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        self.send(Command::Acquire {
+        let acquire = |id, answer| Command::Acquire {
             id,
             request,
             answer,
-        });
+        };
+        self.win(acquire).await
+    }
+
+    /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number and these terms.
+    ///
+    /// Dropping the future at any point leaves the shared lease as it is, and nothing else behind.
+    pub(super) async fn upgrade(
+        &self,
+        lease: u64,
+        subject: Subject,
+        terms: Terms,
+    ) -> AcquireAnswer<W> {
+        let upgrade = |id, answer| Command::Upgrade {
+            id,
+            lease,
+            subject: Box::new(subject),
+            terms,
+            answer,
+        };
+        self.win(upgrade).await
+    }
+
+    async fn win(
+        &self,
+        command: impl FnOnce(u64, oneshot::Sender<AcquireAnswer<W>>) -> Command<W>,
+    ) -> AcquireAnswer<W> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        self.send(command(id, answer));
         let mut pending = Pending {
             engine: self,
             id,

@@ -209,6 +209,22 @@ impl Driver {
                     None => self.client.acquire(id, acquire, now),
                 }
             }
+            Command::Upgrade {
+                id,
+                lease,
+                subject,
+                terms,
+                answer,
+            } => {
+                let waiting = Waiting {
+                    subject: *subject,
+                    terms,
+                    attempts: 1,
+                    answer,
+                };
+                self.waiting.insert(id, waiting);
+                self.client.upgrade(lease, id, now);
+            }
             Command::Finish {
                 lease,
                 outcome,

@@ -3,9 +3,9 @@ use std::{sync::Arc, time::Duration};
 use redlock_proto::{ParkedLease, RunRecord, Terms, TokenBlock, Word};
 use tokio::sync::oneshot;
 
-use super::command::{Command, EngineHandle};
+use super::command::{Command, EngineHandle, NotWon};
 use crate::{
-    ExtendError, Lease, LossReason, ReleaseError,
+    ExtendError, Lease, LossReason, Mode, ReleaseError,
     clock::Clock,
     lease::{Kept, LeaseShared, Subject},
 };
@@ -88,6 +88,22 @@ impl Holding {
             answer,
         });
         Some(confirmed(answered))
+    }
+
+    /// Attempts once to win an exclusive lease beside this shared one, which stays as it is.
+    ///
+    /// Dropping the future leaves nothing behind.
+    pub(crate) fn upgrade(&self) -> impl Future<Output = Result<Self, NotWon>> + use<> {
+        let (engine, lease, terms) = (self.engine.clone(), self.id, self.terms);
+        let subject = Subject {
+            mode: Mode::Exclusive,
+            place: None,
+            ..self.shared.subject().clone()
+        };
+        async move {
+            let (_, won) = engine.upgrade(lease, subject, terms).await;
+            won.map(|won| won.holding)
+        }
     }
 
     /// Tells the views that the lease is over.

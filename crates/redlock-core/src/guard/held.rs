@@ -1,6 +1,6 @@
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -11,7 +11,7 @@ use tracing::Span;
 
 use crate::{
     ExtendError, Lease, LossReason, ReleaseError,
-    engine::{Holding, Parked},
+    engine::{Holding, NotWon, Parked},
     lease::Kept,
     queue::Turn,
 };
@@ -29,6 +29,14 @@ pub(crate) struct HeldLease {
     stays: AtomicBool,
     /// Its span, which ends with it.
     span: OnceLock<Span>,
+    /// What ends it, and must know the lease that takes its place.
+    scope: OnceLock<Weak<dyn Scoped>>,
+}
+
+/// What ends the leases that were acquired in it.
+pub(crate) trait Scoped: Send + Sync {
+    /// Counts a lease as its own; a lease that comes when it has ended is over.
+    fn has_got(&self, held: &Arc<HeldLease>);
 }
 
 /// The holder's turn in the local queue, until the guard takes it or the lease is lost; a reader has none.
@@ -47,6 +55,7 @@ impl HeldLease {
             turn,
             stays: AtomicBool::new(false),
             span: OnceLock::new(),
+            scope: OnceLock::new(),
         }
     }
 
@@ -57,14 +66,54 @@ impl HeldLease {
     /// Counts another guard; returns whether there may be one, because the last is not gone.
     pub(super) fn has_another(&self) -> bool {
         let guards = &self.guards;
-        let another = |guards: usize| (guards > 0).then_some(guards + 1);
+        let another = |guards: usize| (guards > 0 && guards & ONLY == 0).then_some(guards + 1);
         let counted = guards.fetch_update(Ordering::AcqRel, Ordering::Acquire, another);
         counted.is_ok()
     }
 
     /// A guard is gone; returns whether it was the last.
     pub(super) fn was_last(&self) -> bool {
-        self.guards.fetch_sub(1, Ordering::AcqRel) == 1
+        self.guards.fetch_sub(1, Ordering::AcqRel) & !ONLY == 1
+    }
+
+    /// Lets there be no other guard, if there is one; returns whether there is one.
+    pub(super) fn keep_to_one(&self) -> bool {
+        let alone = self
+            .guards
+            .compare_exchange(1, 1 | ONLY, Ordering::AcqRel, Ordering::Acquire);
+        alone.is_ok()
+    }
+
+    /// Lets there be other guards again.
+    pub(super) fn let_others_come(&self) {
+        self.guards.fetch_and(!ONLY, Ordering::AcqRel);
+    }
+
+    /// Says what ends it.
+    pub(crate) fn ends_with(&self, scope: Weak<dyn Scoped>) {
+        // The first stays.
+        let _ = self.scope.set(scope);
+    }
+
+    /// Attempts once to win an exclusive lease beside it; the future leaves nothing behind if it is dropped.
+    ///
+    /// `None` if it was given up.
+    pub(super) fn upgrade(&self) -> Option<impl Future<Output = Result<Holding, NotWon>> + use<>> {
+        self.holding().as_ref().map(Holding::upgrade)
+    }
+
+    /// Another lease takes its place.
+    pub(super) fn give_place_to(&self, held: &Arc<Self>) {
+        if self.stays() {
+            held.leave_at_the_end();
+        }
+        let Some(scope) = self.scope.get() else {
+            return;
+        };
+        held.ends_with(Weak::clone(scope));
+        if let Some(scope) = scope.upgrade() {
+            scope.has_got(held);
+        }
     }
 
     /// Goes on in this span.
@@ -163,7 +212,7 @@ impl HeldLease {
 
     /// Returns whether a holder still has it, and it is valid.
     pub(crate) fn is_held(&self) -> bool {
-        self.guards.load(Ordering::Acquire) > 0 && self.lease.is_held()
+        self.guards.load(Ordering::Acquire) & !ONLY > 0 && self.lease.is_held()
     }
 
     /// Ends the lease because the last of its guards is gone.
@@ -212,6 +261,9 @@ impl HolderTurn {
         turn.take()
     }
 }
+
+/// Counted with a guard beside which there is none for now.
+const ONLY: usize = 1 << (usize::BITS - 1);
 
 /// Leaves the lease to the next caller of this process; else returns it, to be released.
 fn pass_on(turn: &Turn<Parked>, holding: Holding) -> Option<Holding> {

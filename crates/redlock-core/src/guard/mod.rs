@@ -1,4 +1,5 @@
 mod held;
+mod upgrade;
 mod view;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -6,7 +7,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use redlock_proto::Word;
 use tracing::Span;
 
-pub(crate) use self::held::HeldLease;
+pub(crate) use self::held::{HeldLease, Scoped};
 use crate::{
     ExtendError, LossReason, ReleaseError,
     engine::{Holding, Parked},
@@ -90,8 +91,8 @@ impl LockGuard {
         Self::of(HeldLease::new(holding, Some(turn)))
     }
 
-    /// Returns the guard of a lease that is shared: its holder keeps no turn, because others may have it too.
-    pub(crate) fn shared(holding: Holding) -> Self {
+    /// Returns the guard of a lease whose holder keeps no turn: others may have it too, or did when it was won.
+    pub(crate) fn without_turn(holding: Holding) -> Self {
         Self::of(HeldLease::new(holding, None))
     }
 
@@ -104,7 +105,8 @@ impl LockGuard {
 
     /// Returns another guard of a lease, unless the last is gone.
     pub(crate) fn another(held: Arc<HeldLease>) -> Option<Self> {
-        held.has_another().then_some(Self {
+        // A guard that must not be there would release the lease when it is dropped.
+        held.has_another().then(|| Self {
             held,
             is_gone: false,
         })
@@ -170,7 +172,7 @@ impl LockGuard {
     /// If the lease has several guards in a [scope](crate::Scope), all of them share it.
     /// A lease that was acquired as a shared one stays as it is.
     /// A second call tells the nodes again.
-    /// A shared lease cannot become exclusive again: two readers that both wanted to write would wait for each other.
+    /// [`try_upgrade`](Self::try_upgrade) is the way back, for a reader that shares the resource with no other.
     ///
     /// # Errors
     ///

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use redlock_proto::Mode;
-
 use super::LockGuard;
-use crate::{FencingToken, Lease, LeaseLost, LossReason, ResourceKey};
+use crate::{FencingToken, Lease, LeaseLost, LossReason, Mode, ResourceKey};
 
 impl LockGuard {
     /// Returns whether the lease is exclusive or shared, as [`Lease::mode`] says.

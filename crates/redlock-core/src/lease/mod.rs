@@ -1,3 +1,4 @@
+mod mode;
 mod shared;
 mod subject;
 #[cfg(test)]
@@ -5,9 +6,10 @@ mod tests;
 
 use std::{fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
 
-use redlock_proto::{Instant, Mode, Ticket};
+use redlock_proto::{Instant, Ticket};
 use tokio::select;
 
+pub use self::mode::Mode;
 pub(crate) use self::{
     shared::{Kept, LeaseShared},
     subject::{Subject, class_of},

@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Instant, Mode};
+use redlock_proto::Instant;
 use tokio::sync::Notify;
 
-use super::Subject;
+use super::{Mode, Subject};
 use crate::{
     FencingToken, LossReason,
     clock::Clock,
@@ -85,6 +85,11 @@ impl LeaseShared {
             validity,
             over: Notify::new(),
         }
+    }
+
+    /// Returns what it is on.
+    pub(crate) const fn subject(&self) -> &Subject {
+        &self.subject
     }
 
     /// Returns the class of the lease, for the log.

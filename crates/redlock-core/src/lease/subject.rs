@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
-use redlock_proto::{Mode, Ticket, Timing};
+use redlock_proto::{Ticket, Timing};
 
+use super::Mode;
 use crate::{ResourceKeys, meter::LockMeter};
 
 /// What a lease is on, and how long it is asked for at a time.

@@ -1,4 +1,4 @@
-use redlock_proto::{Mode, Timing};
+use redlock_proto::Timing;
 
 use super::*;
 use crate::{clock::Clock, meter::LockMeter};

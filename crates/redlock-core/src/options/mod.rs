@@ -5,9 +5,8 @@ mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::Mode;
-
 pub use self::waiting::{Renewal, Wait};
+use crate::Mode;
 
 /// The options of one acquire, where they differ from the client's defaults.
 ///

@@ -1,8 +1,7 @@
 //! The mode of an acquire: alone, or with other readers.
 
-use redlock_proto::Mode;
-
 use super::AcquireOptions;
+use crate::Mode;
 
 impl AcquireOptions {
     /// Shares the resource with other readers, as [`acquire_shared`](crate::Redlock::acquire_shared) says.

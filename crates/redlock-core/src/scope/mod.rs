@@ -9,10 +9,13 @@ use std::{
 };
 
 use futures_util::future::select_all;
-use redlock_proto::{Mode, Ticket};
+use redlock_proto::Ticket;
 use tokio::sync::Notify;
 
-use crate::{AcquireError, LockGuard, ResourceKeys, guard::HeldLease};
+use crate::{
+    AcquireError, LockGuard, Mode, ResourceKeys,
+    guard::{HeldLease, Scoped},
+};
 
 thread_local! {
     /// Those in which this thread works at the moment, the outermost first.
@@ -141,26 +144,23 @@ impl Scope {
 
     /// Counts a lease that was acquired in it as its own; returns whether it does, because it goes on.
     fn add(&self, held: &Arc<HeldLease>) -> bool {
-        let mut state = self.state();
-        if state.is_over {
-            return false;
+        let shared: Weak<Shared> = Arc::downgrade(&self.shared);
+        let is_added = self.shared.add(held);
+        if is_added {
+            held.ends_with(shared);
         }
-        state.leases.retain(|lease| lease.strong_count() > 0);
-        state.leases.push(Arc::downgrade(held));
-        drop(state);
-        self.shared.changed.notify_waiters();
-        true
+        is_added
     }
 
     /// Returns the leases that can be relied on.
     fn leases(&self) -> Vec<Arc<HeldLease>> {
-        let state = self.state();
+        let state = self.shared.state();
         let leases = state.leases.iter().filter_map(Weak::upgrade);
         leases.filter(|held| held.is_held()).collect()
     }
 
     fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.shared.state();
         state.is_over = true;
         let leases = std::mem::take(&mut state.leases);
         drop(state);
@@ -174,13 +174,33 @@ impl Scope {
             }
         }
     }
+}
+
+impl Shared {
+    /// Counts a lease as its own; returns whether it does, because it goes on.
+    fn add(&self, held: &Arc<HeldLease>) -> bool {
+        let mut state = self.state();
+        if state.is_over {
+            return false;
+        }
+        state.leases.retain(|lease| lease.strong_count() > 0);
+        state.leases.push(Arc::downgrade(held));
+        drop(state);
+        self.changed.notify_waiters();
+        true
+    }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is locked.
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Scoped for Shared {
+    fn has_got(&self, held: &Arc<HeldLease>) {
+        if !self.add(held) {
+            let _ = held.end_with_its_scope();
+        }
     }
 }
 
@@ -276,7 +296,7 @@ impl Scopes {
 pub(crate) fn current(client: u64) -> Vec<Scope> {
     SCOPES.with_borrow(|scopes| {
         let of_client = scopes.iter().filter(|scope| scope.shared.client == client);
-        let goes_on = of_client.filter(|scope| !scope.state().is_over);
+        let goes_on = of_client.filter(|scope| !scope.shared.state().is_over);
         goes_on.cloned().collect()
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use redlock_proto::Mode;
 
-use super::{LeaseMutation, state::CLIENTS};
+use super::{LeaseMutation, node::owner, state::CLIENTS};
 use crate::InvalidScope;
 
 /// How a client of the model has the key.
@@ -17,6 +17,8 @@ pub enum Role {
     WriterThenReader,
     /// Shared with others.
     Reader,
+    /// The reader before it, once it has a lease: it tries to have the key alone, beside its shared lease.
+    Upgrade,
 }
 
 /// A check of leases in a world of three nodes.
@@ -43,13 +45,18 @@ impl LeaseCheck {
     ///
     /// # Errors
     ///
-    /// [`InvalidScope`] if a number is out of range.
+    /// [`InvalidScope`] if a number is out of range, or if an upgrade does not follow a reader.
     pub fn new(roles: &[Role], crashes: u8) -> Result<Self, InvalidScope> {
         let clients = roles.len();
         if !(1..=CLIENTS).contains(&clients) || crashes > MOST_CRASHES {
             let message = format!(
                 "there are from 1 to {CLIENTS} clients and up to {MOST_CRASHES} crashes, not {clients} and {crashes}"
             );
+            return Err(InvalidScope::new(message));
+        }
+        let follows_a_reader = |pair: &[Role]| pair[1] != Role::Upgrade || pair[0] == Role::Reader;
+        if roles[0] == Role::Upgrade || !roles.windows(2).all(follows_a_reader) {
+            let message = "an upgrade is of the reader before it: name that first".to_owned();
             return Err(InvalidScope::new(message));
         }
         let mut all = [None; CLIENTS];
@@ -69,6 +76,8 @@ impl LeaseCheck {
             LeaseMutation::AloneAfterADowngrade => (Role::WriterThenReader, None, 0),
             LeaseMutation::KeyEndsBeforeItsLease => (Role::Writer, None, 0),
             LeaseMutation::NoWriteBackOfReaders => (Role::Reader, Some(Role::Reader), 0),
+            LeaseMutation::UpgradeBesideReaders => (Role::Reader, Some(Role::Upgrade), 0),
+            LeaseMutation::UpgradeOfWhatIsOver => (Role::Writer, Some(Role::Upgrade), 0),
             _ => (Role::Writer, None, 1),
         };
         Self {
@@ -91,7 +100,12 @@ impl LeaseCheck {
 
 impl Role {
     /// All there are.
-    pub const ALL: [Self; 3] = [Self::Writer, Self::WriterThenReader, Self::Reader];
+    pub const ALL: [Self; 4] = [
+        Self::Writer,
+        Self::WriterThenReader,
+        Self::Reader,
+        Self::Upgrade,
+    ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -99,14 +113,18 @@ impl Role {
             Self::Writer => "writer",
             Self::WriterThenReader => "writer-then-reader",
             Self::Reader => "reader",
+            Self::Upgrade => "upgrade",
         }
     }
 
-    /// Returns the mode in which it acquires.
-    pub(super) const fn mode(self) -> Mode {
+    /// Returns the mode in which client `by` acquires that is this.
+    pub(super) fn mode(self, by: usize) -> Mode {
         match self {
             Self::Writer | Self::WriterThenReader => Mode::Exclusive,
             Self::Reader => Mode::Shared,
+            Self::Upgrade => Mode::Upgrade {
+                of: owner(by.saturating_sub(1)),
+            },
         }
     }
 }

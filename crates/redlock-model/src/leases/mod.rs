@@ -2,12 +2,14 @@
 //! alone, and that fencing tokens are in order.
 //!
 //! A [`LeaseCheck`] explores every order in which acquires, confirmations, extensions, healings and releases arrive, keys
-//! end, writers share what they had alone, and nodes lose their data, in a world of three nodes and a few clients.
+//! end, writers share what they had alone, readers are upgraded, and nodes lose their data, in a world of three nodes and
+//! a few clients.
 //!
 //! # What is checked
 //!
 //! - Nobody gets a lease while another has one, unless both share the key then.
 //! - Of two leases of which one was acquired alone, the later one has the greater token.
+//! - Nobody has the key alone between the shared lease of a reader and the exclusive one that upgrades it.
 //! - A client that asks for the key after another has got its lease gets a greater token than that one, also if both
 //!   share the key.
 //!
@@ -30,6 +32,8 @@
 //! - **A downgrade** comes at any moment of a lease that was acquired alone.
 //!   From then on others may share the key, as its holder sees it.
 //!   Nodes hear of it by whatever comes first, and extensions and healings of before it may still arrive at any time.
+//! - **An upgrade** is the attempt of another client, over the shared lease of the reader before it.
+//!   The reader's lease ends when the upgrade has its lease; an upgrade that has its lease later than that is given up.
 //! - **A lease** rests on the nodes whose votes were counted, or on a majority that has confirmed a round of extension
 //!   since.
 //! - **A key** may end on any node on which no lease and no attempt of its owner rests.

@@ -21,17 +21,23 @@ pub enum LeaseMutation {
     NoFloorForReaders,
     /// The greatest counter is the token at once, even if too few nodes stored it.
     NoWriteBackOfReaders,
+    /// A node upgrades a reader beside others.
+    UpgradeBesideReaders,
+    /// A reader is upgraded though its shared lease is over.
+    UpgradeOfWhatIsOver,
 }
 
 impl LeaseMutation {
     /// All there are.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::AloneAfterADowngrade,
         Self::KeyEndsBeforeItsLease,
         Self::QuarantinedGrants,
         Self::QuarantineTooShort,
         Self::NoFloorForReaders,
         Self::NoWriteBackOfReaders,
+        Self::UpgradeBesideReaders,
+        Self::UpgradeOfWhatIsOver,
     ];
 
     /// Its name on the command line.
@@ -43,6 +49,8 @@ impl LeaseMutation {
             Self::QuarantineTooShort => "quarantine-too-short",
             Self::NoFloorForReaders => "no-floor-for-readers",
             Self::NoWriteBackOfReaders => "no-write-back-of-readers",
+            Self::UpgradeBesideReaders => "upgrade-beside-readers",
+            Self::UpgradeOfWhatIsOver => "upgrade-of-what-is-over",
         }
     }
 }

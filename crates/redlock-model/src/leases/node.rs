@@ -85,13 +85,16 @@ impl Nodes {
         self.call(&mut store, lock(stranger, Mode::Exclusive, heal(counter)));
         let release = Verb::Release { ttl: FOREVER };
         self.call(&mut store, lock(stranger, Mode::Exclusive, release));
-        for by in 0..CLIENTS {
-            if usize::from(key.alone) == by + 1 {
-                self.call(&mut store, lock(owner(by), Mode::Exclusive, heal(0)));
-            }
-            if key.shared >> by & 1 == 1 {
-                self.call(&mut store, lock(owner(by), Mode::Shared, heal(0)));
-            }
+        let sharers = (0..CLIENTS).filter(|by| key.shared >> by & 1 == 1);
+        for by in sharers.clone() {
+            self.call(&mut store, lock(owner(by), Mode::Shared, heal(0)));
+        }
+        if let Some(by) = usize::from(key.alone).checked_sub(1) {
+            let mode = match sharers.clone().next() {
+                None => Mode::Exclusive,
+                Some(sharer) => Mode::Upgrade { of: owner(sharer) },
+            };
+            self.call(&mut store, lock(owner(by), mode, heal(0)));
         }
         store
     }
@@ -104,8 +107,8 @@ impl Nodes {
                 continue;
             };
             match mode {
-                Mode::Exclusive => key.alone = number(by),
                 Mode::Shared => key.shared |= 1 << by,
+                Mode::Exclusive | Mode::Upgrade { .. } => key.alone = number(by),
             }
         }
         let counter = match self.call(store, Request::Node(NodeVerb::Survey)) {
@@ -143,7 +146,7 @@ fn heal(counter: u8) -> Verb {
     }
 }
 
-fn owner(by: usize) -> OwnerId {
+pub(super) fn owner(by: usize) -> OwnerId {
     OwnerId::from_random([number(by); 16])
 }
 

@@ -65,8 +65,12 @@ impl Rules {
 
     fn steps_of(&self, state: &State, by: usize, role: Role, tell: &mut impl FnMut(Step)) {
         let client = &state.clients[by];
-        let acquired = role.mode();
+        let acquired = role.mode(by);
         if client.phase == Phase::Idle {
+            let upgraded = upgraded(role, by).map(|by| state.clients[by].phase);
+            if upgraded.is_some_and(|phase| phase != Phase::Holding) {
+                return;
+            }
             // Those that are alike begin in order.
             let before = by.checked_sub(1);
             let is_next = before.is_none_or(|before| {
@@ -169,7 +173,7 @@ impl Rules {
         };
         let ask = Ask {
             by,
-            mode: role.mode(),
+            mode: role.mode(by),
             what: What::Acquire,
         };
         let Some(counter) = self.ask(state, node, ask) else {
@@ -243,6 +247,16 @@ impl Rules {
 
     /// A client has its lease: is it alone if it must be, and is its token in order?
     fn finish(&self, state: &mut State, by: usize) -> Option<Breach> {
+        let upgraded = self.check.roles[by].and_then(|role| upgraded(role, by));
+        if let Some(shared) = upgraded {
+            if state.clients[shared].phase == Phase::Holding {
+                state.clients[shared].end();
+            } else if !self.check.breaks(LeaseMutation::UpgradeOfWhatIsOver) {
+                // Another may have had the key since.
+                state.clients[by].end();
+                return None;
+            }
+        }
         let client = &mut state.clients[by];
         let before = client.before;
         client.phase = Phase::Holding;
@@ -257,6 +271,13 @@ impl Rules {
         });
         if let Some((other, _)) = beside {
             return Some(Breach::NotAlone { by, other });
+        }
+        let since = upgraded.map(|shared| state.clients[shared].token);
+        let between = others()
+            .filter(|(other, _)| is_writer(*other))
+            .find(|(_, client)| since.is_some_and(|since| (since..token).contains(&client.token)));
+        if let Some((other, _)) = between {
+            return Some(Breach::Between { by, other });
         }
         // Whatever was had alone was had before or after.
         let greater = others()
@@ -280,6 +301,10 @@ impl Rules {
         let (mut after, mut done) = self.nodes.ask(place.key, place.counter, ask);
         if done.is_none() && matches!(ask.what, What::Acquire | What::Heal(_)) {
             let mut left = place.key;
+            let upgrades = matches!(ask.mode, Mode::Upgrade { .. });
+            if upgrades && self.check.breaks(LeaseMutation::UpgradeBesideReaders) {
+                left.shared = 0;
+            }
             for (by, client) in state.clients.iter().enumerate() {
                 let breaks = self.check.breaks(LeaseMutation::KeyEndsBeforeItsLease);
                 if !client.counts(node) || breaks {
@@ -325,9 +350,13 @@ impl Rules {
 
     /// Returns whether no client is left that could still get a lease.
     fn is_over(&self, state: &State) -> bool {
-        self.roles().all(|(by, _)| {
-            let phase = state.clients[by].phase;
-            matches!(phase, Phase::Holding | Phase::Over | Phase::Failed)
+        self.roles().all(|(by, role)| {
+            let ended = |by: usize| matches!(state.clients[by].phase, Phase::Over | Phase::Failed);
+            match state.clients[by].phase {
+                Phase::Idle => upgraded(role, by).is_some_and(ended),
+                Phase::Holding => true,
+                _ => ended(by),
+            }
         })
     }
 
@@ -350,6 +379,14 @@ impl Client {
     fn votes(&self) -> u8 {
         let votes = (0..NODES).filter(|node| matches!(self.at[*node], Request::Vote(_)));
         votes.fold(0, |set, node| set | 1 << node)
+    }
+}
+
+/// Returns the client whose lease is upgraded by client `by` in this role.
+const fn upgraded(role: Role, by: usize) -> Option<usize> {
+    match role {
+        Role::Upgrade => by.checked_sub(1),
+        _ => None,
     }
 }
 

@@ -35,8 +35,20 @@ pub(super) enum Step {
 /// Something that must never happen, and did.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Breach {
-    NotAlone { by: usize, other: usize },
-    NotGreater { by: usize, token: u8, before: u8 },
+    NotAlone {
+        by: usize,
+        other: usize,
+    },
+    NotGreater {
+        by: usize,
+        token: u8,
+        before: u8,
+    },
+    /// Another had the key alone between a shared lease and the one that upgrades it.
+    Between {
+        by: usize,
+        other: usize,
+    },
 }
 
 impl fmt::Display for Step {
@@ -83,6 +95,13 @@ impl fmt::Display for Breach {
                 let (by, other) = (Name(by), Name(other));
                 write!(f, "{by} has the key beside {other}, and one of them alone")
             }
+            Self::Between { by, other } => {
+                let (by, other) = (Name(by), Name(other));
+                write!(
+                    f,
+                    "{by} is upgraded, and {other} had the key alone since it was shared"
+                )
+            }
             Self::NotGreater { by, token, before } => {
                 let by = Name(by);
                 write!(
@@ -98,5 +117,6 @@ const fn named(mode: Mode) -> &'static str {
     match mode {
         Mode::Exclusive => "a writer",
         Mode::Shared => "a reader",
+        Mode::Upgrade { .. } => "a reader that is upgraded",
     }
 }

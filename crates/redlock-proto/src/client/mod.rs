@@ -83,6 +83,18 @@ impl<E: Entropy> Client<E> {
         self.acquisitions.start(id, request, None, leases, cx, now);
     }
 
+    /// Attempts once to win an exclusive lease on the keys of a lease that its holder shares, which is not in the way;
+    /// `id` was never used before.
+    ///
+    /// The exclusive lease is asked for on the terms of the shared one, and ends when that would at the latest.
+    /// The shared lease stays as it is, whatever comes of this.
+    /// Once the exclusive lease is won, the holder must release the shared one, if that is still valid; else another may
+    /// have had the keys in between, and the holder must release the exclusive one.
+    pub fn upgrade(&mut self, lease: u64, id: u64, now: Now) {
+        let Self { leases, cx, .. } = self;
+        self.acquisitions.upgrade(lease, id, leases, cx, now);
+    }
+
     /// Attempts to claim a tick and the lease under which its run goes on, until `wait_until`; `id` was never used
     /// before.
     ///

@@ -159,6 +159,11 @@ impl LeaseState {
         self.ends
     }
 
+    /// Returns whether it is renewed while somebody holds it.
+    pub const fn renews(&self) -> bool {
+        self.renews
+    }
+
     /// Returns whether the lease was neither lost nor released.
     pub fn is_live(&self) -> bool {
         self.renewal != Renewal::Over

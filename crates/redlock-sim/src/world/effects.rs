@@ -123,6 +123,7 @@ impl World {
         self.counters.acquisitions += 1;
         let is_strange = self.setup.is_stranger(client) && self.phase.is_faulty();
         self.counters.won_by_strangers += u64::from(is_strange);
+        let is_upgrade = self.on_upgraded(client, id, block);
         let tokens = (block.first().get(), block.last().get());
         let users = &self.processes[client].users;
         let waits_for =
@@ -134,7 +135,10 @@ impl World {
             return;
         };
         if let State::Waiting { waiter, .. } = self.processes[client].users[key].state {
-            self.observe(&Event::Answered { waiter });
+            // Whoever upgrades a lease has heard already.
+            if !is_upgrade {
+                self.observe(&Event::Answered { waiter });
+            }
         }
         self.counters.won_sets += u64::from(key >= self.setup.keys.len());
         let is_shared = self.processes[client].users[key].mode == Mode::Shared;
@@ -180,7 +184,7 @@ impl World {
             tokens: block,
             done_at: 0,
             extends_every: 0,
-            shares_at: None,
+            changes_at: None,
             looks: false,
             deadline,
         });
@@ -198,6 +202,7 @@ impl World {
     }
 
     pub(super) fn on_not_acquired(&mut self, client: usize, id: u64) {
+        self.on_not_upgraded(client, id);
         let users = &self.processes[client].users;
         let waits_for =
             |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
@@ -263,7 +268,13 @@ impl World {
 
     /// Forgets the holder that had taken a key for this client before.
     pub(super) fn give_up(&mut self, client: usize, key: usize) {
-        if let Some(owner) = self.processes[client].users[key].owner.take() {
+        let owner = self.processes[client].users[key].owner.take();
+        self.give_up_owner(client, owner);
+    }
+
+    /// Forgets a holder, if there is one.
+    pub(super) fn give_up_owner(&mut self, client: usize, owner: Option<u32>) {
+        if let Some(owner) = owner {
             self.owners.get_mut(owner).over.get_or_insert(self.now);
             self.processes[client].given_up.push(owner);
         }

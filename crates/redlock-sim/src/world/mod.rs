@@ -34,6 +34,7 @@ mod shadow;
 mod status;
 mod ticks;
 mod turns;
+mod upgrades;
 mod users;
 mod waiter;
 mod wire;

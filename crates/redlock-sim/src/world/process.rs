@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_proto::{Client, Instant, Mode, Now, Terms, Ticket, TokenBlock};
 
-use super::{agenda::Due, callers::Callers};
+use super::{agenda::Due, callers::Callers, upgrades::Upgrade};
 use crate::{
     clock::Clock,
     random::Random,
@@ -78,6 +78,8 @@ pub(super) struct User {
     pub(super) terms: Option<Terms>,
     /// Who else may hold what it waits for or has.
     pub(super) mode: Mode,
+    /// What it tries to have alone instead.
+    pub(super) upgrade: Option<Upgrade>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,8 +108,8 @@ pub(super) struct Holding {
     pub(super) done_at: Micros,
     /// How often its user asks for an extension; 0 for never.
     pub(super) extends_every: Micros,
-    /// When its user lets others share it, if it does.
-    pub(super) shares_at: Option<Micros>,
+    /// When its user lets others share it, or tries to have it alone, if it does.
+    pub(super) changes_at: Option<Micros>,
     /// Whether its user looks at the deadline and says so when it has passed.
     pub(super) looks: bool,
     pub(super) deadline: Instant,
@@ -127,6 +129,7 @@ impl Process {
             ticket: None,
             terms: None,
             mode: Mode::Exclusive,
+            upgrade: None,
         };
         Self {
             client,

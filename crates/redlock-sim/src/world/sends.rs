@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use redlock_proto::{KeySet, NodeVerb, Op, OwnerId, Request, Verb};
+use redlock_proto::{KeySet, Mode, NodeVerb, Op, OwnerId, Request, Verb};
 
 use super::{
     World,
@@ -21,14 +21,18 @@ impl World {
     ) {
         let mut number = None;
         if let Request::Lock {
-            verb, keys, owner, ..
+            verb,
+            mode,
+            keys,
+            owner,
         } = &request
         {
             self.processes[client].has_asked |= !request.is_release();
             number = self.owners.number(owner);
             match verb {
                 Verb::Acquire { ttl, .. } if number.is_none() => {
-                    number = self.tries(client, keys, *owner, *ttl);
+                    let is_upgrade = matches!(mode, Mode::Upgrade { .. });
+                    number = self.tries(client, (keys, is_upgrade), *owner, *ttl);
                     self.asks(number, node);
                 }
                 Verb::Acquire { .. } => self.asks(number, node),
@@ -96,20 +100,27 @@ impl World {
         this.has_requests = true;
     }
 
-    /// An attempt begins, under an owner that was never used before.
+    /// An attempt begins, under an owner that was never used before; perhaps beside one that shares the keys.
     pub(super) fn tries(
         &mut self,
         client: usize,
-        keys: &KeySet,
+        (keys, is_upgrade): (&KeySet, bool),
         owner: OwnerId,
         ttl: Duration,
     ) -> Option<u32> {
         let key = (0..self.setup.locks()).find(|lock| self.setup.names_of(*lock) == *keys)?;
         self.counters.attempts += 1;
-        self.give_up(client, key);
+        if !is_upgrade {
+            self.give_up(client, key);
+        }
         let process = &mut self.processes[client];
         let by = (client, process.life);
         let added = self.owners.add(owner, key, by, micros(ttl), self.now);
+        if is_upgrade {
+            let upgrade = process.users[key].upgrade.as_mut();
+            upgrade?.owner = Some(added);
+            return Some(added);
+        }
         process.users[key].owner = Some(added);
         if let State::Waiting { waiter, .. } = process.users[key].state {
             self.observe(&Event::Tries { waiter });

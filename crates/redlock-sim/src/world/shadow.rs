@@ -81,15 +81,25 @@ impl Shadow {
     ) -> Result<Option<u64>, &'static str> {
         let kept = || asked.keys.iter().map(|key| self.kept(*key, now));
         let is_own = |kept: &Kept| kept.owner == asked.owner;
-        // Who has shared a key does not have it alone.
-        let is_its = |kept: &Kept| {
-            is_own(kept) && (asked.mode, kept.mode) != (Mode::Exclusive, Mode::Shared)
+        let mode = match asked.mode {
+            Mode::Upgrade { .. } => Mode::Exclusive,
+            mode => mode,
         };
-        let bothers =
-            |kept: &Kept| !is_its(kept) && (asked.mode, kept.mode) != (Mode::Shared, Mode::Shared);
+        // Who has shared a key does not have it alone.
+        let is_its =
+            |kept: &Kept| is_own(kept) && (mode, kept.mode) != (Mode::Exclusive, Mode::Shared);
+        let bothers = |kept: &Kept| {
+            let is_upgraded = asked.mode == Mode::Upgrade { of: kept.name };
+            let shares = kept.mode == Mode::Shared && (mode == Mode::Shared || is_upgraded);
+            !is_its(kept) && !shares
+        };
         let has_some = kept().flatten().any(is_its);
         let has_all = kept().all(|mut kept| kept.any(is_its));
-        let is_anothers = kept().flatten().any(bothers);
+        // Who has a key keeps it, also beside one who has upgraded its lease.
+        let is_anothers = asked
+            .keys
+            .iter()
+            .any(|key| !self.kept(*key, now).any(is_its) && self.kept(*key, now).any(bothers));
         let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Tombstone { .. });
         if !matches!(asked.reply, Reply::Taken { .. } | Reply::Done) {
             return if is_release && has_some {
@@ -128,7 +138,7 @@ impl Shadow {
             kept.push(Kept {
                 owner: asked.owner,
                 name: asked.name,
-                mode: asked.mode,
+                mode,
                 is_old: is_extended && was_old,
                 until,
             });

@@ -199,7 +199,7 @@ impl World {
                 lock, owner, ttl, ..
             } => match self.owners.number(owner) {
                 Some(number) => Some(number),
-                None => self.tries(client, &lock.clone().into(), *owner, *ttl),
+                None => self.tries(client, (&lock.clone().into(), false), *owner, *ttl),
             },
             JobVerb::Commit { owner, entry, .. } => {
                 let number = self.owners.number(owner)?;

@@ -42,8 +42,8 @@ impl World {
                 if self.now >= holding.done_at {
                     self.finish(client, key);
                 } else {
-                    if holding.shares_at.is_some_and(|at| self.now >= at) && !holding.is_lost {
-                        self.downgrade(client, key);
+                    if holding.changes_at.is_some_and(|at| self.now >= at) && !holding.is_lost {
+                        self.change_mode(client, key);
                     }
                     if holding.extends_every > 0 && !holding.is_lost {
                         let ask = self.ask(client, 1);
@@ -154,18 +154,14 @@ impl World {
             0
         };
         let looks = random.chance(500);
-        let shares_at = match self.processes[client].users[key].mode {
-            Mode::Exclusive if self.setup.plan == Plan::Shared && random.chance(300) => {
-                Some(self.now + random.between(0, length))
-            }
-            _ => None,
-        };
+        let changes = self.setup.plan == Plan::Shared && random.chance(300);
+        let changes_at = changes.then(|| self.now + random.between(0, length));
         let done_at = self.now + length;
         if let State::Holding(holding) = &mut self.processes[client].users[key].state {
             holding.done_at = done_at;
             holding.extends_every = extends_every;
             holding.looks = looks;
-            holding.shares_at = shares_at;
+            holding.changes_at = changes_at;
         }
         self.act_next(client, key);
     }
@@ -181,14 +177,32 @@ impl World {
             if holding.extends_every > 0 {
                 at = at.min(self.now + holding.extends_every);
             }
-            if let Some(shares_at) = holding.shares_at {
-                at = at.min(shares_at);
+            if let Some(changes_at) = holding.changes_at {
+                at = at.min(changes_at);
             }
             if holding.looks {
                 at = at.min(process.when(holding.deadline));
             }
         }
         self.act_at(client, key, at.max(self.now + 1));
+    }
+
+    /// A user lets others share what it has alone, or tries to have alone what it shares; or it gives that up.
+    fn change_mode(&mut self, client: usize, key: usize) {
+        let is_patient = self.random.chance(700);
+        let (now, soon) = (self.now, self.random.between(1, 8 * MS));
+        let user = &mut self.processes[client].users[key];
+        let (mode, tries) = (user.mode, user.upgrade.is_some());
+        if let State::Holding(holding) = &mut user.state {
+            // It may lose its patience, or its mind may change again.
+            let again = mode == Mode::Exclusive || !is_patient;
+            holding.changes_at = again.then_some(now + soon);
+        }
+        match mode {
+            _ if tries => self.drop_upgrade(client, key),
+            Mode::Shared => self.upgrade(client, key),
+            _ => self.downgrade(client, key),
+        }
     }
 
     /// A user lets others share what it has alone.
@@ -200,7 +214,6 @@ impl World {
         let State::Holding(holding) = &mut user.state else {
             return;
         };
-        holding.shares_at = None;
         let (id, lease) = (holding.id, holding.lease);
         user.mode = Mode::Shared;
         // Nobody takes it over: the next may want to have it alone.
@@ -253,6 +266,7 @@ impl World {
         let State::Holding(holding) = self.processes[client].users[key].state else {
             return;
         };
+        self.drop_upgrade(client, key);
         let lease = holding.lease;
         let leaves = self.phase.is_faulty() && self.random.chance(40);
         self.trace.line(self.now, || {

@@ -8,7 +8,7 @@ use super::{
     values::{edge, horizon, number, since, ttl, when},
 };
 use crate::{
-    cast::{JOBS, KEYS},
+    cast::{self, JOBS, KEYS},
     random::Random,
     step::{Ask, Number, Span},
 };
@@ -21,7 +21,7 @@ pub(super) struct Few {
     pub(super) jobs: u64,
     /// How many in a hundred requests about locks are about several keys.
     pub(super) sets: u64,
-    /// How many in a hundred requests about locks share them, or wait for those who do.
+    /// How many in a hundred requests about locks share them, upgrade that, or wait for those who share them.
     pub(super) shared: u64,
     /// Whether counters come near the end of their range.
     pub(super) edges: bool,
@@ -78,10 +78,12 @@ impl Few {
             1
         };
         let first = random.index(self.keys);
-        let mode = if random.percent(self.shared) {
-            Mode::Shared
-        } else {
-            Mode::Exclusive
+        let mode = match random.below(3) {
+            _ if !random.percent(self.shared) => Mode::Exclusive,
+            0 => Mode::Upgrade {
+                of: cast::owner(random.index(self.owners)),
+            },
+            _ => Mode::Shared,
         };
         let keys = Span { first, count, mode };
         let owner = random.index(self.owners);

@@ -2,6 +2,7 @@
 
 mod downgrade;
 mod joining;
+mod upgrade;
 
 use std::time::Duration;
 

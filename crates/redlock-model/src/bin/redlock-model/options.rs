@@ -219,7 +219,8 @@ options of claims:
   --strays          clocks go astray, and are right again
   --mutation NAME   break a rule of claims
 options of leases:
-  --roles A,B,..    a client each, 3 at most: writer, writer-then-reader, reader; writer,reader unless given
+  --roles A,B,..    a client each, 3 at most: writer, writer-then-reader, reader, upgrade;
+                    writer,reader unless given
   --crashes N       how often nodes lose their data, in all, 1 unless given, 3 at most
   --mutation NAME   break a rule of leases
 

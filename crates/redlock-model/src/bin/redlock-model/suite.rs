@@ -7,7 +7,7 @@ use std::{
 
 use redlock_model::{
     Check, LeaseCheck, LeaseMutation, LeaseReport, Mutation, Report,
-    Role::{self, Reader, Writer, WriterThenReader},
+    Role::{self, Reader, Upgrade, Writer, WriterThenReader},
     Scope, TickCheck, TickMutation, TickReport, Verdict,
 };
 
@@ -57,6 +57,9 @@ pub(crate) fn ci() -> Vec<Case> {
         leases_hold(&[WriterThenReader, Reader], 2),
         leases_hold(&[WriterThenReader, Reader, Writer], 0),
         leases_hold(&[Writer, Reader, Reader], 0),
+        leases_hold(&[Reader, Upgrade], 2),
+        leases_hold(&[Reader, Upgrade, Reader], 0),
+        leases_hold(&[Reader, Upgrade, Writer], 0),
     ]);
     cases.extend(LeaseMutation::ALL.map(leases_broken));
     cases

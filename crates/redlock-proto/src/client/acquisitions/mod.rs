@@ -16,7 +16,7 @@ use super::{
     Acquire, Effect, Entropy, Now, TickClaim, context::Context, leases::Leases, rounds::RoundKind,
     timers::Timer,
 };
-use crate::{AttemptVerdict, Failure, Instant, Next, NodeAnswer, NodeOutcome, Reply};
+use crate::{AttemptVerdict, Failure, FailureKind, Instant, Next, NodeAnswer, NodeOutcome, Reply};
 
 /// The acquisitions that are under way, by number.
 #[derive(Debug, Default)]
@@ -58,6 +58,24 @@ impl Acquisitions {
             return is_closed(id, cx);
         }
         self.attempt(id, Acquisition::new(request, claim), leases, cx, now);
+    }
+
+    /// Starts the acquisition of an exclusive lease beside a shared one of the same holder.
+    pub(super) fn upgrade<E: Entropy>(
+        &mut self,
+        lease: u64,
+        id: u64,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        match leases.get(lease).and_then(|shared| shared.upgrade(now)) {
+            Some(request) => self.start(id, request, None, leases, cx, now),
+            None => {
+                let failure = Failure::after_grant(FailureKind::Expired, now.clock, now.clock);
+                not_acquired(id, Some(failure), Vec::new(), cx);
+            }
+        }
     }
 
     /// Gives back whatever an acquisition took, or takes later, because nobody waits for it any more.

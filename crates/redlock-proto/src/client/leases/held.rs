@@ -1,5 +1,5 @@
 use super::{
-    super::{Acquire, timers::TimerKey},
+    super::{Acquire, Now, timers::TimerKey},
     claimed::Claimed,
 };
 use crate::{
@@ -127,6 +127,26 @@ impl Held {
     /// Ends the lease; returns the nodes that may have its key.
     pub(super) fn release(&mut self) -> Vec<GiveBack> {
         self.state.release()
+    }
+
+    /// Returns how to ask for an exclusive lease on the same terms beside this shared one; `None` if this is over.
+    pub(in super::super) fn upgrade(&self, now: Now) -> Option<Acquire> {
+        self.state.is_live().then(|| Acquire {
+            keys: self.keys.clone(),
+            mode: Mode::Upgrade { of: self.owner },
+            timing: self.timing,
+            renew: self.state.renews(),
+            max_hold: self
+                .state
+                .ends()
+                .map(|ends| ends.saturating_since(now.clock)),
+            // Nobody takes it over: those who wait in the process come behind others.
+            tokens: 1,
+            // Another attempt would find the same others, and two that waited would wait for each other.
+            wait_until: now.clock,
+            quorum_wait: None,
+            label: self.owner.label(),
+        })
     }
 
     /// Returns what a node is asked that granted: to confirm the token, and the tick if one was claimed.

@@ -17,6 +17,8 @@ pub(super) enum Key {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sharing {
     holders: Vec<(OwnerId, u64)>,
+    /// Who has it alone, but for a shared lease of its own that this one upgrades.
+    upgrade: Option<(OwnerId, u64)>,
     /// Up to when nobody else comes to share it, because somebody waits to have it alone.
     wish: Option<u64>,
 }
@@ -54,7 +56,7 @@ impl Key {
     pub(super) fn holders(&self, now: u64) -> impl Iterator<Item = (OwnerId, Mode)> {
         let (alone, sharing) = match self {
             Self::Held { owner, until } => (Some((*owner, *until)), None),
-            Self::Shared(sharing) => (None, Some(sharing)),
+            Self::Shared(sharing) => (sharing.upgrade, Some(sharing)),
         };
         let alone = alone.into_iter().map(|holder| (holder, Mode::Exclusive));
         let shared = sharing.into_iter().flat_map(|sharing| &sharing.holders);
@@ -79,6 +81,7 @@ impl Key {
             (Self::Held { owner, .. }, _) => *owner == wanted.owner,
             (Self::Shared(_), Mode::Exclusive) => false,
             (Self::Shared(sharing), Mode::Shared) => sharing.of(wanted).is_some(),
+            (Self::Shared(sharing), Mode::Upgrade { .. }) => sharing.upgrades(wanted).is_some(),
         }
     }
 
@@ -94,13 +97,27 @@ impl Key {
             },
             (Self::Shared(sharing), Mode::Shared) => {
                 let own = sharing.of(wanted);
+                let alone = sharing.upgrade.map(|(_, until)| until);
+                let alone = || alone.filter(|until| *until >= wanted.now);
                 match wanted.verb {
                     Verb::Acquire { .. } => own
+                        .or_else(alone)
                         .or_else(|| sharing.wish.filter(|until| *until >= wanted.now))
                         .or_else(|| sharing.full_until(wanted.now)),
-                    Verb::Heal { .. } if own.is_none() => sharing.full_until(wanted.now),
+                    Verb::Heal { .. } if own.is_none() => {
+                        alone().or_else(|| sharing.full_until(wanted.now))
+                    }
                     _ => None,
                 }
+            }
+            (Self::Shared(sharing), Mode::Upgrade { of }) => {
+                if !takes && sharing.upgrades(wanted).is_some() {
+                    return None;
+                }
+                let holders = sharing.holders.iter().copied();
+                let others = holders.filter(|(owner, _)| *owner != of);
+                let ends = others.chain(sharing.upgrade).map(|(_, until)| until);
+                ends.filter(|until| *until >= wanted.now).max()
             }
         }
     }
@@ -108,17 +125,17 @@ impl Key {
     /// Returns it in the hands of the request's owner too, or alone, for so long.
     pub(super) fn taken(before: Option<Self>, wanted: &Wanted, ttl: Duration) -> Self {
         let (owner, until) = (wanted.owner, wanted.now + millis(ttl).max(1));
+        let alone = Self::Held { owner, until };
+        let mut sharing = match before {
+            Some(Self::Shared(sharing)) => sharing.without(wanted),
+            _ => Sharing::default(),
+        };
         match wanted.mode {
-            Mode::Exclusive => Self::Held { owner, until },
-            Mode::Shared => {
-                let mut sharing = match before {
-                    Some(Self::Shared(sharing)) => sharing.without(wanted),
-                    _ => Sharing::default(),
-                };
-                sharing.holders.push((owner, until));
-                Self::Shared(sharing)
-            }
+            Mode::Exclusive => return alone,
+            Mode::Shared => sharing.holders.push((owner, until)),
+            Mode::Upgrade { .. } => sharing.upgrade = Some((owner, until)),
         }
+        sharing.into_key().unwrap_or(alone)
     }
 
     /// Returns what is left of it once its owner has let it go.
@@ -130,22 +147,24 @@ impl Key {
             {
                 Some(Self::Shared(sharing))
             }
-            Self::Shared(sharing) => {
-                let left = sharing.without(wanted);
-                let is_over = left.holders.is_empty() && left.wish.is_none();
-                (!is_over).then_some(Self::Shared(left))
-            }
+            Self::Shared(sharing) => sharing.without(wanted).into_key(),
         }
     }
 
     /// Lets nobody else come to share it for so long, because somebody waits to have it alone.
     pub(super) fn wish(&mut self, wanted: &Wanted, for_long: Duration) {
         if let Self::Shared(sharing) = self {
-            let own = sharing.of(wanted);
+            let own =
+                |(owner, until): &(OwnerId, u64)| *owner == wanted.owner && *until >= wanted.now;
+            let (shared, upgrade) = (sharing.holders.iter().copied().find(own), sharing.upgrade);
             let mut left = std::mem::take(sharing).without(wanted);
-            left.holders.extend(own.map(|until| (wanted.owner, until)));
+            left.holders.extend(shared);
+            left.upgrade = left.upgrade.or(upgrade.filter(own));
             left.wish = left.wish.max(Some(wanted.now + millis(for_long).max(1)));
-            *sharing = left;
+            // invariant: nobody wishes for what nobody has
+            if let Some(left) = left.into_key() {
+                *self = left;
+            }
         }
     }
 
@@ -157,10 +176,13 @@ impl Key {
                 let holders = sharing.holders.iter();
                 let holders =
                     holders.map(|(owner, until)| format!("{until} {}\n", owner.to_wire()));
+                let upgrade = sharing
+                    .upgrade
+                    .map(|(owner, until)| format!("{until} +{}\n", owner.to_wire()));
                 let wish = sharing
                     .wish
                     .map(|until| format!("{until} {}\n", "-".repeat(32)));
-                let lines: String = holders.chain(wish).collect();
+                let lines: String = holders.chain(upgrade).chain(wish).collect();
                 format!("shared\n{lines}")
             }
         }
@@ -168,24 +190,44 @@ impl Key {
 }
 
 impl Sharing {
-    /// Returns up to when the request's owner is among those who share it.
+    /// Returns the key, as far as somebody has it or waits for it.
+    ///
+    /// Who has upgraded its lease and shares it with nobody any more has it alone like any other.
+    fn into_key(self) -> Option<Key> {
+        match self.upgrade {
+            Some((owner, until)) if self.holders.is_empty() => Some(Key::Held { owner, until }),
+            None if self.holders.is_empty() && self.wish.is_none() => None,
+            _ => Some(Key::Shared(self)),
+        }
+    }
+
+    /// Returns all who have it, and up to when each does.
+    fn all(&self) -> impl Iterator<Item = (OwnerId, u64)> {
+        self.holders.iter().copied().chain(self.upgrade)
+    }
+
+    /// Returns up to when the request's owner has it, alone or with others.
     fn of(&self, wanted: &Wanted) -> Option<u64> {
-        let own = self
-            .holders
-            .iter()
-            .find(|(owner, _)| *owner == wanted.owner);
-        let until = own.map(|(_, until)| *until);
+        let mut all = self.all();
+        let own = all.find(|(owner, until)| *owner == wanted.owner && *until >= wanted.now);
+        own.map(|(_, until)| until)
+    }
+
+    /// Returns up to when the request's owner has it alone.
+    fn upgrades(&self, wanted: &Wanted) -> Option<u64> {
+        let own = self.upgrade.filter(|(owner, _)| *owner == wanted.owner);
+        let until = own.map(|(_, until)| until);
         until.filter(|until| *until >= wanted.now)
     }
 
-    /// Returns whether it was among them, perhaps until its time was over.
+    /// Returns whether it was among those who have it, perhaps until its time was over.
     fn names(&self, owner: OwnerId) -> bool {
-        self.holders.iter().any(|(holder, _)| *holder == owner)
+        self.all().any(|(holder, _)| holder == owner)
     }
 
-    /// Returns up to when the last of those shares it whose time is not over.
+    /// Returns up to when the last of those has it whose time is not over.
     fn latest(&self, now: u64) -> Option<u64> {
-        let ends = self.holders.iter().map(|(_, until)| *until);
+        let ends = self.all().map(|(_, until)| until);
         ends.filter(|until| *until >= now).max()
     }
 
@@ -201,6 +243,7 @@ impl Sharing {
         let stays =
             |(owner, until): &(OwnerId, u64)| *owner != wanted.owner && *until >= wanted.now;
         self.holders.retain(stays);
+        self.upgrade = self.upgrade.filter(stays);
         self.wish = self.wish.filter(|until| *until >= wanted.now);
         self
     }

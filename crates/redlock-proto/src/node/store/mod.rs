@@ -271,7 +271,7 @@ impl Store {
                 remaining: Some(Duration::from_millis((until - wanted.now).max(1))),
                 counter: asked,
                 holder: other.label().filter(|_| is_told),
-                is_shared: is_told && wanted.mode == Mode::Exclusive && other.is_shared(),
+                is_shared: is_told && !wanted.mode.is_shared() && other.is_shared(),
             }
         });
         let only_shared = others.iter().all(|(other, _)| other.is_shared());

@@ -25,7 +25,7 @@ use crate::node::Request;
 /// acquires that leave a wish.
 pub(super) fn serve(requests: &[Request]) -> bool {
     let is_served = |request: &Request| match request {
-        Request::Lock { keys, mode, .. } if keys.is_several() || *mode == Mode::Shared => false,
+        Request::Lock { keys, mode, .. } if keys.is_several() || *mode != Mode::Exclusive => false,
         Request::Lock { verb, .. } => match *verb {
             Verb::Acquire {
                 proposal,

@@ -117,6 +117,26 @@ fn have_twins(counters: &[u16]) -> bool {
     numbered.any(|(number, counter)| counters[..number].contains(counter))
 }
 
+/// The names of a verb: for a key, for several, for a lock that is shared, and for one over a shared one of the same holder.
+type Names = [&'static str; 4];
+
+const ACQUIRE: Names = ["acquire", "acquire_all", "acquire_shared", "acquire_over"];
+const EXTEND: Names = ["extend", "extend_all", "extend_shared", "extend_over"];
+const WRITE_BACK: Names = [
+    "write_back",
+    "write_back_all",
+    "write_back_shared",
+    "write_back_over",
+];
+const HEAL: Names = ["heal", "heal_all", "heal_shared", "heal_over"];
+const RELEASE: Names = ["release", "release_all", "release_shared", "release_over"];
+const TOMBSTONE: Names = [
+    "tombstone",
+    "tombstone_all",
+    "tombstone_shared",
+    "tombstone_over",
+];
+
 /// Adds the arguments of a request; `text` is room for one of them.
 fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
     match request {
@@ -126,37 +146,29 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
             keys,
             owner,
         } => {
-            let (one, all, shared, ttl) = match verb {
-                Verb::Acquire {
-                    ttl, wish: None, ..
-                } => ("acquire", "acquire_all", "acquire_shared", Some(ttl)),
-                Verb::Acquire { ttl, .. } => {
-                    ("acquire_next", "acquire_next", "acquire_shared", Some(ttl))
-                }
+            let (names, ttl) = match verb {
+                Verb::Acquire { ttl, .. } => (ACQUIRE, Some(ttl)),
                 Verb::Extend {
                     ttl,
                     write_back: None,
-                } => ("extend", "extend_all", "extend_shared", Some(ttl)),
-                Verb::Extend { ttl, .. } => (
-                    "write_back",
-                    "write_back_all",
-                    "write_back_shared",
-                    Some(ttl),
-                ),
-                Verb::Heal { ttl, .. } => ("heal", "heal_all", "heal_shared", Some(ttl)),
-                Verb::Release { .. } => ("release", "release_all", "release_shared", None),
-                Verb::Tombstone { ttl } => {
-                    ("tombstone", "tombstone_all", "tombstone_shared", Some(ttl))
-                }
+                } => (EXTEND, Some(ttl)),
+                Verb::Extend { ttl, .. } => (WRITE_BACK, Some(ttl)),
+                Verb::Heal { ttl, .. } => (HEAL, Some(ttl)),
+                Verb::Release { .. } => (RELEASE, None),
+                Verb::Tombstone { ttl } => (TOMBSTONE, Some(ttl)),
             };
             let wish = wish_of(*verb, *mode);
-            if *mode == Mode::Shared {
-                cmd.arg(shared).arg(keys.iter().len());
-            } else if keys.is_several() || wish.is_some() {
-                let all = if keys.is_several() { all } else { one };
-                cmd.arg(all).arg(keys.iter().len());
-            } else {
-                cmd.arg(one);
+            let [one, all, shared, over] = names;
+            let name = match mode {
+                Mode::Shared => shared,
+                Mode::Upgrade { .. } => over,
+                Mode::Exclusive if wish.is_some() => "acquire_next",
+                Mode::Exclusive if keys.is_several() => all,
+                Mode::Exclusive => one,
+            };
+            cmd.arg(name);
+            if name != one {
+                cmd.arg(keys.iter().len());
             }
             text.clear();
             owner.write(text);
@@ -185,6 +197,11 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
                     cmd.arg(written(counter, text));
                 }
                 _ => {}
+            }
+            if let Mode::Upgrade { of } = mode {
+                text.clear();
+                of.write(text);
+                cmd.arg(&*text);
             }
         }
         Request::Job { verb, .. } => jobs::operation(cmd, verb),

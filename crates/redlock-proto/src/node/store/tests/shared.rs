@@ -266,3 +266,128 @@ fn a_tombstone_refuses_who_would_share() {
     }
     assert_eq!(store.locks(at(1)), 0);
 }
+
+/// A request of owner `number` over the shared lease of owner `of`.
+fn over(of: u8, verb: Verb, keys: &[&str], number: u8) -> Request {
+    in_mode(Mode::Upgrade { of: owner(of) }, verb, keys, number)
+}
+
+/// A store in which owner 1 shares key `a`.
+fn read() -> Store {
+    let mut store = voting();
+    assert!(is_taken(&ask(
+        &mut store,
+        shared(acquire(1), &["a"], 1),
+        at(0)
+    )));
+    store
+}
+
+#[test]
+fn s26_the_only_reader_has_it_alone_beside_its_own_shared_lease() {
+    let mut store = read();
+    let taken = ask(&mut store, over(1, acquire(1), &["a"], 2), at(1));
+    assert!(is_taken(&taken), "{taken:?}");
+    for request in [
+        shared(acquire(1), &["a"], 3),
+        shared(HEAL, &["a"], 3),
+        alone(acquire(1), &["a"], 3),
+        alone(waiting(500), &["a"], 3),
+        over(1, acquire(1), &["a"], 3),
+    ] {
+        held(&ask(&mut store, request, at(2)));
+    }
+    // Both go on, each for itself.
+    for request in [
+        shared(EXTEND, &["a"], 1),
+        over(1, EXTEND, &["a"], 2),
+        over(1, HEAL, &["a"], 2),
+    ] {
+        assert_eq!(ask(&mut store, request, at(3)), Reply::Done);
+    }
+    let mut released = store.clone();
+    // The shared one is released: the other is like any that was acquired alone.
+    assert_eq!(
+        ask(&mut released, shared(RELEASE, &["a"], 1), at(4)),
+        Reply::Done
+    );
+    assert_eq!(released.holder(&"a".into(), at(4)), Some(owner(2)));
+    for request in [alone(EXTEND, &["a"], 2), over(1, RELEASE, &["a"], 2)] {
+        assert_eq!(ask(&mut released, request, at(5)), Reply::Done);
+    }
+    assert_eq!(released.locks(at(5)), 0);
+    // Or the other one is, and others may share it again, once the wish is over.
+    assert_eq!(
+        ask(&mut store, over(1, RELEASE, &["a"], 2), at(600)),
+        Reply::Done
+    );
+    assert!(is_taken(&ask(
+        &mut store,
+        shared(acquire(1), &["a"], 3),
+        at(600)
+    )));
+}
+
+#[test]
+fn an_upgrade_with_two_readers_is_refused() {
+    let mut store = read();
+    assert!(is_taken(&ask(
+        &mut store,
+        shared(acquire(1), &["a"], 2),
+        at(1)
+    )));
+    let (remaining, is_shared) = held(&ask(&mut store, over(1, acquire(1), &["a"], 3), at(2)));
+    assert_eq!((remaining, is_shared), (9_999, true), "the other's time");
+    // Once that is over it is not in the way, nor is a wish.
+    let wished = ask(&mut store, alone(waiting(60_000), &["a"], 9), at(3));
+    assert!(held(&wished).1);
+    assert_eq!(
+        ask(&mut store, shared(EXTEND, &["a"], 1), at(9_000)),
+        Reply::Done
+    );
+    assert!(is_taken(&ask(
+        &mut store,
+        over(1, acquire(1), &["a"], 3),
+        at(10_002)
+    )));
+}
+
+#[test]
+fn an_upgrade_of_several_keys_is_of_all_or_of_none() {
+    let mut store = read();
+    let taken = ask(&mut store, shared(acquire(1), &["b"], 1), at(0));
+    assert!(is_taken(&taken), "{taken:?}");
+    assert!(is_taken(&ask(
+        &mut store,
+        shared(acquire(1), &["b"], 2),
+        at(0)
+    )));
+    held(&ask(&mut store, over(1, acquire(1), &["a", "b"], 3), at(1)));
+    assert!(is_taken(&ask(
+        &mut store,
+        shared(acquire(1), &["a"], 4),
+        at(2)
+    )));
+}
+
+#[test]
+fn who_upgraded_and_shares_it_again_is_one_of_those_who_do() {
+    let mut store = read();
+    assert!(is_taken(&ask(
+        &mut store,
+        over(1, acquire(1), &["a"], 2),
+        at(1)
+    )));
+    assert_eq!(
+        ask(&mut store, shared(EXTEND, &["a"], 2), at(2)),
+        Reply::Done
+    );
+    assert!(is_taken(&ask(
+        &mut store,
+        shared(acquire(1), &["a"], 3),
+        at(3)
+    )));
+    let key = "a".into();
+    let mut holders = store.holders(&key, at(3));
+    assert!(holders.all(|(_, mode)| mode == Mode::Shared));
+}
