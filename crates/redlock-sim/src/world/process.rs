@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlock_proto::{Client, Instant, Mode, Now, Terms, Ticket, TokenBlock};
 
-use super::{agenda::Due, callers::Callers, upgrades::Upgrade};
+use super::{agenda::Due, callers::Callers};
 use crate::{
     clock::Clock,
     random::Random,
@@ -113,6 +113,15 @@ pub(super) struct Holding {
     /// Whether its user looks at the deadline and says so when it has passed.
     pub(super) looks: bool,
     pub(super) deadline: Instant,
+}
+
+/// An upgrade that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Upgrade {
+    /// The number of the acquisition.
+    pub(super) id: u64,
+    /// Its owner, once it has asked nodes.
+    pub(super) owner: Option<u32>,
 }
 
 impl Process {

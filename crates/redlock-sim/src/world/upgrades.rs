@@ -4,19 +4,10 @@ use redlock_proto::{Mode, TokenBlock};
 
 use super::{
     World,
-    process::{Holding, State},
+    process::{Holding, State, Upgrade},
     waiter::waiter_of,
 };
 use crate::Event;
-
-/// An upgrade that is under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Upgrade {
-    /// The number of the acquisition.
-    pub(super) id: u64,
-    /// Its owner, once it has asked nodes.
-    pub(super) owner: Option<u32>,
-}
 
 impl World {
     /// A user wants to have alone what it shares.

@@ -159,7 +159,7 @@ impl Key {
             let (shared, upgrade) = (sharing.holders.iter().copied().find(own), sharing.upgrade);
             let mut left = std::mem::take(sharing).without(wanted);
             left.holders.extend(shared);
-            left.upgrade = left.upgrade.or(upgrade.filter(own));
+            left.upgrade = left.upgrade.or_else(|| upgrade.filter(own));
             left.wish = left.wish.max(Some(wanted.now + millis(for_long).max(1)));
             // invariant: nobody wishes for what nobody has
             if let Some(left) = left.into_key() {
