@@ -1,67 +1,15 @@
 //! What nodes remember of a job is deleted, by an application itself.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use futures_util::{FutureExt, future::BoxFuture};
-use redlock_core::{
-    MemoryNode, NodeConfig, Redlock,
-    node::{CallResult, Keyspace, Node, NodeKey, Request, Session},
-};
+use redlock_core::{MemoryNode, NodeConfig, Redlock};
 use redlock_cron::{
     BoxError, ControlErrorKind, InUse, Outcome, SingletonJob, SingletonScheduler, dangerous_forget,
     inspect, remembered_under,
 };
 use tokio::{sync::watch, time::timeout};
 
-/// A node that forgets jobs only when it is told to.
-#[derive(Clone, Debug)]
-struct SlowNode {
-    node: MemoryNode,
-    /// How many are asked to forget, and whether they may.
-    asked: watch::Sender<usize>,
-    may: watch::Sender<bool>,
-}
-
-struct SlowSession {
-    inner: Box<dyn Session>,
-    node: SlowNode,
-}
-
-impl Node for SlowNode {
-    fn name(&self) -> Arc<str> {
-        self.node.name()
-    }
-
-    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
-        let (node, inner) = (self.clone(), self.node.connect());
-        async {
-            let inner = inner.await?;
-            Ok(Box::new(SlowSession { inner, node }) as Box<dyn Session>)
-        }
-        .boxed()
-    }
-}
-
-impl Session for SlowSession {
-    fn call(
-        &mut self,
-        keyspace: &Arc<Keyspace>,
-        requests: &[Request],
-    ) -> BoxFuture<'static, CallResult> {
-        self.inner.call(keyspace, requests)
-    }
-
-    fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {
-        let (node, jobs) = (self.node.clone(), jobs.to_vec());
-        async move {
-            node.asked.send_modify(|asked| *asked += 1);
-            let mut may = node.may.subscribe();
-            drop(may.wait_for(|may| *may).await);
-            node.node.connect().await?.forget_jobs(&jobs).await
-        }
-        .boxed()
-    }
-}
+use super::nodes::{Forgets, OddNode};
 
 async fn client(nodes: &[MemoryNode]) -> Redlock {
     let builder = Redlock::builder().nodes(nodes.iter().cloned());
@@ -193,14 +141,8 @@ async fn a_job_whose_lock_is_held_is_not_forgotten() {
 #[tokio::test]
 async fn no_run_begins_while_the_nodes_forget() {
     let nodes: Vec<_> = (0..3).map(|_| MemoryNode::new()).collect();
-    let (asked, mut are_asked) = watch::channel(0);
-    let may = watch::Sender::new(false);
-    let slow = nodes.iter().map(|node| SlowNode {
-        node: node.clone(),
-        asked: asked.clone(),
-        may: may.clone(),
-    });
-    let redlock = Redlock::builder().nodes(slow.map(NodeConfig::other));
+    let slow: Vec<_> = nodes.iter().cloned().map(OddNode::from).collect();
+    let redlock = Redlock::builder().nodes(slow.iter().cloned().map(NodeConfig::other));
     let redlock = redlock.connect_timeout(Duration::from_secs(60));
     let redlock = redlock.build().await.unwrap();
     let elsewhere = replica(&nodes).await;
@@ -209,11 +151,20 @@ async fn no_run_begins_while_the_nodes_forget() {
     let run = async || elsewhere.trigger_now("by-hand").await.unwrap().outcome();
     assert_eq!(run().await, Outcome::Ok);
 
+    for node in &slow {
+        node.forgets.send_replace(Forgets::Later);
+    }
     let forget = dangerous_forget(&redlock, "tests", "by-hand");
     let meanwhile = async {
-        are_asked.wait_for(|asked| *asked == 3).await.unwrap();
+        for node in &slow {
+            let mut forgets = node.forgets.subscribe();
+            let is_asked = forgets.wait_for(|when| *when == Forgets::Asked);
+            drop(is_asked.await.unwrap());
+        }
         assert_eq!(run().await, Outcome::Overlapping);
-        may.send_replace(true);
+        for node in &slow {
+            node.forgets.send_replace(Forgets::AtOnce);
+        }
     };
     let (forgotten, ()) = tokio::join!(forget, meanwhile);
     assert!(forgotten.unwrap().is_whole());

@@ -1,80 +1,15 @@
 //! What a look at a job tells.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
-use futures_util::{FutureExt, future::BoxFuture};
-use redlock_core::{
-    MemoryNode, NodeConfig, Redlock, ResourceKey,
-    node::{CallResult, Keyspace, Node, Request, Session},
-};
+use redlock_core::{MemoryNode, NodeConfig, Redlock, ResourceKey};
 use redlock_cron::{Outcome, SingletonScheduler, tokio_cron_scheduler::JobScheduler};
 use tokio::time::{Instant, timeout};
 
-use super::{replica, yearly};
-
-/// A node that answers all, nothing, the first request of each call only, or all but the last.
-#[derive(Clone, Debug, Default)]
-struct OddNode {
-    node: MemoryNode,
-    is_deaf: Arc<AtomicBool>,
-    is_brief: Arc<AtomicBool>,
-    is_short: Arc<AtomicBool>,
-}
-
-struct OddSession {
-    inner: Box<dyn Session>,
-    node: OddNode,
-}
-
-impl Node for OddNode {
-    fn name(&self) -> Arc<str> {
-        self.node.name()
-    }
-
-    fn connect(&self) -> BoxFuture<'static, Result<Box<dyn Session>, Arc<str>>> {
-        let (node, inner) = (self.clone(), self.node.connect());
-        async {
-            let inner = inner.await?;
-            Ok(Box::new(OddSession { inner, node }) as Box<dyn Session>)
-        }
-        .boxed()
-    }
-}
-
-impl Session for OddSession {
-    fn call(
-        &mut self,
-        keyspace: &Arc<Keyspace>,
-        requests: &[Request],
-    ) -> BoxFuture<'static, CallResult> {
-        let answer = self.inner.call(keyspace, requests);
-        let is_brief = self.node.is_brief.load(Ordering::SeqCst);
-        let is_short = self.node.is_short.load(Ordering::SeqCst);
-        let is_deaf = self.node.is_deaf.load(Ordering::SeqCst);
-        async move {
-            if is_deaf {
-                std::future::pending::<()>().await;
-            }
-            let mut answer = answer.await?;
-            if is_brief {
-                for reply in answer.replies.iter_mut().skip(1) {
-                    *reply = Err("OOM its memory is full".into());
-                }
-            }
-            if is_short && let [_, .., last] = &mut *answer.replies {
-                *last = Err("OOM its memory is full".into());
-            }
-            Ok(answer)
-        }
-        .boxed()
-    }
-}
+use super::{
+    nodes::{Answers, OddNode},
+    replica, yearly,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_look_at_a_job_costs_one_time_limit_and_is_whole_or_says_so() {
@@ -83,20 +18,19 @@ async fn a_look_at_a_job_costs_one_time_limit_and_is_whole_or_says_so() {
     let redlock = Redlock::builder().nodes(configs).virtual_time();
     let redlock = redlock.build().await.unwrap();
     let inspect = || redlock_cron::inspect(&redlock, "tests", "job");
+    let answer = |which| {
+        for node in &nodes {
+            node.answers.send_replace(which);
+        }
+    };
     assert!(inspect().await.unwrap().is_known());
 
-    nodes
-        .iter()
-        .for_each(|node| node.is_brief.store(true, Ordering::SeqCst));
+    answer(Answers::First);
     let memory = inspect().await.unwrap();
     assert!(!memory.is_known(), "{memory:?}");
-    nodes
-        .iter()
-        .for_each(|node| node.is_brief.store(false, Ordering::SeqCst));
+    answer(Answers::All);
 
-    nodes
-        .iter()
-        .for_each(|node| node.is_deaf.store(true, Ordering::SeqCst));
+    answer(Answers::None);
     let start = Instant::now();
     let key = ResourceKey::new("job", "other").unwrap();
     assert!(redlock.job_status(key).await.unwrap().state().is_none());
@@ -123,7 +57,7 @@ async fn what_is_known_of_a_job_is_told_though_a_part_is_missing() {
     let report = jobs.trigger_now("job").await.unwrap();
     assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
     for node in &nodes {
-        node.is_short.store(true, Ordering::SeqCst);
+        node.answers.send_replace(Answers::AllButLast);
     }
     let status = jobs.status("job").await.unwrap();
     assert!(!status.is_known() && status.is_paused().is_none());

@@ -5,6 +5,7 @@
 mod forget;
 mod look;
 mod missed;
+mod nodes;
 
 use std::{convert::Infallible, time::Duration};
 
