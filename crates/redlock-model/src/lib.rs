@@ -101,6 +101,7 @@
 mod breach;
 mod check;
 mod clients;
+mod explore;
 mod layout;
 pub mod leases;
 mod mutation;
@@ -116,7 +117,9 @@ mod seen;
 mod state;
 mod step;
 mod symmetry;
+mod three_nodes;
 pub mod ticks;
+mod told;
 mod trace;
 mod valid_scope;
 

@@ -1,8 +1,13 @@
 //! The search: every state that can be reached, the nearest first.
 
 use crate::{
-    Breach, Check, Mutation, Report, Trace, Verdict, layout::Layout, rules::Rules, seen::Seen,
-    state::State, step::Step, symmetry::Symmetry,
+    Breach, Check, Mutation, Report, Trace, Verdict,
+    explore::{End, World, explore},
+    layout::Layout,
+    rules::Rules,
+    state::State,
+    step::Step,
+    symmetry::Symmetry,
 };
 
 impl Check {
@@ -28,55 +33,21 @@ impl Search {
             rules: Rules::new(check.scope, check.mutation, check.pruning),
             layout: Layout::new(check.scope, early),
             symmetry: check.symmetry.then(|| Symmetry::new(check.scope)),
-            limit: check.limit.min(Seen::MOST),
+            limit: check.limit,
         }
     }
 
     pub(crate) fn run(&self) -> Report {
-        let mut seen = Seen::new();
-        let mut report = self.explore(&mut seen);
-        report.states = seen.len();
-        report.bytes = seen.bytes();
-        report
-    }
-
-    fn explore(&self, seen: &mut Seen) -> Report {
         let mut report = Report::new(self.rules.scope);
-        let mut steps = Vec::new();
-        seen.insert(self.encode(&State::default()), 0);
-        let mut number = 0;
-        while let Some(state) = seen.get(number) {
-            if seen.len() > self.limit {
-                report.verdict = Verdict::Unfinished;
-                break;
-            }
-            let state = self.layout.decode(state);
-            steps.clear();
-            self.rules.steps(&state, |step| {
-                if !steps.contains(&step) {
-                    steps.push(step);
-                }
-            });
-            let parent = u32::try_from(number).expect("a number is below MOST, as the limit is");
-            for step in &steps {
-                report.count(step);
-                let (next, breach) = self.rules.apply(&state, *step);
-                if breach.is_some() {
-                    report.verdict = Verdict::Violated(self.trace(&seen.path(number)));
-                    return report;
-                }
-                seen.insert(self.encode(&next), parent);
-            }
-            number += 1;
-        }
+        let explored = explore(self, self.limit, |step| report.count(step));
+        report.states = explored.seen.len();
+        report.bytes = explored.seen.bytes();
+        report.verdict = match explored.end {
+            End::All => Verdict::Holds,
+            End::Breach { way, .. } => Verdict::Violated(self.trace(&way)),
+            End::Limit => Verdict::Unfinished,
+        };
         report
-    }
-
-    fn encode(&self, state: &State) -> u128 {
-        match &self.symmetry {
-            Some(symmetry) => symmetry.canonical(state, &self.layout),
-            None => self.layout.encode(state),
-        }
     }
 
     /// What happened on this way, and then the breach.
@@ -87,14 +58,14 @@ impl Search {
     fn trace(&self, way: &[u128]) -> Trace {
         let mut trace = Trace::new(self.rules.scope);
         let mut state = State::default();
-        for (number, encoded) in way.iter().enumerate() {
-            let goal = way.get(number + 1);
+        for (place, number) in way.iter().enumerate() {
+            let goal = way.get(place + 1);
             let leads_there = |next: &State, breach: Option<Breach>| match goal {
-                Some(goal) => breach.is_none() && self.encode(next) == *goal,
+                Some(goal) => breach.is_none() && self.number(next) == *goal,
                 None => breach.is_some(),
             };
             let found = self.first(&state, leads_there).or_else(|| {
-                state = self.layout.decode(*encoded);
+                state = self.state(*number);
                 self.first(&state, leads_there)
             });
             let (step, next, breach) = found.expect("the search took this way");
@@ -111,13 +82,38 @@ impl Search {
         is_such: impl Fn(&State, Option<Breach>) -> bool,
     ) -> Option<(Step, State, Option<Breach>)> {
         let mut found = None;
-        self.rules.steps(state, |step| {
+        self.steps(state, |step| {
             if found.is_none() {
-                let (next, breach) = self.rules.apply(state, step);
+                let (next, breach) = self.apply(state, step);
                 found = is_such(&next, breach).then_some((step, next, breach));
             }
         });
         found
+    }
+}
+
+impl World for Search {
+    type State = State;
+    type Step = Step;
+    type Breach = Breach;
+
+    fn number(&self, state: &State) -> u128 {
+        match &self.symmetry {
+            Some(symmetry) => symmetry.canonical(state, &self.layout),
+            None => self.layout.encode(state),
+        }
+    }
+
+    fn state(&self, number: u128) -> State {
+        self.layout.decode(number)
+    }
+
+    fn steps(&self, state: &State, tell: impl FnMut(Step)) {
+        self.rules.steps(state, tell);
+    }
+
+    fn apply(&self, state: &State, step: Step) -> (State, Option<Breach>) {
+        self.rules.apply(state, step)
     }
 }
 
@@ -128,9 +124,8 @@ mod tests {
     use std::collections::HashSet;
 
     fn reached(search: &Search) -> HashSet<u128> {
-        let mut seen = Seen::new();
-        search.explore(&mut seen);
-        (0..).map_while(|number| seen.get(number)).collect()
+        let explored = explore(search, search.limit, |_| {});
+        (0..).map_while(|place| explored.seen.get(place)).collect()
     }
 
     fn check(nodes: usize, clients: usize, crashes: u8, proposals: u8) -> Check {
@@ -154,7 +149,7 @@ mod tests {
             let without = Search::new(&check.without_symmetry());
             let canonical: HashSet<u128> = reached(&without)
                 .into_iter()
-                .map(|state| with.encode(&with.layout.decode(state)))
+                .map(|state| with.number(&with.state(state)))
                 .collect();
             assert_eq!(canonical, reached(&with), "{check}");
         }

@@ -7,6 +7,7 @@ use redlock_proto::{
 };
 
 use super::state::{CLIENTS, Key};
+use crate::three_nodes::number;
 
 /// What a node is asked on behalf of a client.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -122,11 +123,6 @@ impl Nodes {
         let mut answer = store.call(&self.keyspace, &[request], NOON);
         answer.replies.pop()?.ok()
     }
-}
-
-/// Clients as nodes know them, from 1.
-pub(super) fn number(by: usize) -> u8 {
-    u8::try_from(by + 1).unwrap_or(u8::MAX)
 }
 
 fn lock(owner: OwnerId, mode: Mode, verb: Verb) -> Request {

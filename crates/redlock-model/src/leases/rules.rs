@@ -1,15 +1,17 @@
 //! What can happen in a world of leases, and what follows from it.
 
-use std::num::NonZeroUsize;
-
-use redlock_proto::{Floor, Mode, NodeOutcome, Quorum, Settled, Survey, Votes, settle};
+use redlock_proto::{Floor, Mode, Quorum, Settled, Survey, settle};
 
 use super::{
     LeaseCheck, LeaseMutation,
     check::Role,
-    node::{Ask, Nodes, What, number},
-    state::{CLIENTS, Client, NODES, Node, Phase, Request, State},
+    node::{Ask, Nodes, What},
+    state::{Client, Node, Phase, Request, State},
     step::{Breach, Step},
+};
+use crate::{
+    explore::World,
+    three_nodes::{BySet, NODES, members, number, quorum, sets, won},
 };
 
 #[derive(Debug)]
@@ -18,48 +20,16 @@ pub(super) struct Rules {
     nodes: Nodes,
     quorum: Quorum,
     /// By the bits of nodes, whether they are enough.
-    won: [bool; 1 << NODES],
+    won: BySet<bool>,
 }
 
 impl Rules {
     pub(super) fn new(check: LeaseCheck) -> Self {
-        let quorum = Quorum::of(NonZeroUsize::new(NODES).expect("there are nodes"));
-        let mut won = [false; 1 << NODES];
-        for set in 0..1u8 << NODES {
-            let mut votes = Votes::new(quorum);
-            for node in members(set) {
-                votes.cast(node, NodeOutcome::Granted { counter: 1 });
-            }
-            won[usize::from(set)] = votes.is_won();
-        }
         Self {
             check,
             nodes: Nodes::new(),
-            quorum,
-            won,
-        }
-    }
-
-    /// Tells everything that can happen.
-    pub(super) fn steps(&self, state: &State, mut tell: impl FnMut(Step)) {
-        if self.is_over(state) {
-            return;
-        }
-        for (by, role) in self.roles() {
-            self.steps_of(state, by, role, &mut tell);
-        }
-        for (node, what) in state.nodes.iter().enumerate() {
-            if state.crashes < self.check.crashes {
-                tell(Step::Crash { node });
-            }
-            let is_counted = state.clients.iter().any(|client| client.counts(node));
-            let may_end = !is_counted || self.check.breaks(LeaseMutation::QuarantineTooShort);
-            if what.is_quarantined
-                && may_end
-                && let Some(floor) = self.floor(state, node)
-            {
-                tell(Step::Open { node, floor });
-            }
+            quorum: quorum(),
+            won: won(),
         }
     }
 
@@ -89,7 +59,7 @@ impl Rules {
         match client.phase {
             Phase::Acquiring => {
                 let votes = client.votes();
-                let sets = (1..1u8 << NODES).filter(|set| set & !votes == 0);
+                let sets = sets().filter(|set| set & !votes == 0);
                 sets.filter(|set| self.won[usize::from(*set)])
                     .for_each(|counted| tell(Step::Settle { by, counted }));
                 tell(Step::End { by });
@@ -124,46 +94,6 @@ impl Rules {
                 }
             }
         }
-    }
-
-    /// Returns what follows from a step, and what it breaks.
-    pub(super) fn apply(&self, state: &State, step: Step) -> (State, Option<Breach>) {
-        let mut next = *state;
-        let mut breach = None;
-        match step {
-            Step::Start { by } => {
-                next.clients[by].phase = Phase::Acquiring;
-                let tokens = state.finished().map(|(_, client)| client.token);
-                next.clients[by].before = tokens.max().unwrap_or(0);
-            }
-            Step::Acquire { by, node } => self.acquire(&mut next, by, node),
-            Step::Settle { by, counted } => breach = self.settle(&mut next, by, counted),
-            Step::Join { by, node } => {
-                next.clients[by].counted |= 1 << node;
-                next.clients[by].at[node] = Request::Void;
-            }
-            Step::Confirm { by, node, mode } => {
-                breach = self.confirm(&mut next, by, node, mode);
-            }
-            Step::Downgrade { by } => next.clients[by].is_downgraded = true,
-            Step::Ask { node, ask } => {
-                self.ask(&mut next, node, ask);
-            }
-            Step::End { by } => next.clients[by].end(),
-            Step::Crash { node } => {
-                next.crashes += 1;
-                next.nodes[node] = Node {
-                    is_quarantined: true,
-                    ..Node::default()
-                };
-            }
-            Step::Open { node, floor } => {
-                let place = &mut next.nodes[node];
-                place.is_quarantined = false;
-                place.counter = place.counter.max(floor);
-            }
-        }
-        (next, breach)
     }
 
     /// An acquire reaches a node.
@@ -366,19 +296,78 @@ impl Rules {
     }
 }
 
-impl State {
-    /// Returns the clients that have or had a lease.
-    fn finished(&self) -> impl Iterator<Item = (usize, &Client)> {
-        let clients = self.clients[..CLIENTS].iter().enumerate();
-        clients.filter(|(_, client)| matches!(client.phase, Phase::Holding | Phase::Over))
-    }
-}
+impl World for Rules {
+    type State = State;
+    type Step = Step;
+    type Breach = Breach;
 
-impl Client {
-    /// Returns the nodes whose votes it has, as bits.
-    fn votes(&self) -> u8 {
-        let votes = (0..NODES).filter(|node| matches!(self.at[*node], Request::Vote(_)));
-        votes.fold(0, |set, node| set | 1 << node)
+    fn number(&self, state: &State) -> u128 {
+        state.number()
+    }
+
+    fn state(&self, number: u128) -> State {
+        State::of(number)
+    }
+
+    fn steps(&self, state: &State, mut tell: impl FnMut(Step)) {
+        if self.is_over(state) {
+            return;
+        }
+        for (by, role) in self.roles() {
+            self.steps_of(state, by, role, &mut tell);
+        }
+        for (node, what) in state.nodes.iter().enumerate() {
+            if state.crashes < self.check.crashes {
+                tell(Step::Crash { node });
+            }
+            let is_counted = state.clients.iter().any(|client| client.counts(node));
+            let may_end = !is_counted || self.check.breaks(LeaseMutation::QuarantineTooShort);
+            if what.is_quarantined
+                && may_end
+                && let Some(floor) = self.floor(state, node)
+            {
+                tell(Step::Open { node, floor });
+            }
+        }
+    }
+
+    fn apply(&self, state: &State, step: Step) -> (State, Option<Breach>) {
+        let mut next = *state;
+        let mut breach = None;
+        match step {
+            Step::Start { by } => {
+                next.clients[by].phase = Phase::Acquiring;
+                let tokens = state.finished().map(|(_, client)| client.token);
+                next.clients[by].before = tokens.max().unwrap_or(0);
+            }
+            Step::Acquire { by, node } => self.acquire(&mut next, by, node),
+            Step::Settle { by, counted } => breach = self.settle(&mut next, by, counted),
+            Step::Join { by, node } => {
+                next.clients[by].counted |= 1 << node;
+                next.clients[by].at[node] = Request::Void;
+            }
+            Step::Confirm { by, node, mode } => {
+                breach = self.confirm(&mut next, by, node, mode);
+            }
+            Step::Downgrade { by } => next.clients[by].is_downgraded = true,
+            Step::Ask { node, ask } => {
+                self.ask(&mut next, node, ask);
+            }
+            Step::End { by } => next.clients[by].end(),
+            Step::Crash { node } => {
+                next.crashes += 1;
+                next.nodes[node] = Node {
+                    is_quarantined: true,
+                    ..Node::default()
+                };
+            }
+            Step::Open { node, floor } => {
+                let place = &mut next.nodes[node];
+                place.is_quarantined = false;
+                place.counter = place.counter.max(floor);
+            }
+        }
+        (next, breach)
     }
 }
 
@@ -402,8 +391,4 @@ fn requests_of(client: &Client, mut tell: impl FnMut(What)) {
     if matches!(client.phase, Phase::Over | Phase::Failed) {
         tell(What::Release);
     }
-}
-
-fn members(set: u8) -> impl Iterator<Item = usize> {
-    (0..NODES).filter(move |node| set >> node & 1 == 1)
 }

@@ -1,7 +1,6 @@
 //! A world of leases at a moment, and its number.
 
-/// How many nodes there are.
-pub(super) const NODES: usize = 3;
+use crate::three_nodes::{Bits, NODES, Order, least, set};
 
 /// The most clients.
 pub(super) const CLIENTS: usize = 3;
@@ -76,13 +75,12 @@ pub(super) enum Request {
 impl State {
     /// Returns a number that no other world has, but for those that differ only in which node is which.
     pub(super) fn number(&self) -> u128 {
-        let numbers = ORDERS.iter().map(|order| self.number_in(*order));
-        numbers.min().unwrap_or_default()
+        least(|order| self.number_in(order))
     }
 
-    fn number_in(&self, order: [usize; NODES]) -> u128 {
-        let mut number = 0;
-        let mut push = |value: u8, bits: u32| number = number << bits | u128::from(value);
+    fn number_in(&self, order: Order) -> u128 {
+        let mut bits = Bits::default();
+        let mut push = |value, width| bits.push(value, width);
         for node in order.map(|node| self.nodes[node]) {
             push(node.key.alone, 2);
             push(node.key.shared, 3);
@@ -101,16 +99,13 @@ impl State {
             }
         }
         push(self.crashes, 2);
-        number
+        bits.0
     }
 
     /// Returns the world of such a number.
-    pub(super) fn of(mut number: u128) -> Self {
-        let mut pop = |bits: u32| {
-            let value = u8::try_from(number & ((1 << bits) - 1)).unwrap_or_default();
-            number >>= bits;
-            value
-        };
+    pub(super) fn of(number: u128) -> Self {
+        let mut bits = Bits(number);
+        let mut pop = |width| bits.pop(width);
         let mut state = Self {
             crashes: pop(2),
             ..Self::default()
@@ -141,9 +136,20 @@ impl State {
         }
         state
     }
+
+    /// Returns the clients that have or had a lease.
+    pub(super) fn finished(&self) -> impl Iterator<Item = (usize, &Client)> {
+        let clients = self.clients.iter().enumerate();
+        clients.filter(|(_, client)| matches!(client.phase, Phase::Holding | Phase::Over))
+    }
 }
 
 impl Client {
+    /// Returns the nodes whose votes it has, as bits.
+    pub(super) fn votes(&self) -> u8 {
+        set((0..NODES).filter(|node| matches!(self.at[*node], Request::Vote(_))))
+    }
+
     /// Returns whether it counts, or may still come to count, what this node has told it.
     pub(super) fn counts(&self, node: usize) -> bool {
         (self.counted | self.confirmed) >> node & 1 == 1
@@ -189,15 +195,6 @@ impl Request {
         }
     }
 }
-
-const ORDERS: [[usize; NODES]; 6] = [
-    [0, 1, 2],
-    [0, 2, 1],
-    [1, 0, 2],
-    [1, 2, 0],
-    [2, 0, 1],
-    [2, 1, 0],
-];
 
 #[cfg(test)]
 mod tests {

@@ -44,5 +44,6 @@ mod node;
 mod rules;
 mod search;
 mod state;
+mod step;
 
 pub use self::{check::TickCheck, mutation::TickMutation, search::TickReport};

@@ -1,147 +1,42 @@
 //! What can happen in a world of claims, and what follows from it.
 
-use std::{fmt, num::NonZeroUsize, time::Duration};
+use std::time::Duration;
 
-use redlock_proto::{Extension, ExtensionVerdict, Instant, NodeOutcome, Quorum, Timing, Votes};
+use redlock_proto::{Extension, ExtensionVerdict, Instant, NodeOutcome, Quorum, Timing};
 
 use super::{
     TickCheck, TickMutation,
     node::{Ask, Nodes},
-    state::{NODES, Node, Phase, Request, State},
+    state::{Node, Phase, Request, State},
+    step::{StartedTwice, Step},
 };
-
-/// Something that happens.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Step {
-    /// A claimant begins to claim a tick.
-    Claim {
-        by: usize,
-        tick: u8,
-    },
-    /// A claim reaches a node.
-    ArriveClaim {
-        by: usize,
-        node: usize,
-    },
-    /// A claimant counts the votes of these nodes, and asks them to remember the tick.
-    Settle {
-        by: usize,
-        voters: u8,
-    },
-    /// A commit reaches a node.
-    ArriveCommit {
-        by: usize,
-        node: usize,
-    },
-    /// The vote of this node has come after a claimant had counted others; it is asked to remember the tick too.
-    Join {
-        by: usize,
-        node: usize,
-    },
-    /// A claimant will never start its tick.
-    GiveUp {
-        by: usize,
-    },
-    /// A withdrawal reaches a node.
-    ArriveWithdrawal {
-        by: usize,
-        node: usize,
-    },
-    /// A claimant starts its tick.
-    Start {
-        by: usize,
-    },
-    Expire {
-        node: usize,
-    },
-    GoOn {
-        node: usize,
-    },
-    SetBack {
-        node: usize,
-    },
-    Stray {
-        node: usize,
-    },
-    Crash {
-        node: usize,
-    },
-    Read {
-        node: usize,
-    },
-    Open {
-        node: usize,
-    },
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Claim { by, tick } => write!(f, "{} claims tick {tick}", name(by)),
-            Self::ArriveClaim { by, node } => {
-                write!(f, "the claim of {} reaches node {node}", name(by))
-            }
-            Self::Settle { by, voters } => {
-                write!(f, "{} counts the votes of nodes {voters:03b}", name(by))
-            }
-            Self::ArriveCommit { by, node } => {
-                write!(f, "the commit of {} reaches node {node}", name(by))
-            }
-            Self::Join { by, node } => {
-                write!(f, "{} counts the late vote of node {node} too", name(by))
-            }
-            Self::GiveUp { by } => write!(f, "{} gives up", name(by)),
-            Self::ArriveWithdrawal { by, node } => {
-                write!(f, "the withdrawal of {} reaches node {node}", name(by))
-            }
-            Self::Start { by } => write!(f, "{} starts", name(by)),
-            Self::Expire { node } => write!(f, "the lock on node {node} expires"),
-            Self::GoOn { node } => write!(f, "the clock of node {node} goes on"),
-            Self::SetBack { node } => write!(f, "the clock of node {node} is set back"),
-            Self::Stray { node } => {
-                write!(f, "the clock of node {node} goes astray, or is right again")
-            }
-            Self::Crash { node } => write!(f, "node {node} loses its data"),
-            Self::Read { node } => write!(f, "the clock of node {node} is read"),
-            Self::Open { node } => write!(f, "node {node} hears that it votes"),
-        }
-    }
-}
-
-fn name(claimant: usize) -> char {
-    ['A', 'B', 'C'].get(claimant).copied().unwrap_or('?')
-}
+use crate::{
+    explore::World,
+    three_nodes::{BySet, NODES, members, number, quorum, set, sets, won},
+};
 
 #[derive(Debug)]
 pub(super) struct Rules {
     check: TickCheck,
     nodes: Nodes,
     /// By the bits of nodes that granted, whether a claim has won.
-    won: [bool; 1 << NODES],
+    won: BySet<bool>,
     /// By the bits of voters, and of those that confirmed, whether a commit is confirmed.
-    confirmed: [[bool; 1 << NODES]; 1 << NODES],
+    confirmed: BySet<BySet<bool>>,
 }
 
 impl Rules {
     pub(super) fn new(check: TickCheck) -> Self {
-        let quorum = Quorum::of(NonZeroUsize::new(NODES).expect("there are nodes"));
-        let sets = || 0..1u8 << NODES;
-        let mut won = [false; 1 << NODES];
-        let mut confirmed = [[false; 1 << NODES]; 1 << NODES];
-        for set in sets() {
-            let mut votes = Votes::new(quorum);
-            for node in members(set) {
-                votes.cast(node, NodeOutcome::Granted { counter: 1 });
-            }
-            won[usize::from(set)] = votes.is_won();
-            for voters in sets() {
-                confirmed[usize::from(voters)][usize::from(set)] = confirms(quorum, voters, set);
+        let mut confirmed: BySet<BySet<bool>> = BySet::default();
+        for voters in sets() {
+            for set in sets() {
+                confirmed[usize::from(voters)][usize::from(set)] = confirms(quorum(), voters, set);
             }
         }
         Self {
             check,
             nodes: Nodes::new(),
-            won,
+            won: won(),
             confirmed,
         }
     }
@@ -154,9 +49,22 @@ impl Rules {
     fn votes(&self, node: Node) -> bool {
         !node.is_astray && (!node.is_quarantined || self.breaks(TickMutation::QuarantinedVotes))
     }
+}
 
-    /// Everything that can happen.
-    pub(super) fn steps(&self, state: &State, mut tell: impl FnMut(Step)) {
+impl World for Rules {
+    type State = State;
+    type Step = Step;
+    type Breach = StartedTwice;
+
+    fn number(&self, state: &State) -> u128 {
+        state.number()
+    }
+
+    fn state(&self, number: u128) -> State {
+        State::of(number)
+    }
+
+    fn steps(&self, state: &State, mut tell: impl FnMut(Step)) {
         for by in 0..self.check.claimants {
             let claimant = &state.claimants[by];
             if claimant.tick == 0 {
@@ -171,7 +79,7 @@ impl Rules {
             match claimant.phase {
                 Phase::Claiming => {
                     let votes = set(at(Request::Vote));
-                    let sets = (0..1u8 << NODES).filter(|voters| voters & !votes == 0);
+                    let sets = sets().filter(|voters| voters & !votes == 0);
                     sets.filter(|voters| self.won[usize::from(*voters)])
                         .for_each(|voters| tell(Step::Settle { by, voters }));
                 }
@@ -241,8 +149,7 @@ impl Rules {
         }
     }
 
-    /// What follows from a step, and the tick that is started twice by it.
-    pub(super) fn apply(&self, state: &State, step: Step) -> (State, Option<u8>) {
+    fn apply(&self, state: &State, step: Step) -> (State, Option<StartedTwice>) {
         let mut next = *state;
         match step {
             Step::Claim { by, tick } => next.claimants[by].tick = tick,
@@ -299,7 +206,7 @@ impl Rules {
                 let mut started = state.claimants.iter();
                 let again =
                     started.any(|other| other.phase == Phase::Started && other.tick == tick);
-                return (next, again.then_some(tick));
+                return (next, again.then_some(StartedTwice(tick)));
             }
             Step::Expire { node } => next.nodes[node].lock = 0,
             Step::GoOn { node } => next.nodes[node].clock += 1,
@@ -351,18 +258,5 @@ fn confirms(quorum: Quorum, voters: u8, confirm: u8) -> bool {
     matches!(round.verdict(), Some(ExtensionVerdict::Extended { .. }))
 }
 
-fn members(set: u8) -> impl Iterator<Item = usize> {
-    (0..NODES).filter(move |node| set >> node & 1 == 1)
-}
-
-fn set(members: impl Iterator<Item = usize>) -> u8 {
-    members.fold(0, |set, node| set | 1 << node)
-}
-
 /// The last tick: it can be claimed from the first step of the clocks on.
 const LAST: u8 = 2;
-
-/// Claimants as nodes know them, from 1.
-fn number(by: usize) -> u8 {
-    u8::try_from(by + 1).unwrap_or(u8::MAX)
-}

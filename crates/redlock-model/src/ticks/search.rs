@@ -1,102 +1,47 @@
 //! The search: every state that can be reached, up to the first tick that is started twice.
 
-use super::{
-    TickCheck,
-    rules::{Rules, Step},
-    state::State,
-};
-use crate::seen::Seen;
+use super::{TickCheck, rules::Rules, step::Step};
+use crate::told::Told;
 
 /// What a [`TickCheck`] came to.
 #[derive(Clone, Debug)]
 pub struct TickReport {
-    states: usize,
-    transitions: u64,
-    bytes: usize,
+    told: Told,
     started: u64,
     opened: u64,
-    trace: Option<String>,
 }
 
 impl TickCheck {
     /// Explores all that can happen, up to the first tick that is started twice.
     pub fn run(&self) -> TickReport {
-        let rules = Rules::new(*self);
-        let mut seen = Seen::new();
-        let mut report = TickReport {
-            states: 0,
-            transitions: 0,
-            bytes: 0,
-            started: 0,
-            opened: 0,
-            trace: None,
-        };
-        seen.insert(State::default().number(), 0);
-        let mut number = 0;
-        let mut steps = Vec::new();
-        'search: while let Some(encoded) = seen.get(number) {
-            let state = State::of(encoded);
-            steps.clear();
-            rules.steps(&state, |step| steps.push(step));
-            let parent = u32::try_from(number).expect("a number is below MOST");
-            for step in &steps {
-                let (next, again) = rules.apply(&state, *step);
-                report.transitions += 1;
-                report.started += u64::from(matches!(step, Step::Start { .. }));
-                report.opened += u64::from(matches!(step, Step::Open { .. }));
-                if let Some(tick) = again {
-                    report.trace = Some(trace(&rules, &seen.path(number), *step, tick));
-                    break 'search;
-                }
-                if next != state {
-                    seen.insert(next.number(), parent);
-                }
-            }
-            number += 1;
-        }
-        report.states = seen.len();
-        report.bytes = seen.bytes();
-        report
-    }
-}
-
-/// Tells what happened on the way; nodes may change their names from one line to the next.
-fn trace(rules: &Rules, way: &[u128], last: Step, tick: u8) -> String {
-    let mut lines = Vec::new();
-    for pair in way.windows(2) {
-        let state = State::of(pair[0]);
-        let mut found = None;
-        rules.steps(&state, |step| {
-            let (next, _) = rules.apply(&state, step);
-            if next.number() == pair[1] {
-                found.get_or_insert(step);
-            }
+        let (mut started, mut opened) = (0, 0);
+        let told = Told::of(&Rules::new(*self), |step| match step {
+            Step::Start { .. } => started += 1,
+            Step::Open { .. } => opened += 1,
+            _ => {}
         });
-        lines.extend(found.map(|step| step.to_string()));
+        TickReport {
+            told,
+            started,
+            opened,
+        }
     }
-    lines.push(last.to_string());
-    let numbered = lines.iter().zip(1..);
-    let mut text: String = numbered
-        .map(|(line, number)| format!("{number:>3}. {line}\n"))
-        .collect();
-    text += &format!("     tick {tick} is started twice");
-    text
 }
 
 impl TickReport {
     /// The number of states that were reached.
     pub const fn states(&self) -> usize {
-        self.states
+        self.told.states
     }
 
     /// The number of steps that were taken, from all of these states.
     pub const fn transitions(&self) -> u64 {
-        self.transitions
+        self.told.transitions
     }
 
     /// The memory that the states take, in bytes.
     pub const fn bytes(&self) -> usize {
-        self.bytes
+        self.told.bytes
     }
 
     /// How many of the steps started a tick.
@@ -111,13 +56,13 @@ impl TickReport {
 
     /// Whether no tick is started twice in any state that can be reached.
     pub const fn holds(&self) -> bool {
-        self.trace.is_none()
+        self.told.trace.is_none()
     }
 
     /// One of the shortest ways to a tick that is started twice, in lines.
     ///
     /// Worlds that differ only in which node is which are one, so a node may have another number in the next line.
     pub fn trace(&self) -> Option<&str> {
-        self.trace.as_deref()
+        self.told.trace.as_deref()
     }
 }

@@ -1,7 +1,6 @@
 //! A world of claims at a moment, and its number.
 
-/// How many nodes there are.
-pub(super) const NODES: usize = 3;
+use crate::three_nodes::{Bits, NODES, Order, least};
 
 /// The most claimants.
 pub(super) const CLAIMANTS: usize = 3;
@@ -65,15 +64,14 @@ pub(super) enum Request {
 }
 
 impl State {
-    /// A number that no other world has, but for those that differ only in which node is which.
+    /// Returns a number that no other world has, but for those that differ only in which node is which.
     pub(super) fn number(&self) -> u128 {
-        let numbers = ORDERS.iter().map(|order| self.number_in(*order));
-        numbers.min().unwrap_or_default()
+        least(|order| self.number_in(order))
     }
 
-    fn number_in(&self, order: [usize; NODES]) -> u128 {
-        let mut number = 0;
-        let mut push = |value: u8, bits: u32| number = number << bits | u128::from(value);
+    fn number_in(&self, order: Order) -> u128 {
+        let mut bits = Bits::default();
+        let mut push = |value, width| bits.push(value, width);
         for node in order.map(|node| self.nodes[node]) {
             push(node.lock, 2);
             for (by, tick) in node.runs {
@@ -95,16 +93,13 @@ impl State {
             }
         }
         push(self.crashes, 2);
-        number
+        bits.0
     }
 
-    /// The world of such a number.
-    pub(super) fn of(mut number: u128) -> Self {
-        let mut pop = |bits: u32| {
-            let value = u8::try_from(number & ((1 << bits) - 1)).unwrap_or_default();
-            number >>= bits;
-            value
-        };
+    /// Returns the world of such a number.
+    pub(super) fn of(number: u128) -> Self {
+        let mut bits = Bits(number);
+        let mut pop = |width| bits.pop(width);
         let mut state = Self {
             crashes: pop(2),
             ..Self::default()
@@ -142,15 +137,6 @@ impl State {
         state
     }
 }
-
-const ORDERS: [[usize; NODES]; 6] = [
-    [0, 1, 2],
-    [0, 2, 1],
-    [1, 0, 2],
-    [1, 2, 0],
-    [2, 0, 1],
-    [2, 1, 0],
-];
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,72 @@
+//! What a search came to, and the way to a breach in words.
+
+use std::fmt::{Display, Write as _};
+
+use crate::{
+    explore::{End, World, explore},
+    seen::Seen,
+};
+
+/// What a search came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    /// The number of states that were reached.
+    pub(crate) states: usize,
+    /// The number of steps that were taken, from all of these states.
+    pub(crate) transitions: u64,
+    /// The memory that the states take, in bytes.
+    pub(crate) bytes: usize,
+    /// One of the shortest ways to a breach, a line for each step.
+    pub(crate) trace: Option<String>,
+}
+
+impl Told {
+    /// Explores all of a world, up to the first breach; `count` is told of every step that is taken.
+    pub(crate) fn of<W>(world: &W, mut count: impl FnMut(&W::Step)) -> Self
+    where
+        W: World<Step: Display, Breach: Display>,
+    {
+        let mut transitions = 0;
+        let explored = explore(world, Seen::MOST, |step| {
+            transitions += 1;
+            count(step);
+        });
+        let trace = match explored.end {
+            End::All => None,
+            End::Breach { way, step, breach } => Some(trace(world, &way, step, &breach)),
+            End::Limit => panic!("a world has more than {} states", Seen::MOST),
+        };
+        Self {
+            states: explored.seen.len(),
+            transitions,
+            bytes: explored.seen.bytes(),
+            trace,
+        }
+    }
+}
+
+/// Tells what happened on the way; nodes may change their names from one line to the next.
+fn trace<W>(world: &W, way: &[u128], last: W::Step, breach: &W::Breach) -> String
+where
+    W: World<Step: Display, Breach: Display>,
+{
+    let mut steps = Vec::new();
+    for pair in way.windows(2) {
+        let state = world.state(pair[0]);
+        let mut found = None;
+        world.steps(&state, |step| {
+            let (next, _) = world.apply(&state, step);
+            if world.number(&next) == pair[1] {
+                found.get_or_insert(step);
+            }
+        });
+        steps.extend(found);
+    }
+    steps.push(last);
+    let mut text = String::new();
+    for (step, number) in steps.iter().zip(1..) {
+        writeln!(text, "{number:>3}. {step}").unwrap_or_default();
+    }
+    text += &format!("     {breach}");
+    text
+}
