@@ -1,5 +1,6 @@
 //! What is measured, row by row.
 
+mod clients;
 mod delay;
 mod frozen;
 mod growth;

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireOptions, Redlock, Wait};
-use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
 use tokio::{task::JoinSet, time::Instant};
 
-use super::Bench;
+use super::{Bench, clients::start};
 use crate::{
     failed::{Failed, Result},
     report::{OURS, Table, number},
@@ -35,15 +34,7 @@ pub(super) fn p13(bench: &mut Bench) -> Result<()> {
 }
 
 async fn measure(rounds: usize) -> Result<Vec<f64>> {
-    let binary = ServerBinary::find()?;
-    let servers = ServerSet::start(&binary, NODES, &ServerOptions::default())?;
-    // Each is what a process has: threads and connections of its own.
-    let mut clients = Vec::new();
-    for _ in 0..CLIENTS {
-        clients.push(Redlock::builder().nodes(servers.urls()).build().await?);
-    }
-    // They were started for this, so they have forgotten nothing.
-    clients[0].dangerous_bless().await;
+    let (_servers, clients) = start(NODES, CLIENTS).await?;
     let mut shares = Vec::new();
     for number in 0..rounds {
         shares.push(round(&clients, number).await?);
