@@ -9,10 +9,11 @@ use crate::InUse;
 /// it is paused.
 ///
 /// `namespace` is that of the scheduler which ran the job, and `name` is the job's name.
-/// The nodes refuse while the job runs or its lock is held, and the client refuses while too few nodes say whether that
+/// The client asks the nodes first, and refuses if the job runs, if its lock is held, or if too few nodes say whether that
 /// is so.
 /// [`JobMemory::in_use`](crate::JobMemory::in_use) tells it before.
-/// No run begins while the nodes forget, unless runs of the job may [overlap](crate::Overlap::Allow).
+/// The client holds the lock of the job while the nodes forget, so no run begins meanwhile, unless runs of the job may
+/// overlap ([`Overlap::Allow`](crate::Overlap::Allow), [`Overlap::UpTo`](crate::Overlap::UpTo)).
 ///
 /// [Remove](crate::SingletonScheduler::remove) the job from all schedulers first.
 /// The nodes would learn the job anew from a scheduler that still has it.

@@ -180,7 +180,8 @@ impl Run {
     ///
     /// Pass it to the resource that the run writes to, and let the resource refuse older tokens; see
     /// [`Fence`](redlock_core::Fence).
-    /// If runs may [overlap](crate::Overlap::Allow), their tokens have no order.
+    /// If runs may overlap ([`Overlap::Allow`](crate::Overlap::Allow), [`Overlap::UpTo`](crate::Overlap::UpTo)), their
+    /// tokens have no order.
     ///
     /// # Examples
     ///

@@ -94,7 +94,8 @@ impl JobMemory {
     /// Returns after how long at most a majority lets the job's lock go if it is not renewed; zero if nobody has it,
     /// and `None` if that is not known.
     ///
-    /// Runs that may [overlap](crate::Overlap::Allow) do not hold it.
+    /// Runs that may overlap ([`Overlap::Allow`](crate::Overlap::Allow), [`Overlap::UpTo`](crate::Overlap::UpTo)) do not
+    /// hold it.
     pub fn free_in(&self) -> Option<Duration> {
         self.free_in
     }
