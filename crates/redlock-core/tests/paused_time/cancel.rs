@@ -21,10 +21,7 @@ fn ways() -> [Faults; 5] {
             reply_delay: 50 * MS,
             ..slow
         },
-        Faults {
-            silent: true,
-            ..Faults::default()
-        },
+        Faults::SILENT,
         Faults {
             cut_after_execution: true,
             ..slow

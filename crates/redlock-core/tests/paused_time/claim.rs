@@ -253,20 +253,14 @@ async fn bad_options_are_refused_before_any_node_is_asked() {
 async fn a_claim_that_is_not_confirmed_is_not_won_and_gives_its_tick_back() {
     let nodes = faulty(3);
     set_clocks(&nodes, 0);
-    let slow = Faults {
-        request_delay: 40 * MS,
-        ..Faults::default()
-    };
+    let slow = Faults::late_requests(40 * MS);
     let one = client_of(&nodes)
         .node_timeout(100 * MS)
         .build()
         .await
         .unwrap();
     nodes.iter().for_each(|node| node.set(slow));
-    let silent = Faults {
-        silent: true,
-        ..Faults::default()
-    };
+    let silent = Faults::SILENT;
     let falling_silent = async {
         // They have the claim, and what comes next is not heard of.
         tokio::time::sleep(20 * MS).await;

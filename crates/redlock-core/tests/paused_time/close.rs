@@ -34,10 +34,7 @@ async fn closing_waits_for_clean_up_and_not_for_guards() {
     let kept = redlock.acquire("kept").await.unwrap();
     let dropped = redlock.acquire("dropped").await.unwrap();
     for node in &nodes {
-        node.set(Faults {
-            request_delay: 50 * MS,
-            ..Faults::default()
-        });
+        node.set(Faults::late_requests(50 * MS));
     }
     drop(dropped);
     redlock.close().await;
@@ -55,10 +52,7 @@ async fn closing_ends_though_every_node_hangs() {
     let redlock = client(&nodes).await;
     let guard = redlock.acquire("key").await.unwrap();
     for node in &nodes {
-        node.set(Faults {
-            black_hole: true,
-            ..Faults::default()
-        });
+        node.set(Faults::BLACK_HOLE);
     }
     drop(guard);
     let start = Instant::now();

@@ -40,6 +40,47 @@ pub(crate) struct Faults {
     pub(crate) cut_after_execution: bool,
 }
 
+impl Faults {
+    const NONE: Self = Self {
+        request_delay: Duration::ZERO,
+        reply_delay: Duration::ZERO,
+        silent: false,
+        black_hole: false,
+        cut_after_execution: false,
+    };
+
+    pub(crate) const SILENT: Self = Self {
+        silent: true,
+        ..Self::NONE
+    };
+
+    pub(crate) const BLACK_HOLE: Self = Self {
+        black_hole: true,
+        ..Self::NONE
+    };
+
+    pub(crate) const CUT: Self = Self {
+        cut_after_execution: true,
+        ..Self::NONE
+    };
+
+    /// Requests arrive this much later.
+    pub(crate) const fn late_requests(request_delay: Duration) -> Self {
+        Self {
+            request_delay,
+            ..Self::NONE
+        }
+    }
+
+    /// Replies arrive this much later.
+    pub(crate) const fn late_replies(reply_delay: Duration) -> Self {
+        Self {
+            reply_delay,
+            ..Self::NONE
+        }
+    }
+}
+
 impl FaultyNode {
     pub(crate) fn new() -> Self {
         Self {

@@ -6,10 +6,7 @@ use tokio::time::{Instant, timeout};
 use crate::fixtures::{Faults, MS, SECOND, client, faulty};
 
 fn slow(ms: u32) -> Faults {
-    Faults {
-        reply_delay: ms * MS,
-        ..Faults::default()
-    }
+    Faults::late_replies(ms * MS)
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,23 +6,12 @@ use std::time::Duration;
 use redlock_core::{AcquireErrorKind, AcquireOptions, BuildErrorKind, NodeAnswer, Wait};
 use tokio::time::Instant;
 
-const SILENT: Faults = Faults {
-    silent: true,
-    request_delay: Duration::ZERO,
-    reply_delay: Duration::ZERO,
-    black_hole: false,
-    cut_after_execution: false,
-};
-
 #[tokio::test(start_paused = true)]
 async fn l01_a_hung_minority_does_not_delay_an_acquire() {
     let nodes = faulty(5);
     let redlock = client(&nodes).await;
-    nodes[1].set(SILENT);
-    nodes[4].set(Faults {
-        black_hole: true,
-        ..SILENT
-    });
+    nodes[1].set(Faults::SILENT);
+    nodes[4].set(Faults::BLACK_HOLE);
     let start = Instant::now();
     for _ in 0..50 {
         redlock
@@ -60,7 +49,7 @@ async fn no_majority_is_told_with_a_line_per_node() {
     for node in &nodes[..2] {
         node.node.stop();
     }
-    nodes[2].set(SILENT);
+    nodes[2].set(Faults::SILENT);
     let start = Instant::now();
     let error = redlock.try_acquire("key").await.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::NoQuorum);
@@ -121,10 +110,7 @@ async fn s01_a_majority_that_grants_too_late_is_refused_and_freed() {
         .await
         .unwrap();
     for node in &nodes {
-        node.set(Faults {
-            reply_delay: 2 * SECOND,
-            ..Faults::default()
-        });
+        node.set(Faults::late_replies(2 * SECOND));
     }
     let error = slow.try_acquire("key").await.unwrap_err();
     assert_ne!(error.kind(), AcquireErrorKind::Contended);
@@ -138,10 +124,7 @@ async fn s28_a_request_that_arrives_after_the_release_leaves_no_key() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
     for node in &nodes {
-        node.set(Faults {
-            request_delay: 900 * MS,
-            ..Faults::default()
-        });
+        node.set(Faults::late_requests(900 * MS));
     }
     let error = redlock.try_acquire("key").await.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::NoQuorum);
@@ -159,10 +142,7 @@ async fn s17_a_reply_that_is_lost_after_the_grant_leaves_no_key() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
     for node in &nodes {
-        node.set(Faults {
-            cut_after_execution: true,
-            ..Faults::default()
-        });
+        node.set(Faults::CUT);
     }
     let error = redlock.try_acquire("key").await.unwrap_err();
     assert_eq!(error.kind(), AcquireErrorKind::NoQuorum);
@@ -177,7 +157,7 @@ async fn s17_a_reply_that_is_lost_after_the_grant_leaves_no_key() {
 async fn a_node_that_lags_is_left_behind_and_taken_back() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
-    nodes[0].set(SILENT);
+    nodes[0].set(Faults::SILENT);
     redlock
         .acquire("key")
         .await
@@ -205,10 +185,7 @@ async fn a_client_without_a_majority_is_not_built() {
     nodes[0].node.stop();
     let minority_down = client_of(&nodes).build().await;
     assert!(minority_down.is_ok());
-    nodes[1].set(Faults {
-        black_hole: true,
-        ..Faults::default()
-    });
+    nodes[1].set(Faults::BLACK_HOLE);
     let start = Instant::now();
     let error = client_of(&nodes).build().await.unwrap_err();
     assert_eq!(

@@ -142,22 +142,10 @@ async fn chaos(nodes: &[FaultyNode], random: &mut Random, until: Instant) {
         let node = &nodes[random.index(nodes.len())];
         let none = Faults::default();
         match random.below(7) {
-            0 => node.set(Faults {
-                request_delay: random.ms(200),
-                ..none
-            }),
-            1 => node.set(Faults {
-                reply_delay: random.ms(200),
-                ..none
-            }),
-            2 => node.set(Faults {
-                silent: true,
-                ..none
-            }),
-            3 => node.set(Faults {
-                black_hole: true,
-                ..none
-            }),
+            0 => node.set(Faults::late_requests(random.ms(200))),
+            1 => node.set(Faults::late_replies(random.ms(200))),
+            2 => node.set(Faults::SILENT),
+            3 => node.set(Faults::BLACK_HOLE),
             4 => {
                 let request_delay = random.ms(20);
                 node.set(Faults {

@@ -171,10 +171,7 @@ async fn gauges_of_nodes_are_what_the_client_says_that_knows_most_and_end_with_t
     assert!(since("redlock_clock_offset_seconds")[0].is_nan());
 
     // Another client, which is given up before it has reached a node.
-    let black_hole = Faults {
-        black_hole: true,
-        ..Faults::default()
-    };
+    let black_hole = Faults::BLACK_HOLE;
     let mut same = faulty(3);
     for (same, node) in same.iter_mut().zip(&nodes) {
         same.node = node.node.clone();

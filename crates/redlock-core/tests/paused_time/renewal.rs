@@ -55,10 +55,7 @@ async fn s06_the_loss_is_told_at_the_deadline_with_every_link_dead() {
     let redlock = client(&nodes).await;
     let guard = redlock.acquire("key").await.unwrap();
     for node in &nodes {
-        node.set(Faults {
-            black_hole: true,
-            ..Faults::default()
-        });
+        node.set(Faults::BLACK_HOLE);
     }
     let start = Instant::now();
     let ran = soon(guard.run(std::future::pending::<()>())).await;
@@ -133,10 +130,7 @@ async fn s03_an_extension_counts_from_its_own_start() {
     let redlock = client(&nodes).await;
     let guard = redlock.acquire("key").await.unwrap();
     for node in &nodes {
-        node.set(Faults {
-            reply_delay: 300 * MS,
-            ..Faults::default()
-        });
+        node.set(Faults::late_replies(300 * MS));
     }
     guard.extend().await.unwrap();
     assert_eq!(guard.lease().remaining(), VALIDITY - 300 * MS);
@@ -171,10 +165,7 @@ async fn s09_renewal_goes_on_through_reconnections() {
     let guard = redlock.acquire("key").await.unwrap();
     for round in 0..30 {
         let node = &nodes[round % 3];
-        node.set(Faults {
-            cut_after_execution: true,
-            ..Faults::default()
-        });
+        node.set(Faults::CUT);
         tokio::time::sleep(2 * SECOND).await;
         node.heal();
         assert!(guard.lease().is_held(), "round {round}");
@@ -234,10 +225,7 @@ async fn each_extension_by_hand_counts_from_its_own_call() {
     let manual = AcquireOptions::new().renewal(Renewal::Manual);
     let guard = redlock.acquire_with("key", manual).await.unwrap();
     for node in &nodes {
-        node.set(Faults {
-            reply_delay: 400 * MS,
-            ..Faults::default()
-        });
+        node.set(Faults::late_replies(400 * MS));
     }
     let later = async {
         tokio::time::sleep(300 * MS).await;

@@ -170,10 +170,7 @@ async fn a_set_that_a_majority_has_let_go_is_lost() {
 async fn nothing_of_a_set_is_left_when_its_acquire_is_dropped() {
     let nodes: Vec<FaultyNode> = faulty(3);
     let (redlock, other) = (client(&nodes).await, client(&nodes).await);
-    let slow = Faults {
-        reply_delay: 200 * MS,
-        ..Faults::default()
-    };
+    let slow = Faults::late_replies(200 * MS);
     nodes.iter().for_each(|node| node.set(slow));
     {
         let waits = redlock.acquire_all(["a", "b"]);

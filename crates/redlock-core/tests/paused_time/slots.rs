@@ -177,10 +177,7 @@ async fn the_wait_for_a_slot_begins_with_the_first_attempt() {
     let (redlock, other) = (client(&nodes).await, client(&nodes).await);
     let held = other.slots("reports", 3).unwrap();
     let _held = tokio::try_join!(held.acquire(), held.acquire(), held.acquire()).unwrap();
-    let slow = crate::fixtures::Faults {
-        reply_delay: 300 * MS,
-        ..Default::default()
-    };
+    let slow = crate::fixtures::Faults::late_replies(300 * MS);
     nodes.iter().for_each(|node| node.set(slow));
     let slots = redlock.slots("reports", 3).unwrap();
     let began = Instant::now();
