@@ -111,7 +111,7 @@ async fn a_run_that_a_shutdown_cuts_short_goes_to_another_replica_at_once() {
     first.wake_at(3_000).await;
     other.wake_at(3_200).await;
     fleet.sleep_until(5_000).await;
-    let report = first.runner.replica.tasks.shut_down(Duration::ZERO).await;
+    let report = first.shut_down(Duration::ZERO).await;
     assert!(!report.is_clean());
     let ended = other.report().await;
     assert_eq!((ended.outcome(), ended.attempt()), (Outcome::Ok, 2));
@@ -254,7 +254,7 @@ async fn a_later_tick_that_gets_the_lock_first_ends_the_attempts() {
         first.wake_at(3_000).await;
         second.wake_at(3_100).await;
         fleet.sleep_until(60_500).await;
-        let _ = first.runner.replica.tasks.shut_down(Duration::ZERO).await;
+        let _ = first.shut_down(Duration::ZERO).await;
         // In the way of both, for as long as it takes until both wait.
         let client = fleet.client().await;
         let guard = client.acquire(first.runner.id.job_key()).await.unwrap();

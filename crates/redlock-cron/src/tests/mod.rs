@@ -34,8 +34,8 @@ use tokio::{
 };
 
 use crate::{
-    BoxError, Outcome, Run, SingletonJob, TickReport, clock::Clock, record::Observer,
-    replica::Replica, tick::JobRunner,
+    BoxError, Outcome, Run, ShutdownReport, SingletonJob, TickReport, clock::Clock,
+    record::Observer, replica::Replica, tick::JobRunner,
 };
 
 /// Three nodes, and a true time that all skews are relative to.
@@ -128,6 +128,11 @@ impl Member {
         let true_time = TimeDelta::milliseconds(millisecond) - self.clock.skew;
         sleep_until(self.clock.origin + true_time.to_std().unwrap()).await;
         self.runner.wake();
+    }
+
+    /// Shuts the replica down, as at the end of its process.
+    async fn shut_down(&self, grace: Duration) -> ShutdownReport {
+        self.runner.replica.tasks.shut_down(grace).await
     }
 
     /// Does what comes before the first wake-up.

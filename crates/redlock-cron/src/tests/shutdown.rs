@@ -15,12 +15,7 @@ async fn nothing_starts_after_a_shutdown() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let mut member = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
     fleet.sleep_until(2_980).await;
-    let report = member
-        .runner
-        .replica
-        .tasks
-        .shut_down(Duration::from_secs(10))
-        .await;
+    let report = member.shut_down(Duration::from_secs(10)).await;
     assert!(report.is_clean());
     member.wake_at(3_200).await;
     assert_eq!(member.outcome().await, Outcome::Draining);
@@ -36,12 +31,7 @@ async fn a_claim_that_waits_is_given_up_at_once() {
     first.wake_at(3_000).await;
     second.wake_at(8_100).await;
     fleet.sleep_until(8_200).await;
-    let report = second
-        .runner
-        .replica
-        .tasks
-        .shut_down(Duration::from_secs(10))
-        .await;
+    let report = second.shut_down(Duration::from_secs(10)).await;
     assert!(report.is_clean());
     assert_eq!(second.outcome().await, Outcome::Draining);
     assert!(fleet.origin.elapsed() < Duration::from_millis(8300));
@@ -65,12 +55,7 @@ async fn a_run_that_ends_within_the_grace_ends_by_itself() {
     let mut member = fleet.member(0, job_of(&starts, 3)).await;
     member.wake_at(3_000).await;
     fleet.sleep_until(4_000).await;
-    let report = member
-        .runner
-        .replica
-        .tasks
-        .shut_down(Duration::from_secs(10))
-        .await;
+    let report = member.shut_down(Duration::from_secs(10)).await;
     assert!(report.is_clean(), "{report:?}");
     assert_eq!(member.outcome().await, Outcome::Ok);
     let ended = fleet.origin.elapsed().as_secs_f64();
@@ -84,12 +69,7 @@ async fn a_run_that_outlasts_the_grace_is_dropped_reported_and_releases_its_leas
     let mut other = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
     member.wake_at(3_000).await;
     fleet.sleep_until(4_000).await;
-    let report = member
-        .runner
-        .replica
-        .tasks
-        .shut_down(Duration::from_secs(2))
-        .await;
+    let report = member.shut_down(Duration::from_secs(2)).await;
     let [run] = report.unfinished() else {
         panic!("{report:?}")
     };
