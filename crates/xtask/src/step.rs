@@ -24,20 +24,15 @@ impl Step {
     pub(crate) fn cargo(name: &'static str, arguments: &str) -> Self {
         // The cargo that runs us knows which toolchain was asked for.
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = Command::new(cargo);
-        command
-            .args(arguments.split(' '))
-            .current_dir(root())
-            .stdin(Stdio::null());
-        Self {
-            name,
-            command,
-            alone: format!("cargo {arguments}"),
-        }
+        Self::new(name, cargo, "cargo", arguments)
     }
 
     /// Calls another program with `arguments`, separated by blanks.
     pub(crate) fn program(name: &'static str, program: &str, arguments: &str) -> Self {
+        Self::new(name, program, program, arguments)
+    }
+
+    fn new(name: &'static str, program: impl AsRef<OsStr>, said: &str, arguments: &str) -> Self {
         let mut command = Command::new(program);
         command
             .args(arguments.split(' '))
@@ -46,7 +41,7 @@ impl Step {
         Self {
             name,
             command,
-            alone: format!("{program} {arguments}"),
+            alone: format!("{said} {arguments}"),
         }
     }
 
