@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use redlock_tests::{ClientProcess, Connect, History, Load, LoadSummary, Nodes, Work};
+use redlock_core::AcquireErrorKind;
+use redlock_tests::{ClientProcess, Connect, History, Load, LoadSummary, Nodes, Work, client};
 use tokio::time::sleep;
 
 const CLIENT: &str = env!("CARGO_BIN_EXE_redlock-test-client");
@@ -48,4 +49,35 @@ async fn s25_slots_of_three_processes_never_have_two_holders_though_a_node_dies(
     });
     let most = most.max().unwrap();
     assert_eq!(most, SLOTS, "as many hold one as there are");
+}
+
+/// By functions and by the script; the number is not forgotten with the slots that are released.
+#[tokio::test]
+async fn s25_nodes_refuse_a_client_that_gives_another_number_of_slots() {
+    const TTL: Duration = Duration::from_secs(2);
+    let nodes = Nodes::start(3);
+    let old = client(nodes.urls(), TTL).await;
+    let held = old.slots("reports", 2).unwrap().acquire().await.unwrap();
+    let script = Connect::to(nodes.urls(), TTL).builder().without_functions();
+    for new in [
+        client(nodes.urls(), TTL).await,
+        script.build().await.unwrap(),
+    ] {
+        for count in [1, 3, 64] {
+            let slots = new.slots("reports", count).unwrap();
+            let refused = slots.try_acquire().await.unwrap_err();
+            assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots, "{refused}");
+            assert!(refused.to_string().contains("2 slots"), "{refused}");
+        }
+        let same = new.slots("reports", 2).unwrap();
+        same.try_acquire().await.unwrap().release().await.unwrap();
+    }
+    // Longer than the time to live, while the lease is renewed.
+    sleep(2 * TTL).await;
+    let other = client(nodes.urls(), TTL).await.slots("reports", 3).unwrap();
+    let refused = other.try_acquire().await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots);
+    held.release().await.unwrap();
+    let taken = other.acquire().await.unwrap();
+    taken.release().await.unwrap();
 }

@@ -61,6 +61,7 @@ impl Course {
                 AcquireErrorKind::Expired => "expired",
                 AcquireErrorKind::Overloaded => "overloaded",
                 AcquireErrorKind::Deadlock => "deadlock",
+                AcquireErrorKind::OtherSlots => "other_slots",
                 _ => "closed",
             },
         });

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use redlock_proto::{KeySet, NodeKey};
 use sha2::{Digest, Sha256};
 
-use crate::{InvalidKey, ResourceKey, ResourceKeys};
+use crate::{InvalidKey, ResourceKey, ResourceKeys, key::SlotsOf};
 
 /// How the name of a resource becomes a key on the nodes.
 #[derive(Clone, Debug)]
@@ -83,6 +83,20 @@ impl KeySpace {
         let encoded: Vec<NodeKey> = encoded.collect::<Result<_, _>>()?;
         let count = encoded.len();
         KeySet::new(encoded).map_err(|_| InvalidKey::count(count))
+    }
+
+    /// Returns the key of one of `count` slots that have this name in common.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode).
+    pub(crate) fn encode_slot(
+        &self,
+        key: &ResourceKey,
+        slots: &SlotsOf,
+    ) -> Result<KeySet, InvalidKey> {
+        let place = self.own("slots", &slots.name);
+        Ok(KeySet::slot(self.encode(key)?, place, slots.count))
     }
 
     /// Returns the key of what nodes remember of a job; its lock is the resource of the same name.

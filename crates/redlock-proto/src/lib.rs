@@ -53,7 +53,8 @@ pub use self::{
         NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError, TickClaim,
     },
     key::{
-        CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId, Shard,
+        CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId,
+        Shard, SlotCount,
     },
     lease::{LeaseAction, LeaseState, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},

@@ -277,7 +277,10 @@ impl Redlock {
         let acquire = Acquire {
             label: client.settings.label_for(class),
             mode: options.mode.into(),
-            keys: client.key_space.encode_all(&keys)?,
+            keys: match &options.slots {
+                Some(slots) => client.key_space.encode_slot(keys.first(), slots)?,
+                None => client.key_space.encode_all(&keys)?,
+            },
             timing,
             renew: options.renewal == Renewal::Automatic,
             max_hold: options.max_hold,

@@ -86,6 +86,12 @@ pub enum AcquireErrorKind {
     /// The error cannot happen if both callers [acquire](crate::Redlock::acquire_all) all resources that they need at
     /// once.
     Deadlock,
+    /// Other clients give the resource another number of [slots](crate::Slots), and hold some: give the same number
+    /// everywhere.
+    ///
+    /// In a rolling restart that changes the number, it passes when the old replicas have released their slots: try again
+    /// later.
+    OtherSlots,
     /// The client was closed.
     Closed,
     /// The key or an option is not valid: the caller must change it.
@@ -100,7 +106,10 @@ impl AcquireError {
         reports: Vec<NodeReport>,
         now: Instant,
     ) -> Self {
+        let of_others =
+            |report: &NodeReport| matches!(report.answer, NodeAnswer::OtherSlots { .. });
         let kind = match failure.kind {
+            FailureKind::Contended if reports.iter().any(of_others) => AcquireErrorKind::OtherSlots,
             FailureKind::Contended => AcquireErrorKind::Contended,
             FailureKind::Expired => AcquireErrorKind::Expired,
             FailureKind::Quarantined => AcquireErrorKind::Quarantined,
@@ -271,6 +280,9 @@ impl fmt::Display for AcquireError {
             }
             AcquireErrorKind::Deadlock => {
                 "the holder of the resource waits for what the caller holds: acquire all of it at once, or in one order"
+            }
+            AcquireErrorKind::OtherSlots => {
+                "other clients give the resource another number of slots: give the same number everywhere"
             }
             AcquireErrorKind::Closed => "the client is closed",
             AcquireErrorKind::Misuse => "bad request",

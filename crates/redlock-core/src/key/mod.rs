@@ -95,6 +95,21 @@ impl ResourceKey {
     }
 }
 
+/// The slots of a resource, of which all clients must say the same number.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct SlotsOf {
+    pub(crate) name: ResourceKey,
+    pub(crate) count: u8,
+}
+
+impl SlotsOf {
+    pub(crate) fn new(name: ResourceKey, count: usize) -> Self {
+        // invariant: there are MAX_SLOTS at most
+        let count = u8::try_from(count).unwrap_or(u8::MAX);
+        Self { name, count }
+    }
+}
+
 impl std::str::FromStr for ResourceKey {
     type Err = InvalidKey;
 

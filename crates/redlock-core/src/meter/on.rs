@@ -279,6 +279,7 @@ const RESULTS: &[&str] = &[
     "expired",
     "overloaded",
     "deadlock",
+    "other_slots",
     "closed",
     "refused",
     "abandoned",

@@ -6,7 +6,7 @@ mod waiting;
 use std::{sync::Arc, time::Duration};
 
 pub use self::waiting::{Renewal, Wait};
-use crate::Mode;
+use crate::{Mode, key::SlotsOf};
 
 /// The options of one acquire, where they differ from the client's defaults.
 ///
@@ -34,6 +34,8 @@ pub struct AcquireOptions {
     pub(crate) class: Option<Arc<str>>,
     pub(crate) outside_scopes: bool,
     pub(crate) mode: Mode,
+    /// The slots of which the resource is one.
+    pub(crate) slots: Option<SlotsOf>,
 }
 
 impl AcquireOptions {
@@ -98,6 +100,7 @@ impl AcquireOptions {
                 Mode::Exclusive => defaults.mode,
                 Mode::Shared => Mode::Shared,
             },
+            slots: self.slots.or_else(|| defaults.slots.clone()),
         }
     }
 

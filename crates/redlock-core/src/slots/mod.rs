@@ -17,7 +17,9 @@ use tokio::time::Instant;
 pub use self::guard::SlotGuard;
 use crate::{
     AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock,
-    ResourceKey, Wait, key::MAX_SLOTS, scope::Scopes,
+    ResourceKey, Wait,
+    key::{MAX_SLOTS, SlotsOf},
+    scope::Scopes,
 };
 
 /// The slots of a resource: a semaphore over the nodes, which limits the number of holders among all clients.
@@ -28,7 +30,12 @@ use crate::{
 /// Counting permits on each node would not be safe: of 5 nodes with 2 permits each, the majorities {1, 2, 3}, {1, 4, 5}
 /// and {2, 3, 4} use no node more than twice, and are 3 holders.
 ///
-/// All clients must give the same number of slots; a client that gives a greater number can hold more.
+/// All clients must give the same number of slots.
+/// The nodes remember the number as long as a lease on a slot lasts, and refuse a client that gives another number: it
+/// waits as for another holder, and then gets [`OtherSlots`](crate::AcquireErrorKind::OtherSlots).
+/// So a fleet goes from one number to another in a rolling restart: the new replicas get slots when the old ones have
+/// released theirs.
+/// A node that lost its data, or that granted none of the slots that are held, does not know the number.
 /// A holder's token is greater than all earlier tokens of the same slot; tokens of different slots cannot be compared.
 ///
 /// An acquire tries three slots one after the other: the slot that this handle held last, and others from a random one
@@ -63,6 +70,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Slots {
     redlock: Redlock,
+    of: SlotsOf,
     // invariant: 1 to MAX_COUNT keys
     keys: Arc<[ResourceKey]>,
     /// The slot that was had last; beyond the others if none was.
@@ -101,9 +109,11 @@ impl Redlock {
             return Err(InvalidKey::slots(count));
         }
         let keys = (0..count).map(|slot| name.numbered(slot));
+        let keys = keys.collect::<Result<_, _>>()?;
         Ok(Slots {
             redlock: self.clone(),
-            keys: keys.collect::<Result<_, _>>()?,
+            of: SlotsOf::new(name, count),
+            keys,
             last: Arc::new(AtomicUsize::new(count)),
         })
     }
@@ -296,7 +306,12 @@ impl Slots {
         self.keys.len()
     }
 
-    async fn take(&self, slot: usize, options: AcquireOptions) -> Result<SlotGuard, AcquireError> {
+    async fn take(
+        &self,
+        slot: usize,
+        mut options: AcquireOptions,
+    ) -> Result<SlotGuard, AcquireError> {
+        options.slots = Some(self.of.clone());
         let guard = self.redlock.acquire_with(&self.keys[slot], options).await?;
         self.last.store(slot, Ordering::Relaxed);
         Ok(SlotGuard { guard, slot })

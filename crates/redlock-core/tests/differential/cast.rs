@@ -35,8 +35,16 @@ pub(crate) fn key(number: usize) -> NodeKey {
 }
 
 pub(crate) fn keys(span: Span) -> KeySet {
+    if let Some(slots) = span.slots {
+        return KeySet::slot(key(span.first), place(span.first), slots);
+    }
     let numbers = span.first..span.first + span.count;
     KeySet::new(numbers.map(|number| key(number % KEYS))).expect("there is one")
+}
+
+/// Where it is remembered of how many slots this key is one; each two are of the same.
+pub(crate) fn place(key: usize) -> NodeKey {
+    format!("slots {}", key / 2).into()
 }
 
 /// The first two have one counter.

@@ -36,6 +36,12 @@ pub(crate) fn compare(site: &Site, store: &Store, time: NodeTime) -> Result<(), 
         expect(job.as_str(), kept.as_ref(), seen.keys.get(job.as_str()))?;
         others -= usize::from(kept.is_some());
     }
+    for place in (0..KEYS).step_by(2).map(cast::place) {
+        let kept = store.slots(&place, time);
+        let kept = kept.map(|(count, left)| (count.to_string(), millis(left)));
+        expect(place.as_str(), kept.as_ref(), seen.keys.get(place.as_str()))?;
+        others -= usize::from(kept.is_some());
+    }
     for number in [0, SPACES - 1] {
         let keyspace = cast::keyspace(number);
         for tombstone in (0..OWNERS).map(|number| keyspace.tombstone(cast::owner(number))) {
@@ -102,6 +108,10 @@ fn text(value: &Value) -> String {
     value.as_text().expect("it is text").to_owned()
 }
 
+fn millis(left: u64) -> i64 {
+    i64::try_from(left).expect("it is short")
+}
+
 /// What the model says of a key, asked for in a copy of it: asking can change something.
 fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
     let value = store.value(key, time)?;
@@ -124,8 +134,8 @@ fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
             remaining: Some(remaining),
             ..
         })) => {
-            let left = i64::try_from(remaining.as_millis()).expect("it is short");
-            Some((value, left))
+            let left = u64::try_from(remaining.as_millis()).expect("it is short");
+            Some((value, millis(left)))
         }
         other => panic!("nobody has it any more: {other:?}"),
     }

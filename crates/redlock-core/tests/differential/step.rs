@@ -128,6 +128,8 @@ pub(crate) struct Span {
     pub(crate) first: usize,
     pub(crate) count: usize,
     pub(crate) mode: Mode,
+    /// The number of slots of which a single key is one.
+    pub(crate) slots: Option<u8>,
 }
 
 /// A counter.

@@ -29,6 +29,7 @@ impl Tally {
                 Ok(Reply::Taken { .. }) => "taken",
                 Ok(Reply::Held { .. }) => "held",
                 Ok(Reply::Missing) => "missing",
+                Ok(Reply::OtherSlots { .. }) => "other slots",
                 Ok(Reply::Tombstoned) => "tombstoned",
                 Ok(Reply::PolicyMismatch) => "unlike",
                 Ok(Reply::ServerInfo(_)) => "server_info",
@@ -62,7 +63,7 @@ impl Tally {
     }
 }
 
-const KINDS: [&str; 22] = [
+const KINDS: [&str; 23] = [
     "not looked",
     "voting",
     "quarantined",
@@ -72,6 +73,7 @@ const KINDS: [&str; 22] = [
     "taken",
     "held",
     "missing",
+    "other slots",
     "tombstoned",
     "unlike",
     "server_info",

@@ -187,3 +187,70 @@ async fn the_wait_for_a_slot_begins_with_the_first_attempt() {
     let waited = began.elapsed();
     assert!(waited >= 2 * SECOND && waited < 2_600 * MS, "{waited:?}");
 }
+
+/// A replica of the next version waits for the slots of the one before.
+#[tokio::test(start_paused = true)]
+async fn s25_a_client_that_gives_another_number_of_slots_waits_until_the_others_are_done() {
+    let nodes = faulty(3);
+    let (old, new) = (client(&nodes).await, client(&nodes).await);
+    let few = old.slots("reports", 2).unwrap();
+    let many = new.slots("reports", 4).unwrap();
+    let held = few.acquire().await.unwrap();
+    // The number is remembered as long as the lease is renewed.
+    tokio::time::sleep(60 * SECOND).await;
+    let refused = many.try_acquire().await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots);
+    let told = refused.to_string();
+    assert!(
+        told.starts_with("other clients give the resource another number of slots"),
+        "{told}"
+    );
+    assert!(told.contains("others give it 2 slots, for "), "{told}");
+    let began = Instant::now();
+    let options = AcquireOptions::new().wait(Wait::UpTo(3 * SECOND));
+    let refused = many.acquire_with(options).await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots);
+    assert!(began.elapsed() >= 3 * SECOND, "it waits as for a holder");
+    // Another name has a number of its own, and so has another slot of the same name.
+    assert!(new.slots("images", 4).unwrap().try_acquire().await.is_ok());
+    assert!(few.try_acquire().await.is_ok());
+    let mut waits = JoinSet::new();
+    waits.spawn(async move {
+        let options = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+        many.acquire_with(options).await
+    });
+    tokio::time::sleep(SECOND).await;
+    held.release().await.unwrap();
+    let began = Instant::now();
+    let won = waits.join_next().await.unwrap().unwrap().unwrap();
+    assert!(began.elapsed() <= 11 * SECOND, "{:?}", began.elapsed());
+    // Now it is the other way round.
+    let refused = few.try_acquire().await.unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots);
+    won.release().await.unwrap();
+    assert_eq!(keys(&nodes), [0; 3]);
+}
+
+/// A slot that one caller leaves to the next of its process is had without asking the nodes.
+#[tokio::test(start_paused = true)]
+async fn a_slot_is_not_handed_over_to_a_caller_with_another_number() {
+    let redlock = client(&faulty(3)).await;
+    let (one, two) = (
+        redlock.slots("reports", 1).unwrap(),
+        redlock.slots("reports", 2).unwrap(),
+    );
+    let held = one.acquire().await.unwrap();
+    let other = two.try_acquire().await.unwrap_err();
+    assert_eq!(other.kind(), AcquireErrorKind::OtherSlots);
+    let mut waits = JoinSet::new();
+    waits.spawn(async move {
+        let options = AcquireOptions::new().wait(Wait::UpTo(5 * SECOND));
+        two.acquire_with(options).await.map(drop)
+    });
+    tokio::time::sleep(SECOND).await;
+    held.release().await.unwrap();
+    let again = one.acquire().await.unwrap();
+    let refused = waits.join_next().await.unwrap().unwrap().unwrap_err();
+    assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots);
+    drop(again);
+}

@@ -6,13 +6,25 @@ use super::{NodeKey, Shard};
 ///
 /// They are in order, each of them once, so that two sets of the same keys are equal.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct KeySet(Keys);
+pub struct KeySet {
+    keys: Keys,
+    slots: Option<Arc<SlotCount>>,
+}
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Keys {
     One(CountedKey),
     // invariant: 2 to MAX_LEN keys, in order, each once
     Several(Arc<[CountedKey]>),
+}
+
+/// The number of slots of which a lock is one, as all who lock one of them must say.
+///
+/// A node remembers it as long as the longest of the leases on those slots lasts.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SlotCount {
+    place: NodeKey,
+    count: u8,
 }
 
 /// A key, and which counter counts the leases on it.
@@ -40,9 +52,26 @@ impl KeySet {
         }
         if keys.len() > 1 {
             let keys = keys.into_iter().map(CountedKey::from);
-            return Ok(Self(Keys::Several(keys.collect())));
+            return Ok(Self::of(Keys::Several(keys.collect())));
         }
         keys.pop().map(Self::from).ok_or(InvalidKeySet { len: 0 })
+    }
+
+    /// Returns the key of one of `count` slots, a number that nodes remember under the key `place`.
+    pub fn slot(key: NodeKey, place: NodeKey, count: u8) -> Self {
+        Self {
+            keys: Keys::One(key.into()),
+            slots: Some(Arc::new(SlotCount { place, count })),
+        }
+    }
+
+    const fn of(keys: Keys) -> Self {
+        Self { keys, slots: None }
+    }
+
+    /// Returns the number of slots, if the key is that of one.
+    pub fn slots(&self) -> Option<&SlotCount> {
+        self.slots.as_deref()
     }
 
     /// Returns the first key, which is the only one but for sets.
@@ -57,22 +86,34 @@ impl KeySet {
 
     /// Returns whether there are several.
     pub const fn is_several(&self) -> bool {
-        matches!(self.0, Keys::Several(_))
+        matches!(self.keys, Keys::Several(_))
     }
 
     /// Returns the keys, in order.
     pub fn iter(&self) -> slice::Iter<'_, CountedKey> {
-        match &self.0 {
+        match &self.keys {
             Keys::One(key) => slice::from_ref(key).iter(),
             Keys::Several(keys) => keys.iter(),
         }
     }
 
     fn first_counted(&self) -> &CountedKey {
-        match &self.0 {
+        match &self.keys {
             Keys::One(key) => key,
             Keys::Several(keys) => &keys[0],
         }
+    }
+}
+
+impl SlotCount {
+    /// Returns the key under which nodes remember it.
+    pub const fn place(&self) -> &NodeKey {
+        &self.place
+    }
+
+    /// Returns the number.
+    pub const fn count(&self) -> u8 {
+        self.count
     }
 }
 
@@ -97,7 +138,7 @@ impl From<NodeKey> for CountedKey {
 
 impl From<NodeKey> for KeySet {
     fn from(key: NodeKey) -> Self {
-        Self(Keys::One(key.into()))
+        Self::of(Keys::One(key.into()))
     }
 }
 

@@ -8,7 +8,7 @@ mod owner;
 mod shard;
 
 pub use self::{
-    key_set::{CountedKey, InvalidKeySet, KeySet},
+    key_set::{CountedKey, InvalidKeySet, KeySet, SlotCount},
     label::{HolderLabel, InvalidLabel},
     mode::Mode,
     node_key::NodeKey,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::{Acquire, Instant, Mode, Timing, TokenBlock};
+use crate::{Acquire, Instant, Mode, SlotCount, Timing, TokenBlock};
 
 /// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -9,12 +9,15 @@ pub struct Terms {
     timing: Timing,
     renew: bool,
     max_hold: Option<Duration>,
+    /// The number of slots of which it is one.
+    slots: Option<u8>,
 }
 
 impl Terms {
     /// Returns the terms of an acquisition.
-    pub const fn of(acquire: &Acquire) -> Self {
+    pub fn of(acquire: &Acquire) -> Self {
         Self {
+            slots: acquire.keys.slots().map(SlotCount::count),
             mode: acquire.mode,
             timing: acquire.timing,
             renew: acquire.renew,

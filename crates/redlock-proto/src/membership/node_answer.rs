@@ -24,6 +24,13 @@ pub enum NodeAnswer {
         /// The holder's label, if it has one.
         holder: Option<HolderLabel>,
     },
+    /// Other clients give the resource another number of slots there.
+    OtherSlots {
+        /// Their number.
+        count: u8,
+        /// The time after which the node forgets it, unless they acquire or renew a slot until then.
+        remaining: Duration,
+    },
     /// No holder has the key there.
     Missing,
     /// The client can reach the node, but the node's grants are no votes.
@@ -89,6 +96,10 @@ impl fmt::Display for NodeAnswer {
                     Some(ms) => write!(f, "for {ms} ms at most"),
                     None => f.write_str("under a key that never expires"),
                 }
+            }
+            Self::OtherSlots { count, remaining } => {
+                let ms = remaining.as_millis();
+                write!(f, "others give it {count} slots, for {ms} ms at most")
             }
             Self::Missing => f.write_str("nobody holds the key"),
             Self::NotAVote { reason } => write!(f, "does not vote: {reason}"),

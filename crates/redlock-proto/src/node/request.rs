@@ -174,6 +174,13 @@ pub enum Reply {
         /// Set if others share the key, or somebody waits for those who do to leave, and the node was asked to take it.
         is_shared: bool,
     },
+    /// Other clients give the lock another number of slots, and nothing was changed.
+    OtherSlots {
+        /// Their number.
+        count: u8,
+        /// For how long it is remembered, unless they go on.
+        remaining: Duration,
+    },
     /// Nobody has the key, so there was nothing to extend or release; or the run or the quarantine is not what
     /// the request said.
     Missing,
@@ -215,6 +222,9 @@ impl Reply {
             }
             Self::Held { remaining, .. } => NodeOutcome::Refused {
                 remaining: *remaining,
+            },
+            Self::OtherSlots { remaining, .. } => NodeOutcome::Refused {
+                remaining: Some(*remaining),
             },
             Self::Missing => NodeOutcome::Missing,
             Self::Tombstoned | Self::PolicyMismatch | Self::NoClaim(_) => NodeOutcome::NotExecuted,

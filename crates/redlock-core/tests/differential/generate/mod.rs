@@ -32,6 +32,7 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
         jobs: random.below(4).min(2) * 20,
         sets: random.pick(&[0, 10, 50]),
         shared: random.pick(&[0, 20, 60]),
+        slots: random.pick(&[0, 20, 80]),
         edges: random.percent(15),
     };
     let mut steps = Vec::new();
@@ -159,6 +160,7 @@ fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
         first: job,
         count: 1,
         mode: Mode::Exclusive,
+        slots: None,
     };
     let acquire = Ask::Acquire {
         keys,

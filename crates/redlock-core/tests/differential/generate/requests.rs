@@ -23,6 +23,8 @@ pub(super) struct Few {
     pub(super) sets: u64,
     /// How many in a hundred requests about locks share them, upgrade that, or wait for those who share them.
     pub(super) shared: u64,
+    /// How many in a hundred requests about single locks are about one of several slots.
+    pub(super) slots: u64,
     /// Whether counters come near the end of their range.
     pub(super) edges: bool,
 }
@@ -45,6 +47,7 @@ impl Few {
                 first: key,
                 count,
                 mode: Mode::Exclusive,
+                slots: None,
             };
             let (owner, ttl) = (random.index(self.owners), ttl(random));
             asks.push(match random.below(5) {
@@ -85,7 +88,14 @@ impl Few {
             },
             _ => Mode::Shared,
         };
-        let keys = Span { first, count, mode };
+        let is_slot = count == 1 && mode == Mode::Exclusive && random.percent(self.slots);
+        let slots = is_slot.then(|| random.pick(&[2, 2, 2, 64]));
+        let keys = Span {
+            first,
+            count,
+            mode,
+            slots,
+        };
         let owner = random.index(self.owners);
         let wish = random.percent(self.shared).then(|| ttl(random));
         let ttl = ttl(random);

@@ -264,6 +264,10 @@ impl Round {
                 remaining: *remaining,
                 holder: *holder,
             },
+            Reply::OtherSlots { count, remaining } => NodeAnswer::OtherSlots {
+                count: *count,
+                remaining: *remaining,
+            },
             Reply::Missing => NodeAnswer::Missing,
             Reply::Tombstoned => NodeAnswer::NotExecuted {
                 reason: "it came after its own release".into(),

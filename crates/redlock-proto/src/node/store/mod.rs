@@ -1,6 +1,8 @@
 mod jobs;
 mod key;
+mod lock;
 mod mark;
+mod slots;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +18,7 @@ use self::{
 };
 use crate::{
     Answer, FencingToken, JobEntry, KeySet, Keyspace, MarkState, Mode, NodeKey, NodeTime, NodeVerb,
-    OwnerId, Reply, Request, RunId, Standing, Verb, next_counter,
+    OwnerId, Reply, Request, RunId, Standing, Verb,
 };
 
 /// A node as a model: the keys it has, and the effect of each call.
@@ -41,6 +43,8 @@ pub struct Store {
     keys: HashMap<NodeKey, Key>,
     marks: HashMap<NodeKey, Mark>,
     fences: HashMap<NodeKey, Counters>,
+    /// The numbers of slots, and up to when each is remembered, in milliseconds since the epoch.
+    slots: HashMap<NodeKey, (u8, u64)>,
     /// The runs of each job, the newest first.
     jobs: HashMap<NodeKey, Vec<JobEntry>>,
     /// Since when it remembers them, in milliseconds since the epoch.
@@ -65,6 +69,7 @@ impl Store {
             keys: HashMap::new(),
             marks: HashMap::new(),
             fences: HashMap::new(),
+            slots: HashMap::new(),
             jobs: HashMap::new(),
             horizons: HashMap::new(),
             sweep_at: 0,
@@ -110,7 +115,7 @@ impl Store {
                         owner,
                     } => {
                         let wanted = Wanted {
-                            verb: *verb,
+                            verb: slots::without_wish(*verb, keys),
                             mode: *mode,
                             owner: *owner,
                             now: time.as_millis(),
@@ -142,6 +147,7 @@ impl Store {
         self.keys.clear();
         self.marks.clear();
         self.fences.clear();
+        self.slots.clear();
         self.jobs.clear();
         self.horizons.clear();
         self.vouched = false;
@@ -174,6 +180,7 @@ impl Store {
     pub fn expire(&mut self, time: NodeTime) {
         let now = time.as_millis();
         self.keys.retain(|_, held| held.until() >= now);
+        self.slots.retain(|_, (_, until)| *until >= now);
     }
 
     /// Begins another run of the server, which still has its data.
@@ -229,6 +236,7 @@ impl Store {
                 for key in keys {
                     self.is_there(key.key(), now);
                 }
+                slots::forget(&mut self.slots, keys, now);
                 match verb {
                     Verb::Acquire { .. } | Verb::Heal { .. } => {
                         self.is_there(&keyspace.tombstone(*owner), now)
@@ -246,119 +254,6 @@ impl Store {
             self.keys.remove(key);
         }
         until.is_some() && !is_over
-    }
-
-    fn lock(
-        &mut self,
-        keyspace: &Keyspace,
-        keys: &KeySet,
-        wanted: &Wanted,
-    ) -> Result<Reply, Arc<str>> {
-        let held = || keys.iter().filter_map(|key| self.keys.get(key.key()));
-        let own = held().filter(|held| held.is_owned(wanted)).count();
-        let is_owner = own == keys.iter().len();
-        let others = held().filter_map(|held| Some((held, held.in_the_way(wanted)?)));
-        let others: Vec<(&Key, u64)> = others.collect();
-        let other = others.iter().max_by_key(|(_, until)| *until);
-        let asked = if let Verb::Acquire { .. } = wanted.verb {
-            self.counter_of_all(keyspace, keys)
-        } else {
-            0
-        };
-        let refused = other.map(|(other, until)| {
-            let is_told = matches!(wanted.verb, Verb::Acquire { .. });
-            Reply::Held {
-                remaining: Some(Duration::from_millis((until - wanted.now).max(1))),
-                counter: asked,
-                holder: other.label().filter(|_| is_told),
-                is_shared: is_told && !wanted.mode.is_shared() && other.is_shared(),
-            }
-        });
-        let only_shared = others.iter().all(|(other, _)| other.is_shared());
-        let count = |store: &mut Self, counter: u64| {
-            check_range(counter)?;
-            for key in keys {
-                store.raise_counter(keyspace, key.shard().number(), counter);
-            }
-            Ok::<_, Arc<str>>(())
-        };
-        let take = |store: &mut Self, ttl: Duration| {
-            for key in keys {
-                store.take(key.key(), wanted, ttl);
-            }
-        };
-        match (wanted.verb, refused) {
-            (Verb::Acquire { wish, .. }, Some(refused)) => {
-                if let Some(wish) = wish.filter(|_| only_shared && wanted.mode == Mode::Exclusive) {
-                    for key in keys {
-                        let held = self.keys.get_mut(key.key());
-                        let held = held.filter(|held| held.in_the_way(wanted).is_some());
-                        held.into_iter().for_each(|held| held.wish(wanted, wish));
-                    }
-                }
-                Ok(refused)
-            }
-            (Verb::Heal { .. }, Some(refused)) => Ok(refused),
-            (
-                Verb::Acquire {
-                    ttl,
-                    proposal,
-                    block,
-                    ..
-                },
-                None,
-            ) => {
-                let floor = self.fences.get(keyspace.fence()).map_or(0, |f| f.floor);
-                let counter = next_counter(asked, floor, proposal);
-                count(self, counter.saturating_add(u64::from(block.max(1)) - 1))?;
-                take(self, ttl);
-                Ok(Reply::Taken { counter })
-            }
-            (Verb::Extend { .. }, refused) if !is_owner => Ok(refused.unwrap_or(Reply::Missing)),
-            (Verb::Extend { ttl, write_back }, _) => {
-                if let Some(counter) = write_back {
-                    count(self, counter)?;
-                }
-                take(self, ttl);
-                Ok(Reply::Done)
-            }
-            (Verb::Heal { ttl, counter }, None) => {
-                count(self, counter)?;
-                take(self, ttl);
-                Ok(Reply::Done)
-            }
-            (Verb::Release { .. } | Verb::Tombstone { .. }, refused) => {
-                for key in keys {
-                    if let Some(held) = self.keys.remove(key.key())
-                        && let Some(left) = held.released(wanted)
-                    {
-                        self.keys.insert(key.key().clone(), left);
-                    }
-                }
-                if let Verb::Tombstone { ttl } = wanted.verb {
-                    let tombstone = Wanted {
-                        mode: Mode::Exclusive,
-                        ..*wanted
-                    };
-                    self.take(&keyspace.tombstone(wanted.owner), &tombstone, ttl);
-                }
-                Ok(match refused {
-                    _ if own > 0 => Reply::Done,
-                    Some(refused) => refused,
-                    None => Reply::Missing,
-                })
-            }
-        }
-    }
-
-    fn take(&mut self, key: &NodeKey, wanted: &Wanted, ttl: Duration) {
-        if self.keys.len() >= self.sweep_at {
-            self.keys.retain(|_, held| held.until() >= wanted.now);
-            self.sweep_at = (2 * self.keys.len()).max(64);
-        }
-        let before = self.keys.remove(key);
-        self.keys
-            .insert(key.clone(), Key::taken(before, wanted, ttl));
     }
 
     /// Returns the counter as an acquire would raise it: never below the floor.

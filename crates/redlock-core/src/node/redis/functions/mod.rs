@@ -26,6 +26,9 @@ use crate::node::Request;
 pub(super) fn serve(requests: &[Request]) -> bool {
     let is_served = |request: &Request| match request {
         Request::Lock { keys, mode, .. } if keys.is_several() || *mode != Mode::Exclusive => false,
+        Request::Lock { verb, keys, .. } if keys.slots().is_some() => {
+            matches!(verb, Verb::Release { .. })
+        }
         Request::Lock { verb, .. } => match *verb {
             Verb::Acquire {
                 proposal,

@@ -114,6 +114,9 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
     let Value::Int(first) = first else {
         return None;
     };
+    if *first == OTHER_SLOTS {
+        return other_slots(&text(second).ok()?);
+    }
     let counted = counted(second)?;
     let counter = counted.counter;
     Some(match *first {
@@ -128,6 +131,18 @@ fn reply(first: &Value, second: Value, request: &Request) -> Option<Reply> {
         code => refusal(code, counted)?,
     })
 }
+
+/// Reads how many slots others give a lock, and for how many milliseconds that is remembered.
+fn other_slots(told: &str) -> Option<Reply> {
+    let (count, ms) = told.split_once(' ')?;
+    Some(Reply::OtherSlots {
+        count: count.parse().ok()?,
+        remaining: Duration::from_millis(ms.parse().ok()?),
+    })
+}
+
+/// Others give the lock another number of slots.
+const OTHER_SLOTS: i64 = -9;
 
 /// State, detail, time, beginning of the quarantine, the run.
 const HEADER: usize = 5;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deadpool_redis::redis::Cmd;
-use redlock_proto::{JobVerb, Keyspace, Mode, NodeVerb, Shard, Verb};
+use redlock_proto::{JobVerb, KeySet, Keyspace, Mode, NodeVerb, Shard, SlotCount, Verb};
 
 use super::{
     jobs,
@@ -81,8 +81,17 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
                 }
                 Verb::Extend { .. } | Verb::Release { .. } => {}
             }
+            if let Some(slots) = slots_of(*verb, locked) {
+                keys.push(slots.place());
+            }
         }
     }
+}
+
+/// Returns the number of slots that a request has to say, and where nodes remember it.
+fn slots_of(verb: Verb, keys: &KeySet) -> Option<&SlotCount> {
+    let is_release = matches!(verb, Verb::Release { .. } | Verb::Tombstone { .. });
+    keys.slots().filter(|_| !is_release)
 }
 
 /// Adds the shards whose counters a request needs.
@@ -117,24 +126,45 @@ fn have_twins(counters: &[u16]) -> bool {
     numbered.any(|(number, counter)| counters[..number].contains(counter))
 }
 
-/// The names of a verb: for a key, for several, for a lock that is shared, and for one over a shared one of the same holder.
-type Names = [&'static str; 4];
+/// The names of a verb: for a key, for several, for a lock that is shared, for one over a shared one of the same holder, and
+/// for a slot.
+type Names = [&'static str; 5];
 
-const ACQUIRE: Names = ["acquire", "acquire_all", "acquire_shared", "acquire_over"];
-const EXTEND: Names = ["extend", "extend_all", "extend_shared", "extend_over"];
+const ACQUIRE: Names = [
+    "acquire",
+    "acquire_all",
+    "acquire_shared",
+    "acquire_over",
+    "acquire_slot",
+];
+const EXTEND: Names = [
+    "extend",
+    "extend_all",
+    "extend_shared",
+    "extend_over",
+    "extend_slot",
+];
 const WRITE_BACK: Names = [
     "write_back",
     "write_back_all",
     "write_back_shared",
     "write_back_over",
+    "write_back_slot",
 ];
-const HEAL: Names = ["heal", "heal_all", "heal_shared", "heal_over"];
-const RELEASE: Names = ["release", "release_all", "release_shared", "release_over"];
+const HEAL: Names = ["heal", "heal_all", "heal_shared", "heal_over", "heal_slot"];
+const RELEASE: Names = [
+    "release",
+    "release_all",
+    "release_shared",
+    "release_over",
+    "release",
+];
 const TOMBSTONE: Names = [
     "tombstone",
     "tombstone_all",
     "tombstone_shared",
     "tombstone_over",
+    "tombstone",
 ];
 
 /// Adds the arguments of a request; `text` is room for one of them.
@@ -157,9 +187,10 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
                 Verb::Release { .. } => (RELEASE, None),
                 Verb::Tombstone { ttl } => (TOMBSTONE, Some(ttl)),
             };
-            let wish = wish_of(*verb, *mode);
-            let [one, all, shared, over] = names;
+            let [one, all, shared, over, slot] = names;
+            let (wish, slots) = (wish_of(*verb, *mode), slots_of(*verb, keys));
             let name = match mode {
+                Mode::Exclusive if slots.is_some() => slot,
                 Mode::Shared => shared,
                 Mode::Upgrade { .. } => over,
                 Mode::Exclusive if wish.is_some() => "acquire_next",
@@ -185,7 +216,7 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
                     for counter in [proposal, last] {
                         cmd.arg(written(counter, text));
                     }
-                    if let Some(wish) = wish {
+                    if let Some(wish) = wish.filter(|_| slots.is_none()) {
                         cmd.arg(millis(wish).max(1));
                     }
                 }
@@ -197,6 +228,9 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
                     cmd.arg(written(counter, text));
                 }
                 _ => {}
+            }
+            if let Some(slots) = slots {
+                cmd.arg(slots.count());
             }
             if let Mode::Upgrade { of } = mode {
                 text.clear();

@@ -1,0 +1,69 @@
+//! The numbers of slots that a node remembers.
+
+use std::{collections::HashMap, time::Duration};
+
+use super::Store;
+use crate::{KeySet, NodeKey, NodeTime, Reply, SlotCount, Verb};
+
+type Remembered = HashMap<NodeKey, (u8, u64)>;
+
+impl Store {
+    /// Returns the number of slots that is remembered under this key at `time`, and for how many milliseconds.
+    pub fn slots(&self, place: &NodeKey, time: NodeTime) -> Option<(u8, u64)> {
+        let now = time.as_millis();
+        let (count, until) = self.slots.get(place).copied()?;
+        (until >= now).then(|| (count, (until - now).max(1)))
+    }
+}
+
+/// Forgets the number of slots of these keys if its time is over.
+pub(super) fn forget(remembered: &mut Remembered, keys: &KeySet, now: u64) {
+    if let Some(slots) = keys.slots()
+        && let Some((_, until)) = remembered.get(slots.place())
+        && *until < now
+    {
+        remembered.remove(slots.place());
+    }
+}
+
+/// Returns what to answer where others give the lock another number of slots.
+pub(super) fn others(remembered: &Remembered, keys: &KeySet, now: u64) -> Option<Reply> {
+    let slots = keys.slots()?;
+    let (count, until) = *remembered.get(slots.place())?;
+    (count != slots.count()).then(|| Reply::OtherSlots {
+        count,
+        remaining: Duration::from_millis(until.saturating_sub(now).max(1)),
+    })
+}
+
+/// Remembers the number of slots of these keys up to this moment at least, unless others give another.
+pub(super) fn keep(remembered: &mut Remembered, keys: &KeySet, until: u64) {
+    let Some((place, count)) = keys
+        .slots()
+        .map(|slots| (slots.place(), SlotCount::count(slots)))
+    else {
+        return;
+    };
+    let (kept, end) = remembered.entry(place.clone()).or_insert((count, until));
+    if *kept == count {
+        *end = until.max(*end);
+    }
+}
+
+/// Returns the verb as it is for a slot, which nobody shares: who wants one waits for nobody who does.
+pub(super) fn without_wish(verb: Verb, keys: &KeySet) -> Verb {
+    match verb {
+        Verb::Acquire {
+            ttl,
+            proposal,
+            block,
+            ..
+        } if keys.slots().is_some() => Verb::Acquire {
+            ttl,
+            proposal,
+            block,
+            wish: None,
+        },
+        verb => verb,
+    }
+}
