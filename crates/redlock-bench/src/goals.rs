@@ -50,6 +50,12 @@ impl Bound {
     }
 }
 
+/// Returns what a row is about.
+pub(crate) fn subject(row: &str) -> &'static str {
+    let subject = SUBJECTS.iter().find(|subject| subject.0 == row);
+    subject.map_or("", |subject| subject.1)
+}
+
 /// Finds the goals of a row.
 pub(crate) fn of_row(row: &str) -> impl Iterator<Item = &'static Goal> {
     GOALS.iter().filter(move |goal| goal.row == row)
@@ -75,6 +81,23 @@ const fn goal(
 }
 
 use Bound::{AtLeast, AtMost};
+
+/// What the rows with goals are about, for readers who do not know their names.
+const SUBJECTS: &[(&str, &str)] = &[
+    ("P1", "one task, keys of its own"),
+    ("P2", "many tasks, keys of their own"),
+    ("P3", "one task, behind a delay of the network"),
+    ("P4", "64 tasks, one of five nodes frozen"),
+    ("P5", "one key, 16 callers in one process"),
+    ("P7", "one key, four processes of four callers"),
+    ("P8", "100,000 leases at rest"),
+    ("P9", "time of a node for an operation"),
+    ("P10", "a request through the layer"),
+    ("P11", "growth with nodes, callers and keys"),
+    ("P12", "one lease on several keys"),
+    ("P13", "four slots, 16 callers"),
+    ("P14", "readers and writers of one key"),
+];
 
 /// All of them.
 #[rustfmt::skip]
@@ -153,3 +176,15 @@ pub(crate) const GOALS: &[Goal] = &[
     goal("P14", "reads of one key a second", "as many alone, each on its own", AtLeast(0.9)),
     goal("P14", "longest wait of a writer", "longest read", AtMost(2.0)),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_with_goals_says_what_it_is_about() {
+        for goal in GOALS {
+            assert!(!subject(goal.row).is_empty(), "{goal:?}");
+        }
+    }
+}

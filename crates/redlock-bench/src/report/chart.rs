@@ -53,30 +53,30 @@ impl Chart {
     /// Draws the picture.
     pub(crate) fn svg(&self) -> String {
         let bars = self.groups.iter().flat_map(|group| &group.bars);
-        let names = bars.clone().map(|bar| bar.name.chars().count());
-        let left = 7.0_f64.mul_add(names.max().unwrap_or_default() as f64, 24.0);
+        let names = bars.clone().flat_map(|bar| lines(&bar.name));
+        let left = 24.0 + names.map(|name| width_of(&name)).fold(0.0, f64::max);
         let width = (left + NARROWEST + RIGHT).max(WIDTH);
         let longest = bars.map(Bar::length).chain(self.mark);
         let longest = longest.filter(|length| length.is_finite());
         let longest = longest.fold(f64::MIN_POSITIVE, f64::max);
         let longest = self.most.map_or(longest, |most| longest.min(most));
         let scale = (width - left - RIGHT) / longest;
+        let mark = self.mark.map(|mark| mark.mul_add(scale, left));
         let mut body = String::new();
         let top = 62.0;
         let mut y = top;
-        for group in &self.groups {
+        for group in self.groups.iter().filter(|group| !group.bars.is_empty()) {
             if !group.name.is_empty() {
                 y += 8.0;
                 text(&mut body, "head", 16.0, y + 10.0, &group.name);
                 y += 20.0;
             }
             for bar in &group.bars {
-                bar.draw(&mut body, left, y, longest, scale);
-                y += STEP;
+                bar.draw(&mut body, left, y, longest, scale, mark);
+                y += LINE.mul_add(lines(&bar.name).len() as f64 - 1.0, STEP);
             }
         }
-        if let Some(mark) = self.mark {
-            let x = mark.mul_add(scale, left);
+        if let Some(x) = mark {
             let _ = writeln!(
                 body,
                 "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{y:.1}\"/>"
@@ -85,7 +85,8 @@ impl Chart {
         let height = y + 14.0;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
-             <title>{}</title>\n<style>{STYLE}</style>\n",
+             <title>{}</title>\n<style>{STYLE}</style>\n\
+             <rect class=\"ground\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n",
             escaped(&self.title)
         );
         text(&mut svg, "title", 16.0, 26.0, &self.title);
@@ -95,9 +96,20 @@ impl Chart {
 }
 
 impl Bar {
-    fn draw(&self, body: &mut String, left: f64, y: f64, longest: f64, scale: f64) {
+    fn draw(
+        &self,
+        body: &mut String,
+        left: f64,
+        y: f64,
+        longest: f64,
+        scale: f64,
+        mark: Option<f64>,
+    ) {
         let baseline = y + 13.0;
-        text(body, "name", 16.0, baseline, &self.name);
+        for (index, line) in lines(&self.name).iter().enumerate() {
+            let baseline = LINE.mul_add(index as f64, baseline);
+            text(body, "name", 16.0, baseline, line);
+        }
         let mut start = 0.0;
         for (index, part) in self.parts.iter().enumerate() {
             let end = (start + part).min(longest);
@@ -114,13 +126,11 @@ impl Bar {
         }
         let arrow = if self.length() > longest { "› " } else { "" };
         let words = format!("{arrow}{}", self.text);
-        text(
-            body,
-            "value",
-            start.mul_add(scale, left) + 6.0,
-            baseline,
-            &words,
-        );
+        let x = start.mul_add(scale, left);
+        // The mark crosses no words: they stand behind it then.
+        let is_crossed = |mark: &f64| x <= *mark && *mark <= x + 8.0 + width_of(&words);
+        let x = mark.filter(is_crossed).unwrap_or(x);
+        text(body, "value", x + 6.0, baseline, &words);
     }
 }
 
@@ -143,6 +153,29 @@ fn text(svg: &mut String, class: &str, x: f64, y: f64, words: &str) {
     );
 }
 
+/// Breaks a name that is long into lines.
+fn lines(name: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in name.split(' ') {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if last > 0 && last + 1 + word.chars().count() > LONGEST {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// Estimates how wide words are; fonts differ.
+fn width_of(words: &str) -> f64 {
+    7.0 * words.chars().count() as f64
+}
+
 fn escaped(words: &str) -> String {
     let words = words.replace('&', "&amp;").replace('<', "&lt;");
     words.replace('>', "&gt;")
@@ -154,13 +187,19 @@ const RIGHT: f64 = 190.0;
 /// The room for bars, however long their names are.
 const NARROWEST: f64 = 300.0;
 const STEP: f64 = 22.0;
+/// The room for one more line of a name.
+const LINE: f64 = 15.0;
+/// The most letters in a line of a name.
+const LONGEST: usize = 46;
 
+// The ground is drawn too: a page may be dark although its reader's system is light.
 const STYLE: &str = "\
+.ground{fill:#fff}\
 text{font:13px system-ui,sans-serif;fill:#1f2328}\
 .title{font-size:16px;font-weight:600}.head{font-weight:600}.note,.value{fill:#59636e}\
 .strong{fill:#0969da}.plain{fill:#8c959f}.bad{fill:#cf222e}.part1{opacity:.5}\
 .mark{stroke:#1f2328;stroke-dasharray:4 3}\
-@media (prefers-color-scheme:dark){text{fill:#f0f6fc}.note,.value{fill:#9198a1}\
+@media (prefers-color-scheme:dark){.ground{fill:#0d1117}text{fill:#f0f6fc}.note,.value{fill:#9198a1}\
 .strong{fill:#4493f8}.plain{fill:#656c76}.bad{fill:#f85149}.mark{stroke:#f0f6fc}}";
 
 #[cfg(test)]
@@ -187,7 +226,9 @@ mod tests {
     }
 
     fn widths(svg: &str) -> Vec<f64> {
-        let rects = svg.lines().filter(|line| line.starts_with("<rect"));
+        let rects = svg
+            .lines()
+            .filter(|line| line.starts_with("<rect") && !line.contains("ground"));
         let width = |line: &str| {
             line.split("width=\"")
                 .nth(1)?
@@ -214,6 +255,36 @@ mod tests {
         assert!(svg.contains(">› 40<"), "{svg}");
         let widths = widths(&svg);
         assert!((widths[1] / widths[0] - 4.0).abs() < 0.01, "{widths:?}");
+    }
+
+    #[test]
+    fn no_words_are_crossed_by_the_mark() {
+        let mut chart = chart(&[0.1, 0.9, 3.0]);
+        chart.mark = Some(1.0);
+        let svg = chart.svg();
+        let x = |line: &str| -> f64 {
+            let (_, rest) = line.split_once(" x").unwrap();
+            let (_, number) = rest.split_once('"').unwrap();
+            number.split_once('"').unwrap().0.parse().unwrap()
+        };
+        let line = |class: &str| {
+            let class = format!("class=\"{class}\"");
+            svg.lines().filter(move |line| line.contains(&class))
+        };
+        let mark = line("mark").map(x).next().unwrap();
+        let values: Vec<f64> = line("value").map(x).collect();
+        assert!(values[0] + width_of("0.1") < mark, "{svg}");
+        assert!(mark < values[1] && values[1] < values[2], "{svg}");
+    }
+
+    #[test]
+    fn a_long_name_takes_several_lines() {
+        let name = "a pair, in calls of 8 acquires and 8 releases, by the script";
+        let lines = lines(name);
+        assert_eq!(lines.join(" "), name);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(super::lines("raw"), ["raw"]);
+        assert_eq!(super::lines(""), [""]);
     }
 
     #[test]

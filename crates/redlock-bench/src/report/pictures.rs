@@ -28,9 +28,8 @@ impl Report {
 
     fn latency(&self) -> Chart {
         Chart {
-            title: "Acquire and release, one task".to_owned(),
-            note: "median time of a pair, as a multiple of the raw loop's; shorter is better"
-                .to_owned(),
+            title: "Time of an acquire and its release, one task".to_owned(),
+            note: "median, as a multiple of the raw loop's; shorter is better; in brackets: the least and the most".to_owned(),
             groups: vec![self.against_raw("", "P1", "p50 of a pair")],
             mark: Some(1.0),
             most: None,
@@ -39,10 +38,11 @@ impl Report {
 
     fn throughput(&self) -> Chart {
         let group = |tasks: &str| self.against_raw(tasks, "P2", &format!("pairs/s, {tasks}"));
+        let alone = self.against_raw("1 task", "P1", "pairs/s");
         Chart {
-            title: "Acquire and release, many tasks".to_owned(),
-            note: "pairs per second, as a multiple of the raw loop's; longer is better".to_owned(),
-            groups: vec![group("64 tasks"), group("256 tasks")],
+            title: "Acquires with their releases per second".to_owned(),
+            note: "as a multiple of the raw loop's; longer is better; in brackets: the least and the most".to_owned(),
+            groups: vec![alone, group("64 tasks"), group("256 tasks")],
             mark: Some(1.0),
             most: None,
         }
@@ -72,7 +72,7 @@ impl Report {
         };
         Chart {
             title: "CPU time of an acquire and its release".to_owned(),
-            note: "client + all five nodes; shorter is better".to_owned(),
+            note: "client (dark) + all five nodes (light); shorter is better".to_owned(),
             groups: vec![group("64 tasks"), group("256 tasks")],
             mark: None,
             most: None,
@@ -81,7 +81,7 @@ impl Report {
 
     fn goals(&self) -> Chart {
         let groups = self.rows.iter().map(|row| Group {
-            name: (*row).to_owned(),
+            name: format!("{row}  {}", goals::subject(row)),
             bars: goals::of_row(row).map(|goal| self.goal(goal)).collect(),
         });
         Chart {
@@ -117,7 +117,7 @@ impl Report {
         let mut bars: Vec<_> = self.of(row, metric, RAW).map(bar).collect();
         if !bars.is_empty() {
             let raw = Bar {
-                name: RAW.to_owned(),
+                name: label(RAW).to_owned(),
                 parts: vec![1.0],
                 text: "1".to_owned(),
                 tone: Tone::Plain,
@@ -140,7 +140,7 @@ impl Report {
 fn bar(measure: &Measure) -> Bar {
     let Summary { median, min, max } = measure.summary;
     Bar {
-        name: measure.who.clone(),
+        name: label(&measure.who).to_owned(),
         parts: vec![median],
         text: format!("{} ({}..{})", number(median), number(min), number(max)),
         tone: if measure.who == OURS {
@@ -148,6 +148,17 @@ fn bar(measure: &Measure) -> Bar {
         } else {
             Tone::Plain
         },
+    }
+}
+
+/// Returns what a picture calls a contender: its readers have not read what the contenders are.
+fn label(who: &str) -> &str {
+    match who {
+        RAW => "raw loop",
+        "redis-rs" => "redis-rs, by hand",
+        "redlock" => "crate redlock",
+        "rslock" => "crate rslock",
+        other => other,
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) fn p1(bench: &mut Bench) -> Result<()> {
     pairs::compare(report, "P1", "p50 of an acquire", &all, |pairs| {
         &pairs.acquire
     });
+    pairs::compare(report, "P1", "pairs/s", &all, |pairs| &pairs.per_second);
     pairs::absolute(report, "P1", "CPU of client per pair, µs", &all, |pairs| {
         &pairs.client
     });
