@@ -110,6 +110,8 @@ const ROWS: &[Row] = &[
     row("P12", "sets", sets::p12),
     row("P13", "slots", slots::p13),
     row("P14", "shared", shared::p14),
+    #[cfg(feature = "seam")]
+    row("P15", "guards", script::p15),
 ];
 
 /// Finds rows by their names; all if none is named.

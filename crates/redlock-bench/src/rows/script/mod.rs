@@ -1,10 +1,12 @@
 //! P9: what the client's functions and its script cost a server, against the least that a lock can cost.
 
+mod guards;
 mod lock;
 mod site;
 
 use redlock_core::node::{Reply, Request};
 
+pub(super) use self::guards::p15;
 use self::{
     lock::Lock,
     site::{Form, Site},

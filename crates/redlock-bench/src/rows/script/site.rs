@@ -1,9 +1,10 @@
 //! A server that counts the time it spends, and three ways to ask it.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, future::Future, sync::Arc, time::Duration};
 
 use deadpool_redis::redis::{
     AsyncConnectionConfig, Client, RedisFuture, Value, aio::MultiplexedConnection, cmd,
+    from_redis_value,
 };
 use futures_util::future::{join, join_all};
 use redlock_core::node::{Answer, CallResult, Keyspace, Node, RedisNode, Request, Session};
@@ -90,6 +91,24 @@ impl Site {
         let hash = self.server.command(&["SCRIPT", "LOAD", script]);
         let hash = hash?;
         Ok(hash.as_text().unwrap_or_default().to_owned())
+    }
+
+    /// Returns the text of the client's library of functions, which the server has.
+    pub(super) async fn library(&self) -> Result<String> {
+        let list = self.command(&["FUNCTION", "LIST", "WITHCODE"]).await;
+        let list: Vec<HashMap<String, Value>> = from_redis_value(list?)?;
+        let code = list
+            .into_iter()
+            .next()
+            .and_then(|mut library| library.remove("library_code"));
+        let code = code.ok_or_else(|| Failed("the server has no functions".to_owned()))?;
+        Ok(from_redis_value(code)?)
+    }
+
+    /// Replaces the library by another of its name.
+    pub(super) async fn replace(&self, text: &str) -> Result<()> {
+        self.command(&["FUNCTION", "LOAD", "REPLACE", text]).await?;
+        Ok(())
     }
 
     /// Measures the microseconds that the server spends on each of these calls, which are all of one command.
