@@ -144,7 +144,12 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
                     queue.streak = Streak::default();
                 }
                 let places = &mut queue.places;
-                let place = places.iter().position(|place| overtaken.contains(place));
+                // Mostly nobody is overtaken, and the search would look at all that wait.
+                let place = if overtaken.is_empty() {
+                    None
+                } else {
+                    places.iter().position(|place| overtaken.contains(place))
+                };
                 places.insert(place.unwrap_or(places.len()), ticket);
             }
         }
