@@ -1,9 +1,13 @@
 //! The results for programs.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Measure, Report};
-use crate::{failed::Result, goals::Bound};
+use crate::{
+    failed::{Failed, Result},
+    goals::{self, Bound},
+    statistics::Summary,
+};
 
 /// One figure as programs read it.
 #[derive(Debug, Serialize)]
@@ -42,6 +46,42 @@ impl Report {
         });
         let entries: Vec<_> = measured.chain(unmeasured).collect();
         Ok(serde_json::to_string_pretty(&entries)? + "\n")
+    }
+}
+
+/// One figure of a file of results, as far as it says what was measured.
+#[derive(Debug, Deserialize)]
+struct Written {
+    row: String,
+    who: String,
+    metric: String,
+    value: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    against: Option<String>,
+}
+
+impl Report {
+    /// Reads the figures of an earlier run; their goals are those of today.
+    pub(crate) fn of_json(text: &str) -> Result<Self> {
+        let mut report = Self::default();
+        for entry in serde_json::from_str::<Vec<Written>>(text)? {
+            let row = goals::row(&entry.row);
+            let row = row.ok_or_else(|| Failed(format!("there is no row {}", entry.row)))?;
+            if !report.rows.contains(&row) {
+                report.rows.push(row);
+            }
+            let [median, min, max] =
+                [entry.value, entry.min, entry.max].map(|figure| figure.unwrap_or(f64::NAN));
+            report.measures.push(Measure {
+                row,
+                who: entry.who,
+                metric: entry.metric,
+                against: entry.against.unwrap_or_default(),
+                summary: Summary { median, min, max },
+            });
+        }
+        Ok(report)
     }
 }
 
@@ -94,5 +134,17 @@ mod tests {
         );
         let unmeasured = list.iter().filter(|entry| entry["met"] == false);
         assert_eq!(unmeasured.count(), 4, "one was measured, three were not");
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let mut report = Report::default();
+        report.begin("P1", "");
+        report.add("P1", OURS, "p50 of a pair", "raw", &vec![1.0, 1.75, 2.0]);
+        report.add("P1", "rslock", "p50 of a pair, µs", "", &vec![f64::NAN]);
+        let text = report.json().unwrap();
+        let read = Report::of_json(&text).unwrap();
+        assert_eq!(read.json().unwrap(), text);
+        assert!(Report::of_json(&text.replace("P1", "P77")).is_err());
     }
 }

@@ -2,6 +2,7 @@
 
 mod chart;
 mod json;
+mod markdown;
 mod pictures;
 mod table;
 

@@ -130,7 +130,12 @@ impl Report {
         }
     }
 
-    fn of(&self, row: &str, metric: &str, against: &str) -> impl Iterator<Item = &Measure> {
+    pub(super) fn of(
+        &self,
+        row: &str,
+        metric: &str,
+        against: &str,
+    ) -> impl Iterator<Item = &Measure> {
         self.measures.iter().filter(move |measure| {
             (measure.row, &*measure.metric, &*measure.against) == (row, metric, against)
         })
