@@ -117,23 +117,26 @@ impl Default for Recorder {
 impl State {
     /// Looks at what became of every lease since the last look.
     fn look(&mut self, at: Moment) {
-        let mut over = Vec::new();
-        let mut extended = Vec::new();
-        for (id, (lease, until)) in &mut self.held {
-            if lease.is_held() {
-                *until = at + lease.remaining();
-                extended.push((*id, *until, lease.mode()));
+        let mut became = Vec::new();
+        for (lease, (view, until)) in &mut self.held {
+            let before = *until;
+            if view.is_held() {
+                *until = at + view.remaining();
+                // A view that is held was extended before its deadline, though nobody looked then.
+                let last = Moment::from_micros(before.as_micros().saturating_sub(1));
+                became.push((at.min(last), *lease, Some((*until, view.mode()))));
             } else {
                 // Nobody could rely on it after its deadline.
-                over.push((at.min(*until), *id));
+                became.push((at.min(before), *lease, None));
             }
         }
-        over.sort_unstable();
-        for (at, lease) in over {
-            self.held.remove(&lease);
-            self.observe(at, &Event::Released { lease });
-        }
-        for (lease, until, mode) in extended {
+        became.sort_by_key(|(at, lease, held)| (*at, held.is_some(), *lease));
+        for (at, lease, held) in became {
+            let Some((until, mode)) = held else {
+                self.held.remove(&lease);
+                self.observe(at, &Event::Released { lease });
+                continue;
+            };
             if mode == Mode::Shared {
                 self.observe(at, &Event::Downgraded { lease });
             }

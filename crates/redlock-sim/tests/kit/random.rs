@@ -3,7 +3,7 @@
 use std::{env, rc::Rc, time::Duration};
 
 use futures_util::future::join_all;
-use redlock_core::{AcquireOptions, Redlock, Renewal, Wait};
+use redlock_core::{AcquireOptions, LockGuard, Mode, Redlock, Renewal, Wait};
 use redlock_sim::kit::{Chaos, Links, Recorder, SimNodes, VirtualProcess, after_polls};
 use tokio::{
     runtime::Builder,
@@ -44,6 +44,7 @@ async fn within(seed: u64) -> (u64, u64) {
     let mut random = Random(seed);
     let nodes = SimNodes::new(1 + usize::try_from(random.below(5)).expect("it is small"));
     let forgets = random.below(2) == 0;
+    let shares = random.below(2) == 0;
     let links: Vec<Links> = (0..3).map(|_| nodes.links()).collect();
     let processes: Vec<_> = (0..3).map(|_| VirtualProcess::new()).collect();
     let mut clients = Vec::new();
@@ -69,7 +70,13 @@ async fn within(seed: u64) -> (u64, u64) {
     let callers = join_all((0..6).map(|number| {
         let redlock = clients[number % 3].clone();
         let random = Random(seed * 131 + number as u64);
-        let caller = caller(redlock, number % 3, Rc::clone(&recorder), random, until);
+        let caller = caller(
+            redlock,
+            (number % 3, shares),
+            Rc::clone(&recorder),
+            random,
+            until,
+        );
         processes[number % 3].run(caller)
     }));
     let all = async { tokio::join!(callers, chaos.run(&nodes, &links, until)) };
@@ -94,7 +101,7 @@ async fn within(seed: u64) -> (u64, u64) {
 
 async fn caller(
     redlock: Redlock,
-    client: usize,
+    (client, shares): (usize, bool),
     recorder: Rc<Recorder>,
     mut random: Random,
     until: Instant,
@@ -104,8 +111,14 @@ async fn caller(
             0 => Renewal::Manual,
             _ => Renewal::Automatic,
         };
-        let ttl = Duration::from_millis(100) + random.ms(900);
-        let options = AcquireOptions::new().renewal(renewal).ttl(ttl);
+        let options = if shares && random.below(3) > 0 {
+            // Mostly on the same terms, so that readers of a process join each other's leases.
+            let ttl = Duration::from_millis(400 + 400 * random.below(2));
+            AcquireOptions::new().shared().ttl(ttl)
+        } else {
+            let ttl = Duration::from_millis(100) + random.ms(900);
+            AcquireOptions::new().renewal(renewal).ttl(ttl)
+        };
         let acquire = redlock.acquire_with("key", options);
         let acquired = match random.below(4) {
             0 => {
@@ -114,11 +127,19 @@ async fn caller(
             }
             _ => timeout(random.ms(1_500), acquire).await.ok(),
         };
-        let Some(Ok(guard)) = acquired else {
+        let Some(Ok(mut guard)) = acquired else {
             sleep(random.ms(50)).await;
             continue;
         };
         recorder.acquired(client, &guard);
+        if shares && random.below(2) == 0 {
+            sleep(random.ms(200)).await;
+            let was_shared = guard.mode() == Mode::Shared;
+            change_mode(&mut guard, &mut random).await;
+            if was_shared && guard.mode() == Mode::Exclusive {
+                recorder.acquired(client, &guard);
+            }
+        }
         let hold = random.ms(1_000);
         match random.below(4) {
             0 => {
@@ -139,6 +160,23 @@ async fn caller(
                 after_polls(1, guard.release()).await;
             }
         }
+    }
+}
+
+/// A reader tries to become a writer, and a writer becomes a reader; or they think better of it.
+async fn change_mode(guard: &mut LockGuard, random: &mut Random) {
+    let polls = usize::try_from(1 + random.below(12)).expect("it is small");
+    let is_patient = random.below(3) > 0;
+    let change = async {
+        match guard.mode() {
+            Mode::Exclusive => drop(guard.downgrade().await),
+            Mode::Shared => drop(guard.try_upgrade().await),
+        }
+    };
+    if is_patient {
+        change.await;
+    } else {
+        after_polls(polls, change).await;
     }
 }
 
