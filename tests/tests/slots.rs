@@ -81,3 +81,26 @@ async fn s25_nodes_refuse_a_client_that_gives_another_number_of_slots() {
     let taken = other.acquire().await.unwrap();
     taken.release().await.unwrap();
 }
+
+/// What shares a call with it is done as well.
+#[tokio::test]
+async fn a_slot_that_its_holder_shares_spoils_no_call_to_a_node() {
+    const TTL: Duration = Duration::from_secs(2);
+    let nodes = Nodes::start(3);
+    let redlock = client(nodes.urls(), TTL).await;
+    let slots = redlock.slots("reports", 2).unwrap();
+    let mut held = slots.acquire().await.unwrap().into_guard();
+    for _ in 0..3 {
+        let (downgraded, other) = tokio::join!(held.downgrade(), redlock.try_acquire("another"));
+        downgraded.unwrap();
+        other.unwrap().release().await.unwrap();
+        sleep(TTL).await;
+        assert!(held.is_held());
+        let (upgraded, other) = tokio::join!(held.try_upgrade(), redlock.try_acquire("another"));
+        upgraded.unwrap();
+        other.unwrap().release().await.unwrap();
+        sleep(TTL).await;
+        assert!(held.is_held());
+    }
+    held.release().await.unwrap();
+}

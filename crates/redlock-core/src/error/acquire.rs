@@ -86,11 +86,10 @@ pub enum AcquireErrorKind {
     /// The error cannot happen if both callers [acquire](crate::Redlock::acquire_all) all resources that they need at
     /// once.
     Deadlock,
-    /// Other clients give the resource another number of [slots](crate::Slots), and hold some: give the same number
-    /// everywhere.
+    /// Other clients give the resource another number of [slots](crate::Slots): give the same number everywhere.
     ///
-    /// In a rolling restart that changes the number, it passes when the old replicas have released their slots: try again
-    /// later.
+    /// In a rolling restart that changes the number, it passes a time to live after the old replicas have last acquired or
+    /// renewed a slot, or tried to: try again later.
     OtherSlots,
     /// The client was closed.
     Closed,
@@ -106,10 +105,15 @@ impl AcquireError {
         reports: Vec<NodeReport>,
         now: Instant,
     ) -> Self {
-        let of_others =
-            |report: &NodeReport| matches!(report.answer, NodeAnswer::OtherSlots { .. });
+        let count = |is_counted: fn(&NodeAnswer) -> bool| {
+            let answers = reports.iter().map(|report| &report.answer);
+            answers.filter(|answer| is_counted(answer)).count()
+        };
+        let held = count(|answer| matches!(answer, NodeAnswer::Held { .. }));
+        let others = count(|answer| matches!(answer, NodeAnswer::OtherSlots { .. }));
         let kind = match failure.kind {
-            FailureKind::Contended if reports.iter().any(of_others) => AcquireErrorKind::OtherSlots,
+            // A few nodes that remember another number are not why it failed.
+            FailureKind::Contended if others > held => AcquireErrorKind::OtherSlots,
             FailureKind::Contended => AcquireErrorKind::Contended,
             FailureKind::Expired => AcquireErrorKind::Expired,
             FailureKind::Quarantined => AcquireErrorKind::Quarantined,

@@ -104,7 +104,8 @@ impl HeldLease {
 
     /// Another lease takes its place.
     pub(super) fn give_place_to(&self, held: &Arc<Self>) {
-        if self.stays() {
+        // The key that was to stay is that of the other lease from now on.
+        if self.stays.swap(false, Ordering::Relaxed) {
             held.leave_at_the_end();
         }
         let Some(scope) = self.scope.get() else {

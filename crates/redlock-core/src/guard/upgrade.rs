@@ -11,7 +11,7 @@ impl LockGuard {
     /// A reader calls it that has found something to write: no writer holds the resource between the two leases.
     /// It does not wait for other readers: two readers that waited to become writers would wait for each other.
     /// A reader that cannot upgrade releases its lease, acquires an exclusive one, and reads again.
-    /// A writer of another process that waits already does not prevent the upgrade; it waits for the exclusive lease too.
+    /// A writer that waits already does not prevent the upgrade; it waits for the exclusive lease too.
     ///
     /// The exclusive lease is a lease of its own, on the same keys and with the same options.
     /// Its [token](Self::token) is greater than those of all leases before it, also of the shared one.
@@ -25,20 +25,22 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// The shared lease stays as it is after an error, and the guard holds it as long as it is valid.
+    /// After an error the guard still has the shared lease, as long as that is valid.
     ///
     /// - [`Contended`](crate::AcquireErrorKind::Contended): another reader shares the resource, in this process or
-    ///   another, or the lease has other guards.
+    ///   another; or the lease has other guards; or nodes have not heard yet that an earlier upgrade was given up, or that
+    ///   the lease was downgraded.
     /// - [`NoQuorum`](crate::AcquireErrorKind::NoQuorum), [`Quarantined`](crate::AcquireErrorKind::Quarantined): too few
     ///   nodes granted it.
     /// - [`Expired`](crate::AcquireErrorKind::Expired): the shared lease was over before the exclusive one was won, so a
     ///   writer may have held the resource in between.
+    /// - [`Closed`](crate::AcquireErrorKind::Closed): the client was closed.
     ///
     /// # Cancel safety
     ///
     /// If the future is dropped, the guard holds the shared lease.
     /// The client releases in the background what a node has granted or will grant.
-    /// Until the nodes have heard of that, they may refuse other readers.
+    /// Until the nodes have heard of that, they may refuse other readers, and another upgrade.
     ///
     /// # Examples
     ///

@@ -31,10 +31,12 @@ use crate::{
 /// and {2, 3, 4} use no node more than twice, and are 3 holders.
 ///
 /// All clients must give the same number of slots.
-/// The nodes remember the number as long as a lease on a slot lasts, and refuse a client that gives another number: it
-/// waits as for another holder, and then gets [`OtherSlots`](crate::AcquireErrorKind::OtherSlots).
-/// So a fleet goes from one number to another in a rolling restart: the new replicas get slots when the old ones have
-/// released theirs.
+/// A node remembers the number for a time to live after it has last granted or renewed a slot, also to an attempt that
+/// failed, and refuses a client that gives another number: that client waits as for another holder, and then gets
+/// [`OtherSlots`](crate::AcquireErrorKind::OtherSlots).
+/// So a fleet goes from one number to another in a rolling restart: the new replicas get slots a time to live after the
+/// last use by the old ones.
+/// Clients that give different numbers and begin at the same time can keep each other out for as long as both try.
 /// A node that lost its data, or that granted none of the slots that are held, does not know the number.
 /// A holder's token is greater than all earlier tokens of the same slot; tokens of different slots cannot be compared.
 ///
@@ -349,15 +351,27 @@ impl fmt::Debug for Slots {
 
 /// Returns whether another slot may be had all the same.
 fn is_of_the_slot(refused: &AcquireError) -> bool {
-    use AcquireErrorKind::{AlreadyHeld, Contended, Deadlock};
-    matches!(refused.kind(), Contended | AlreadyHeld | Deadlock)
+    rank(refused) > 0
 }
 
-/// Keeps the error that tells most: that others hold a slot goes before that the caller does.
+/// Keeps the error that tells most: another number goes before that others hold a slot, and that before that the caller
+/// does.
 fn keep(error: &mut Option<AcquireError>, refused: AcquireError) {
-    let is_contended = |error: &AcquireError| error.kind() == AcquireErrorKind::Contended;
-    if !(error.as_ref().is_some_and(is_contended) && is_of_the_slot(&refused)) {
+    let tells_more = error
+        .as_ref()
+        .is_some_and(|error| rank(error) > rank(&refused));
+    if !(tells_more && is_of_the_slot(&refused)) {
         *error = Some(refused);
+    }
+}
+
+/// Returns how much an error tells of one slot among several; 0 for an error that is of all.
+fn rank(refused: &AcquireError) -> u8 {
+    match refused.kind() {
+        AcquireErrorKind::OtherSlots => 3,
+        AcquireErrorKind::Contended => 2,
+        AcquireErrorKind::AlreadyHeld | AcquireErrorKind::Deadlock => 1,
+        _ => 0,
     }
 }
 

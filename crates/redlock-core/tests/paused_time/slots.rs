@@ -11,7 +11,7 @@ use std::{
 use redlock_core::{AcquireErrorKind, AcquireOptions, Slots, Wait};
 use tokio::{task::JoinSet, time::Instant};
 
-use crate::fixtures::{FaultyNode, MS, SECOND, client, faulty};
+use crate::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty};
 
 fn keys(nodes: &[FaultyNode]) -> Vec<usize> {
     nodes.iter().map(|node| node.node.keys()).collect()
@@ -205,7 +205,10 @@ async fn s25_a_client_that_gives_another_number_of_slots_waits_until_the_others_
         told.starts_with("other clients give the resource another number of slots"),
         "{told}"
     );
-    assert!(told.contains("others give it 2 slots, for "), "{told}");
+    assert!(
+        told.contains("others give it 2 slots, remembered for "),
+        "{told}"
+    );
     let began = Instant::now();
     let options = AcquireOptions::new().wait(Wait::UpTo(3 * SECOND));
     let refused = many.acquire_with(options).await.unwrap_err();
@@ -247,10 +250,43 @@ async fn a_slot_is_not_handed_over_to_a_caller_with_another_number() {
         let options = AcquireOptions::new().wait(Wait::UpTo(5 * SECOND));
         two.acquire_with(options).await.map(drop)
     });
-    tokio::time::sleep(SECOND).await;
+    // Not for so long that a gap is due, in which nothing is handed over.
+    tokio::time::sleep(50 * MS).await;
     held.release().await.unwrap();
     let again = one.acquire().await.unwrap();
     let refused = waits.join_next().await.unwrap().unwrap().unwrap_err();
     assert_eq!(refused.kind(), AcquireErrorKind::OtherSlots);
     drop(again);
+}
+
+/// It has heard it first, while the others were down.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_remembers_another_number_is_one_node_that_refuses() {
+    let nodes = faulty(3);
+    let (stray, redlock) = (client(&nodes).await, client(&nodes).await);
+    let hole = Faults {
+        black_hole: true,
+        ..Faults::default()
+    };
+    nodes[1..].iter().for_each(|node| node.set(hole));
+    let refused = stray.slots("reports", 3).unwrap().try_acquire().await;
+    assert_eq!(refused.unwrap_err().kind(), AcquireErrorKind::NoQuorum);
+    nodes.iter().for_each(FaultyNode::heal);
+    tokio::time::sleep(3 * SECOND).await;
+    for _ in 0..20 {
+        let slots = redlock.slots("reports", 2).unwrap();
+        let first = slots.try_acquire().await.unwrap();
+        // A handle that does not know which one is free.
+        let second = redlock
+            .slots("reports", 2)
+            .unwrap()
+            .try_acquire()
+            .await
+            .unwrap();
+        assert_ne!(first.slot(), second.slot());
+        let refused = slots.try_acquire().await.unwrap_err();
+        assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+        first.release().await.unwrap();
+        second.release().await.unwrap();
+    }
 }

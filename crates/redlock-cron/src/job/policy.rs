@@ -55,7 +55,8 @@ pub enum Overlap {
     /// its lease of either is lost.
     /// [`Run::lease`](crate::Run::lease) is the lease of the tick, so a run that blocks its thread does not see the
     /// loss of its slot.
-    /// Set the same number on all replicas: the nodes refuse a replica with another number while runs of others go on.
+    /// Set the same number on all replicas: the nodes refuse a replica with another number while runs of others go on,
+    /// and for a time to live after them.
     /// Fencing tokens of such runs have no order.
     UpTo(usize),
 }

@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, slice, sync::Arc};
 
-use super::{NodeKey, Shard};
+use super::{Mode, NodeKey, Shard};
 
 /// The keys of one lock: one, or several that are granted together or not at all.
 ///
@@ -72,6 +72,11 @@ impl KeySet {
     /// Returns the number of slots, if the key is that of one.
     pub fn slots(&self) -> Option<&SlotCount> {
         self.slots.as_deref()
+    }
+
+    /// Returns the number of slots, if the key is that of one and is held alone: others may share no slot.
+    pub fn slots_in(&self, mode: Mode) -> Option<&SlotCount> {
+        self.slots().filter(|_| mode == Mode::Exclusive)
     }
 
     /// Returns the first key, which is the only one but for sets.

@@ -28,7 +28,7 @@ pub enum NodeAnswer {
     OtherSlots {
         /// Their number.
         count: u8,
-        /// The time after which the node forgets it, unless they acquire or renew a slot until then.
+        /// The time after which the node forgets it, unless they acquire or renew a slot until then, or try to.
         remaining: Duration,
     },
     /// No holder has the key there.
@@ -99,7 +99,7 @@ impl fmt::Display for NodeAnswer {
             }
             Self::OtherSlots { count, remaining } => {
                 let ms = remaining.as_millis();
-                write!(f, "others give it {count} slots, for {ms} ms at most")
+                write!(f, "others give it {count} slots, remembered for {ms} ms")
             }
             Self::Missing => f.write_str("nobody holds the key"),
             Self::NotAVote { reason } => write!(f, "does not vote: {reason}"),

@@ -192,8 +192,9 @@ impl RedlockLayerBuilder {
     /// With slots, a request holds one of [the key's slots](redlock_core::Slots), which is a lock on another name: the
     /// layer's key with `#` and a number.
     /// So a layer without slots does not exclude these requests.
-    /// Set the same number on all replicas: the nodes refuse requests of a layer with another number while others run, and
-    /// the layer answers with 503.
+    /// Set the same number on all replicas: the nodes refuse requests of a layer with another number than the one last
+    /// used, for a time to live after that, and the layer answers with 503.
+    /// So do two layers around each other that give the same key different numbers.
     /// A resource cannot compare the tokens of different slots: a resource that [fences](crate::guide::fencing) needs a
     /// layer without slots.
     /// A request that already holds a slot of a key, through an outer layer with the same number, uses that slot.

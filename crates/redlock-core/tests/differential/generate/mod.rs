@@ -55,7 +55,8 @@ pub(crate) fn sequence(random: &mut Random) -> Vec<Step> {
                 steps.push(Step::Call { keyspace, asks });
             }
             60..80 => steps.push(clock(random)),
-            80..84 => age(keyspace, random, &mut steps),
+            80..83 => age(keyspace, random, &mut steps),
+            83..84 => upgrade(&few, keyspace, random, &mut steps),
             84..85 => many_runs(keyspace, random, &mut steps),
             85..86 => vouch(keyspace, &mut steps),
             86..87 => steps.push(if random.percent(50) {
@@ -151,6 +152,66 @@ fn age(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
         let asks = vec![old_claim(random)];
         steps.push(Step::Call { keyspace, asks });
     }
+}
+
+/// A reader that tries to have alone what it shares, and what becomes of its two leases.
+fn upgrade(few: &Few, keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
+    let (reader, writer) = (random.index(OWNERS), random.index(OWNERS));
+    let first = random.index(few.keys);
+    let count = 1 + random.index(few.keys.min(2));
+    let span = |mode| Span {
+        first,
+        count,
+        mode,
+        slots: None,
+    };
+    let shared = span(Mode::Shared);
+    let over = span(Mode::Upgrade {
+        of: cast::owner(reader),
+    });
+    let acquire = |keys, owner, ttl| Ask::Acquire {
+        keys,
+        owner,
+        ttl,
+        proposal: Number::Is(0),
+        block: 1,
+        wish: None,
+    };
+    let long = 10_000 * MS;
+    let asks = vec![
+        acquire(shared, reader, long),
+        acquire(over, writer, random.pick(&[MS, 500 * MS, long])),
+    ];
+    steps.push(Step::Call { keyspace, asks });
+    for _ in 0..random.below(6) {
+        let other = random.index(OWNERS);
+        let (owner, keys) = random.pick(&[
+            (reader, shared),
+            (writer, over),
+            (other, shared),
+            (writer, shared),
+        ]);
+        let ask = match random.below(5) {
+            0 => acquire(keys, owner, ttl(random)),
+            1 => Ask::Release { keys, owner },
+            2 => Ask::Heal {
+                keys,
+                owner,
+                ttl: ttl(random),
+                counter: number(random),
+            },
+            3 => few.ask(random),
+            _ => Ask::Extend {
+                keys,
+                owner,
+                ttl: ttl(random),
+                write_back: None,
+            },
+        };
+        let asks = vec![ask];
+        steps.push(Step::Call { keyspace, asks });
+    }
+    steps.push(Step::Look);
 }
 
 /// One run of a job after the other, until the oldest are forgotten.

@@ -88,7 +88,7 @@ impl Few {
             },
             _ => Mode::Shared,
         };
-        let is_slot = count == 1 && mode == Mode::Exclusive && random.percent(self.slots);
+        let is_slot = count == 1 && random.percent(self.slots);
         let slots = is_slot.then(|| random.pick(&[2, 2, 2, 64]));
         let keys = Span {
             first,

@@ -262,3 +262,20 @@ async fn an_upgraded_lease_belongs_to_the_scope_of_the_shared_one() {
     sleep(SECOND).await;
     assert_eq!(keys(&nodes), [0; 3]);
 }
+
+/// Another reader of the same lease has left its key behind: that is the key of the lease which goes on.
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_leaves_nothing_of_a_lease_that_another_holder_left_behind() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let mut guard = redlock.acquire_shared("a").await.unwrap();
+    redlock.acquire_shared("a").await.unwrap().leave();
+    guard.try_upgrade().await.unwrap();
+    sleep(SECOND).await;
+    guard.downgrade().await.unwrap();
+    guard.try_upgrade().await.unwrap();
+    drop(guard);
+    assert_eq!(keys(&nodes), [1; 3], "it stays");
+    sleep(20 * SECOND).await;
+    assert_eq!(keys(&nodes), [0; 3]);
+}

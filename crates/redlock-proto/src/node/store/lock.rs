@@ -39,7 +39,7 @@ impl Store {
         });
         let only_shared = others.iter().all(|(other, _)| other.is_shared());
         if let Verb::Acquire { .. } = wanted.verb
-            && let Some(others) = slots::others(&self.slots, keys, wanted.now)
+            && let Some(others) = slots::others(&self.slots, (keys, wanted.mode), wanted.now)
         {
             return Ok(others);
         }
@@ -51,7 +51,11 @@ impl Store {
             Ok::<_, Arc<str>>(())
         };
         let take = |store: &mut Self, ttl: Duration| {
-            slots::keep(&mut store.slots, keys, wanted.now + millis(ttl).max(1));
+            slots::keep(
+                &mut store.slots,
+                (keys, wanted.mode),
+                wanted.now + millis(ttl).max(1),
+            );
             for key in keys {
                 store.take(key.key(), wanted, ttl);
             }
@@ -121,10 +125,10 @@ impl Store {
     }
 
     fn take(&mut self, key: &NodeKey, wanted: &Wanted, ttl: Duration) {
-        if self.keys.len() >= self.sweep_at {
+        if self.keys.len() + self.slots.len() >= self.sweep_at {
             self.keys.retain(|_, held| held.until() >= wanted.now);
             self.slots.retain(|_, (_, until)| *until >= wanted.now);
-            self.sweep_at = (2 * self.keys.len()).max(64);
+            self.sweep_at = (2 * (self.keys.len() + self.slots.len())).max(64);
         }
         let before = self.keys.remove(key);
         self.keys

@@ -115,7 +115,7 @@ impl Store {
                         owner,
                     } => {
                         let wanted = Wanted {
-                            verb: slots::without_wish(*verb, keys),
+                            verb: slots::without_wish(*verb, *mode, keys),
                             mode: *mode,
                             owner: *owner,
                             now: time.as_millis(),
@@ -231,12 +231,17 @@ impl Store {
             Request::Node(_) => false,
             Request::Job { verb, .. } => self.read_for_job(keyspace, verb, now),
             Request::Lock {
-                verb, keys, owner, ..
+                verb,
+                mode,
+                keys,
+                owner,
             } => {
                 for key in keys {
                     self.is_there(key.key(), now);
                 }
-                slots::forget(&mut self.slots, keys, now);
+                if !request.is_release() {
+                    slots::forget(&mut self.slots, (keys, *mode), now);
+                }
                 match verb {
                     Verb::Acquire { .. } | Verb::Heal { .. } => {
                         self.is_there(&keyspace.tombstone(*owner), now)

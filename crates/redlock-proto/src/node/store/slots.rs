@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use super::Store;
-use crate::{KeySet, NodeKey, NodeTime, Reply, SlotCount, Verb};
+use crate::{KeySet, Mode, NodeKey, NodeTime, Reply, Verb};
 
 type Remembered = HashMap<NodeKey, (u8, u64)>;
 
@@ -17,8 +17,8 @@ impl Store {
 }
 
 /// Forgets the number of slots of these keys if its time is over.
-pub(super) fn forget(remembered: &mut Remembered, keys: &KeySet, now: u64) {
-    if let Some(slots) = keys.slots()
+pub(super) fn forget(remembered: &mut Remembered, (keys, mode): (&KeySet, Mode), now: u64) {
+    if let Some(slots) = keys.slots_in(mode)
         && let Some((_, until)) = remembered.get(slots.place())
         && *until < now
     {
@@ -27,8 +27,12 @@ pub(super) fn forget(remembered: &mut Remembered, keys: &KeySet, now: u64) {
 }
 
 /// Returns what to answer where others give the lock another number of slots.
-pub(super) fn others(remembered: &Remembered, keys: &KeySet, now: u64) -> Option<Reply> {
-    let slots = keys.slots()?;
+pub(super) fn others(
+    remembered: &Remembered,
+    (keys, mode): (&KeySet, Mode),
+    now: u64,
+) -> Option<Reply> {
+    let slots = keys.slots_in(mode)?;
     let (count, until) = *remembered.get(slots.place())?;
     (count != slots.count()).then(|| Reply::OtherSlots {
         count,
@@ -37,13 +41,11 @@ pub(super) fn others(remembered: &Remembered, keys: &KeySet, now: u64) -> Option
 }
 
 /// Remembers the number of slots of these keys up to this moment at least, unless others give another.
-pub(super) fn keep(remembered: &mut Remembered, keys: &KeySet, until: u64) {
-    let Some((place, count)) = keys
-        .slots()
-        .map(|slots| (slots.place(), SlotCount::count(slots)))
-    else {
+pub(super) fn keep(remembered: &mut Remembered, (keys, mode): (&KeySet, Mode), until: u64) {
+    let Some(slots) = keys.slots_in(mode) else {
         return;
     };
+    let (place, count) = (slots.place(), slots.count());
     let (kept, end) = remembered.entry(place.clone()).or_insert((count, until));
     if *kept == count {
         *end = until.max(*end);
@@ -51,14 +53,14 @@ pub(super) fn keep(remembered: &mut Remembered, keys: &KeySet, until: u64) {
 }
 
 /// Returns the verb as it is for a slot, which nobody shares: who wants one waits for nobody who does.
-pub(super) fn without_wish(verb: Verb, keys: &KeySet) -> Verb {
+pub(super) fn without_wish(verb: Verb, mode: Mode, keys: &KeySet) -> Verb {
     match verb {
         Verb::Acquire {
             ttl,
             proposal,
             block,
             ..
-        } if keys.slots().is_some() => Verb::Acquire {
+        } if keys.slots_in(mode).is_some() => Verb::Acquire {
             ttl,
             proposal,
             block,

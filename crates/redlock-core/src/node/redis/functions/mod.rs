@@ -21,8 +21,8 @@ use crate::node::Request;
 
 /// Returns whether the library has functions for all of these requests.
 ///
-/// Tokens beyond their range are left to the script, which says so, and so are locks of several keys, shared ones, and
-/// acquires that leave a wish.
+/// Tokens beyond their range are left to the script, which says so, and so are locks of several keys, shared and
+/// upgraded ones, slots, and acquires that leave a wish.
 pub(super) fn serve(requests: &[Request]) -> bool {
     let is_served = |request: &Request| match request {
         Request::Lock { keys, mode, .. } if keys.is_several() || *mode != Mode::Exclusive => false,

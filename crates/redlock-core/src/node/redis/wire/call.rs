@@ -68,9 +68,9 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
         Request::Job { verb, job } => jobs::add_keys(keyspace, verb, job, keys),
         Request::Lock {
             verb,
+            mode,
             keys: locked,
             owner,
-            ..
         } => {
             for key in locked {
                 keys.push(key.key());
@@ -81,7 +81,7 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
                 }
                 Verb::Extend { .. } | Verb::Release { .. } => {}
             }
-            if let Some(slots) = slots_of(*verb, locked) {
+            if let Some(slots) = slots_of(*verb, *mode, locked) {
                 keys.push(slots.place());
             }
         }
@@ -89,9 +89,10 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
 }
 
 /// Returns the number of slots that a request has to say, and where nodes remember it.
-fn slots_of(verb: Verb, keys: &KeySet) -> Option<&SlotCount> {
+fn slots_of(verb: Verb, mode: Mode, keys: &KeySet) -> Option<&SlotCount> {
     let is_release = matches!(verb, Verb::Release { .. } | Verb::Tombstone { .. });
-    keys.slots().filter(|_| !is_release)
+    // A slot that its holder shares with others is no slot any more.
+    keys.slots_in(mode).filter(|_| !is_release)
 }
 
 /// Adds the shards whose counters a request needs.
@@ -188,9 +189,9 @@ fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
                 Verb::Tombstone { ttl } => (TOMBSTONE, Some(ttl)),
             };
             let [one, all, shared, over, slot] = names;
-            let (wish, slots) = (wish_of(*verb, *mode), slots_of(*verb, keys));
+            let (wish, slots) = (wish_of(*verb, *mode), slots_of(*verb, *mode, keys));
             let name = match mode {
-                Mode::Exclusive if slots.is_some() => slot,
+                _ if slots.is_some() => slot,
                 Mode::Shared => shared,
                 Mode::Upgrade { .. } => over,
                 Mode::Exclusive if wish.is_some() => "acquire_next",
