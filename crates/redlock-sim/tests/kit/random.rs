@@ -3,7 +3,7 @@
 use std::{env, rc::Rc, time::Duration};
 
 use futures_util::future::join_all;
-use redlock_core::{AcquireOptions, LockGuard, Mode, Redlock, Renewal, Wait};
+use redlock_core::{AcquireOptions, LockGuard, Mode, Redlock, Renewal, SlotGuard, Wait};
 use redlock_sim::kit::{Chaos, Links, Recorder, SimNodes, VirtualProcess, after_polls};
 use tokio::{
     runtime::Builder,
@@ -12,6 +12,18 @@ use tokio::{
 
 const SECOND: Duration = Duration::from_secs(1);
 const SEEDS: u64 = 100;
+const SLOTS: usize = 2;
+
+/// What the callers of a world want.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Kind {
+    /// To have the key alone.
+    Alone,
+    /// Some share it, and some of these try to have it alone.
+    Shared,
+    /// To have one of its slots, each of which is a key that one has alone.
+    Slots,
+}
 
 /// SplitMix64, as the kit has it.
 struct Random(u64);
@@ -23,6 +35,10 @@ impl Random {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)) % bound
+    }
+
+    fn pick<T: Copy>(&mut self, choices: [T; 3]) -> T {
+        choices[usize::try_from(self.below(3)).expect("it is small")]
     }
 
     fn ms(&mut self, bound: u64) -> Duration {
@@ -44,7 +60,7 @@ async fn within(seed: u64) -> (u64, u64) {
     let mut random = Random(seed);
     let nodes = SimNodes::new(1 + usize::try_from(random.below(5)).expect("it is small"));
     let forgets = random.below(2) == 0;
-    let shares = random.below(2) == 0;
+    let kind = random.pick([Kind::Alone, Kind::Shared, Kind::Slots]);
     let links: Vec<Links> = (0..3).map(|_| nodes.links()).collect();
     let processes: Vec<_> = (0..3).map(|_| VirtualProcess::new()).collect();
     let mut clients = Vec::new();
@@ -72,7 +88,7 @@ async fn within(seed: u64) -> (u64, u64) {
         let random = Random(seed * 131 + number as u64);
         let caller = caller(
             redlock,
-            (number % 3, shares),
+            (number % 3, kind),
             Rc::clone(&recorder),
             random,
             until,
@@ -101,7 +117,7 @@ async fn within(seed: u64) -> (u64, u64) {
 
 async fn caller(
     redlock: Redlock,
-    (client, shares): (usize, bool),
+    (client, kind): (usize, Kind),
     recorder: Rc<Recorder>,
     mut random: Random,
     until: Instant,
@@ -111,6 +127,7 @@ async fn caller(
             0 => Renewal::Manual,
             _ => Renewal::Automatic,
         };
+        let shares = kind == Kind::Shared;
         let options = if shares && random.below(3) > 0 {
             // Mostly on the same terms, so that readers of a process join each other's leases.
             let ttl = Duration::from_millis(400 + 400 * random.below(2));
@@ -119,7 +136,13 @@ async fn caller(
             let ttl = Duration::from_millis(100) + random.ms(900);
             AcquireOptions::new().renewal(renewal).ttl(ttl)
         };
-        let acquire = redlock.acquire_with("key", options);
+        let acquire = async {
+            if kind != Kind::Slots {
+                return redlock.acquire_with("key", options).await;
+            }
+            let slots = redlock.slots("key", SLOTS).expect("they are a few");
+            slots.acquire_with(options).await.map(SlotGuard::into_guard)
+        };
         let acquired = match random.below(4) {
             0 => {
                 let polls = usize::try_from(1 + random.below(12)).expect("it is small");
