@@ -264,6 +264,7 @@ async fn a_slot_is_not_handed_over_to_a_caller_with_another_number() {
 async fn a_node_that_remembers_another_number_is_one_node_that_refuses() {
     let nodes = faulty(3);
     let (stray, redlock) = (client(&nodes).await, client(&nodes).await);
+    let other = client(&nodes).await;
     let hole = Faults {
         black_hole: true,
         ..Faults::default()
@@ -276,16 +277,13 @@ async fn a_node_that_remembers_another_number_is_one_node_that_refuses() {
     for _ in 0..20 {
         let slots = redlock.slots("reports", 2).unwrap();
         let first = slots.try_acquire().await.unwrap();
-        // A handle that does not know which one is free.
-        let second = redlock
-            .slots("reports", 2)
-            .unwrap()
-            .try_acquire()
-            .await
-            .unwrap();
+        let others = other.slots("reports", 2).unwrap();
+        let second = others.try_acquire().await.unwrap();
         assert_ne!(first.slot(), second.slot());
-        let refused = slots.try_acquire().await.unwrap_err();
-        assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+        for slots in [slots, others] {
+            let refused = slots.try_acquire().await.unwrap_err();
+            assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+        }
         first.release().await.unwrap();
         second.release().await.unwrap();
     }
