@@ -115,7 +115,7 @@ impl Library {
             "{told}local function script(KEYS, ARGV)\n{script}end\n\n{WITNESS}\n{LEASES}\n{REGISTER}"
         );
         let hash = Script::new(&body).get_hash()[..12].to_owned();
-        let name = format!("redlock_1_{hash}");
+        let name = format!("redlock_2_{hash}");
         Self {
             text: format!("#!lua name={name}\nlocal NAME = '{name}'\n{body}"),
             take: format!("{name}_take"),

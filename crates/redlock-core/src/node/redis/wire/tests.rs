@@ -55,7 +55,7 @@ fn a_call_is_keys_then_what_is_common_then_the_operations() {
         &tombstone,
         "b",
         "{t}:fence",
-        "30000ms,10000ppm,v1",
+        "30000ms,10000ppm,v2",
         "32480 937 0 0",
         "",
         "2",
