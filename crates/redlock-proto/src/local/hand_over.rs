@@ -5,7 +5,7 @@ use crate::{Acquire, Instant, Mode, SlotCount, Timing, TokenBlock};
 /// The terms of a lease; only a caller that asks for the same can take it over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Terms {
-    mode: Mode,
+    is_shared: bool,
     timing: Timing,
     renew: bool,
     max_hold: Option<Duration>,
@@ -18,16 +18,16 @@ impl Terms {
     pub fn of(acquire: &Acquire) -> Self {
         Self {
             slots: acquire.keys.slots().map(SlotCount::count),
-            mode: acquire.mode,
+            is_shared: acquire.mode == Mode::Shared,
             timing: acquire.timing,
             renew: acquire.renew,
             max_hold: acquire.max_hold,
         }
     }
 
-    /// Returns who else may hold the lease.
-    pub(super) const fn mode(&self) -> Mode {
-        self.mode
+    /// Returns whether others may hold the lease too.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Returns whether it ends however often it is extended.

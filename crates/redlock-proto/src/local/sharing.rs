@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::Terms;
-use crate::{Instant, Mode};
+use crate::Instant;
 
 /// A shared lease that callers of the process which has it may join, for a while.
 ///
@@ -25,7 +25,7 @@ impl OpenLease {
 
     /// Opens a lease on these terms that was won at `since`; `None` if its holder has it alone, or for a limited time.
     pub fn new(terms: Terms, since: Instant) -> Option<Self> {
-        (terms.mode() == Mode::Shared && !terms.is_limited()).then_some(Self { terms, since })
+        (terms.is_shared() && !terms.is_limited()).then_some(Self { terms, since })
     }
 
     /// Returns whether a caller who asks on these terms may join it, while it is valid up to `deadline`.
