@@ -63,8 +63,8 @@ pub use self::{
     },
     membership::{ClockReading, Clocks, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey},
     node::{
-        Answer, GiveBack, Keyspace, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply, Request,
-        RunId, ServerInfo, Standing, Store, Unfit, Verb,
+        Answer, GiveBack, Keyspace, Lock, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply,
+        Request, RunId, ServerInfo, Standing, Store, Unfit, Verb,
     },
     round::{
         Attempt, AttemptVerdict, Ballot, Extending, Extension, ExtensionVerdict, Failure,

@@ -307,7 +307,7 @@ impl Redlock {
                 meter,
                 place: None,
             },
-            acquire,
+            acquire: Box::new(acquire),
             is_scoped: scopes.is_some(),
             claim: None,
         };

@@ -130,7 +130,7 @@ impl Redlock {
                 meter: client.meter.lock(Some(JOB)),
                 place: None,
             },
-            acquire,
+            acquire: Box::new(acquire),
             is_scoped: false,
             claim: Some(Box::new(claim)),
         };

@@ -93,7 +93,7 @@ pub(super) enum Command<W> {
 #[derive(Debug)]
 pub(crate) struct AcquireRequest {
     pub(crate) subject: Subject,
-    pub(crate) acquire: Acquire,
+    pub(crate) acquire: Box<Acquire>,
     /// Whether it is made in a scope, whose end takes its leases away: others must not join them.
     pub(crate) is_scoped: bool,
     /// The tick that is to be claimed together with the lease.

@@ -11,8 +11,8 @@ use redlock_core::{
     node::{Keyspace, Node, RedisNode, Reply, Request, Session},
 };
 use redlock_proto::{
-    HolderLabel, JobEntry, JobVerb, MarkState, Mode, NoClaim, NodeVerb, OwnerId, Quarantine, Tick,
-    Verb, Window,
+    HolderLabel, JobEntry, JobVerb, Lock, MarkState, Mode, NoClaim, NodeVerb, OwnerId, Quarantine,
+    Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions};
 
@@ -28,9 +28,12 @@ fn request(verb: Verb, key: &str, owner: u8) -> Request {
     let owner = OwnerId::from_random([owner; 16]);
     Request::Lock {
         verb,
-        mode: Mode::Exclusive,
-        keys: key.into(),
-        owner,
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: key.into(),
+            owner,
+        }
+        .into(),
     }
 }
 
@@ -46,14 +49,19 @@ fn acquire(key: &str, owner: u8) -> Request {
 
 fn labelled(request: Request, label: &str) -> Request {
     match request {
-        Request::Lock {
-            verb, keys, owner, ..
-        } => Request::Lock {
-            verb,
-            mode: Mode::Exclusive,
-            keys,
-            owner: owner.labelled(label.parse().ok()),
-        },
+        Request::Lock { verb, lock } => {
+            let owner = lock.owner.labelled(label.parse().ok());
+            let keys = lock.keys.clone();
+            Request::Lock {
+                verb,
+                lock: Lock {
+                    mode: Mode::Exclusive,
+                    keys,
+                    owner,
+                }
+                .into(),
+            }
+        }
         other => other,
     }
 }
@@ -287,7 +295,7 @@ fn claim(tick: Tick, owner: u8) -> Request {
     let minute = Duration::from_secs(60);
     job(JobVerb::Claim {
         lock: "books".into(),
-        owner: OwnerId::from_random([owner; 16]),
+        owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: TTL,
         proposal: 1,
         tick,
@@ -298,7 +306,7 @@ fn claim(tick: Tick, owner: u8) -> Request {
 fn commit(entry: &JobEntry, owner: u8) -> Request {
     job(JobVerb::Commit {
         lock: "books".into(),
-        owner: OwnerId::from_random([owner; 16]),
+        owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: TTL,
         entry: entry.clone(),
     })

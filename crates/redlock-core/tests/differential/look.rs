@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use redlock_core::node::{Keyspace, NodeTime, Reply, Request, Store};
-use redlock_proto::{JobEntry, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
+use redlock_proto::{JobEntry, Lock, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
 use redlock_sandbox::Value;
 
 use crate::{
@@ -124,9 +124,12 @@ fn held(store: &Store, key: &NodeKey, time: NodeTime) -> Option<Held> {
             ttl: Duration::from_secs(1),
             write_back: None,
         },
-        mode: Mode::Exclusive,
-        keys: key.clone().into(),
-        owner: OwnerId::from_random([0xee; 16]),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: key.clone().into(),
+            owner: OwnerId::from_random([0xee; 16]),
+        }
+        .into(),
     };
     let answer = store.clone().call(&keyspace, &[extend], time);
     match answer.replies.first() {
@@ -165,9 +168,12 @@ fn compare_counters(
                 block: 1,
                 wish: None,
             },
-            mode: Mode::Exclusive,
-            keys: cast::free_key(number).into(),
-            owner: OwnerId::from_random([0xee; 16]),
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys: cast::free_key(number).into(),
+                owner: OwnerId::from_random([0xee; 16]),
+            }
+            .into(),
         };
         // The last counter is followed by none.
         if counter < MAX {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_core::node::{Answer, Keyspace, Node, RedisNode, Reply, Request, Session};
-use redlock_proto::{KeySet, MarkState, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
+use redlock_proto::{KeySet, Lock, MarkState, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Verb};
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
 pub(crate) const TTL: Duration = Duration::from_secs(20);
@@ -163,9 +163,12 @@ pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
         .map(|key| NodeKey::from(format!("{{fn}}:lock:{key}")));
     Request::Lock {
         verb,
-        mode: Mode::Exclusive,
-        keys: KeySet::new(keys).unwrap(),
-        owner: OwnerId::from_random([owner; 16]),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: KeySet::new(keys).unwrap(),
+            owner: OwnerId::from_random([owner; 16]),
+        }
+        .into(),
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use redlock_core::node::{Answer, Keyspace, Node, NodeTime, RedisNode, Reply, Request, Session};
 use redlock_proto::{
-    JobEntry, JobVerb, KeySet, MarkState, Mode, NodeKey, NodeVerb, OwnerId, Quarantine, Shard,
-    Tick, Verb, Window,
+    JobEntry, JobVerb, KeySet, Lock, MarkState, Mode, NodeKey, NodeVerb, OwnerId, Quarantine,
+    Shard, Tick, Verb, Window,
 };
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, Value};
 
@@ -106,9 +106,12 @@ pub(crate) fn request_of(verb: Verb, keys: &[&str], owner: u8) -> Request {
         .map(|key| NodeKey::from(format!("{{odd}}:lock:{key}")));
     Request::Lock {
         verb,
-        mode: Mode::Exclusive,
-        keys: KeySet::new(keys).unwrap(),
-        owner: OwnerId::from_random([owner; 16]),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: KeySet::new(keys).unwrap(),
+            owner: OwnerId::from_random([owner; 16]),
+        }
+        .into(),
     }
 }
 
@@ -171,7 +174,7 @@ pub(crate) fn run(number: u64) -> JobEntry {
 pub(crate) fn claim(number: u64, owner: u8) -> JobVerb {
     JobVerb::Claim {
         lock: "{odd}:lock:books".into(),
-        owner: OwnerId::from_random([owner; 16]),
+        owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: TTL,
         proposal: 1,
         tick: run(number).tick,
@@ -182,7 +185,7 @@ pub(crate) fn claim(number: u64, owner: u8) -> JobVerb {
 pub(crate) fn commit(number: u64, owner: u8) -> JobVerb {
     JobVerb::Commit {
         lock: "{odd}:lock:books".into(),
-        owner: OwnerId::from_random([owner; 16]),
+        owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: 2 * TTL,
         entry: run(number),
     }

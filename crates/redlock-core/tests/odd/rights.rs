@@ -6,7 +6,7 @@ use redlock_core::{
     Redlock,
     node::{CallError, RedisNode, Reply, Request, Session},
 };
-use redlock_proto::{MarkState, Mode, NodeVerb, OwnerId};
+use redlock_proto::{Lock, MarkState, Mode, NodeVerb, OwnerId};
 
 use super::fixtures::{
     Fixture, RELEASE, TOMBSTONE, acquire, claim, commit, connect, extend, heal, job, keyspace,
@@ -189,9 +189,12 @@ async fn other_keys_are_out_of_reach() {
     let mut session = connect(&url).await.unwrap();
     let elsewhere = Request::Lock {
         verb: acquire(),
-        mode: Mode::Exclusive,
-        keys: "{even}:lock:a".into(),
-        owner: OwnerId::from_random([1; 16]),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: "{even}:lock:a".into(),
+            owner: OwnerId::from_random([1; 16]),
+        }
+        .into(),
     };
     let error = session.call(&keyspace(), &[elsewhere]).await.unwrap_err();
     assert!(error.reason.starts_with("NOPERM "), "{error:?}");

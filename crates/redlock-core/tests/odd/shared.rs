@@ -3,14 +3,16 @@
 use redlock_core::node::{Reply, Request};
 use redlock_proto::Mode;
 
+use std::sync::Arc;
+
 use super::fixtures::{Fixture, RELEASE, acquire, extend, request, says, taken};
 
 const KEY: &str = "{odd}:lock:s";
 
 /// The same request of an owner that shares the key.
 fn shared(mut request: Request) -> Request {
-    if let Request::Lock { mode, .. } = &mut request {
-        *mode = Mode::Shared;
+    if let Request::Lock { lock, .. } = &mut request {
+        Arc::make_mut(lock).mode = Mode::Shared;
     }
     request
 }

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use redlock_proto::{
-    Keyspace, Mode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Store, Verb,
+    Keyspace, Lock, Mode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply, Request, Store, Verb,
 };
 
 use super::state::{CLIENTS, Key};
@@ -129,9 +129,7 @@ fn lock(owner: OwnerId, mode: Mode, verb: Verb) -> Request {
     let keys = KEY.into();
     Request::Lock {
         verb,
-        mode,
-        keys,
-        owner,
+        lock: Lock { mode, keys, owner }.into(),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{cell::RefCell, collections::HashMap, time::Duration};
 
 use redlock_proto::{
-    JobEntry, JobVerb, Keyspace, MarkState, Mode, NodeTime, NodeVerb, OwnerId, Quarantine, Reply,
-    Request, Store, Tick, Verb, Window,
+    JobEntry, JobVerb, Keyspace, Lock, MarkState, Mode, NodeTime, NodeVerb, OwnerId, Quarantine,
+    Reply, Request, Store, Tick, Verb, Window,
 };
 
 use super::state::Node;
@@ -53,7 +53,7 @@ impl Nodes {
         let request = match ask {
             Ask::Claim { by, tick, early } => job(JobVerb::Claim {
                 lock: LOCK.into(),
-                owner: owner(by),
+                owner: Box::new(owner(by)),
                 ttl: FOREVER,
                 proposal: 1,
                 tick: instant(tick),
@@ -61,7 +61,7 @@ impl Nodes {
             }),
             Ask::Commit { by, tick } => job(JobVerb::Commit {
                 lock: LOCK.into(),
-                owner: owner(by),
+                owner: Box::new(owner(by)),
                 ttl: FOREVER,
                 entry: entry((by, tick)),
             }),
@@ -100,7 +100,7 @@ impl Nodes {
             ask(acquire(by));
             ask(job(JobVerb::Commit {
                 lock: LOCK.into(),
-                owner: owner(by),
+                owner: Box::new(owner(by)),
                 ttl: FOREVER,
                 entry: entry(run),
             }));
@@ -173,9 +173,12 @@ fn job(verb: JobVerb) -> Request {
 fn lock(by: u8, verb: Verb) -> Request {
     Request::Lock {
         verb,
-        mode: Mode::Exclusive,
-        keys: LOCK.into(),
-        owner: owner(by),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: LOCK.into(),
+            owner: owner(by),
+        }
+        .into(),
     }
 }
 

@@ -129,8 +129,8 @@ impl<E: Entropy> Context<E> {
                 self.nodes.on_trouble(node, error.reason.clone());
             }
             Ok(reply) => {
-                if let Some((keys, tokens)) = round.counts() {
-                    self.tokens.note(keys, *tokens, reply);
+                if let Some((lock, tokens)) = round.counts() {
+                    self.tokens.note(&lock.keys, *tokens, reply);
                 }
             }
             Err(_) => {}

@@ -78,9 +78,10 @@ impl<E: Entropy> Client<E> {
     }
 
     /// Attempts to win a lease, until `wait_until`; `id` was never used before.
-    pub fn acquire(&mut self, id: u64, request: Acquire, now: Now) {
+    pub fn acquire(&mut self, id: u64, request: impl Into<Box<Acquire>>, now: Now) {
         let Self { leases, cx, .. } = self;
-        self.acquisitions.start(id, request, None, leases, cx, now);
+        self.acquisitions
+            .start(id, request.into(), None, leases, cx, now);
     }
 
     /// Attempts once to win an exclusive lease on the keys of a lease that its holder shares, which is not in the way;
@@ -104,7 +105,8 @@ impl<E: Entropy> Client<E> {
     /// If too few can, nodes are told to forget it, and there is another attempt.
     /// If no majority can be reached, those are asked again, with pauses, for as long as the lease lasts that they have
     /// granted, which may be longer than the wait.
-    pub fn claim(&mut self, id: u64, mut request: Acquire, claim: TickClaim, now: Now) {
+    pub fn claim(&mut self, id: u64, request: impl Into<Box<Acquire>>, claim: TickClaim, now: Now) {
+        let mut request = request.into();
         // The token is part of what nodes remember, so that it cannot be another holder's.
         request.tokens = 1;
         let Self { leases, cx, .. } = self;

@@ -34,7 +34,7 @@ impl fmt::Debug for NodeKey {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Mode, OwnerId, Request, Verb};
+    use crate::{Lock, Mode, OwnerId, Request, Verb};
 
     #[test]
     fn debug_of_a_request_shows_no_name() {
@@ -42,9 +42,12 @@ mod tests {
             verb: Verb::Release {
                 ttl: std::time::Duration::ZERO,
             },
-            mode: Mode::Exclusive,
-            keys: "{redlock}:lock:iban:DE02120300000000202051".into(),
-            owner: OwnerId::from_random([1; 16]),
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys: "{redlock}:lock:iban:DE02120300000000202051".into(),
+                owner: OwnerId::from_random([1; 16]),
+            }
+            .into(),
         };
         assert!(!format!("{request:?}").contains("DE02"), "{request:?}");
     }

@@ -140,6 +140,11 @@ impl LeaseState {
         }
     }
 
+    /// Returns the lengths of time that it has.
+    pub const fn timing(&self) -> Timing {
+        self.timing
+    }
+
     /// Returns up to when the lease is valid.
     pub const fn deadline(&self) -> Instant {
         self.deadline

@@ -50,12 +50,12 @@ enum Fate {
 /// Decides what becomes of a request, behind those of the owners that were `unsent` so far.
 fn fate(op: &Op, unsent: &mut HashSet<OwnerId>) -> Fate {
     match &op.request {
-        Request::Lock { verb, owner, .. } => match verb {
+        Request::Lock { verb, lock } => match verb {
             Verb::Acquire { .. } => {
-                unsent.insert(*owner);
+                unsent.insert(lock.owner);
                 Fate::Shed
             }
-            Verb::Release { .. } | Verb::Tombstone { .. } if unsent.contains(owner) => {
+            Verb::Release { .. } | Verb::Tombstone { .. } if unsent.contains(&lock.owner) => {
                 Fate::Needless
             }
             Verb::Release { .. } | Verb::Tombstone { .. } => Fate::Stays,
@@ -64,7 +64,7 @@ fn fate(op: &Op, unsent: &mut HashSet<OwnerId>) -> Fate {
         Request::Job { verb, .. } => match verb {
             JobVerb::Withdraw { .. } => Fate::Stays,
             JobVerb::Claim { owner, .. } => {
-                unsent.insert(*owner);
+                unsent.insert(**owner);
                 Fate::Shed
             }
             JobVerb::Commit { .. } | JobVerb::Record { .. } | JobVerb::Read { .. } => Fate::Shed,

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{Mode, NodeTime, OwnerId, RunId, Store, Verb};
+use crate::{Lock, Mode, NodeTime, OwnerId, RunId, Store, Verb};
 
 const MS: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(5);
@@ -54,9 +54,12 @@ fn connect(link: &mut Link<Bits>, now: Instant) {
 fn lock(verb: Verb, owner: u8) -> Request {
     Request::Lock {
         verb,
-        mode: Mode::Exclusive,
-        keys: "key".into(),
-        owner: OwnerId::from_random([owner; 16]),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: "key".into(),
+            owner: OwnerId::from_random([owner; 16]),
+        }
+        .into(),
     }
 }
 

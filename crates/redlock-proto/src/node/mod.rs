@@ -14,7 +14,7 @@ pub use self::{
     keyspace::Keyspace,
     outcome::{GiveBack, NodeOutcome},
     quarantine::Quarantine,
-    request::{NodeVerb, Reply, Request, Verb},
+    request::{Lock, NodeVerb, Reply, Request, Verb},
     server_info::{RunId, ServerInfo, Unfit},
     standing::{MarkState, Standing},
     store::Store,

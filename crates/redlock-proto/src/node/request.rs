@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     HolderLabel, JobEntry, JobVerb, KeySet, Mode, NoClaim, NodeKey, NodeOutcome, NodeTime, OwnerId,
@@ -15,12 +15,8 @@ pub enum Request {
     Lock {
         /// The verb.
         verb: Verb,
-        /// The mode in which the keys are held: alone, or with others.
-        mode: Mode,
-        /// The keys on the node, for all of which it is done or for none.
-        keys: KeySet,
-        /// On whose behalf.
-        owner: OwnerId,
+        /// The lock; all requests for it share one, however many they are.
+        lock: Arc<Lock>,
     },
     /// An operation on the node itself.
     Node(NodeVerb),
@@ -31,6 +27,21 @@ pub enum Request {
         /// The key of what is remembered of it.
         job: NodeKey,
     },
+}
+
+/// The subject of an operation on a lock: its keys, and who has them or wants them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a node must handle every part of it"
+)]
+pub struct Lock {
+    /// The mode in which the keys are held: alone, or with others.
+    pub mode: Mode,
+    /// The keys on the node, for all of which an operation is done or for none.
+    pub keys: KeySet,
+    /// On whose behalf.
+    pub owner: OwnerId,
 }
 
 /// An instruction to a node for a key, or in one step for each of several.
@@ -138,14 +149,10 @@ impl Request {
         match self {
             Self::Lock {
                 verb: Verb::Release { ttl },
-                mode,
-                keys,
-                owner,
+                lock,
             } => Self::Lock {
                 verb: Verb::Tombstone { ttl },
-                mode,
-                keys,
-                owner,
+                lock,
             },
             other => other,
         }

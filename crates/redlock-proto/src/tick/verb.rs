@@ -13,8 +13,8 @@ pub enum JobVerb {
     Claim {
         /// The lock.
         lock: NodeKey,
-        /// On whose behalf.
-        owner: OwnerId,
+        /// On whose behalf; in a box, because every request carries the room of the largest.
+        owner: Box<OwnerId>,
         /// The time for which the node keeps the lock.
         ttl: Duration,
         /// The least value that the counter becomes.
@@ -30,8 +30,8 @@ pub enum JobVerb {
     Commit {
         /// The lock.
         lock: NodeKey,
-        /// On whose behalf.
-        owner: OwnerId,
+        /// On whose behalf; in a box, because every request carries the room of the largest.
+        owner: Box<OwnerId>,
         /// The time for which the node keeps the lock.
         ttl: Duration,
         /// The run, whose token the counter becomes at least.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{Answer, Mode, NodeTime, NodeVerb, Reply, Request, RequestError, Verb};
+use redlock_proto::{Answer, Lock, Mode, NodeTime, NodeVerb, Reply, Request, RequestError, Verb};
 
 use super::{
     World,
@@ -189,9 +189,8 @@ impl World {
             let Ok(reply) = reply else { continue };
             self.counters.unlike += u64::from(*reply == Reply::PolicyMismatch);
             match request {
-                Request::Lock {
-                    verb, mode, owner, ..
-                } => {
+                Request::Lock { verb, lock } => {
+                    let Lock { mode, owner, .. } = &**lock;
                     let Some(number) = owners.get(place).copied().flatten() else {
                         continue;
                     };

@@ -60,7 +60,7 @@ pub(super) fn is_vote(standing: Option<&Standing>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use redlock_proto::{Mode, NodeTime, OwnerId};
+    use redlock_proto::{Lock, Mode, NodeTime, OwnerId};
     use std::time::Duration;
 
     /// The checker must know of it as the client does.
@@ -76,9 +76,12 @@ mod tests {
                 ttl: Duration::from_secs(1),
                 write_back: None,
             },
-            mode: Mode::Exclusive,
-            keys: "a".into(),
-            owner: OwnerId::from_random([1; 16]),
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys: "a".into(),
+                owner: OwnerId::from_random([1; 16]),
+            }
+            .into(),
         };
         let confirmed = |requests: [&Request; 2]| {
             let owner_of =

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use redlock_proto::{KeySet, Mode, NodeVerb, Op, OwnerId, Request, Verb};
+use redlock_proto::{KeySet, Lock, Mode, NodeVerb, Op, OwnerId, Request, Verb};
 
 use super::{
     World,
@@ -20,13 +20,8 @@ impl World {
         connection: u64,
     ) {
         let mut number = None;
-        if let Request::Lock {
-            verb,
-            mode,
-            keys,
-            owner,
-        } = &request
-        {
+        if let Request::Lock { verb, lock } = &request {
+            let Lock { mode, keys, owner } = &**lock;
             self.processes[client].has_asked |= !request.is_release();
             number = self.owners.number(owner);
             match verb {

@@ -186,7 +186,7 @@ pub(super) const fn wrong(node: usize, key: usize, what: &'static str) -> Violat
 mod tests {
     use std::time::Duration;
 
-    use redlock_proto::{Keyspace, Quarantine, Request};
+    use redlock_proto::{Keyspace, Lock, Quarantine, Request};
 
     use super::*;
 
@@ -268,9 +268,12 @@ mod tests {
                 .into_iter()
                 .map(|verb| Request::Lock {
                     verb,
-                    mode: Mode::Exclusive,
-                    keys: name().into(),
-                    owner: owner(1),
+                    lock: Lock {
+                        mode: Mode::Exclusive,
+                        keys: name().into(),
+                        owner: owner(1),
+                    }
+                    .into(),
                 })
                 .collect();
             store.call(&keyspace, &requests, at);

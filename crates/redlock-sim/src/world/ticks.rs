@@ -199,7 +199,7 @@ impl World {
                 lock, owner, ttl, ..
             } => match self.owners.number(owner) {
                 Some(number) => Some(number),
-                None => self.tries(client, (&lock.clone().into(), false), *owner, *ttl),
+                None => self.tries(client, (&lock.clone().into(), false), **owner, *ttl),
             },
             JobVerb::Commit { owner, entry, .. } => {
                 let number = self.owners.number(owner)?;
@@ -316,7 +316,7 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
                 Reply::Claimed { counter, .. } => Reply::Taken { counter: *counter },
                 other => other.clone(),
             };
-            Some((acquire, *owner, reply))
+            Some((acquire, **owner, reply))
         }
         JobVerb::Commit {
             owner, ttl, entry, ..
@@ -325,7 +325,7 @@ pub(super) fn as_lock(verb: &JobVerb, reply: &Reply) -> Option<(Verb, OwnerId, R
                 ttl: *ttl,
                 write_back: Some(entry.token),
             };
-            Some((extend, *owner, reply.clone()))
+            Some((extend, **owner, reply.clone()))
         }
         JobVerb::Record { .. } | JobVerb::Withdraw { .. } | JobVerb::Read { .. } => None,
     }

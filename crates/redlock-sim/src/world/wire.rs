@@ -175,8 +175,8 @@ impl World {
     /// Returns the number of the owner on whose behalf a request is made, if it is about a key.
     pub(super) fn owner_of(&self, request: &Request) -> Option<u32> {
         match request {
-            Request::Lock { owner, .. }
-            | Request::Job {
+            Request::Lock { lock, .. } => self.owners.number(&lock.owner),
+            Request::Job {
                 verb: JobVerb::Claim { owner, .. } | JobVerb::Commit { owner, .. },
                 ..
             } => self.owners.number(owner),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::Request;
-use redlock_proto::{HolderLabel, Mode, NodeKey, OwnerId, Verb};
+use redlock_proto::{self as proto, HolderLabel, Mode, NodeKey, OwnerId, Verb};
 
 /// A lock with a name and an owner of its own.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +32,12 @@ impl Lock {
         let owner = self.owner();
         Request::Lock {
             verb: self.taking(),
-            mode: Mode::Exclusive,
-            keys: NodeKey::from(self.key()).into(),
-            owner: owner.labelled(HolderLabel::closest("order@web-7c9f8d:4312")),
+            lock: proto::Lock {
+                mode: Mode::Exclusive,
+                keys: NodeKey::from(self.key()).into(),
+                owner: owner.labelled(HolderLabel::closest("order@web-7c9f8d:4312")),
+            }
+            .into(),
         }
     }
 
@@ -42,9 +45,12 @@ impl Lock {
     pub(super) fn acquire_too(self) -> Request {
         Request::Lock {
             verb: self.taking(),
-            mode: Mode::Exclusive,
-            keys: NodeKey::from(self.key()).into(),
-            owner: Self(!self.0).owner(),
+            lock: proto::Lock {
+                mode: Mode::Exclusive,
+                keys: NodeKey::from(self.key()).into(),
+                owner: Self(!self.0).owner(),
+            }
+            .into(),
         }
     }
 
@@ -69,9 +75,12 @@ impl Lock {
     fn request(self, verb: Verb) -> Request {
         Request::Lock {
             verb,
-            mode: Mode::Exclusive,
-            keys: NodeKey::from(self.key()).into(),
-            owner: self.owner(),
+            lock: proto::Lock {
+                mode: Mode::Exclusive,
+                keys: NodeKey::from(self.key()).into(),
+                owner: self.owner(),
+            }
+            .into(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::node::{NodeTime, Request};
-use redlock_proto::{JobEntry, JobVerb, NodeVerb, Tick, Verb, Window};
+use redlock_proto::{JobEntry, JobVerb, Lock, NodeVerb, Tick, Verb, Window};
 
 use super::World;
 use crate::{
@@ -78,9 +78,12 @@ impl World<'_> {
         };
         Request::Lock {
             verb,
-            mode: keys.mode,
-            keys: cast::keys(keys),
-            owner: cast::owner(owner),
+            lock: Lock {
+                mode: keys.mode,
+                keys: cast::keys(keys),
+                owner: cast::owner(owner),
+            }
+            .into(),
         }
     }
 
@@ -98,7 +101,7 @@ impl World<'_> {
             } => {
                 let claim = JobVerb::Claim {
                     lock: cast::key(key),
-                    owner: cast::owner(owner),
+                    owner: Box::new(cast::owner(owner)),
                     ttl,
                     proposal: self.number(keyspace, proposal),
                     tick: self.tick(keyspace, job, tick),
@@ -117,7 +120,7 @@ impl World<'_> {
             } => {
                 let commit = JobVerb::Commit {
                     lock: cast::key(key),
-                    owner: cast::owner(owner),
+                    owner: Box::new(cast::owner(owner)),
                     ttl,
                     entry: JobEntry {
                         tick: self.tick(keyspace, job, tick),

@@ -10,9 +10,9 @@ use crate::{Failure, FailureKind, Instant, Mode, RetryPolicy};
 /// An acquisition that is under way.
 #[derive(Debug)]
 pub(super) struct Acquisition {
-    pub(super) request: Acquire,
+    pub(super) request: Box<Acquire>,
     /// The tick, if it is a claim.
-    pub(super) claim: Option<Claiming>,
+    pub(super) claim: Option<Box<Claiming>>,
     /// How many attempts were started.
     pub(super) attempts: u32,
     /// Whether nodes have refused the latest attempt because of those who share the keys.
@@ -41,10 +41,10 @@ pub(super) enum Phase {
 
 impl Acquisition {
     /// Makes an acquisition whose first attempt is this round.
-    pub(super) fn new(request: Acquire, claim: Option<TickClaim>) -> Self {
+    pub(super) fn new(request: Box<Acquire>, claim: Option<TickClaim>) -> Self {
         Self {
             request,
-            claim: claim.map(Claiming::new),
+            claim: claim.map(|claim| Box::new(Claiming::new(claim))),
             attempts: 0,
             meets_sharers: false,
             outage: None,
@@ -56,7 +56,9 @@ impl Acquisition {
     pub(super) fn attempt(&mut self, round: u64) {
         self.attempts += 1;
         self.meets_sharers = false;
-        self.claim = self.claim.take().map(Claiming::asked_anew);
+        if let Some(claim) = &mut self.claim {
+            claim.ask_anew();
+        }
         self.phase = Phase::Attempting { round };
     }
 
@@ -83,7 +85,7 @@ impl Acquisition {
             timing,
             wait_until,
             ..
-        } = &self.request;
+        } = &*self.request;
         let is_kept_out = *mode == Mode::Exclusive && self.meets_sharers;
         let between = 2 * config.retry.longest() + config.node_timeout;
         let left = wait_until.saturating_since(now.clock) + config.node_timeout;

@@ -1,5 +1,7 @@
 //! An attempt: nodes are asked, until a majority has granted or no longer can.
 
+use std::sync::Arc;
+
 use super::{
     super::{
         Acquire, Effect, Entropy, NotClaimed, Now,
@@ -14,7 +16,7 @@ use super::{
     not_acquired,
 };
 use crate::{
-    Attempt, AttemptVerdict, Failure, FailureKind, Notice, OwnerId, Request, Settled, TokenBlock,
+    Attempt, AttemptVerdict, Failure, FailureKind, Lock, Notice, Request, Settled, TokenBlock,
     Verb, Votes,
 };
 
@@ -34,28 +36,35 @@ impl Acquisitions {
         // The same for all nodes, so that they mostly agree at once.
         let proposal = cx.tokens.proposal(&request.keys, now);
         let wish = acquisition.wish(&cx.config, now);
-        let lock = || Request::Lock {
-            verb: Verb::Acquire {
-                ttl: request.timing.key_ttl(),
-                proposal,
-                block: request.tokens,
-                wish,
-            },
+        let lock = Arc::new(Lock {
             mode: request.mode,
             keys: request.keys.clone(),
             owner,
+        });
+        let verb = Verb::Acquire {
+            ttl: request.timing.key_ttl(),
+            proposal,
+            block: request.tokens,
+            wish,
         };
         let (asked, held_back) = match &acquisition.claim {
-            None => (lock(), held_back(shard, self.acquisitions.len(), cx, now)),
+            None => {
+                let asked = Request::Lock {
+                    verb,
+                    lock: Arc::clone(&lock),
+                };
+                let held_back = held_back(shard, self.acquisitions.len(), cx, now);
+                (asked, held_back)
+            }
             Some(claim) => (claim.request(request, owner, proposal), Vec::new()),
         };
         let limit = cx.limit_within(request.timing);
         let attempt = Attempt::start(cx.quorum(), request.timing, now.clock);
         let is_narrow = !held_back.is_empty();
-        let counts = (request.keys.clone(), request.tokens);
+        let counts = (Arc::clone(&lock), request.tokens);
         let kind = RoundKind::Attempt {
             acquisition: id,
-            owner,
+            lock,
             attempt: attempt.holding_back(&held_back),
             held_back: is_narrow.then(|| {
                 let request = asked.clone();
@@ -98,7 +107,7 @@ impl Acquisitions {
         let kind = std::mem::replace(entry.kind_mut(), decided);
         let RoundKind::Attempt {
             acquisition: id,
-            owner,
+            lock,
             attempt,
             ..
         } = kind
@@ -108,10 +117,10 @@ impl Acquisitions {
         match verdict {
             AttemptVerdict::Granted(grant) => {
                 *entry.kind_mut() = RoundKind::Decided {
-                    lease: Some((id, owner)),
+                    lease: Some((id, Arc::clone(&lock))),
                 };
                 let won = Won {
-                    owner,
+                    lock: &lock,
                     grant: &grant,
                     votes: attempt.votes(),
                     jumped: entry.jumped(),
@@ -124,7 +133,7 @@ impl Acquisitions {
                 let Some(acquisition) = self.acquisitions.remove(&id) else {
                     return;
                 };
-                give_back(&failure, &acquisition.request, owner, cx, now);
+                give_back(&failure, &acquisition.request, &lock, cx, now);
                 let not_before = match untimely(&acquisition, attempt.votes(), now) {
                     None => None,
                     Some(Decided::NotBefore(at)) => Some(at),
@@ -171,7 +180,7 @@ impl Acquisitions {
             return not_acquired(id, failure, Vec::new(), cx);
         };
         leases.hold(id, request, won, Some(tokens));
-        let claim = acquisition.claim.as_ref();
+        let claim = acquisition.claim.as_deref();
         if let Some(last) = claim.and_then(Claiming::cut_short) {
             // The run before must be settled first.
             self.acquisitions.remove(&id);
@@ -208,7 +217,7 @@ impl Acquisitions {
 
 /// Returns what follows for a claim from what nodes said of its tick in an attempt that failed, if that decides.
 fn untimely(acquisition: &Acquisition, votes: &Votes, now: Now) -> Option<Decided> {
-    let claiming = acquisition.claim.as_ref()?;
+    let claiming = acquisition.claim.as_deref()?;
     let why = claiming.passed().or_else(|| claiming.untimely(votes))?;
     if let NotClaimed::TooEarly { by } = why
         && now.clock + by < acquisition.request.wait_until
@@ -222,13 +231,9 @@ fn untimely(acquisition: &Acquisition, votes: &Votes, now: Now) -> Option<Decide
 pub(super) fn give_back<E: Entropy>(
     failure: &Failure,
     request: &Acquire,
-    owner: OwnerId,
+    lock: &Arc<Lock>,
     cx: &mut Context<E>,
     now: Now,
 ) {
-    let Acquire {
-        keys, mode, timing, ..
-    } = request;
-    let lock = (keys, *mode, owner);
-    send_release(&failure.give_back, lock, *timing, None, cx, now);
+    send_release(&failure.give_back, lock, request.timing, None, cx, now);
 }

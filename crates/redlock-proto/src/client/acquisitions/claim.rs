@@ -39,8 +39,11 @@ impl Claiming {
     }
 
     /// Forgets what was heard in the attempt before.
-    pub(super) fn asked_anew(self) -> Self {
-        Self::new(self.claim)
+    pub(super) fn ask_anew(&mut self) {
+        self.last = None;
+        self.early.clear();
+        self.late.clear();
+        self.forgot = 0;
     }
 
     /// Returns what every node is asked.
@@ -51,7 +54,7 @@ impl Claiming {
         Request::Job {
             verb: JobVerb::Claim {
                 lock: request.keys.first().clone(),
-                owner,
+                owner: Box::new(owner),
                 ttl: request.timing.key_ttl(),
                 proposal,
                 tick: *tick,

@@ -9,7 +9,7 @@ mod fan_out;
 mod settle;
 mod settlement;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use self::acquisition::{Acquisition, Phase};
 use super::{
@@ -48,7 +48,7 @@ impl Acquisitions {
     pub(super) fn start<E: Entropy>(
         &mut self,
         id: u64,
-        request: Acquire,
+        request: Box<Acquire>,
         claim: Option<TickClaim>,
         leases: &mut Leases,
         cx: &mut Context<E>,
@@ -70,7 +70,7 @@ impl Acquisitions {
         now: Now,
     ) {
         match leases.get(lease).and_then(|shared| shared.upgrade(now)) {
-            Some(request) => self.start(id, request, None, leases, cx, now),
+            Some(request) => self.start(id, request.into(), None, leases, cx, now),
             None => {
                 let failure = Failure::after_grant(FailureKind::Expired, now.clock, now.clock);
                 not_acquired(id, Some(failure), Vec::new(), cx);
@@ -163,8 +163,9 @@ impl Acquisitions {
                 }
             }
             RoundKind::Decided { lease } => {
-                let Some((lease, owner)) = *lease else { return };
-                if let Some(held) = leases.of_owner(lease, owner) {
+                let Some((lease, lock)) = lease else { return };
+                let lease = *lease;
+                if let Some(held) = leases.of_owner(lease, lock.owner) {
                     held.on_late_outcome(node, outcome);
                     self.voted_late(lease, (node, outcome), leases, cx, now);
                 }
@@ -172,9 +173,9 @@ impl Acquisitions {
             RoundKind::WriteBack {
                 extension,
                 lease,
-                owner,
+                lock,
             } => {
-                if let Some(held) = leases.of_owner(*lease, *owner) {
+                if let Some(held) = leases.of_owner(*lease, lock.owner) {
                     held.on_extension_outcome(node, outcome);
                 }
                 if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
@@ -230,11 +231,13 @@ impl Acquisitions {
         cx: &Context<E>,
         now: Now,
     ) -> bool {
+        let acquisition = self.acquisitions.get_mut(&id);
+        let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_mut()) else {
+            return false;
+        };
         // A wrong clock has no say.
         let votes = cx.nodes.members().vote(node, now.clock).is_ok();
-        let acquisition = self.acquisitions.get_mut(&id);
-        let claiming = acquisition.and_then(|acquisition| acquisition.claim.as_mut());
-        claiming.is_some_and(|claiming| claiming.note(reply, votes))
+        claiming.note(reply, votes)
     }
 
     /// Tries again after an attempt that failed, or says that the acquisition has.
@@ -300,14 +303,14 @@ fn stop<E: Entropy>(
                 return;
             };
             let kind = entry.kind_mut();
-            let RoundKind::Attempt { attempt, owner, .. } = kind else {
+            let RoundKind::Attempt { attempt, lock, .. } = kind else {
                 return;
             };
-            let owner = *owner;
+            let lock = Arc::clone(lock);
             if let Some(AttemptVerdict::Failed(failure)) = attempt.on_abandoned(now.clock) {
                 *kind = RoundKind::Decided { lease: None };
                 cx.end_limit(round);
-                attempt::give_back(&failure, &acquisition.request, owner, cx, now);
+                attempt::give_back(&failure, &acquisition.request, &lock, cx, now);
             }
         }
     }

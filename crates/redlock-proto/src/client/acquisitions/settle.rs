@@ -1,5 +1,7 @@
 //! From the votes of a majority to a lease that may be handed out: nodes confirm its token, and the tick of a claim.
 
+use std::sync::Arc;
+
 use super::{
     super::{
         Effect, Entropy, NotClaimed, Now,
@@ -30,7 +32,7 @@ impl Acquisitions {
             return;
         };
         let settlement = Settlement {
-            owner: won.owner,
+            lock: Arc::clone(won.lock),
             round: 0,
             voters: won.votes.counters().iter().map(|(node, _)| *node).collect(),
             awaited: nodes(won.votes, |vote| vote == Vote::Pending),
@@ -57,7 +59,7 @@ impl Acquisitions {
         let extension = held.state().extension(cx.quorum(), now.clock);
         let kind = RoundKind::WriteBack {
             lease: id,
-            owner: settlement.owner,
+            lock: Arc::clone(&settlement.lock),
             extension: extension.among(&among),
         };
         let round = cx.start_round(kind, cx.limit_within(held.timing()), now);
@@ -90,7 +92,7 @@ impl Acquisitions {
             return;
         };
         let is_awaited = settlement.awaited.contains(&node);
-        if settlement.owner != owner || !is_awaited {
+        if settlement.lock.owner != owner || !is_awaited {
             return;
         }
         settlement.awaited.retain(|awaited| *awaited != node);

@@ -1,4 +1,6 @@
-use crate::{Instant, OwnerId};
+use std::sync::Arc;
+
+use crate::{Instant, Lock};
 
 /// A majority has granted, and a majority is to confirm before the caller has the lease.
 ///
@@ -7,8 +9,8 @@ use crate::{Instant, OwnerId};
 /// A vote counts if its counter is no greater than the token, which was taken from the votes that were there first.
 #[derive(Clone, Debug)]
 pub(super) struct Settlement {
-    /// By the owner, outcomes of this attempt are told from those of an earlier one.
-    pub(super) owner: OwnerId,
+    /// By its owner, outcomes of this attempt are told from those of an earlier one.
+    pub(super) lock: Arc<Lock>,
     /// The present round of requests to confirm.
     pub(super) round: u64,
     pub(super) voters: Vec<usize>,

@@ -20,7 +20,8 @@ impl Leases {
         now: Now,
     ) {
         let held = self.held.get_mut(&lease);
-        let Some(Claimed { job, run, .. }) = held.and_then(|held| held.claimed.as_mut()) else {
+        let Some(Claimed { job, run, .. }) = held.and_then(|held| held.claimed.as_deref_mut())
+        else {
             return;
         };
         run.state = RunState::Ended { outcome, took };
@@ -41,7 +42,7 @@ impl Leases {
             return;
         };
         let ttl = held.timing().key_ttl();
-        let Some(Claimed { job, run, .. }) = held.claimed.take() else {
+        let Some(Claimed { job, run, .. }) = held.claimed.take().map(|claimed| *claimed) else {
             return;
         };
         let entry = run.to_entry();
@@ -77,7 +78,7 @@ impl Leases {
         };
         if let Some(held) = self.held.get_mut(&lease) {
             let job = claim.job.clone();
-            held.claimed = Some(Claimed { job, run, last });
+            held.claimed = Some(Box::new(Claimed { job, run, last }));
         }
     }
 }

@@ -1,9 +1,11 @@
+use std::sync::Arc;
+
 use super::{
     super::{Acquire, Now, timers::TimerKey},
     claimed::Claimed,
 };
 use crate::{
-    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, KeySet, LeaseAction, LeaseState, Mode,
+    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, LeaseAction, LeaseState, Lock, Mode,
     NodeOutcome, OwnerId, Request, Timing, TokenBlock, Verb, Votes,
 };
 
@@ -11,14 +13,11 @@ use crate::{
 #[derive(Debug)]
 pub(in super::super) struct Held {
     pub(super) state: LeaseState,
-    keys: KeySet,
-    mode: Mode,
-    owner: OwnerId,
-    timing: Timing,
+    lock: Arc<Lock>,
     /// `None` only for a lease that is given back at once.
     tokens: Option<TokenBlock>,
     /// The run that goes on under it, if it was claimed.
-    pub(super) claimed: Option<Claimed>,
+    pub(super) claimed: Option<Box<Claimed>>,
     pub(super) timer: Option<TimerKey>,
     /// How far the nodes' clocks had gone ahead of the client's when the round was started on which it rests.
     jumped: i64,
@@ -27,7 +26,7 @@ pub(in super::super) struct Held {
 /// An attempt that a majority has granted.
 #[derive(Debug)]
 pub(in super::super) struct Won<'a> {
-    pub(in super::super) owner: OwnerId,
+    pub(in super::super) lock: &'a Arc<Lock>,
     pub(in super::super) grant: &'a Grant,
     pub(in super::super) votes: &'a Votes,
     /// How far the nodes' clocks had gone ahead when it was started.
@@ -35,18 +34,10 @@ pub(in super::super) struct Won<'a> {
 }
 
 impl Held {
-    pub(super) fn new(
-        state: LeaseState,
-        request: &Acquire,
-        tokens: Option<TokenBlock>,
-        won: &Won<'_>,
-    ) -> Self {
+    pub(super) fn new(state: LeaseState, tokens: Option<TokenBlock>, won: &Won<'_>) -> Self {
         Self {
             state,
-            keys: request.keys.clone(),
-            mode: request.mode,
-            owner: won.owner,
-            timing: request.timing,
+            lock: Arc::clone(won.lock),
             tokens,
             claimed: None,
             timer: None,
@@ -54,25 +45,21 @@ impl Held {
         }
     }
 
-    pub(in super::super) const fn keys(&self) -> &KeySet {
-        &self.keys
-    }
-
-    pub(in super::super) const fn mode(&self) -> Mode {
-        self.mode
+    pub(in super::super) const fn lock(&self) -> &Arc<Lock> {
+        &self.lock
     }
 
     /// Shares the keys from the next request on; nodes that hear of it let others share them too.
     pub(super) fn share(&mut self) {
-        self.mode = Mode::Shared;
+        Arc::make_mut(&mut self.lock).mode = Mode::Shared;
     }
 
-    pub(in super::super) const fn owner(&self) -> OwnerId {
-        self.owner
+    pub(in super::super) fn owner(&self) -> OwnerId {
+        self.lock.owner
     }
 
     pub(in super::super) const fn timing(&self) -> Timing {
-        self.timing
+        self.state.timing()
     }
 
     pub(in super::super) const fn tokens(&self) -> Option<TokenBlock> {
@@ -132,9 +119,11 @@ impl Held {
     /// Returns how to ask for an exclusive lease on the same terms beside this shared one; `None` if this is over.
     pub(in super::super) fn upgrade(&self, now: Now) -> Option<Acquire> {
         self.state.is_live().then(|| Acquire {
-            keys: self.keys.clone(),
-            mode: Mode::Upgrade { of: self.owner },
-            timing: self.timing,
+            keys: self.lock.keys.clone(),
+            mode: Mode::Upgrade {
+                of: self.lock.owner,
+            },
+            timing: self.timing(),
             renew: self.state.renews(),
             max_hold: self
                 .state
@@ -145,7 +134,7 @@ impl Held {
             // Another attempt would find the same others, and two that waited would wait for each other.
             wait_until: now.clock,
             quorum_wait: None,
-            label: self.owner.label(),
+            label: self.lock.owner.label(),
         })
     }
 
@@ -154,12 +143,10 @@ impl Held {
         let tokens = self.tokens?;
         let request = self.commit().unwrap_or_else(|| Request::Lock {
             verb: Verb::Extend {
-                ttl: self.timing.key_ttl(),
+                ttl: self.timing().key_ttl(),
                 write_back: Some(tokens.last().get()),
             },
-            mode: self.mode,
-            keys: self.keys.clone(),
-            owner: self.owner,
+            lock: Arc::clone(&self.lock),
         });
         Some(request)
     }
@@ -169,9 +156,9 @@ impl Held {
         let claimed = self.claimed.as_ref()?;
         Some(Request::Job {
             verb: JobVerb::Commit {
-                lock: self.keys.first().clone(),
-                owner: self.owner,
-                ttl: self.timing.key_ttl(),
+                lock: self.lock.keys.first().clone(),
+                owner: Box::new(self.lock.owner),
+                ttl: self.timing().key_ttl(),
                 entry: claimed.run.to_entry(),
             },
             job: claimed.job.clone(),
@@ -182,12 +169,10 @@ impl Held {
     pub(super) fn extension(&self) -> Request {
         Request::Lock {
             verb: Verb::Extend {
-                ttl: self.timing.key_ttl(),
+                ttl: self.timing().key_ttl(),
                 write_back: None,
             },
-            mode: self.mode,
-            keys: self.keys.clone(),
-            owner: self.owner,
+            lock: Arc::clone(&self.lock),
         }
     }
 
@@ -205,12 +190,10 @@ impl Held {
         self.state.on_healing(node);
         Some(Request::Lock {
             verb: Verb::Heal {
-                ttl: self.timing.key_ttl(),
+                ttl: self.timing().key_ttl(),
                 counter: tokens.last().get(),
             },
-            mode: self.mode,
-            keys: self.keys.clone(),
-            owner: self.owner,
+            lock: Arc::clone(&self.lock),
         })
     }
 }

@@ -20,7 +20,8 @@ use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, TokenBlock};
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
-    held: BTreeMap<u64, Held>,
+    // In boxes, so that they stay where they are while others come and go.
+    held: BTreeMap<u64, Box<Held>>,
 }
 
 impl Leases {
@@ -30,11 +31,11 @@ impl Leases {
     }
 
     pub(super) fn get(&self, lease: u64) -> Option<&Held> {
-        self.held.get(&lease)
+        self.held.get(&lease).map(|held| &**held)
     }
 
     pub(super) fn get_mut(&mut self, lease: u64) -> Option<&mut Held> {
-        self.held.get_mut(&lease)
+        self.held.get_mut(&lease).map(|held| &mut **held)
     }
 
     /// Returns the lease of this number if it is this owner's.
@@ -61,8 +62,8 @@ impl Leases {
         } = request;
         let state = LeaseState::new(*timing, won.grant, won.votes, *renew, *max_hold)
             .on_several_keys(keys.is_several());
-        let held = Held::new(state, request, tokens, won);
-        self.held.insert(id, held);
+        self.held
+            .insert(id, Box::new(Held::new(state, tokens, won)));
     }
 
     /// Tells the caller that it has the lease.
@@ -78,7 +79,7 @@ impl Leases {
             deadline,
             ends,
             tokens,
-            last: held.claimed.as_ref().and_then(claimed::Claimed::last),
+            last: held.claimed.as_ref().and_then(|claimed| claimed.last()),
         });
     }
 

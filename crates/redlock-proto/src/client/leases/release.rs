@@ -1,5 +1,7 @@
 //! Releases: nodes are told to let a key go.
 
+use std::sync::Arc;
+
 use super::{
     super::{
         Ask, Effect, Entropy, NotReleased, Now,
@@ -8,7 +10,7 @@ use super::{
     },
     Leases,
 };
-use crate::{GiveBack, KeySet, Mode, OwnerId, Release, ReleaseVerdict, Request, Timing, Verb};
+use crate::{GiveBack, Lock, Release, ReleaseVerdict, Request, Timing, Verb};
 
 impl Leases {
     /// Ends a lease and tells nodes to let its key go.
@@ -27,21 +29,14 @@ impl Leases {
             cx.timers.cancel(timer);
         }
         let nodes = held.release();
-        send_release(
-            &nodes,
-            (held.keys(), held.mode(), held.owner()),
-            held.timing(),
-            ask,
-            cx,
-            now,
-        );
+        send_release(&nodes, held.lock(), held.timing(), ask, cx, now);
     }
 }
 
 /// Tells nodes to let a key go, behind everything that was sent to them before.
 pub(in super::super) fn send_release<E: Entropy>(
     nodes: &[GiveBack],
-    (keys, mode, owner): (&KeySet, Mode, OwnerId),
+    lock: &Arc<Lock>,
     timing: Timing,
     ask: Option<Ask>,
     cx: &mut Context<E>,
@@ -66,9 +61,7 @@ pub(in super::super) fn send_release<E: Entropy>(
         };
         let request = Request::Lock {
             verb,
-            mode,
-            keys: keys.clone(),
-            owner,
+            lock: Arc::clone(lock),
         };
         cx.send(*node, round, request);
     }

@@ -1,25 +1,27 @@
+use std::sync::Arc;
+
 use super::{
     super::{Ask, job_state::Reading},
     HeldBack, Seen,
 };
-use crate::{Attempt, Extension, Instant, NodeTime, OwnerId, Release, Survey};
+use crate::{Attempt, Extension, Instant, Lock, NodeTime, Release, Survey};
 
 /// What a round is for, and how far it is.
 #[derive(Debug)]
 pub(in super::super) enum RoundKind {
     Attempt {
         acquisition: u64,
-        owner: OwnerId,
+        lock: Arc<Lock>,
         attempt: Attempt,
         /// What to send to the nodes that it has not asked, if there are any.
         held_back: Option<Box<HeldBack>>,
     },
     /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
-    Decided { lease: Option<(u64, OwnerId)> },
+    Decided { lease: Option<(u64, Arc<Lock>)> },
     /// Nodes that have granted confirm the token, and the tick of a claim; the lease is handed out then.
     WriteBack {
         lease: u64,
-        owner: OwnerId,
+        lock: Arc<Lock>,
         extension: Extension,
     },
     Extension {

@@ -1,5 +1,7 @@
+use std::sync::Arc;
+
 use super::{super::timers::TimerKey, RequestError, RoundKind, Seen};
-use crate::{Instant, KeySet, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vote, Votes};
+use crate::{Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vote, Votes};
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
@@ -17,7 +19,7 @@ pub(in super::super) struct Round {
     /// Whether that limit is for an attempt that has split the votes with another.
     is_split: bool,
     /// For an attempt: the keys whose counters it raises, and by how many tokens.
-    counts: Option<(KeySet, u32)>,
+    counts: Option<(Arc<Lock>, u32)>,
     // invariant: one entry per node
     nodes: Vec<Heard>,
 }
@@ -91,12 +93,12 @@ impl Round {
 
     /// Its answers tell how far nodes have counted: it is an attempt that raises the counters of these keys by so many
     /// tokens.
-    pub(in super::super) fn count(&mut self, counts: (KeySet, u32)) {
+    pub(in super::super) fn count(&mut self, counts: (Arc<Lock>, u32)) {
         self.counts = Some(counts);
     }
 
     /// Returns the keys whose counters it raises, and by how many tokens.
-    pub(in super::super) const fn counts(&self) -> Option<&(KeySet, u32)> {
+    pub(in super::super) const fn counts(&self) -> Option<&(Arc<Lock>, u32)> {
         self.counts.as_ref()
     }
 

@@ -11,7 +11,7 @@ use super::{
     timers::{Timer, TimerKey},
 };
 use crate::{
-    Instant, MarkState, Mode, NodeVerb, OwnerId, Reply, Request, ServerInfo, Survey, Verb,
+    Instant, Lock, MarkState, Mode, NodeVerb, OwnerId, Reply, Request, ServerInfo, Survey, Verb,
 };
 
 /// What the client does of its own accord to keep nodes known and voting.
@@ -182,9 +182,12 @@ fn probe<E: Entropy>(node: usize, cx: &mut Context<E>, now: Now) {
         verb: Verb::Tombstone {
             ttl: Duration::from_millis(1),
         },
-        mode: Mode::Exclusive,
-        keys: cx.config.keyspace.tombstone(owner).into(),
-        owner,
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: cx.config.keyspace.tombstone(owner).into(),
+            owner,
+        }
+        .into(),
     };
     let round = cx.start_round(RoundKind::Probe, cx.config.node_timeout, now);
     cx.send(node, round, tombstone);

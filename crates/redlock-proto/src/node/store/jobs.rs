@@ -35,7 +35,7 @@ impl Store {
         match verb {
             JobVerb::Claim { lock, owner, .. } => {
                 self.is_there(lock, now);
-                self.is_there(&keyspace.tombstone(*owner), now)
+                self.is_there(&keyspace.tombstone(**owner), now)
             }
             JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => {
                 self.is_there(lock, now);
@@ -72,7 +72,7 @@ impl Store {
                     block: 1,
                     wish: None,
                 };
-                let wanted = alone(acquire, *owner, time);
+                let wanted = alone(acquire, **owner, time);
                 let taken = self.lock(keyspace, &lock.clone().into(), &wanted)?;
                 Ok(match taken {
                     Reply::Taken { counter } => Reply::Claimed {
@@ -88,7 +88,7 @@ impl Store {
                 ttl,
                 entry,
             } => {
-                if self.is_owner(lock, *owner) {
+                if self.is_owner(lock, **owner) {
                     let newer = self
                         .runs(job)
                         .first()
@@ -103,7 +103,7 @@ impl Store {
                     ttl: *ttl,
                     write_back: Some(entry.token),
                 };
-                let wanted = alone(extend, *owner, time);
+                let wanted = alone(extend, **owner, time);
                 self.lock(keyspace, &lock.clone().into(), &wanted)
             }
             JobVerb::Record { entry } => {

@@ -17,8 +17,8 @@ use self::{
     mark::Mark,
 };
 use crate::{
-    Answer, FencingToken, JobEntry, KeySet, Keyspace, MarkState, Mode, NodeKey, NodeTime, NodeVerb,
-    OwnerId, Reply, Request, RunId, Standing, Verb,
+    Answer, FencingToken, JobEntry, KeySet, Keyspace, Lock, MarkState, Mode, NodeKey, NodeTime,
+    NodeVerb, OwnerId, Reply, Request, RunId, Standing, Verb,
 };
 
 /// A node as a model: the keys it has, and the effect of each call.
@@ -108,12 +108,8 @@ impl Store {
                     Request::Lock { .. } | Request::Job { .. } if tombstoned => {
                         Ok(Reply::Tombstoned)
                     }
-                    Request::Lock {
-                        verb,
-                        mode,
-                        keys,
-                        owner,
-                    } => {
+                    Request::Lock { verb, lock } => {
+                        let Lock { mode, keys, owner } = &**lock;
                         let wanted = Wanted {
                             verb: slots::without_wish(*verb, *mode, keys),
                             mode: *mode,
@@ -230,12 +226,8 @@ impl Store {
         match request {
             Request::Node(_) => false,
             Request::Job { verb, .. } => self.read_for_job(keyspace, verb, now),
-            Request::Lock {
-                verb,
-                mode,
-                keys,
-                owner,
-            } => {
+            Request::Lock { verb, lock } => {
+                let Lock { mode, keys, owner } = &**lock;
                 for key in keys {
                     self.is_there(key.key(), now);
                 }

@@ -5,7 +5,7 @@ mod nodes;
 use std::{num::NonZeroUsize, time::Duration};
 
 use redlock_proto::{
-    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace, Mode,
+    Acquire, Client, ClientConfig, Effect, Entropy, FanOut, Instant, KeySet, Keyspace, Lock, Mode,
     NodeAnswer, NodeKey, NodeTime, NodeVerb, NotAfter, Notice, Now, OwnerId, Quarantine, Quorum,
     Reply, Request, RequestError, RetryPolicy, Store, Tick, TickClaim, Timing, Verb, Window, Word,
 };

@@ -39,9 +39,12 @@ impl Bench {
     pub(crate) fn count_ahead(&mut self, node: usize) {
         let ask = |verb| Request::Lock {
             verb,
-            mode: Mode::Exclusive,
-            keys: Self::lock().into(),
-            owner: OwnerId::from_random([9; 16]),
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys: Self::lock().into(),
+                owner: OwnerId::from_random([9; 16]),
+            }
+            .into(),
         };
         let ahead = Verb::Acquire {
             ttl: TTL,

@@ -25,8 +25,10 @@ use crate::node::Request;
 /// upgraded ones, slots, and acquires that leave a wish.
 pub(super) fn serve(requests: &[Request]) -> bool {
     let is_served = |request: &Request| match request {
-        Request::Lock { keys, mode, .. } if keys.is_several() || *mode != Mode::Exclusive => false,
-        Request::Lock { verb, keys, .. } if keys.slots().is_some() => {
+        Request::Lock { lock, .. } if lock.keys.is_several() || lock.mode != Mode::Exclusive => {
+            false
+        }
+        Request::Lock { verb, lock } if lock.keys.slots().is_some() => {
             matches!(verb, Verb::Release { .. })
         }
         Request::Lock { verb, .. } => match *verb {
@@ -134,7 +136,7 @@ const REGISTER: &str = include_str!("register.lua");
 mod tests {
     use std::time::Duration;
 
-    use redlock_proto::{KeySet, NodeKey, NodeVerb, OwnerId, Quarantine};
+    use redlock_proto::{KeySet, Lock, NodeKey, NodeVerb, OwnerId, Quarantine};
 
     use super::*;
 
@@ -145,9 +147,12 @@ mod tests {
         let keys = "a".into();
         Request::Lock {
             verb,
-            mode: Mode::Exclusive,
-            keys,
-            owner,
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys,
+                owner,
+            }
+            .into(),
         }
     }
 
@@ -181,9 +186,12 @@ mod tests {
         let keys = ["a", "b"].map(NodeKey::from);
         let several = Request::Lock {
             verb: Verb::Release { ttl: TTL },
-            mode: Mode::Exclusive,
-            keys: KeySet::new(keys).unwrap(),
-            owner: OwnerId::from_random([1; 16]),
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys: KeySet::new(keys).unwrap(),
+                owner: OwnerId::from_random([1; 16]),
+            }
+            .into(),
         };
         assert!(!serve(&[several]));
     }

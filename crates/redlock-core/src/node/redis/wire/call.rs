@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deadpool_redis::redis::Cmd;
-use redlock_proto::{JobVerb, KeySet, Keyspace, Mode, NodeVerb, Shard, SlotCount, Verb};
+use redlock_proto::{JobVerb, KeySet, Keyspace, Lock, Mode, NodeVerb, Shard, SlotCount, Verb};
 
 use super::{
     jobs,
@@ -66,12 +66,12 @@ fn add_keys(keyspace: &Keyspace, request: &Request, keys: &mut Keys) {
         Request::Node(NodeVerb::Open { .. }) => keys.push(keyspace.horizon()),
         Request::Node(_) => {}
         Request::Job { verb, job } => jobs::add_keys(keyspace, verb, job, keys),
-        Request::Lock {
-            verb,
-            mode,
-            keys: locked,
-            owner,
-        } => {
+        Request::Lock { verb, lock } => {
+            let Lock {
+                mode,
+                keys: locked,
+                owner,
+            } = &**lock;
             for key in locked {
                 keys.push(key.key());
             }
@@ -106,9 +106,8 @@ fn add_counters(request: &Request, counters: &mut Vec<u16>) {
                     write_back: Some(_),
                     ..
                 },
-            keys,
-            ..
-        } => counters.extend(keys.iter().map(|key| key.shard().number())),
+            lock,
+        } => counters.extend(lock.keys.iter().map(|key| key.shard().number())),
         Request::Job {
             verb: JobVerb::Claim { lock, .. } | JobVerb::Commit { lock, .. },
             ..
@@ -171,12 +170,8 @@ const TOMBSTONE: Names = [
 /// Adds the arguments of a request; `text` is room for one of them.
 fn operation(cmd: &mut Cmd, request: &Request, text: &mut String) {
     match request {
-        Request::Lock {
-            verb,
-            mode,
-            keys,
-            owner,
-        } => {
+        Request::Lock { verb, lock } => {
+            let Lock { mode, keys, owner } = &**lock;
             let (names, ttl) = match verb {
                 Verb::Acquire { ttl, .. } => (ACQUIRE, Some(ttl)),
                 Verb::Extend {

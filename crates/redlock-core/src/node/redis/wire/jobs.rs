@@ -15,7 +15,7 @@ pub(super) fn add_keys(keyspace: &Keyspace, verb: &JobVerb, job: &NodeKey, keys:
     match verb {
         JobVerb::Claim { lock, owner, .. } => {
             keys.push(lock);
-            keys.push_tombstone(keyspace, *owner);
+            keys.push_tombstone(keyspace, **owner);
             keys.push(job);
             keys.push(keyspace.horizon());
         }

@@ -2,8 +2,8 @@ use std::{sync::Arc, time::Duration};
 
 use deadpool_redis::redis::Value;
 use redlock_proto::{
-    KeySet, Keyspace, MarkState, Mode, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine, Shard,
-    Verb,
+    KeySet, Keyspace, Lock, MarkState, Mode, NodeKey, NodeTime, NodeVerb, OwnerId, Quarantine,
+    Shard, Verb,
 };
 
 use super::{
@@ -19,9 +19,12 @@ fn keyspace() -> Keyspace {
 fn lock(verb: Verb, key: &str) -> Request {
     Request::Lock {
         verb,
-        mode: Mode::Exclusive,
-        keys: key.into(),
-        owner: OwnerId::from_random([0xab; 16]),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: key.into(),
+            owner: OwnerId::from_random([0xab; 16]),
+        }
+        .into(),
     }
 }
 
@@ -82,9 +85,12 @@ fn several_keys_come_with_their_number_and_one_tombstone() {
             ttl: Duration::from_millis(2_500),
             counter: 7,
         },
-        mode: Mode::Exclusive,
-        keys: KeySet::new(keys).unwrap(),
-        owner: OwnerId::from_random([0xab; 16]),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: KeySet::new(keys).unwrap(),
+            owner: OwnerId::from_random([0xab; 16]),
+        }
+        .into(),
     };
     let packed = call(script::call(true), &keyspace(), &[heal]).get_packed_command();
     let packed = String::from_utf8(packed).unwrap();

@@ -1,7 +1,7 @@
 //! The jobs of the model of a node.
 
 use super::super::*;
-use crate::{JobVerb, Mode, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Tick, Window};
+use crate::{JobVerb, Lock, Mode, NoClaim, NodeVerb, Quarantine, Request, RunRecord, Tick, Window};
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -28,7 +28,7 @@ fn entry(ms: u64, token: u64) -> JobEntry {
 fn claim(owner: u8, ms: u64) -> JobVerb {
     JobVerb::Claim {
         lock: "lock".into(),
-        owner: OwnerId::from_random([owner; 16]),
+        owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: TTL,
         proposal: 1,
         tick: tick(ms),
@@ -39,7 +39,7 @@ fn claim(owner: u8, ms: u64) -> JobVerb {
 fn commit(owner: u8, entry: JobEntry) -> JobVerb {
     JobVerb::Commit {
         lock: "lock".into(),
-        owner: OwnerId::from_random([owner; 16]),
+        owner: Box::new(OwnerId::from_random([owner; 16])),
         ttl: TTL,
         entry,
     }
@@ -171,9 +171,12 @@ fn a_tombstoned_owner_claims_nothing_any_more() {
     let mut store = voting();
     let tombstone = Request::Lock {
         verb: Verb::Tombstone { ttl: TTL },
-        mode: Mode::Exclusive,
-        keys: "lock".into(),
-        owner: OwnerId::from_random([1; 16]),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: "lock".into(),
+            owner: OwnerId::from_random([1; 16]),
+        }
+        .into(),
     };
     store.call(&keyspace(), &[tombstone], at(1_000));
     assert_eq!(

@@ -23,9 +23,12 @@ fn owner(owner: u8) -> OwnerId {
 fn request(verb: Verb, by: u8) -> Request {
     Request::Lock {
         verb,
-        mode: Mode::Exclusive,
-        keys: "key".into(),
-        owner: owner(by),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: "key".into(),
+            owner: owner(by),
+        }
+        .into(),
     }
 }
 
@@ -115,18 +118,24 @@ fn a_clock_that_is_set_back_brings_back_what_no_request_has_named_since() {
     for key in &named {
         let take = Request::Lock {
             verb: acquire(1),
-            mode: Mode::Exclusive,
-            keys: key.clone().into(),
-            owner: owner(1),
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys: key.clone().into(),
+                owner: owner(1),
+            }
+            .into(),
         };
         ask(&mut store, take, at(0));
     }
     let there = |store: &Store| named.each_ref().map(|k| store.holder(k, at(5)).is_some());
     let release = Request::Lock {
         verb: RELEASE,
-        mode: Mode::Exclusive,
-        keys: "named".into(),
-        owner: owner(2),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: "named".into(),
+            owner: owner(2),
+        }
+        .into(),
     };
     ask(&mut store, release, at(10_001));
     assert_eq!(there(&store), [false, true, true]);
@@ -320,9 +329,12 @@ fn l09_keys_used_once_do_not_accumulate() {
                 block: 1,
                 wish: None,
             },
-            mode: Mode::Exclusive,
-            keys: NodeKey::from(key.to_string()).into(),
-            owner: owner(1),
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys: NodeKey::from(key.to_string()).into(),
+                owner: owner(1),
+            }
+            .into(),
         };
         assert!(matches!(
             ask(&mut store, request, at(key)),

@@ -8,9 +8,12 @@ fn several(verb: Verb, keys: &[&str], by: u8) -> Request {
     let keys = keys.iter().map(|key| NodeKey::from(*key));
     Request::Lock {
         verb,
-        mode: Mode::Exclusive,
-        keys: KeySet::new(keys).unwrap(),
-        owner: owner(by),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: KeySet::new(keys).unwrap(),
+            owner: owner(by),
+        }
+        .into(),
     }
 }
 
@@ -71,9 +74,12 @@ fn a_refusal_tells_of_the_key_that_stays_for_the_longest() {
     ask(&mut store, several(short, &["a"], 1), at(0));
     let labelled = Request::Lock {
         verb: acquire(5),
-        mode: Mode::Exclusive,
-        keys: "b".into(),
-        owner: owner(2).labelled(Some(label)),
+        lock: Lock {
+            mode: Mode::Exclusive,
+            keys: "b".into(),
+            owner: owner(2).labelled(Some(label)),
+        }
+        .into(),
     };
     ask(&mut store, labelled, at(0));
     let refused = ask(&mut store, several(acquire(1), &["a", "b"], 3), at(0));

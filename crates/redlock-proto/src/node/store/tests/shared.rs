@@ -20,9 +20,12 @@ fn in_mode(mode: Mode, verb: Verb, keys: &[&str], number: u8) -> Request {
     let keys = keys.iter().map(|key| NodeKey::from(*key));
     Request::Lock {
         verb,
-        mode,
-        keys: KeySet::new(keys).expect("they are a few"),
-        owner: owner(number),
+        lock: Lock {
+            mode,
+            keys: KeySet::new(keys).expect("they are a few"),
+            owner: owner(number),
+        }
+        .into(),
     }
 }
 
