@@ -170,16 +170,18 @@ impl Driver {
 
     /// Tells the protocol what happened on the link to a node; returns whether that was anything.
     fn tell(&mut self, node: usize) -> bool {
-        let mut is_news = false;
-        while let Some(event) = self.links[node].poll_event() {
-            let now = self.now();
+        let Some(first) = self.links[node].poll_event() else {
+            return false;
+        };
+        // Read after all of it was heard.
+        let now = self.now();
+        let mut next = Some(first);
+        while let Some(event) = next {
             event.tell(&mut self.client, node, now);
-            is_news = true;
+            next = self.links[node].poll_event();
         }
-        if is_news {
-            self.follow();
-        }
-        is_news
+        self.follow();
+        true
     }
 
     fn on_command(&mut self, command: Command<Won>) {

@@ -8,6 +8,8 @@ use crate::meter::LockMeter;
 impl Driver {
     /// Carries out what the protocol has decided.
     pub(super) fn follow(&mut self) {
+        // Requests of one decision were made at one moment.
+        let mut sent_at = None;
         while let Some(effect) = self.client.poll_effect() {
             match effect {
                 Effect::Send {
@@ -16,7 +18,7 @@ impl Driver {
                     request,
                     connection,
                 } => {
-                    let now = self.clock.now();
+                    let now = *sent_at.get_or_insert_with(|| self.clock.now());
                     let op = Op::new(round, request, connection, now);
                     self.links[node].push(op, now);
                 }
