@@ -5,7 +5,10 @@
 -- and whenever the library is loaded anew. The run is the process's as long as it lives, so nobody has to ask for it
 -- again. The identity of the data is asked for in every call: a master that was a replica meanwhile, and got only what
 -- it had missed, has another one, and nothing was loaded anew.
-local witnessed, run, data = {}, nil, nil
+--
+-- The text in which that identity was found is kept, too. Most calls hear the same again: then it costs no memory, and
+-- nobody looks through it.
+local witnessed, run, data, said = {}, nil, nil, nil
 -- The marks that were looked at, by their keys. A mark that is not there and was never looked at was never written by this
 -- process, so it is not one that was deleted.
 local looked = {}
@@ -14,7 +17,10 @@ local looked = {}
 local function votes(mark, policy)
   if not mark or mark ~= witnessed[policy] then return false end
   local info = redis.pcall('INFO', 'replication')
-  return type(info) == 'string' and string.find(info, data, 1, true) ~= nil
+  if info == said then return true end
+  if type(info) ~= 'string' or not string.find(info, data, 1, true) then return false end
+  said = info
+  return true
 end
 
 -- Has the script do the call, which looks at everything, and remembers what there was to see.
@@ -28,7 +34,7 @@ local function look(KEYS, ARGV)
     if id and mark == 'voting ' .. answer[5] .. ' ' .. id .. ' ' .. policy then
       local found = 'master_replid:' .. id .. '\r'
       if found ~= data then witnessed = {} end
-      witnessed[policy], run, data = mark, answer[5], found
+      witnessed[policy], run, data, said = mark, answer[5], found, info
     end
   end
   return answer
