@@ -1,6 +1,7 @@
 //! What functions do to keys, where the comparison with the model does not look.
 
 use redlock_core::node::Reply;
+use redlock_proto::Shard;
 
 use crate::fixtures::{EXTEND, Master, RELEASE, TTL, acquire, request, request_of};
 
@@ -70,6 +71,46 @@ async fn many_in_one_call_are_answered_in_their_order() {
     assert_eq!(replies[8], Ok(Reply::Done));
     for (number, there) in [(0, false), (1, true), (3, true), (5, false), (8, true)] {
         assert_eq!(master.exists(&key(number)), there, "{number}");
+    }
+}
+
+/// The lists of a call outlive it. Each owner has a tombstone, which must not occur twice in a call of a function.
+#[tokio::test]
+async fn a_call_does_nothing_of_what_calls_before_it_did() {
+    let mut master = Master::witnessed().await;
+    let take = |proposal, key, owner| request(acquire(proposal), key, owner);
+    let done = |master: &Master| {
+        let shard = Shard::of(&"{fn}:lock:b".into()).number().to_string();
+        let found = master.command(&["HGET", "{fn}:fence", &shard]);
+        (master.calls("time"), found.as_text().map(str::to_owned))
+    };
+    let quick = master.calls("time");
+    let both = [take(100, "a", 1), take(200, "b", 2)];
+    assert!(master.call(&both).await.replies.iter().all(Result::is_ok));
+    assert_eq!(done(&master).0, quick + 1);
+    let both = [request(RELEASE, "a", 1), request(RELEASE, "b", 2)];
+    let released = [Ok(Reply::Done), Ok(Reply::Done)];
+    assert_eq!(master.call(&both).await.replies, released);
+
+    // It leaves a call with an old proposal to the script, when it has found something to let go already.
+    let taken = [Ok(Reply::Taken { counter: 300 })];
+    assert_eq!(master.call(&[take(300, "a", 3)]).await.replies, taken);
+    let early = [request(RELEASE, "a", 3), take(150, "b", 4)];
+    let expected = [Ok(Reply::Done), Ok(Reply::Taken { counter: 201 })];
+    assert_eq!(master.call(&early).await.replies, expected);
+
+    // Somebody else has it before the next call.
+    master.command(&["SET", "{fn}:lock:a", "somebody's"]);
+    let counted = "0000000000000201".to_owned();
+    for (proposal, key) in [(400, "c"), (500, "d")] {
+        let taken = [Ok(Reply::Taken { counter: proposal })];
+        assert_eq!(master.call(&[take(proposal, key, 5)]).await.replies, taken);
+        assert_eq!(done(&master).1.as_ref(), Some(&counted), "{key}");
+    }
+    let release = master.call(&[request(RELEASE, "c", 5)]).await;
+    assert_eq!(release.replies, [Ok(Reply::Done)]);
+    for key in ["a", "b"] {
+        assert!(master.exists(key), "{key} is another's");
     }
 }
 

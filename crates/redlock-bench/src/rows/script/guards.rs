@@ -89,7 +89,7 @@ const COUNTER: Guard = &[
         "counters = {}",
     ),
     (
-        "if counts > 0 and type(try('HSET', fence, unpack(counted))) == 'table' then return look(KEYS, ARGV) end",
+        "if counts > 0 and type(try('HSET', fence, unpack(counted, 1, counts))) == 'table' then return look(KEYS, ARGV) end",
         "",
     ),
 ];

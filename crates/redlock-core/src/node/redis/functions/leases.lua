@@ -6,6 +6,13 @@
 --
 -- All is read first, then all is counted by one command, and all keys that are let go are deleted by one. No key occurs
 -- twice, so nothing but the counters depends on the order of the operations.
+
+-- The lists of the call that runs: counters with their shards, keys to delete, and keys to take or to keep, which are three
+-- numbers each: of the operation in ARGV, of the key in KEYS, and of the reply.
+-- They outlive the call, so that no call has to grow them again, and they still have what calls before it put there. So a
+-- call counts from the beginning what it puts there, and reads no further.
+local counted, dropped, kept = {}, {}, {}
+
 local function leases(KEYS, ARGV)
   local try, policy, fence = redis.pcall, ARGV[1], KEYS[#KEYS]
   if ARGV[3] == 'keys' or ARGV[3] == 'both' then return look(KEYS, ARGV) end
@@ -31,9 +38,7 @@ local function leases(KEYS, ARGV)
     latest = ARGV[3] == 'counters' and {}
   end
 
-  -- What is to be written: counters with their shards, keys to delete, and keys to take or to keep, which are three
-  -- numbers each: of the operation in ARGV, of the key in KEYS, and of the reply.
-  local counted, dropped, kept, counts, drops, keeps = {}, {}, {}, 0, 0, 0
+  local counts, drops, keeps = 0, 0, 0
   local op, place, reply_at, counter_at = 5 + needed, 2, 6, 1
   local verb = ARGV[op]
   while verb do
@@ -82,8 +87,8 @@ local function leases(KEYS, ARGV)
     op, place, verb = next_op, next_place, ARGV[next_op]
   end
 
-  if counts > 0 and type(try('HSET', fence, unpack(counted))) == 'table' then return look(KEYS, ARGV) end
-  if drops > 0 and type(try('DEL', unpack(dropped))) == 'table' then return look(KEYS, ARGV) end
+  if counts > 0 and type(try('HSET', fence, unpack(counted, 1, counts))) == 'table' then return look(KEYS, ARGV) end
+  if drops > 0 and type(try('DEL', unpack(dropped, 1, drops))) == 'table' then return look(KEYS, ARGV) end
   for at = 1, keeps, 3 do
     local op, key, reply_at = kept[at], KEYS[kept[at + 1]], kept[at + 2]
     if ARGV[op] == 'extend' then
