@@ -114,6 +114,39 @@ async fn a_call_does_nothing_of_what_calls_before_it_did() {
     }
 }
 
+/// One that was refused must not hide among those that were done, wherever it stands.
+#[tokio::test]
+async fn one_that_is_refused_among_many_is_said() {
+    let mut master = Master::witnessed().await;
+    master.call(&[request(acquire(1), "held", 1)]).await;
+    let quick = master.calls("time");
+    for refused in 0..3 {
+        let many: Vec<_> = (0u8..3)
+            .map(|place| {
+                let key = format!("{refused} {place}");
+                let key = if place == refused { "held" } else { &key };
+                request(acquire(10 + u64::from(refused)), key, 2 + place)
+            })
+            .collect();
+        let replies = master.call(&many).await.replies;
+        for (place, reply) in (0..).zip(&replies) {
+            let is_held = matches!(reply, Ok(Reply::Held { counter: 1, .. }));
+            let is_taken = matches!(reply, Ok(Reply::Taken { .. }));
+            assert_eq!((is_held, is_taken), (place == refused, place != refused));
+        }
+        // It is not said once more when a call with fewer requests is refused.
+        let replies = master
+            .call(&many[usize::from(refused)..][..1])
+            .await
+            .replies;
+        assert!(
+            matches!(replies[..], [Ok(Reply::Held { .. })]),
+            "{replies:?}"
+        );
+    }
+    assert_eq!(master.calls("time"), quick + 6);
+}
+
 /// To the command that takes a key it is still there, and to the one that asks how long it stays it is over.
 #[tokio::test]
 async fn a_key_of_another_type_that_ends_while_a_call_runs_is_not_granted() {

@@ -39,6 +39,11 @@ impl Form {
             Self::Text => script::call(false),
         }
     }
+
+    /// Returns whether the answer to a call with these requests may be the short one, which says that all was done.
+    pub(super) fn may_be_short(self, requests: &[Request]) -> bool {
+        self == Self::Function && functions::serve(requests)
+    }
 }
 
 /// What is known of a connection: which forms its server takes.
@@ -163,5 +168,35 @@ async fn ready(connection: &mut Transport) -> RedisResult<()> {
         (Ok(_), _) => Ok(()),
         (Err(missing), Err(error)) if functions::are_missing(&missing) => Err(error),
         (Err(error), _) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use redlock_proto::{Lock, Mode, NodeVerb, OwnerId, Verb};
+
+    use super::*;
+
+    #[test]
+    fn only_a_function_that_serves_a_call_answers_it_in_short() {
+        let release = Request::Lock {
+            verb: Verb::Release {
+                ttl: Duration::from_secs(1),
+            },
+            lock: Lock {
+                mode: Mode::Exclusive,
+                keys: "a".into(),
+                owner: OwnerId::from_random([1; 16]),
+            }
+            .into(),
+        };
+        let releases = [release.clone()];
+        assert!(Form::Function.may_be_short(&releases));
+        assert!(!Form::Hash.may_be_short(&releases));
+        assert!(!Form::Text.may_be_short(&releases));
+        let mixed = [release, Request::Node(NodeVerb::Tick)];
+        assert!(!Form::Function.may_be_short(&mixed));
     }
 }

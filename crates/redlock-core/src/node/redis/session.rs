@@ -103,8 +103,14 @@ impl Session for RedisSession {
             if attempt.form != Form::Function {
                 attempt.forms.set_cached(true);
             }
-            let answer =
-                wire::answer(value, &attempt.requests).ok_or_else(|| CallError::lost(NONSENSE))?;
+            let requests = &attempt.requests;
+            let answer = match value {
+                Value::BulkString(said) if attempt.form.may_be_short(requests) => {
+                    wire::done(&said, requests)
+                }
+                value => wire::answer(value, requests),
+            };
+            let answer = answer.ok_or_else(|| CallError::lost(NONSENSE))?;
             Ok(with_policy(answer, policy.as_ref()))
         }
         .boxed()

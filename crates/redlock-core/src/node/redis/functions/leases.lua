@@ -1,30 +1,31 @@
 -- What nodes are asked for all the time, in as few commands as there can be: acquire, release and extend.
 --
--- KEYS, ARGV and the answer are those of the script, and what a call comes to is the same. Whatever is out of the
--- ordinary is left to the script before anything is written: a node that does not vote, a key that occurs twice, a counter
--- that is damaged or ahead of what is proposed, and a command that fails.
+-- KEYS and ARGV are those of the script, and what a call comes to is the same. Whatever is out of the ordinary is left to
+-- the script before anything is written: a node that does not vote, a key that occurs twice, a counter that is damaged or
+-- ahead of what is proposed, and a command that fails.
+--
+-- The answer is that of the script, too, unless every operation was done, with the first token that it proposed. Then it is
+-- one text, which costs less than a list: the node's time in seconds, the microseconds behind it, and the run; or nothing,
+-- if nobody looked at the mark.
 --
 -- All is read first, then all is counted by one command, and all keys that are let go are deleted by one. No key occurs
 -- twice, so nothing but the counters depends on the order of the operations.
 
--- The lists of the call that runs: counters with their shards, keys to delete, and keys to take or to keep, which are three
--- numbers each: of the operation in ARGV, of the key in KEYS, and of the reply.
+-- The lists of the call that runs: its answer, counters with their shards, keys to delete, and keys to take or to keep,
+-- which are three numbers each: of the operation in ARGV, of the key in KEYS, and of the reply.
 -- They outlive the call, so that no call has to grow them again, and they still have what calls before it put there. So a
 -- call counts from the beginning what it puts there, and reads no further.
-local counted, dropped, kept = {}, {}, {}
+local replies, counted, dropped, kept = {}, {}, {}, {}
 
 local function leases(KEYS, ARGV)
   local try, policy, fence = redis.pcall, ARGV[1], KEYS[#KEYS]
   if ARGV[3] == 'keys' or ARGV[3] == 'both' then return look(KEYS, ARGV) end
   local owners = try('MGET', unpack(KEYS, 1, #KEYS - 1))
   if owners.err then return look(KEYS, ARGV) end
-  local replies
-  if policy == '' then
-    replies = {-1, 0, 0, 0, ''}
-  else
-    local time = votes(owners[1], policy) and try('TIME')
+  local time
+  if policy ~= '' then
+    time = votes(owners[1], policy) and try('TIME')
     if not time or time.err then return look(KEYS, ARGV) end
-    replies = {1, 0, time[1] * 1000000 + time[2], 0, run}
   end
 
   -- The counters of the acquires, behind the floor, which is the least that each of them is. Where one is needed twice,
@@ -105,5 +106,14 @@ local function leases(KEYS, ARGV)
       end
     end
   end
-  return replies
+
+  for at = 6, reply_at - 1, 2 do
+    if replies[at] ~= 0 then
+      -- A list ends where there is nothing.
+      replies[1], replies[2], replies[3], replies[4], replies[5], replies[reply_at] = -1, 0, 0, 0, '', nil
+      if time then replies[1], replies[3], replies[5] = 1, time[1] * 1000000 + time[2], run end
+      return replies
+    end
+  end
+  return time and time[1] .. ' ' .. time[2] .. ' ' .. run or ''
 end
