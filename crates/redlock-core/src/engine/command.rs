@@ -11,10 +11,8 @@ use redlock_proto::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{
-    AcquireError, ExtendError, NodeReport, ReleaseError,
-    lease::{LeaseShared, Subject},
-};
+use super::hand_overs::HandOvers;
+use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::Subject};
 
 /// What callers ask of the driver; an acquisition that wins is answered with a `W`.
 #[derive(Debug)]
@@ -66,15 +64,8 @@ pub(super) enum Command<W> {
     Leave {
         lease: u64,
     },
-    /// The lease waits for its next holder in this process; nothing extends it meanwhile.
-    Park {
-        lease: u64,
-    },
-    /// The next holder has it.
-    Resume {
-        lease: u64,
-        shared: Arc<LeaseShared>,
-    },
+    /// Leases have changed hands, and the driver must learn of it now.
+    SeeHandOvers,
     Bless {
         answer: oneshot::Sender<Vec<NodeAnswer>>,
     },
@@ -139,7 +130,14 @@ pub(super) type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
 pub(crate) struct EngineHandle<W> {
     client: u64,
     commands: mpsc::UnboundedSender<Command<W>>,
-    next_id: Arc<AtomicU64>,
+    common: Arc<Common>,
+}
+
+/// What all handles share.
+#[derive(Debug, Default)]
+struct Common {
+    next_id: AtomicU64,
+    hand_overs: HandOvers,
 }
 
 /// The driver's own handle, from which it makes one for each lease that it hands out.
@@ -147,7 +145,7 @@ pub(crate) struct EngineHandle<W> {
 pub(super) struct WeakEngineHandle<W> {
     client: u64,
     commands: mpsc::WeakUnboundedSender<Command<W>>,
-    next_id: Arc<AtomicU64>,
+    common: Arc<Common>,
 }
 
 impl<W> WeakEngineHandle<W> {
@@ -157,8 +155,13 @@ impl<W> WeakEngineHandle<W> {
         Some(EngineHandle {
             client: self.client,
             commands,
-            next_id: Arc::clone(&self.next_id),
+            common: Arc::clone(&self.common),
         })
+    }
+
+    /// Returns the leases that have changed hands.
+    pub(super) fn hand_overs(&self) -> &HandOvers {
+        &self.common.hand_overs
     }
 }
 
@@ -169,7 +172,7 @@ impl<W> EngineHandle<W> {
             Self {
                 client: NEXT_CLIENT.fetch_add(1, Ordering::Relaxed),
                 commands,
-                next_id: Arc::default(),
+                common: Arc::default(),
             },
             received,
         )
@@ -215,7 +218,7 @@ impl<W> EngineHandle<W> {
         &self,
         command: impl FnOnce(u64, oneshot::Sender<AcquireAnswer<W>>) -> Command<W>,
     ) -> AcquireAnswer<W> {
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.common.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.send(command(id, answer));
         let mut pending = Pending {
@@ -269,8 +272,13 @@ impl<W> EngineHandle<W> {
         WeakEngineHandle {
             client: self.client,
             commands: self.commands.downgrade(),
-            next_id: Arc::clone(&self.next_id),
+            common: Arc::clone(&self.common),
         }
+    }
+
+    /// Returns the leases that have changed hands, of which the driver learns when it wakes.
+    pub(super) fn hand_overs(&self) -> &HandOvers {
+        &self.common.hand_overs
     }
 
     pub(super) fn send(&self, command: Command<W>) {
@@ -286,7 +294,7 @@ impl<W> Clone for EngineHandle<W> {
         Self {
             client: self.client,
             commands: self.commands.clone(),
-            next_id: Arc::clone(&self.next_id),
+            common: Arc::clone(&self.common),
         }
     }
 }

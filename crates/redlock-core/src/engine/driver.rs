@@ -16,6 +16,7 @@ use super::{
     asked::{Asked, Waiting},
     command::{AcquireRequest, Command, WeakEngineHandle},
     entropy::Source,
+    hand_overs::Change,
     holding::Won,
     link::NodeLink,
     log::Origin,
@@ -128,7 +129,7 @@ impl Driver {
 
     /// Hears what nodes have answered, and what callers ask for; returns whether that was anything.
     fn hear(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut heard = false;
+        let mut heard = self.see_hand_overs();
         for node in 0..self.links.len() {
             self.links[node].hear(cx);
             heard |= self.tell(node);
@@ -137,6 +138,8 @@ impl Driver {
             && let Poll::Ready(command) = commands.poll_recv(cx)
         {
             heard = true;
+            // What a holder asks for comes after the hand-over to it.
+            self.see_hand_overs();
             match command {
                 Some(command) => self.on_command(command),
                 None => {
@@ -257,8 +260,8 @@ impl Driver {
                 self.leases.remove(&lease);
                 self.client.leave(lease);
             }
-            Command::Park { lease } => self.client.park(lease),
-            Command::Resume { lease, shared } => self.resume(lease, &shared, now),
+            // It has seen them before this.
+            Command::SeeHandOvers => {}
             Command::Bless { answer } => {
                 let ask = self.ask(Asked::Bless { answer });
                 self.client.bless(ask, now);
@@ -269,6 +272,26 @@ impl Driver {
             Command::Close { answer } => self.close(Some(answer)),
         }
         self.follow();
+    }
+
+    /// Tells the protocol of the leases that have changed hands; returns whether there were any.
+    ///
+    /// This comes before everything else: before a timer that would extend a lease that nobody holds, and before an answer
+    /// that the next holder must learn of.
+    fn see_hand_overs(&mut self) -> bool {
+        let changes = self.handles.hand_overs().take();
+        if changes.is_empty() {
+            return false;
+        }
+        let now = self.now();
+        for (lease, change) in changes {
+            match change {
+                Change::Parked => self.client.park(lease),
+                Change::Resumed(shared) => self.resume(lease, &shared, now),
+            }
+        }
+        self.follow();
+        true
     }
 
     /// A lease has its next holder in this process.

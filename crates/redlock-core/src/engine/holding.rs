@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use redlock_proto::{ParkedLease, RunRecord, Terms, TokenBlock, Word};
+use redlock_proto::{Instant, ParkedLease, RunRecord, Terms, TokenBlock, Word};
 use tokio::sync::oneshot;
 
 use super::command::{Command, EngineHandle, NotWon};
@@ -152,11 +152,16 @@ impl Holding {
 
     /// Ends this holder's lease and keeps it for the next holder in this process.
     pub(crate) fn park(mut self, lease: ParkedLease) -> Parked {
-        self.end();
-        self.engine.send(Command::Park { lease: self.id });
+        // First, so that whatever the driver tells this holder too late to be passed on, it tells the next one.
+        self.engine.hand_overs().park(self.id);
+        if self.end().is_some() {
+            // It was lost just now, and the next holder must not rely on it until the driver wakes by itself.
+            self.engine.send(Command::SeeHandOvers);
+        }
         Parked {
             id: self.id,
             engine: self.engine.clone(),
+            deadline: self.shared.deadline(),
             lease,
             claimed: false,
         }
@@ -196,6 +201,8 @@ pub(crate) struct Parked {
     id: u64,
     engine: EngineHandle<Won>,
     lease: ParkedLease,
+    /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
+    deadline: Instant,
     claimed: bool,
 }
 
@@ -210,13 +217,12 @@ impl Parked {
         let tokens = self.lease.take_over(&terms, clock.now())?;
         self.claimed = true;
         let engine = self.engine.clone();
-        let (client, deadline) = (engine.client(), self.lease.deadline());
+        let (client, deadline) = (engine.client(), self.deadline);
         let shared = LeaseShared::new(client, subject, clock, deadline, None, tokens.first());
         let shared = Arc::new(shared);
-        engine.send(Command::Resume {
-            lease: self.id,
-            shared: Arc::clone(&shared),
-        });
+        if engine.hand_overs().resume(self.id, Arc::clone(&shared)) {
+            engine.send(Command::SeeHandOvers);
+        }
         Some(Holding::new(self.id, shared, engine, tokens, terms))
     }
 }
@@ -229,5 +235,101 @@ impl Drop for Parked {
                 answer: None,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redlock_proto::{Acquire, KeySet, Timing};
+    use tokio::sync::mpsc::UnboundedReceiver;
+
+    use super::*;
+    use crate::{FencingToken, ResourceKey, meter::LockMeter};
+
+    const TTL: Duration = Duration::from_secs(1);
+
+    fn clock() -> Clock {
+        Clock::Tokio {
+            origin: tokio::time::Instant::now(),
+        }
+    }
+
+    fn subject() -> Subject {
+        let key: ResourceKey = "key".parse().unwrap();
+        Subject {
+            keys: key.into(),
+            mode: Mode::Exclusive,
+            class: None,
+            timing: Timing::new(TTL, 0.01, TTL / 10).unwrap(),
+            meter: LockMeter::none(),
+            place: None,
+        }
+    }
+
+    fn terms() -> Terms {
+        Terms::of(&Acquire {
+            mode: Mode::Exclusive.into(),
+            keys: KeySet::from("key"),
+            timing: subject().timing,
+            renew: true,
+            max_hold: None,
+            tokens: 3,
+            wait_until: Instant::ORIGIN,
+            quorum_wait: None,
+            label: None,
+        })
+    }
+
+    fn held(clock: Clock) -> (Holding, UnboundedReceiver<Command<Won>>) {
+        let (engine, commands) = EngineHandle::new();
+        let token = FencingToken::new(1).unwrap();
+        let deadline = clock.now() + TTL;
+        let shared = LeaseShared::new(0, subject(), clock, deadline, None, token);
+        let tokens = TokenBlock::new(token.get(), 3).unwrap();
+        let holding = Holding::new(7, Arc::new(shared), engine, tokens, terms());
+        (holding, commands)
+    }
+
+    fn park(holding: Holding) -> Parked {
+        let lease = holding.to_hand_over().expect("it is valid");
+        holding.park(lease)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_hand_over_wakes_the_driver_only_if_it_has_seen_the_lease_parked() {
+        let clock = clock();
+        let (holding, mut commands) = held(clock);
+        let parked = park(holding);
+        let holding = parked.take_over(subject(), terms(), clock).unwrap();
+        assert!(commands.is_empty());
+
+        let parked = park(holding);
+        assert_eq!(parked.engine.hand_overs().take().len(), 1);
+        let holding = parked.take_over(subject(), terms(), clock).unwrap();
+        let command = commands.try_recv();
+        assert!(matches!(command, Ok(Command::SeeHandOvers)), "{command:?}");
+        drop(holding);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_is_lost_at_the_moment_of_its_hand_over_wakes_the_driver() {
+        let (holding, mut commands) = held(clock());
+        let lease = holding.to_hand_over().unwrap();
+        holding.shared.end(LossReason::Revoked);
+        let parked = holding.park(lease);
+        let command = commands.try_recv();
+        assert!(matches!(command, Ok(Command::SeeHandOvers)), "{command:?}");
+        drop(parked);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_extension_that_is_confirmed_at_the_moment_of_a_hand_over_is_the_next_holders() {
+        let clock = clock();
+        let (holding, _commands) = held(clock);
+        let lease = holding.to_hand_over().unwrap();
+        holding.shared.extend(clock.now() + 3 * TTL);
+        let parked = holding.park(lease);
+        let next = parked.take_over(subject(), terms(), clock).unwrap();
+        assert_eq!(next.lease().remaining(), 3 * TTL);
     }
 }

@@ -13,6 +13,7 @@ mod command;
 mod driver;
 mod effects;
 mod entropy;
+mod hand_overs;
 mod holding;
 mod link;
 mod log;

@@ -220,6 +220,52 @@ async fn a_lease_that_changes_hands_faster_than_the_driver_looks_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_nobody_takes_over_is_not_extended_and_ends() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let short = AcquireOptions::new().ttl(150 * MS);
+    let guard = redlock.acquire_with("key", short.clone()).await.unwrap();
+    let mut waiting = Box::pin(redlock.acquire_with("key", short));
+    assert!(poll!(waiting.as_mut()).is_pending());
+    let before = asked(&nodes);
+    drop(guard);
+    sleep(140 * MS).await;
+    assert_eq!(asked(&nodes), before, "nobody holds it");
+    sleep(20 * MS).await;
+    assert_eq!(keys(&nodes), [0; 3]);
+    drop(waiting);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_handed_over_is_extended_in_time() {
+    // The acquire and the release of another key have the driver see the lease before it is taken over.
+    for sees_it in [false, true] {
+        let nodes = faulty(3);
+        let redlock = client(&nodes).await;
+        let short = AcquireOptions::new().ttl(150 * MS);
+        let guard = redlock.acquire_with("key", short.clone()).await.unwrap();
+        let token = guard.token().get();
+        let mut waiting = Box::pin(redlock.acquire_with("key", short));
+        assert!(poll!(waiting.as_mut()).is_pending());
+        sleep(20 * MS).await;
+        drop(guard);
+        if sees_it {
+            let other = redlock.acquire("other").await.unwrap();
+            other.release().await.unwrap();
+            // Beyond the timer that would have extended it.
+            sleep(35 * MS).await;
+        }
+        let guard = waiting.await.unwrap();
+        assert_eq!(guard.token().get(), token + 1, "it was handed over");
+        for _ in 0..1_000 {
+            sleep(MS).await;
+            let remaining = guard.lease().remaining();
+            assert!(remaining > 80 * MS, "{remaining:?}, seen: {sees_it}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_a_quarter_of_a_second_the_nodes_are_asked_however_many_tokens_are_left() {
     let nodes = faulty(3);
     let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;

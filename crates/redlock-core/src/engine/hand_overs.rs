@@ -1,0 +1,110 @@
+//! The leases that change hands in this process, of which the driver mostly learns later.
+
+use std::{
+    collections::BTreeMap,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::lease::LeaseShared;
+
+/// The leases that have changed hands since the driver looked last, each with its last change.
+///
+/// A change wakes nobody: a call of the system in the middle of a hand-over costs more than all the rest of it.
+/// The driver looks here before it does anything else, so a timer of a lease finds the truth when it fires.
+///
+/// There is one entry for each lease at most, so a lease that changes hands while the driver sleeps does not let this
+/// grow; its release wakes the driver.
+#[derive(Debug, Default)]
+pub(super) struct HandOvers(Mutex<BTreeMap<u64, Change>>);
+
+/// The last change of a lease.
+#[derive(Debug)]
+pub(super) enum Change {
+    /// The lease waits for its next holder; nothing extends it meanwhile.
+    Parked,
+    /// This is the lease of the next holder.
+    Resumed(Arc<LeaseShared>),
+}
+
+impl HandOvers {
+    /// Notes that a lease waits for its next holder.
+    ///
+    /// The driver may learn of it late: it looks here before it extends a lease.
+    pub(super) fn park(&self, lease: u64) {
+        self.changes().insert(lease, Change::Parked);
+    }
+
+    /// Notes that a lease has its next holder; returns whether the driver must be woken.
+    ///
+    /// It must be if it has seen the lease parked: it has no timer any more that would extend the lease in time.
+    pub(super) fn resume(&self, lease: u64, shared: Arc<LeaseShared>) -> bool {
+        let before = self.changes().insert(lease, Change::Resumed(shared));
+        before.is_none()
+    }
+
+    /// Takes all changes, in the order of the leases' numbers.
+    pub(super) fn take(&self) -> BTreeMap<u64, Change> {
+        mem::take(&mut *self.changes())
+    }
+
+    fn changes(&self) -> MutexGuard<'_, BTreeMap<u64, Change>> {
+        // Nothing panics while the lock is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redlock_proto::Timing;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{FencingToken, Mode, ResourceKey, clock::Clock, lease::Subject, meter::LockMeter};
+
+    fn shared() -> Arc<LeaseShared> {
+        let clock = Clock::Tokio {
+            origin: tokio::time::Instant::now(),
+        };
+        let second = Duration::from_secs(1);
+        let key: ResourceKey = "key".parse().unwrap();
+        let subject = Subject {
+            keys: key.into(),
+            mode: Mode::Exclusive,
+            class: None,
+            timing: Timing::new(second, 0.01, second / 10).unwrap(),
+            meter: LockMeter::none(),
+            place: None,
+        };
+        let token = FencingToken::new(1).unwrap();
+        let deadline = clock.now() + second;
+        Arc::new(LeaseShared::new(0, subject, clock, deadline, None, token))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_hand_overs_that_the_driver_has_not_seen_are_one() {
+        let hand_overs = HandOvers::default();
+        let last = shared();
+        for _ in 0..1_000 {
+            hand_overs.park(7);
+            assert!(!hand_overs.resume(7, Arc::clone(&last)));
+        }
+        assert_eq!(Arc::strong_count(&last), 2);
+        let seen = hand_overs.take();
+        assert!(matches!(
+            seen.into_iter().collect::<Vec<_>>()[..],
+            [(7, Change::Resumed(_))]
+        ));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_was_seen_parked_wakes_the_driver_once_it_is_held_again() {
+        let hand_overs = HandOvers::default();
+        hand_overs.park(7);
+        hand_overs.park(8);
+        assert_eq!(hand_overs.take().len(), 2);
+        hand_overs.park(9);
+        assert!(hand_overs.resume(7, shared()));
+        assert!(!hand_overs.resume(9, shared()));
+    }
+}
