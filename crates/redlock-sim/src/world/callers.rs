@@ -51,7 +51,7 @@ pub(super) enum Stage {
     /// It has its turn, and notices when it is polled next.
     Called,
     /// It leaves a gap for other processes.
-    LeavesGap { until: Micros },
+    LeavesGap { gap: Duration, until: Micros },
 }
 
 impl Callers {
@@ -74,9 +74,9 @@ impl Callers {
     }
 
     /// The caller that has the turn has won its keys from the nodes.
-    pub(super) fn won(&mut self, keys: &[usize], now: Instant) {
+    pub(super) fn won(&mut self, keys: &[usize], now: Instant, took: Duration) {
         for key in keys {
-            self.queue.on_won(key, now);
+            self.queue.on_won(key, now, took);
         }
     }
 
