@@ -84,8 +84,8 @@ pub struct Left<P> {
 #[derive(Debug)]
 struct Queue<P> {
     places: VecDeque<Ticket>,
-    /// The lease of the holder before, for the next caller that has the turn.
-    parked: Option<P>,
+    /// The lease of the holder before, for the next caller that has the turn; in a box, because most keys have none.
+    parked: Option<Box<P>>,
     streak: Streak,
     /// Since when nobody is there, if so.
     idle_since: Instant,
@@ -174,7 +174,8 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
 
     /// Takes the lease that the holder before has left to a caller of one key, if it has.
     pub fn inherit(&mut self, key: &K) -> Option<P> {
-        self.queues.get_mut(key)?.parked.take()
+        let parked = self.queues.get_mut(key)?.parked.take()?;
+        Some(*parked)
     }
 
     /// Returns how long the present turn waits before it contends, if it is time that other processes have their turn
@@ -213,7 +214,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// Leaves a lease to the next caller, if [`may_pass_on`](Self::may_pass_on) says so.
     pub fn park(&mut self, key: &K, lease: P) {
         if let Some(queue) = self.queues.get_mut(key) {
-            queue.parked = Some(lease);
+            queue.parked = Some(Box::new(lease));
         }
     }
 
@@ -245,7 +246,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
             if head.is_none_or(|head| self.sets.contains_key(head))
                 && let Some(parked) = queue.parked.take()
             {
-                left.unclaimed = Some(parked);
+                left.unclaimed = Some(*parked);
             }
             heads.extend(head.filter(|_| place == 0).map(|head| (*head, key)));
         }
@@ -268,7 +269,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// Returns what is parked, with its key, in no order.
     pub fn parked(&self) -> impl Iterator<Item = (&K, &P)> {
         let queues = self.queues.iter();
-        queues.filter_map(|(key, queue)| Some((key, queue.parked.as_ref()?)))
+        queues.filter_map(|(key, queue)| Some((key, queue.parked.as_deref()?)))
     }
 
     /// Returns how many callers have the turn or wait for it; for those who look for leaks.
