@@ -16,10 +16,6 @@ use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::Subject}
 
 /// What callers ask of the driver; an acquisition that wins is answered with a `W`.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a command is read soon, and a box would cost every acquire an allocation"
-)]
 pub(super) enum Command<W> {
     Acquire {
         id: u64,

@@ -11,7 +11,7 @@ use crate::lease::LeaseShared;
 /// The leases that have changed hands since the driver looked last, each with its last change.
 ///
 /// A change wakes nobody: a call of the system in the middle of a hand-over costs more than all the rest of it.
-/// The driver looks here before it does anything else, so a timer of a lease finds the truth when it fires.
+/// The driver looks here before it does anything else, so it extends no lease that it could know to be parked.
 ///
 /// There is one entry for each lease at most, so a lease that changes hands while the driver sleeps does not let this
 /// grow; its release wakes the driver.

@@ -154,15 +154,14 @@ impl Holding {
     pub(crate) fn park(mut self, lease: ParkedLease) -> Parked {
         // First, so that whatever the driver tells this holder too late to be passed on, it tells the next one.
         self.engine.hand_overs().park(self.id);
-        if self.end().is_some() {
-            // It was lost just now, and the next holder must not rely on it until the driver wakes by itself.
-            self.engine.send(Command::SeeHandOvers);
-        }
+        // It may have been lost just now.
+        let is_lost = self.end().is_some();
         Parked {
             id: self.id,
             engine: self.engine.clone(),
             deadline: self.shared.deadline(),
             lease,
+            is_lost,
             claimed: false,
         }
     }
@@ -203,6 +202,8 @@ pub(crate) struct Parked {
     lease: ParkedLease,
     /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
     deadline: Instant,
+    /// Whether it was lost as it was parked: nobody may have it any more.
+    is_lost: bool,
     claimed: bool,
 }
 
@@ -214,6 +215,9 @@ impl Parked {
         terms: Terms,
         clock: Clock,
     ) -> Option<Holding> {
+        if self.is_lost {
+            return None;
+        }
         let tokens = self.lease.take_over(&terms, clock.now())?;
         self.claimed = true;
         let engine = self.engine.clone();
@@ -312,14 +316,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lease_that_is_lost_at_the_moment_of_its_hand_over_wakes_the_driver() {
-        let (holding, mut commands) = held(clock());
+    async fn a_lease_that_is_lost_at_the_moment_of_its_hand_over_is_nobodys() {
+        let clock = clock();
+        let (holding, mut commands) = held(clock);
         let lease = holding.to_hand_over().unwrap();
         holding.shared.end(LossReason::Revoked);
         let parked = holding.park(lease);
+        assert!(parked.take_over(subject(), terms(), clock).is_none());
         let command = commands.try_recv();
-        assert!(matches!(command, Ok(Command::SeeHandOvers)), "{command:?}");
-        drop(parked);
+        assert!(
+            matches!(command, Ok(Command::Release { lease: 7, .. })),
+            "{command:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

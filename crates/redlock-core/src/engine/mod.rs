@@ -1,8 +1,9 @@
 //! The driver: it owns the connections, the timers and every unfinished piece of business, on a
 //! thread of its own, and does what the protocol's state machine says.
 //!
-//! Callers send [`Command`]s and await an answer; nothing they do or stop doing can leave the driver's
-//! state half-changed.
+//! Callers send [`Command`]s and await an answer.
+//! They leave word of leases that change hands among them, which the driver finds when it wakes.
+//! Nothing they do or stop doing can leave the driver's state half-changed.
 //! A caller that goes away is noticed by what it drops: an unanswered [`Pending`] abandons its
 //! acquisition, a [`Holding`] releases its lease.
 
