@@ -105,8 +105,6 @@ impl Redlock {
     /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
     /// When callers of the process have followed each other for a quarter of a second, the next caller leaves a gap of
     /// 25 ms for other processes.
-    /// As long as no other process makes use of the gaps, they come less often: at last 120 ms after two seconds.
-    /// A process that begins to wait then has its turn after one such gap at the latest, if the nodes are near.
     /// A strict majority decides an acquire.
     /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
     /// [`fan_out`](crate::RedlockBuilder::fan_out) says.

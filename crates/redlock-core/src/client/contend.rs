@@ -72,11 +72,10 @@ impl Shared {
             return Ok((LockGuard::new(holding, turn), None));
         }
         turn.leave_a_gap(wait.duration()).await;
-        let began = self.clock.now();
         let (attempts, won) = self.engine.acquire(request).await;
         course.attempted(attempts);
         let Won { holding, last } = won.map_err(|why| why.ahead(turn.behind()))?;
-        turn.won(self.clock.now().saturating_since(began));
+        turn.won();
         Ok((LockGuard::new(holding, turn), last))
     }
 

@@ -139,7 +139,7 @@ impl<P> Turn<P> {
         };
         tokio::time::sleep(longest).await;
         for (key, _) in gaps {
-            queue.state().queue.on_gap_left(key, longest);
+            queue.state().queue.on_gap_left(key);
         }
     }
 
@@ -178,13 +178,13 @@ impl<P> Turn<P> {
         Some(held)
     }
 
-    /// The keys were won from the nodes in this turn, which took so long from the first attempt on.
-    pub(crate) fn won(&self, took: Duration) {
+    /// The keys were won from the nodes in this turn.
+    pub(crate) fn won(&self) {
         let Place { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
         let mut state = queue.state();
         for key in keys.iter() {
-            state.queue.on_won(key, now, took);
+            state.queue.on_won(key, now);
         }
     }
 }

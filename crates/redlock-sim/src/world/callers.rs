@@ -51,7 +51,7 @@ pub(super) enum Stage {
     /// It has its turn, and notices when it is polled next.
     Called,
     /// It leaves a gap for other processes.
-    LeavesGap { gap: Duration, until: Micros },
+    LeavesGap { until: Micros },
 }
 
 impl Callers {
@@ -74,9 +74,9 @@ impl Callers {
     }
 
     /// The caller that has the turn has won its keys from the nodes.
-    pub(super) fn won(&mut self, keys: &[usize], now: Instant, took: Duration) {
+    pub(super) fn won(&mut self, keys: &[usize], now: Instant) {
         for key in keys {
-            self.queue.on_won(key, now, took);
+            self.queue.on_won(key, now);
         }
     }
 

@@ -174,8 +174,7 @@ impl World {
         let keys = self.setup.keys_of(key);
         let process = &mut self.processes[client];
         let now = process.now(self.now).clock;
-        let took = Duration::from_micros(self.now - process.users[key].since);
-        process.callers.won(&keys, now, took);
+        process.callers.won(&keys, now);
         process.users[key].state = State::Holding(Holding {
             id,
             lease,

@@ -77,9 +77,9 @@ impl World {
         };
         match caller.stage {
             Stage::Called => self.take_turn(client, waiter),
-            Stage::LeavesGap { gap, until } if now >= until => {
+            Stage::LeavesGap { until } if now >= until => {
                 for key in self.setup.keys_of(caller.key) {
-                    process.callers.queue.on_gap_left(&key, gap);
+                    process.callers.queue.on_gap_left(&key);
                 }
                 self.contend(client, waiter);
             }
@@ -118,7 +118,7 @@ impl World {
         self.counters.gaps += 1;
         let at = process.when(clock + gap);
         if let Some(caller) = process.callers.find(waiter) {
-            caller.stage = Stage::LeavesGap { gap, until: at };
+            caller.stage = Stage::LeavesGap { until: at };
         }
         self.agenda.add(at, Due::Caller { client, waiter });
     }
@@ -300,7 +300,7 @@ impl World {
 
     /// By when a caller that waits until a moment must have an answer: it may leave a gap after its wait.
     pub(super) fn caller_due(&self, until: Micros, ttl: Micros) -> Moment {
-        let gap = 2 * Streak::SURE_PAUSE.as_micros();
+        let gap = 2 * Streak::PAUSE.as_micros();
         let gap = Micros::try_from(gap).unwrap_or(Micros::MAX);
         // The last attempt begins when the wait ends, and its token may have to be written back, or its tick to be
         // remembered, for which nodes are asked while the lease lasts.

@@ -181,20 +181,21 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
     /// Returns how long the present turn waits before it contends, if it is time that other processes have their turn
     /// too and the caller waits as long; [`on_gap_left`](Self::on_gap_left) is told afterwards.
     pub fn gap(&self, key: &K, longest_wait: Duration, now: Instant) -> Option<Duration> {
-        self.queues.get(key)?.streak.pause(longest_wait, now)
+        let pause = self.queues.get(key)?.streak.pause(now);
+        pause.filter(|pause| *pause <= longest_wait)
     }
 
-    /// Notes that a gap of this length was left.
-    pub fn on_gap_left(&mut self, key: &K, gap: Duration) {
+    /// Notes that the gap was left.
+    pub fn on_gap_left(&mut self, key: &K) {
         if let Some(queue) = self.queues.get_mut(key) {
-            queue.streak.on_paused(gap);
+            queue.streak.on_paused();
         }
     }
 
-    /// Notes that the present turn has won the key from the nodes, and how long that took from its first attempt on.
-    pub fn on_won(&mut self, key: &K, now: Instant, took: Duration) {
+    /// Notes that the present turn has won the key from the nodes.
+    pub fn on_won(&mut self, key: &K, now: Instant) {
         if let Some(queue) = self.queues.get_mut(key) {
-            queue.streak.on_won(now, took);
+            queue.streak.on_won(now);
         }
     }
 
@@ -208,7 +209,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         };
         let next = queue.places.get(1);
         let takes_over = next.is_some_and(|next| !self.sets.contains_key(next));
-        takes_over && queue.streak.may_pass_on(now)
+        takes_over && queue.streak.pause(now).is_none()
     }
 
     /// Leaves a lease to the next caller, if [`may_pass_on`](Self::may_pass_on) says so.

@@ -56,7 +56,7 @@ fn waiting_is_bounded_per_key_and_in_all() {
 fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
     let mut queue = queue();
     let first = queue.enter(&["a"], Vec::new(), LIMITS, at(0)).unwrap();
-    queue.on_won(&"a", at(0), Duration::ZERO);
+    queue.on_won(&"a", at(0));
     assert!(!queue.may_pass_on(&"a", at(0)), "nobody waits");
     let second = queue.enter(&["a"], Vec::new(), LIMITS, at(0)).unwrap();
     assert!(queue.may_pass_on(&"a", at(249)));
@@ -74,7 +74,7 @@ fn a_lease_is_left_to_the_next_caller_or_to_nobody() {
 fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
     let mut queue = queue();
     let mut before = queue.enter(&["a"], Vec::new(), LIMITS, at(0)).unwrap();
-    queue.on_won(&"a", at(0), Duration::ZERO);
+    queue.on_won(&"a", at(0));
     for ms in [100, 200, 274] {
         queue.leave(&["a"], before, at(ms));
         // It comes back before a gap has passed.
@@ -85,9 +85,9 @@ fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(298)), Some(Streak::PAUSE));
     let short = Streak::PAUSE - Duration::from_millis(1);
     assert_eq!(queue.gap(&"a", short, at(298)), None, "it waits for less");
-    queue.on_gap_left(&"a", Streak::PAUSE);
+    queue.on_gap_left(&"a");
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(323)), None);
-    queue.on_won(&"a", at(323), Duration::ZERO);
+    queue.on_won(&"a", at(323));
     queue.leave(&["a"], before, at(573));
     queue.enter(&["a"], Vec::new(), LIMITS, at(598)).unwrap();
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(598)), None, "it was left");
@@ -221,7 +221,7 @@ fn no_lease_is_left_to_who_wants_more_than_its_key() {
     let mut queue = queue();
     let enter = who_would_wait;
     let first = enter(&mut queue, &["a"], &[]).unwrap();
-    queue.on_won(&"a", at(0), Duration::ZERO);
+    queue.on_won(&"a", at(0));
     let second = enter(&mut queue, &["a"], &[]).unwrap();
     enter(&mut queue, &["a", "b"], &[]).unwrap();
     assert!(queue.may_pass_on(&"a", at(1)));
