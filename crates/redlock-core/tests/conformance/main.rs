@@ -47,23 +47,12 @@ fn acquire(key: &str, owner: u8) -> Request {
     request(verb, key, owner)
 }
 
-fn labelled(request: Request, label: &str) -> Request {
-    match request {
-        Request::Lock { verb, lock } => {
-            let owner = lock.owner.labelled(label.parse().ok());
-            let keys = lock.keys.clone();
-            Request::Lock {
-                verb,
-                lock: Lock {
-                    mode: Mode::Exclusive,
-                    keys,
-                    owner,
-                }
-                .into(),
-            }
-        }
-        other => other,
+fn labelled(mut request: Request, label: &str) -> Request {
+    if let Request::Lock { lock, .. } = &mut request {
+        let lock = Arc::make_mut(lock);
+        lock.owner = lock.owner.labelled(label.parse().ok());
     }
+    request
 }
 
 fn extend(key: &str, owner: u8, ttl: Duration) -> Request {

@@ -1,9 +1,9 @@
 //! Shared keys on servers that are out of order.
 
+use std::sync::Arc;
+
 use redlock_core::node::{Reply, Request};
 use redlock_proto::Mode;
-
-use std::sync::Arc;
 
 use super::fixtures::{Fixture, RELEASE, acquire, extend, request, says, taken};
 
