@@ -173,25 +173,16 @@ async fn ready(connection: &mut Transport) -> RedisResult<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use redlock_proto::NodeVerb;
 
-    use redlock_proto::{Lock, Mode, NodeVerb, OwnerId, Verb};
-
-    use super::*;
+    use super::{
+        super::fixtures::{RELEASE, lock},
+        *,
+    };
 
     #[test]
     fn only_a_function_that_serves_a_call_answers_it_in_short() {
-        let release = Request::Lock {
-            verb: Verb::Release {
-                ttl: Duration::from_secs(1),
-            },
-            lock: Lock {
-                mode: Mode::Exclusive,
-                keys: "a".into(),
-                owner: OwnerId::from_random([1; 16]),
-            }
-            .into(),
-        };
+        let release = lock(RELEASE);
         let releases = [release.clone()];
         assert!(Form::Function.may_be_short(&releases));
         assert!(!Form::Hash.may_be_short(&releases));

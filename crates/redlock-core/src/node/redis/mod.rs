@@ -2,6 +2,8 @@
 
 mod address;
 mod error;
+#[cfg(test)]
+mod fixtures;
 mod form;
 mod functions;
 mod info;

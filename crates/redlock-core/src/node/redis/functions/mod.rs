@@ -134,47 +134,16 @@ const REGISTER: &str = include_str!("register.lua");
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use redlock_proto::{KeySet, Lock, NodeKey, NodeVerb, OwnerId, Quarantine};
 
-    use super::*;
-
-    const TTL: Duration = Duration::from_secs(1);
-
-    fn lock(verb: Verb) -> Request {
-        let owner = OwnerId::from_random([1; 16]);
-        let keys = "a".into();
-        Request::Lock {
-            verb,
-            lock: Lock {
-                mode: Mode::Exclusive,
-                keys,
-                owner,
-            }
-            .into(),
-        }
-    }
-
-    fn acquire(proposal: u64) -> Request {
-        lock(Verb::Acquire {
-            ttl: TTL,
-            proposal,
-            block: 16,
-            wish: None,
-        })
-    }
-
-    fn extend(write_back: Option<u64>) -> Request {
-        lock(Verb::Extend {
-            ttl: TTL,
-            write_back,
-        })
-    }
+    use super::{
+        super::fixtures::{RELEASE, TTL, acquire, extend, lock},
+        *,
+    };
 
     #[test]
     fn only_what_is_asked_for_all_the_time_is_served() {
-        let release = lock(Verb::Release { ttl: TTL });
+        let release = lock(RELEASE);
         assert!(serve(&[acquire(1), extend(None), release.clone()]));
         let tick = Request::Node(NodeVerb::Tick);
         let tombstone = lock(Verb::Tombstone { ttl: TTL });
@@ -185,7 +154,7 @@ mod tests {
         assert!(!serve(&[]));
         let keys = ["a", "b"].map(NodeKey::from);
         let several = Request::Lock {
-            verb: Verb::Release { ttl: TTL },
+            verb: RELEASE,
             lock: Lock {
                 mode: Mode::Exclusive,
                 keys: KeySet::new(keys).unwrap(),
@@ -202,7 +171,7 @@ mod tests {
             let packed = call(requests).get_packed_command();
             String::from_utf8(packed).unwrap()
         };
-        let release = lock(Verb::Release { ttl: TTL });
+        let release = lock(RELEASE);
         assert!(called(&[extend(None), release.clone()]).contains("_keep\r\n"));
         assert!(called(&[release.clone(), acquire(1)]).contains("_take\r\n"));
         let tick = Request::Node(NodeVerb::Tick);

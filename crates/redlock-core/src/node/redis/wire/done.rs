@@ -48,43 +48,16 @@ fn reply(request: &Request) -> Option<Reply> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use redlock_proto::NodeVerb;
 
-    use redlock_proto::{Lock, Mode, NodeVerb, OwnerId};
-
-    use super::*;
-
-    const TTL: Duration = Duration::from_secs(1);
-    const RELEASE: Verb = Verb::Release { ttl: TTL };
-
-    fn lock(verb: Verb) -> Request {
-        Request::Lock {
-            verb,
-            lock: Lock {
-                mode: Mode::Exclusive,
-                keys: "a".into(),
-                owner: OwnerId::from_random([1; 16]),
-            }
-            .into(),
-        }
-    }
-
-    fn acquire(proposal: u64) -> Request {
-        lock(Verb::Acquire {
-            ttl: TTL,
-            proposal,
-            block: 16,
-            wish: None,
-        })
-    }
+    use super::{
+        super::super::fixtures::{RELEASE, TTL, acquire, extend, lock},
+        *,
+    };
 
     #[test]
     fn each_request_was_done_with_what_it_proposed() {
-        let extend = lock(Verb::Extend {
-            ttl: TTL,
-            write_back: None,
-        });
-        let requests = [acquire(7), lock(RELEASE), extend, acquire(40)];
+        let requests = [acquire(7), lock(RELEASE), extend(None), acquire(40)];
         let answer = done(b"12 345 0f3a", &requests).unwrap();
         let taken = |counter| Ok(Reply::Taken { counter });
         let expected = [taken(7), Ok(Reply::Done), Ok(Reply::Done), taken(40)];
