@@ -134,8 +134,8 @@ async fn conforms(node: Arc<dyn Node>) {
     assert_eq!(ask(session, acquire("missing", 2)).await, TAKEN);
 
     // s27: times to live are milliseconds, and an extension counts from now.
-    assert_eq!(ask(session, extend("a", 1, SHORT)).await, Reply::Done);
-    assert_eq!(ask(session, extend("b", 2, 3 * TTL)).await, Reply::Done);
+    assert!(ask(session, extend("a", 1, SHORT)).await.is_done());
+    assert!(ask(session, extend("b", 2, 3 * TTL)).await.is_done());
     assert_eq!(ask(session, acquire("b", 1)).await, held(3 * TTL));
     tokio::time::sleep(SHORT + Duration::from_millis(20)).await;
     assert_eq!(ask(session, extend("a", 1, TTL)).await, Reply::Missing);

@@ -20,7 +20,7 @@ async fn use_once(master: &mut Master) -> (u64, u64) {
     assert!(matches!(take.replies[..], [Ok(Reply::Taken { .. })]));
     for verb in [EXTEND, RELEASE] {
         let done = master.call(&[request(verb, "a", 1)]).await;
-        assert_eq!(done.replies, [Ok(Reply::Done)]);
+        assert!(matches!(&done.replies[..], [Ok(reply)] if reply.is_done()));
     }
     let after = calls(master);
     (after.0 - before.0, after.1 - before.1)

@@ -64,7 +64,7 @@ async fn many_in_one_call_are_answered_in_their_order() {
     assert_eq!(master.calls("time"), quick + 1);
     let is_held = |reply: &Result<Reply, _>| matches!(reply, Ok(Reply::Held { remaining: Some(left), .. }) if *left <= TTL);
     assert_eq!(replies[0], Ok(Reply::Done));
-    assert_eq!(replies[1], Ok(Reply::Done));
+    assert_eq!(replies[1], Ok(Reply::Undisputed));
     assert_eq!(replies[2], Ok(Reply::Taken { counter: 200 }));
     assert!(replies[3..6].iter().all(is_held), "{replies:?}");
     assert_eq!(replies[6..8], [Ok(Reply::Missing), Ok(Reply::Missing)]);

@@ -5,6 +5,7 @@
 
 mod choice;
 mod delayed_restarts;
+mod disputes;
 mod fixtures;
 mod leases;
 mod refusals;

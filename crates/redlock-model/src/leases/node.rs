@@ -73,7 +73,7 @@ impl Nodes {
         };
         let done = match self.call(&mut store, lock(owner(ask.by), ask.mode, verb)) {
             Some(Reply::Taken { counter }) => u8::try_from(counter).ok(),
-            Some(Reply::Done) => Some(0),
+            Some(reply) if reply.is_done() => Some(0),
             _ => None,
         };
         (self.read(&mut store), done)

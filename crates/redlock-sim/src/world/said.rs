@@ -27,7 +27,7 @@ pub(super) fn said(
     let said = told.map(|((request, owner), reply)| {
         let reply = reply.as_ref().ok()?;
         // A node that is told to vote does from there on, in the same call already.
-        votes |= opens(request) && *reply == Reply::Done;
+        votes |= opens(request) && reply.is_done();
         let is_extension = matches!(
             request,
             Request::Lock {
@@ -39,9 +39,9 @@ pub(super) fn said(
         Some(Said {
             owner,
             server,
-            confirmed: votes && *reply == Reply::Done,
+            confirmed: votes && reply.is_done(),
             missing: *reply == Reply::Missing,
-            is_there: *reply == Reply::Done,
+            is_there: reply.is_done(),
         })
     });
     said.collect()

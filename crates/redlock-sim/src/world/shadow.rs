@@ -101,7 +101,7 @@ impl Shadow {
             .iter()
             .any(|key| !self.kept(*key, now).any(is_its) && self.kept(*key, now).any(bothers));
         let is_release = matches!(asked.verb, Verb::Release { .. } | Verb::Tombstone { .. });
-        if !matches!(asked.reply, Reply::Taken { .. } | Reply::Done) {
+        if !matches!(asked.reply, Reply::Taken { .. }) && !asked.reply.is_done() {
             return if is_release && has_some {
                 Err("it was not released for its owner")
             } else {

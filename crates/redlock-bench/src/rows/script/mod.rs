@@ -218,7 +218,7 @@ impl Script {
 
     /// Measures what each of these calls costs; every request of theirs must be granted.
     async fn calls(&mut self, form: Form, calls: Vec<Vec<Request>>) -> Result<f64> {
-        let granted = |reply: &Reply| matches!(reply, Reply::Taken { .. } | Reply::Done);
+        let granted = |reply: &Reply| matches!(reply, Reply::Taken { .. }) || reply.is_done();
         self.answered(form, calls, granted).await
     }
 

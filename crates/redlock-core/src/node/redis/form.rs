@@ -82,10 +82,12 @@ impl Forms {
 
     /// Returns the form for a call with these requests.
     ///
-    /// Where restarts are declared to be delayed, each look at the mark must be by a function: only functions remember that
-    /// there was one.
+    /// Only functions remember: that there was a look at the mark, which matters where restarts are declared to be delayed;
+    /// and that somebody was refused a key.
     pub(super) fn pick(&self, requests: &[Request], quarantine: &Quarantine) -> Form {
-        let serves = quarantine.trusts_delayed_restarts() || functions::serve(requests);
+        let serves = quarantine.trusts_delayed_restarts()
+            || functions::serve(requests)
+            || requests.iter().any(functions::takes);
         if self.functions.load(Ordering::Relaxed) == CALLED && serves {
             Form::Function
         } else {

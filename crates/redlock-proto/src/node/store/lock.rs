@@ -62,6 +62,9 @@ impl Store {
         };
         match (wanted.verb, refused) {
             (Verb::Acquire { wish, .. }, Some(refused)) => {
+                if let Some(memory) = &mut self.memory {
+                    memory.disputes.note(keys, wanted.now);
+                }
                 if let Some(wish) = wish.filter(|_| only_shared && wanted.mode == Mode::Exclusive) {
                     for key in keys {
                         let held = self.keys.get_mut(key.key());
@@ -93,7 +96,13 @@ impl Store {
                     count(self, counter)?;
                 }
                 take(self, ttl);
-                Ok(Reply::Done)
+                let is_single = wanted.mode == Mode::Exclusive && !keys.is_several();
+                let is_plain = write_back.is_none() && is_single;
+                let memory = self.memory.as_ref().filter(|_| is_plain);
+                Ok(match memory {
+                    Some(memory) if !memory.disputes.concern(keys, wanted.now) => Reply::Undisputed,
+                    _ => Reply::Done,
+                })
             }
             (Verb::Heal { ttl, counter }, None) => {
                 count(self, counter)?;

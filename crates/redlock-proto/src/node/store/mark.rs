@@ -55,8 +55,8 @@ impl Store {
             aged,
             last: now,
         };
-        let looked = self.looked.as_mut();
-        let is_first = looked.is_some_and(|looked| looked.insert(keyspace.mark().clone()));
+        let memory = self.memory.as_mut();
+        let is_first = memory.is_some_and(|memory| memory.looked.insert(keyspace.mark().clone()));
         let Some(mark) = self.marks.get_mut(keyspace.mark()) else {
             // Nothing but a restart can have lost it, unless another server's data is here.
             let is_new = is_first && *self.data == *OWN;

@@ -1,3 +1,4 @@
+mod disputes;
 mod jobs;
 mod key;
 mod lock;
@@ -13,6 +14,7 @@ use std::{
 };
 
 use self::{
+    disputes::Disputes,
     key::{Key, Wanted},
     mark::Mark,
 };
@@ -37,9 +39,8 @@ pub struct Store {
     data: Arc<str>,
     /// Whether an operator vouches for marks that are missing.
     vouched: bool,
-    /// The marks that this process has looked at, though its data may not have them any more; `None` if it cannot
-    /// remember that, as servers without functions cannot.
-    looked: Option<HashSet<NodeKey>>,
+    /// `None` if the process remembers nothing but its data, as servers without functions do.
+    memory: Option<Memory>,
     keys: HashMap<NodeKey, Key>,
     marks: HashMap<NodeKey, Mark>,
     fences: HashMap<NodeKey, Counters>,
@@ -50,6 +51,14 @@ pub struct Store {
     /// Since when it remembers them, in milliseconds since the epoch.
     horizons: HashMap<NodeKey, u64>,
     sweep_at: usize,
+}
+
+/// What the process remembers, and not its data.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// The marks that it has looked at, though its data may not have them any more.
+    looked: HashSet<NodeKey>,
+    disputes: Disputes,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -65,7 +74,7 @@ impl Store {
             run,
             data: OWN.into(),
             vouched: false,
-            looked: Some(HashSet::new()),
+            memory: Some(Memory::default()),
             keys: HashMap::new(),
             marks: HashMap::new(),
             fences: HashMap::new(),
@@ -87,7 +96,7 @@ impl Store {
     /// Returns the same store, of a server that remembers nothing but its data.
     pub fn without_memory(self) -> Self {
         Self {
-            looked: None,
+            memory: None,
             ..self
         }
     }
@@ -157,7 +166,7 @@ impl Store {
             run: self.run.clone(),
             data: data.into(),
             vouched: false,
-            looked: self.looked.as_ref().map(|_| HashSet::new()),
+            memory: self.memory.as_ref().map(|_| Memory::default()),
             ..other.clone()
         };
     }
@@ -183,8 +192,8 @@ impl Store {
     pub fn restart(&mut self, run: RunId) {
         self.run = run;
         self.vouched = false;
-        if let Some(looked) = &mut self.looked {
-            looked.clear();
+        if let Some(memory) = &mut self.memory {
+            *memory = Memory::default();
         }
     }
 

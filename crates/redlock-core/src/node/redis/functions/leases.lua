@@ -4,8 +4,9 @@
 -- the script before anything is written: a node that does not vote, a key that occurs twice, a counter that is damaged or
 -- ahead of what is proposed, and a command that fails.
 --
--- The answer is that of the script, too, unless every operation was done, with the first token that it proposed. Then it is
--- one text, which costs less than a list: the node's time in seconds, the microseconds behind it, and the run; or nothing,
+-- The answer is that of the script, too, but for extensions, which say whether somebody was refused the key. And it is
+-- another if every operation was done, with the first token that it proposed, and nobody was refused a key. Then it is one
+-- text, which costs less than a list: the node's time in seconds, the microseconds behind it, and the run; or nothing,
 -- if nobody looked at the mark.
 --
 -- All is read first, then all is counted by one command, and all keys that are let go are deleted by one. No key occurs
@@ -55,6 +56,7 @@ local function leases(KEYS, ARGV)
         reply = -3
       elseif found then
         reply = nil
+        dispute(KEYS[place], time[1])
         if #found > 33 then second = second .. told(found) end
       else
         local token, counter = ARGV[op + 3], ARGV[op + 4]
@@ -90,11 +92,18 @@ local function leases(KEYS, ARGV)
 
   if counts > 0 and type(try('HSET', fence, unpack(counted, 1, counts))) == 'table' then return look(KEYS, ARGV) end
   if drops > 0 and type(try('DEL', unpack(dropped, 1, drops))) == 'table' then return look(KEYS, ARGV) end
+  local is_short = true
   for at = 1, keeps, 3 do
     local op, key, reply_at = kept[at], KEYS[kept[at + 1]], kept[at + 2]
     if ARGV[op] == 'extend' then
       local set = try('PEXPIRE', key, ARGV[op + 2])
-      if set ~= 1 then replies[reply_at] = set == 0 and -2 or set.err .. ' (PEXPIRE)' end
+      if set ~= 1 then
+        replies[reply_at] = set == 0 and -2 or set.err .. ' (PEXPIRE)'
+      elseif is_disputed(key, time[1]) then
+        is_short = false
+      else
+        replies[reply_at + 1] = 1
+      end
     else
       local set = try('SET', key, ARGV[op + 1], 'NX', 'PX', ARGV[op + 2])
       if not set then
@@ -108,7 +117,7 @@ local function leases(KEYS, ARGV)
   end
 
   for at = 6, reply_at - 1, 2 do
-    if replies[at] ~= 0 then
+    if replies[at] ~= 0 or not is_short then
       -- A list ends where there is nothing.
       replies[1], replies[2], replies[3], replies[4], replies[5], replies[reply_at] = -1, 0, 0, 0, '', nil
       if time then replies[1], replies[3], replies[5] = 1, time[1] * 1000000 + time[2], run end

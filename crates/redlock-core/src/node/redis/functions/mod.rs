@@ -1,9 +1,10 @@
 //! The library of functions: what nodes are asked for all the time, in fewer commands than the script needs.
 //!
 //! A server of Redis 7 or later, or Valkey, keeps a library beside its data, and its variables beside its scripts.
-//! This one is made of the script itself, to which it leaves whatever is out of the ordinary, and three parts:
+//! This one is made of the script itself, to which it leaves whatever is out of the ordinary, and four parts:
 //!
 //! - `witness.lua` remembers that the mark was looked at, so that most calls need not ask the server what it is;
+//! - `disputes.lua` remembers who was refused a key, so that a holder can tell whether anybody waits for it;
 //! - `leases.lua` acquires, releases and extends;
 //! - `register.lua` says under which names.
 //!
@@ -14,7 +15,7 @@
 use std::sync::LazyLock;
 
 use deadpool_redis::redis::{Cmd, RedisError, Script};
-use redlock_proto::{FencingToken, Mode, Verb};
+use redlock_proto::{FencingToken, JobVerb, Mode, Verb};
 
 use super::script;
 use crate::node::Request;
@@ -52,15 +53,6 @@ pub(super) fn serve(requests: &[Request]) -> bool {
 /// Returns the beginning of a call of a function: of one of its own for requests that the library serves, and of the script
 /// within the library for others.
 pub(super) fn call(requests: &[Request]) -> Cmd {
-    let takes = |request: &Request| {
-        matches!(
-            request,
-            Request::Lock {
-                verb: Verb::Acquire { .. },
-                ..
-            }
-        )
-    };
     let mut cmd = Cmd::with_capacity(
         10 + ARGUMENTS * requests.len(),
         256 + BYTES * requests.len(),
@@ -73,6 +65,20 @@ pub(super) fn call(requests: &[Request]) -> Cmd {
         &LIBRARY.keep
     });
     cmd
+}
+
+/// Returns whether a request takes a key, which may be refused.
+pub(super) const fn takes(request: &Request) -> bool {
+    matches!(
+        request,
+        Request::Lock {
+            verb: Verb::Acquire { .. },
+            ..
+        } | Request::Job {
+            verb: JobVerb::Claim { .. },
+            ..
+        }
+    )
 }
 
 /// Returns the command that is answered only if functions can be called.
@@ -114,7 +120,7 @@ impl Library {
     fn new() -> Self {
         let (told, script) = (script::TOLD, script::BODY);
         let body = format!(
-            "{told}local function script(KEYS, ARGV)\n{script}end\n\n{WITNESS}\n{LEASES}\n{REGISTER}"
+            "{told}local function script(KEYS, ARGV)\n{script}end\n\n{DISPUTES}\n{WITNESS}\n{LEASES}\n{REGISTER}"
         );
         let hash = Script::new(&body).get_hash()[..12].to_owned();
         let name = format!("redlock_2_{hash}");
@@ -128,6 +134,7 @@ impl Library {
     }
 }
 
+const DISPUTES: &str = include_str!("disputes.lua");
 const WITNESS: &str = include_str!("witness.lua");
 const LEASES: &str = include_str!("leases.lua");
 const REGISTER: &str = include_str!("register.lua");

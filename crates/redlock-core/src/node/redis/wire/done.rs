@@ -39,8 +39,12 @@ fn reply(request: &Request) -> Option<Reply> {
         Request::Lock { verb, .. } => match *verb {
             // A token that was taken already would have been left to the script.
             Verb::Acquire { proposal, .. } => Some(Reply::Taken { counter: proposal }),
-            Verb::Extend { .. } | Verb::Release { .. } => Some(Reply::Done),
-            Verb::Heal { .. } | Verb::Tombstone { .. } => None,
+            // Of a key that somebody was refused there would be more to say.
+            Verb::Extend {
+                write_back: None, ..
+            } => Some(Reply::Undisputed),
+            Verb::Release { .. } => Some(Reply::Done),
+            Verb::Extend { .. } | Verb::Heal { .. } | Verb::Tombstone { .. } => None,
         },
         Request::Node(_) | Request::Job { .. } => None,
     }
@@ -60,7 +64,7 @@ mod tests {
         let requests = [acquire(7), lock(RELEASE), extend(None), acquire(40)];
         let answer = done(b"12 345 0f3a", &requests).unwrap();
         let taken = |counter| Ok(Reply::Taken { counter });
-        let expected = [taken(7), Ok(Reply::Done), Ok(Reply::Done), taken(40)];
+        let expected = [taken(7), Ok(Reply::Done), Ok(Reply::Undisputed), taken(40)];
         assert_eq!(answer.replies, expected);
         let standing = answer.standing.unwrap();
         assert_eq!(standing.state, MarkState::Voting);

@@ -1,4 +1,5 @@
 mod delayed;
+mod disputes;
 mod jobs;
 mod sets;
 mod shared;

@@ -1,0 +1,37 @@
+//! The keys that a node has refused lately.
+
+use std::collections::HashMap;
+
+use crate::{KeySet, NodeKey};
+
+/// The keys that somebody was refused, each with the last second of the node's clock in which that was.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Disputes {
+    refused: HashMap<NodeKey, u64>,
+    /// With this many, those that are over are swept out.
+    sweep_at: usize,
+}
+
+impl Disputes {
+    /// Notes that somebody was refused these keys at `now`, in milliseconds.
+    pub(super) fn note(&mut self, keys: &KeySet, now: u64) {
+        let second = now / 1_000;
+        if self.refused.len() >= self.sweep_at {
+            self.refused.retain(|_, refused| !is_over(*refused, second));
+            self.sweep_at = (2 * self.refused.len()).max(64);
+        }
+        for key in keys {
+            self.refused.insert(key.key().clone(), second);
+        }
+    }
+
+    /// Returns whether somebody was refused one of these keys in this second or in the one before.
+    pub(super) fn concern(&self, keys: &KeySet, now: u64) -> bool {
+        let mut refused = keys.iter().filter_map(|key| self.refused.get(key.key()));
+        refused.any(|refused| !is_over(*refused, now / 1_000))
+    }
+}
+
+const fn is_over(refused: u64, second: u64) -> bool {
+    refused.saturating_add(1) < second
+}
