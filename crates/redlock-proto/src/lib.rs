@@ -49,8 +49,9 @@ mod token;
 
 pub use self::{
     client::{
-        Acquire, Ask, Client, ClientConfig, Effect, Entropy, FanOut, Forgot, JobState, Majority,
-        NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError, TickClaim,
+        Acquire, Ask, Client, ClientConfig, Confirmed, Effect, Entropy, FanOut, Forgot, JobState,
+        Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError,
+        TickClaim,
     },
     key::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId,

@@ -68,7 +68,11 @@ impl Shared {
         let parked = turn.inherit().filter(|_| request.claim.is_none());
         let terms = Terms::of(&request.acquire);
         let subject = || request.subject.clone();
-        if let Some(holding) = parked.and_then(|p| p.take_over(subject(), terms, self.clock)) {
+        let taken_over = parked.and_then(|p| p.take_over(subject(), terms, self.clock));
+        if let Some(mut holding) = taken_over {
+            if turn.looks() {
+                holding.look(self.clock);
+            }
             return Ok((LockGuard::new(holding, turn), None));
         }
         turn.leave_a_gap(wait.duration()).await;

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::LeaseShared};
 use redlock_proto::{
-    Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, RunRecord, TokenBlock,
+    Confirmed, Failure, Instant, JobState, NodeAnswer, NotExtended, NotReleased, RunRecord,
+    TokenBlock,
 };
 
 impl Driver {
@@ -63,17 +64,24 @@ impl Driver {
         }
     }
 
-    pub(super) fn extension_over(&mut self, ask: u64, result: Result<(), NotExtended>) {
-        let Some(Asked::Extend { lease, answer }) = self.asked.remove(&ask) else {
-            return;
+    pub(super) fn extension_over(&mut self, ask: u64, result: Result<Confirmed, NotExtended>) {
+        let (lease, answer) = match self.asked.remove(&ask) {
+            Some(Asked::Extend { lease, answer }) => (lease, answer),
+            Some(Asked::Look { answer }) => {
+                let is_undisputed = result.is_ok_and(|confirmed| confirmed.is_undisputed);
+                // Whoever asked may have stopped waiting.
+                let _ = answer.send(is_undisputed);
+                return;
+            }
+            _ => return,
         };
         // Somebody may have seen the old deadline pass before the confirmation was processed.
         let shared = self.leases.get(&lease);
         let live = shared.is_some_and(|shared| shared.loss().is_none());
         // Whoever asked may have stopped waiting.
         drop(answer.send(match result {
-            Ok(()) if live => Ok(()),
-            Ok(()) => Err(ExtendError::lost(Vec::new())),
+            Ok(_) if live => Ok(()),
+            Ok(_) => Err(ExtendError::lost(Vec::new())),
             Err(NotExtended {
                 lost: true,
                 answers,

@@ -4,7 +4,7 @@ use redlock_proto::{NodeAnswer, Terms};
 use tokio::sync::oneshot;
 
 use super::{
-    command::{AcquireAnswer, JobAnswer},
+    command::{AcquireAnswer, IsUndisputed, JobAnswer},
     holding::Won,
 };
 use crate::{ExtendError, ReleaseError, lease::Subject};
@@ -24,6 +24,9 @@ pub(super) enum Asked {
     Extend {
         lease: u64,
         answer: oneshot::Sender<Result<(), ExtendError>>,
+    },
+    Look {
+        answer: oneshot::Sender<IsUndisputed>,
     },
     Release {
         answer: oneshot::Sender<Result<(), ReleaseError>>,

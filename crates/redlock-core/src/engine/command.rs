@@ -14,6 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 use super::hand_overs::HandOvers;
 use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::Subject};
 
+/// Whether nodes have refused a key to nobody lately.
+pub(super) type IsUndisputed = bool;
+
 /// What callers ask of the driver; an acquisition that wins is answered with a `W`.
 #[derive(Debug)]
 pub(super) enum Command<W> {
@@ -47,6 +50,11 @@ pub(super) enum Command<W> {
     Extend {
         lease: u64,
         answer: oneshot::Sender<Result<(), ExtendError>>,
+    },
+    /// Extends a lease to learn whether its key was refused to somebody else meanwhile.
+    Look {
+        lease: u64,
+        answer: oneshot::Sender<IsUndisputed>,
     },
     /// Readers may share it from now on.
     Downgrade {

@@ -247,6 +247,10 @@ impl Driver {
                 let ask = self.ask(Asked::Extend { lease, answer });
                 self.client.extend(lease, ask, now);
             }
+            Command::Look { lease, answer } => {
+                let ask = self.ask(Asked::Look { answer });
+                self.client.extend(lease, ask, now);
+            }
             Command::Downgrade { lease, answer } => {
                 let ask = self.ask(Asked::Extend { lease, answer });
                 self.client.downgrade(lease, ask, now);

@@ -1,9 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_proto::{Instant, ParkedLease, RunRecord, Terms, TokenBlock, Word};
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
-use super::command::{Command, EngineHandle, NotWon};
+use super::command::{Command, EngineHandle, IsUndisputed, NotWon};
 use crate::{
     ExtendError, Lease, LossReason, Mode, ReleaseError,
     clock::Clock,
@@ -27,7 +27,15 @@ pub(crate) struct Holding {
     engine: EngineHandle<Won>,
     tokens: TokenBlock,
     terms: Terms,
+    look: Option<Look>,
     over: bool,
+}
+
+/// A question to the nodes that is under way: whether they have refused the key to somebody else.
+#[derive(Debug)]
+struct Look {
+    asked: Instant,
+    answer: oneshot::Receiver<IsUndisputed>,
 }
 
 impl Holding {
@@ -45,6 +53,7 @@ impl Holding {
             engine,
             tokens,
             terms,
+            look: None,
             over: false,
         }
     }
@@ -70,6 +79,35 @@ impl Holding {
             answer,
         });
         confirmed(answered)
+    }
+
+    /// Asks nodes whether they have refused the key to somebody else, which [`undisputed`](Self::undisputed) tells later.
+    ///
+    /// The lease is extended by it, so nobody asks if the caller wants no extensions.
+    pub(crate) fn look(&mut self, clock: Clock) {
+        if self.terms.renews() {
+            let (answer, answered) = oneshot::channel();
+            self.look = Some(Look {
+                asked: clock.now(),
+                answer: answered,
+            });
+            self.engine.send(Command::Look {
+                lease: self.id,
+                answer,
+            });
+        }
+    }
+
+    /// Returns when nodes were asked that answered meanwhile that they have refused the key to nobody else; once.
+    pub(crate) fn undisputed(&mut self) -> Option<Instant> {
+        let look = self.look.as_mut()?;
+        let answered = look.answer.try_recv();
+        if answered == Err(TryRecvError::Empty) {
+            return None;
+        }
+        let asked = look.asked;
+        self.look = None;
+        (answered == Ok(true)).then_some(asked)
     }
 
     /// Lets others have it too, and asks for a round that tells the nodes; the future awaits its confirmation.
@@ -161,6 +199,7 @@ impl Holding {
             engine: self.engine.clone(),
             deadline: self.shared.deadline(),
             lease,
+            look: self.look.take(),
             is_lost,
             claimed: false,
         }
@@ -204,6 +243,7 @@ pub(crate) struct Parked {
     deadline: Instant,
     /// Whether it was lost as it was parked: nobody may have it any more.
     is_lost: bool,
+    look: Option<Look>,
     claimed: bool,
 }
 
@@ -227,7 +267,9 @@ impl Parked {
         if engine.hand_overs().resume(self.id, Arc::clone(&shared)) {
             engine.send(Command::SeeHandOvers);
         }
-        Some(Holding::new(self.id, shared, engine, tokens, terms))
+        let mut holding = Holding::new(self.id, shared, engine, tokens, terms);
+        holding.look = self.look.take();
+        Some(holding)
     }
 }
 

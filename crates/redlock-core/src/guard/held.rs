@@ -267,7 +267,10 @@ impl HolderTurn {
 const ONLY: usize = 1 << (usize::BITS - 1);
 
 /// Leaves the lease to the next caller of this process; else returns it, to be released.
-fn pass_on(turn: &Turn<Parked>, holding: Holding) -> Option<Holding> {
+fn pass_on(turn: &Turn<Parked>, mut holding: Holding) -> Option<Holding> {
+    if let Some(asked) = holding.undisputed() {
+        turn.is_undisputed(asked);
+    }
     turn.pass_on(holding, Holding::to_hand_over, Holding::park)
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use redlock_proto::{Left, LocalQueue, NoPlace, QueueLimits, Ticket};
+use redlock_proto::{Instant, Left, LocalQueue, NoPlace, QueueLimits, Ticket};
 use tokio::sync::oneshot;
 
 use crate::{ResourceKey, ResourceKeys, clock::Clock};
@@ -153,6 +153,21 @@ impl<P> Turn<P> {
     pub(crate) fn inherit(&self) -> Option<P> {
         let key = self.0.only_key()?;
         self.0.queue.state().queue.inherit(key)
+    }
+
+    /// Returns whether nodes are to be asked now whether somebody else wants the key.
+    pub(crate) fn looks(&self) -> bool {
+        let Place { queue, .. } = &self.0;
+        let now = queue.clock.now();
+        let looks = |key| queue.state().queue.looks(key, now);
+        self.0.only_key().is_some_and(looks)
+    }
+
+    /// Nodes were asked at this moment, and had refused the key to nobody else since it was won from them.
+    pub(crate) fn is_undisputed(&self, asked: Instant) {
+        if let Some(key) = self.0.only_key() {
+            self.0.queue.state().queue.on_undisputed(key, asked);
+        }
     }
 
     /// Leaves to the next caller of this process what `park` makes of what is held, if a caller waits and `fits` says

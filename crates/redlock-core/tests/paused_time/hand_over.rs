@@ -1,12 +1,12 @@
 //! A lease that passes from one caller of a process to the next.
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use futures_util::{future::join_all, poll};
 use redlock_core::{AcquireOptions, LossReason, Redlock, Renewal, Wait};
 use tokio::time::{Instant, sleep};
 
-use crate::fixtures::{FaultyNode, MS, SECOND, client, client_of, faulty, keys, settle};
+use crate::fixtures::{Faults, FaultyNode, MS, SECOND, client, client_of, faulty, keys, settle};
 
 fn asked(nodes: &[FaultyNode]) -> usize {
     nodes.iter().map(FaultyNode::requests).sum()
@@ -265,21 +265,81 @@ async fn a_lease_that_was_handed_over_is_extended_in_time() {
     }
 }
 
+/// Has 400 callers hold the key for 1 ms each; returns after how many a lease was won anew, and the longest pause.
+async fn hold_by_turns(redlock: &Redlock) -> (Vec<usize>, Duration) {
+    let (guard, waiting) = queue_up(redlock, 400).await;
+    let mut before = (guard.token().get(), Instant::now());
+    drop(guard);
+    let holds = join_all(waiting).await;
+    let mut anew = Vec::new();
+    let mut longest = Duration::ZERO;
+    for (turn, (token, at)) in holds.into_iter().enumerate() {
+        if token != before.0 + 1 {
+            anew.push(turn);
+        }
+        longest = longest.max(at - before.1);
+        before = (token, at);
+    }
+    (anew, longest)
+}
+
 #[tokio::test(start_paused = true)]
-async fn after_a_quarter_of_a_second_the_nodes_are_asked_however_many_tokens_are_left() {
+async fn nodes_that_refused_nobody_else_are_not_left_a_gap() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;
+    let (anew, longest) = hold_by_turns(&redlock.unwrap()).await;
+    assert_eq!(anew, []);
+    assert!(longest <= 2 * MS, "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_quarter_of_a_second_others_have_a_gap_if_any_was_refused() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;
+    let (redlock, other) = (redlock.unwrap(), client(&nodes).await);
+    let asks = async {
+        sleep(50 * MS).await;
+        let refused = other.try_acquire("key").await;
+        assert!(refused.is_err(), "{refused:?}");
+    };
+    let ((anew, longest), ()) = tokio::join!(hold_by_turns(&redlock), asks);
+    assert_eq!(anew, [250], "after 250 holds of 1 ms");
+    assert!(longest >= 25 * MS, "{longest:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gap_is_left_where_an_answer_is_missing() {
     let nodes = faulty(3);
     let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;
     let redlock = redlock.unwrap();
-    let (guard, waiting) = queue_up(&redlock, 400).await;
-    let before = asked(&nodes);
-    drop(guard);
-    join_all(waiting).await;
-    settle().await;
-    let leases = (asked(&nodes) - before).div_ceil(6);
-    assert_eq!(
-        leases, 2,
-        "one more, and its release, after 250 holds of 1 ms"
-    );
+    let silent = async {
+        sleep(100 * MS).await;
+        for node in &nodes[..2] {
+            node.set(Faults::BLACK_HOLE);
+        }
+        sleep(100 * MS).await;
+        nodes.iter().for_each(FaultyNode::heal);
+    };
+    let ((anew, _), ()) = tokio::join!(hold_by_turns(&redlock), silent);
+    assert_eq!(anew.len(), 1, "{anew:?}");
+}
+
+/// A look would extend the lease.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_not_to_be_extended_is_not_extended_to_look_for_others() {
+    let nodes = faulty(3);
+    let redlock = client_of(&nodes).max_hand_overs(1_000).build().await;
+    let redlock = redlock.unwrap();
+    let options = AcquireOptions::new().renewal(Renewal::Manual);
+    let options = options.wait(Wait::UpTo(60 * SECOND));
+    let holds = (0..400).map(|_| async {
+        let guard = redlock.acquire_with("key", options.clone()).await.unwrap();
+        sleep(MS).await;
+        guard.token().get()
+    });
+    let tokens = join_all(holds).await;
+    let anew = tokens.windows(2).filter(|pair| pair[1] != pair[0] + 1);
+    assert_eq!(anew.count(), 1, "{tokens:?}");
 }
 
 #[tokio::test(start_paused = true)]

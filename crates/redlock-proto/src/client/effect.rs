@@ -83,7 +83,7 @@ pub enum Effect {
         /// The caller that asked.
         ask: Ask,
         /// The majority's confirmation, or the reason for which there is none.
-        result: Result<(), NotExtended>,
+        result: Result<Confirmed, NotExtended>,
     },
     /// A release that was asked for is over.
     ReleaseOver {
@@ -101,6 +101,19 @@ pub enum Effect {
     },
     /// Something an operator should know.
     Notice(Notice),
+}
+
+/// An extension that a majority has confirmed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must handle every part of it"
+)]
+pub struct Confirmed {
+    /// Set if each node of that majority remembers that it has refused the key to nobody lately.
+    ///
+    /// This is about who has to wait, and not about exclusion: a node may have forgotten.
+    pub is_undisputed: bool,
 }
 
 /// An extension that moved no deadline.

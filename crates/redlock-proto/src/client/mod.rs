@@ -26,7 +26,7 @@ use std::{fmt, sync::Arc, time::Duration};
 pub use self::{
     acquire::{Acquire, NotAfter, NotClaimed, TickClaim},
     config::{Ask, ClientConfig, Entropy, Now},
-    effect::{Effect, NotExtended, NotReleased},
+    effect::{Confirmed, Effect, NotExtended, NotReleased},
     fan_out::FanOut,
     job_state::JobState,
     notice::{Forgot, Majority, Notice},
@@ -344,7 +344,7 @@ impl<E: Entropy> Client<E> {
                 self.acquisitions.on_outcome(id, heard, leases, cx, now);
             }
             RoundKind::Extension { .. } | RoundKind::Heal { .. } | RoundKind::Release { .. } => {
-                leases.on_outcome(id, node, outcome, cx, now);
+                leases.on_outcome(id, (node, outcome, reply.as_ref()), cx, now);
             }
             RoundKind::Watch
             | RoundKind::Survey { .. }

@@ -25,6 +25,11 @@ impl Terms {
         }
     }
 
+    /// Returns whether the lease is extended before it ends.
+    pub const fn renews(&self) -> bool {
+        self.renew
+    }
+
     /// Returns whether others may hold the lease too.
     pub(super) const fn is_shared(&self) -> bool {
         self.is_shared

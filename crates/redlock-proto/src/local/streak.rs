@@ -8,32 +8,70 @@ use crate::Instant;
 /// processes, which come back after a random delay and find the key taken.
 /// So after [`LONGEST`](Self::LONGEST) the next turn waits for [`PAUSE`](Self::PAUSE) before it contends,
 /// and leaves a gap in which another process can be first.
+///
+/// Nodes can remember that they refused nobody else the key.
+/// A holder asks them ahead of the gap; if that is so, there is nobody to leave it for, and the time begins again.
+/// It does so for [`LONGEST_UNSEEN`](Self::LONGEST_UNSEEN) at most, because nodes may not have seen all who want the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Streak {
-    began: Option<Instant>,
+    /// When the key was won first after the last gap.
+    won: Option<Instant>,
+    /// Up to when nobody else had asked for it since.
+    undisputed: Option<Instant>,
+    /// Whether a holder has asked since then.
+    has_looked: bool,
 }
 
 impl Streak {
-    /// The longest time for which turns may follow each other without a gap.
+    /// The longest time for which turns may follow each other without a gap, while somebody else may want the key.
     pub const LONGEST: Duration = Duration::from_millis(250);
+
+    /// The longest time for which they may while nodes know of nobody else.
+    ///
+    /// Nodes know nothing of those who ask by the script, or by the functions of another release.
+    pub const LONGEST_UNSEEN: Duration = Duration::from_secs(5);
+
+    /// The time after which a holder asks nodes whether somebody else wants the key: early enough for their answer.
+    pub const LOOK_AFTER: Duration = Duration::from_millis(125);
 
     /// The gap: a tenth of the streak.
     pub const PAUSE: Duration = Duration::from_millis(25);
 
     /// Notes that a turn won the key.
     pub fn on_won(&mut self, now: Instant) {
-        self.began.get_or_insert(now);
+        self.won.get_or_insert(now);
+    }
+
+    /// Returns whether the present holder is to ask nodes now whether somebody else wants the key; once for each answer.
+    pub fn looks(&mut self, now: Instant) -> bool {
+        let looks = !self.has_looked && self.lasts(now) >= Some(Self::LOOK_AFTER);
+        self.has_looked |= looks;
+        looks
+    }
+
+    /// Notes that nodes had refused nobody else the key when they were asked at `asked`.
+    pub fn on_undisputed(&mut self, asked: Instant) {
+        let unseen = self.won.map(|won| asked.saturating_since(won));
+        if unseen < Some(Self::LONGEST_UNSEEN) {
+            self.undisputed = self.undisputed.max(Some(asked));
+            self.has_looked = false;
+        }
     }
 
     /// Returns how long the next turn must wait before it contends, if it must.
     pub fn pause(&self, now: Instant) -> Option<Duration> {
-        let began = self.began?;
-        (now.saturating_since(began) >= Self::LONGEST).then_some(Self::PAUSE)
+        (self.lasts(now) >= Some(Self::LONGEST)).then_some(Self::PAUSE)
     }
 
     /// Notes that the gap was left: the next win begins another streak.
     pub fn on_paused(&mut self) {
-        self.began = None;
+        *self = Self::default();
+    }
+
+    /// Returns for how long somebody else may have wanted the key; `None` if it was not won yet.
+    fn lasts(&self, now: Instant) -> Option<Duration> {
+        let since = self.undisputed.max(self.won)?;
+        Some(now.saturating_since(since))
     }
 }
 
@@ -49,6 +87,7 @@ mod tests {
     fn a_streak_is_broken_once_it_is_too_long() {
         let mut streak = Streak::default();
         assert_eq!(streak.pause(ms(1_000)), None, "nothing was won yet");
+        assert!(!streak.looks(ms(1_000)), "nothing was won yet");
         streak.on_won(ms(1_000));
         streak.on_won(ms(1_200));
         assert_eq!(streak.pause(ms(1_249)), None);
@@ -56,5 +95,34 @@ mod tests {
         assert_eq!(streak.pause(ms(1_251)), Some(Streak::PAUSE), "not left yet");
         streak.on_paused();
         assert_eq!(streak.pause(ms(9_000)), None, "the next win begins another");
+    }
+
+    #[test]
+    fn a_streak_goes_on_while_nobody_else_wants_the_key() {
+        let mut streak = Streak::default();
+        streak.on_won(ms(0));
+        assert!(!streak.looks(ms(124)));
+        assert!(streak.looks(ms(125)));
+        assert!(!streak.looks(ms(126)), "one look is under way");
+        streak.on_undisputed(ms(125));
+        assert_eq!(streak.pause(ms(374)), None);
+        assert_eq!(streak.pause(ms(375)), Some(Streak::PAUSE));
+        assert!(!streak.looks(ms(249)));
+        assert!(streak.looks(ms(250)));
+        assert_eq!(streak.pause(ms(375)), Some(Streak::PAUSE), "no answer came");
+    }
+
+    #[test]
+    fn nodes_that_know_of_nobody_else_are_believed_for_so_long_only() {
+        let mut streak = Streak::default();
+        streak.on_won(ms(0));
+        for asked in (100..10_000).step_by(100).map(ms) {
+            streak.on_undisputed(asked);
+        }
+        assert_eq!(streak.pause(ms(5_149)), None);
+        assert_eq!(streak.pause(ms(5_150)), Some(Streak::PAUSE));
+        streak.on_paused();
+        streak.on_won(ms(6_000));
+        assert_eq!(streak.pause(ms(6_249)), None);
     }
 }

@@ -113,6 +113,10 @@ pub(super) struct Holding {
     /// Whether its user looks at the deadline and says so when it has passed.
     pub(super) looks: bool,
     pub(super) deadline: Instant,
+    /// The number under which it asks nodes whether somebody else wants the key, and since when.
+    pub(super) look: Option<(u64, Instant)>,
+    /// Up to when nobody else wanted the key.
+    pub(super) undisputed_at: Instant,
 }
 
 /// An upgrade that is under way.

@@ -1,7 +1,10 @@
 //! Extensions: rounds that move a lease's deadline, and the healing of nodes that have lost its key.
 
 use super::{
-    super::{Ask, Effect, Entropy, NotExtended, Notice, Now, context::Context, rounds::RoundKind},
+    super::{
+        Ask, Confirmed, Effect, Entropy, NotExtended, Notice, Now, context::Context,
+        rounds::RoundKind,
+    },
     Leases,
 };
 use crate::{ExtensionVerdict, NodeOutcome, Vote};
@@ -61,6 +64,7 @@ impl Leases {
             lease: id,
             extension: held.state.extension(cx.quorum(), now.clock),
             ask,
+            is_undisputed: true,
         };
         let round = cx.start_round(kind, cx.limit_within(held.timing()), now);
         cx.send_all(round, &held.extension());
@@ -83,11 +87,13 @@ impl Leases {
             lease,
             extension,
             ask,
+            is_undisputed,
         } = entry.kind_mut()
         else {
             return;
         };
         let (id, ask, votes) = (*lease, ask.take(), extension.votes().clone());
+        let is_undisputed = *is_undisputed;
         let mut action = None;
         let mut live = false;
         if let Some(held) = self.held.get_mut(&id) {
@@ -113,7 +119,7 @@ impl Leases {
                     lost: true,
                     answers,
                 }),
-                ExtensionVerdict::Extended { .. } => Ok(()),
+                ExtensionVerdict::Extended { .. } => Ok(Confirmed { is_undisputed }),
                 _ => Err(NotExtended {
                     lost: false,
                     answers,

@@ -15,7 +15,7 @@ pub(super) use self::{
 use super::{
     Acquire, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, timers::Timer,
 };
-use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, TokenBlock};
+use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, Reply, TokenBlock};
 
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
@@ -154,18 +154,23 @@ impl Leases {
     pub(super) fn on_outcome<E: Entropy>(
         &mut self,
         id: u64,
-        node: usize,
-        outcome: NodeOutcome,
+        heard: (usize, NodeOutcome, Option<&Reply>),
         cx: &mut Context<E>,
         now: Now,
     ) {
+        let (node, outcome, reply) = heard;
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
         match round.kind_mut() {
             RoundKind::Extension {
-                extension, lease, ..
+                extension,
+                lease,
+                is_undisputed,
+                ..
             } => {
+                let is_granted = matches!(outcome, NodeOutcome::Granted { .. });
+                *is_undisputed &= !is_granted || reply == Some(&Reply::Undisputed);
                 let lease = *lease;
                 if let Some(held) = self.held.get_mut(&lease) {
                     held.on_extension_outcome(node, outcome);

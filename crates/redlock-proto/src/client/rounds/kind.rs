@@ -28,6 +28,8 @@ pub(in super::super) enum RoundKind {
         lease: u64,
         extension: Extension,
         ask: Option<Ask>,
+        /// Whether no node that confirmed has said less than that nobody else was refused the key.
+        is_undisputed: bool,
     },
     /// Nodes that had lost the key are given it again.
     Heal { lease: u64 },

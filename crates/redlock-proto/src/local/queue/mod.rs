@@ -199,6 +199,19 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
+    /// Returns whether the present holder is to ask nodes now whether somebody else was refused the key.
+    pub fn looks(&mut self, key: &K, now: Instant) -> bool {
+        let queue = self.queues.get_mut(key);
+        queue.is_some_and(|queue| queue.streak.looks(now))
+    }
+
+    /// Notes that nodes had refused nobody else the key when they were asked at `asked`, since it was won from them.
+    pub fn on_undisputed(&mut self, key: &K, asked: Instant) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.streak.on_undisputed(asked);
+        }
+    }
+
     /// Returns whether the present turn's lease may be left to the next caller: one waits that wants this key alone, and
     /// it is not time to let other processes have their turn.
     ///
