@@ -1,6 +1,6 @@
 //! What the library remembers of those who were refused a key.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use redlock_core::node::{Node, RedisNode, Reply, Request};
 use redlock_proto::{JobVerb, Lock, Mode, NodeKey, OwnerId, Tick, Verb, Window};
@@ -71,8 +71,13 @@ async fn whoever_was_refused_a_key_was_refused_it() {
             other => other,
         }
     };
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let tick = Tick::from_millis(u64::try_from(since.as_millis()).unwrap()).unwrap();
+    let time = master.command(&["TIME"]);
+    let seconds: u64 = time.as_array().unwrap()[0]
+        .as_text()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let tick = Tick::from_millis(1_000 * seconds).unwrap();
     let claim = |key: &str| Request::Job {
         verb: JobVerb::Claim {
             lock: NodeKey::from(format!("{{fn}}:lock:{key}")),
@@ -95,17 +100,17 @@ async fn whoever_was_refused_a_key_was_refused_it() {
     };
     let set = |key: &str| request_of(acquire(50), &["nobody's", key], 2);
     let of_a_reader = OwnerId::from_random([9; 16]);
-    let kinds: [(&str, &dyn Fn(&str) -> Request); 5] = [
-        ("claim", &claim),
-        ("wish", &wish),
-        ("set", &set),
-        ("shared", &of(Mode::Shared)),
-        ("upgrade", &of(Mode::Upgrade { of: of_a_reader })),
+    let kinds = [
+        ("claim", claim("claim")),
+        ("wish", wish("wish")),
+        ("set", set("set")),
+        ("shared", of(Mode::Shared)("shared")),
+        ("upgrade", of(Mode::Upgrade { of: of_a_reader })("upgrade")),
     ];
     for (key, kind) in kinds {
         master.call(&[request(acquire(1), key, 1)]).await;
         assert_eq!(extended(&mut master, key).await, Reply::Undisputed, "{key}");
-        let refused = master.call(&[kind(key)]).await.replies;
+        let refused = master.call(&[kind]).await.replies;
         assert!(
             matches!(refused[..], [Ok(Reply::Held { .. })]),
             "{key}: {refused:?}"
