@@ -105,13 +105,13 @@ impl LeaseState {
             };
         }
         let is_narrow = votes.are_held_back();
-        let first = if is_narrow {
-            SPREAD.min(timing.ttl() / 3)
-        } else {
-            timing.ttl() / 3
-        };
         let renewal = if renew {
-            Renewal::Due(grant.start + first)
+            let first = renewal(timing, grant.start);
+            Renewal::Due(if is_narrow {
+                first.min(grant.start + SPREAD)
+            } else {
+                first
+            })
         } else {
             Renewal::Off
         };
@@ -276,7 +276,7 @@ impl LeaseState {
                 self.is_narrow = false;
                 self.deadline = earlier(self.deadline.max(deadline), self.ends);
                 self.danger = Some(danger(self.timing, start, self.deadline));
-                start + self.timing.ttl() / 3
+                renewal(self.timing, start)
             }
             // The lease is valid up to its deadline all the same, and the next round may succeed.
             ExtensionVerdict::Failed => now + self.pause_after_failure(),
@@ -386,6 +386,17 @@ impl LeaseState {
 
 /// After which time a lease that is still held is worth a round to all nodes, if it is renewed.
 const SPREAD: Duration = Duration::from_millis(100);
+
+/// Returns when the lease is renewed that was won or extended by a round that began at `start`.
+///
+/// This is after a third of the ttl, or less than a two-thousandth of the ttl earlier: leases of one ttl are renewed at the
+/// same moments, so that their renewals share calls.
+fn renewal(timing: Timing, start: Instant) -> Instant {
+    let due = start + timing.ttl() / 3;
+    let step = (timing.ttl() / 2048).as_nanos().max(1);
+    let early = due.since_origin().as_nanos() % step;
+    due - Duration::from_nanos(u64::try_from(early).unwrap_or(0))
+}
 
 /// Returns when so little of the lease is left that it is in danger, and not before the next renewal is due.
 fn danger(timing: Timing, start: Instant, deadline: Instant) -> Instant {

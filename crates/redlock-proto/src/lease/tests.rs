@@ -51,6 +51,24 @@ fn s07_renewal_is_due_before_the_deadline_for_every_ttl() {
     }
 }
 
+/// So they share calls; each is a little earlier than it must be, and never later.
+#[test]
+fn leases_of_one_ttl_are_renewed_at_the_same_moments() {
+    let timing = lease(30_000, true).timing();
+    let third = Duration::from_secs(10);
+    let due = |micros| {
+        let start = Instant::from_origin(Duration::from_micros(micros));
+        let due = renewal(timing, start);
+        assert!(due <= start + third);
+        assert!(due + Duration::from_millis(15) > start + third);
+        due
+    };
+    let mut moments: Vec<Instant> = (0..10_000).map(|number| due(number * 100)).collect();
+    assert!(moments.is_sorted());
+    moments.dedup();
+    assert!(moments.len() < 80, "{} in a second", moments.len());
+}
+
 #[test]
 fn s06_the_loss_is_told_at_the_deadline_though_a_round_is_under_way() {
     let mut lease = lease(1_000, true);

@@ -126,6 +126,27 @@ fn told(link: &mut Link<Bits>) -> Vec<(&'static str, u64)> {
     told
 }
 
+/// Nobody waits for those behind them, and a server is done with them sooner.
+#[test]
+fn more_travel_together_if_all_of_them_extend_a_lease() {
+    let mut link = up(config(), at(0));
+    let extend = |owner| {
+        lock(
+            Verb::Extend {
+                ttl: TTL,
+                write_back: None,
+            },
+            owner,
+        )
+    };
+    let mut requests: Vec<Request> = (0..120).map(extend).collect();
+    requests[100] = acquire(100);
+    push(&mut link, 0, requests, at(1));
+    let calls = sent(&mut link, at(1));
+    let sizes: Vec<usize> = calls.iter().map(|call| call.requests.len()).collect();
+    assert_eq!(sizes, [64, 36, 16, 4]);
+}
+
 #[test]
 fn requests_travel_together_and_calls_are_bounded() {
     let mut link = up(config(), at(0));

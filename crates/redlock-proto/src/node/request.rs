@@ -124,6 +124,20 @@ impl Request {
         self.worth_repeating_for().is_some()
     }
 
+    /// Returns whether this keeps a lock for longer, and does nothing else.
+    pub const fn is_extension(&self) -> bool {
+        matches!(
+            self,
+            Self::Lock {
+                verb: Verb::Extend {
+                    write_back: None,
+                    ..
+                },
+                ..
+            }
+        )
+    }
+
     /// Returns for how long this is worth making again, should it fail: as long as what it lets go may stay.
     ///
     /// `None` for anything but a release.
