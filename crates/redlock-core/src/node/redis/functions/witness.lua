@@ -29,8 +29,9 @@ local function look(KEYS, ARGV)
   if policy ~= '' then KEYS.is_new, looked[KEYS[1]] = not looked[KEYS[1]], true end
   KEYS.dispute = dispute_at
   local answer = script(KEYS, ARGV)
-  -- Mostly it is the mark that was witnessed already.
-  if answer[1] == 1 and not (KEYS.mark and KEYS.mark == witnessed[policy]) then
+  -- Mostly there was the mark that was witnessed already.
+  if KEYS.mark and KEYS.mark == witnessed[policy] then return answer end
+  if answer[1] == 1 then
     local mark, info = redis.pcall('MGET', KEYS[1])[1], redis.pcall('INFO', 'replication')
     local id = type(info) == 'string' and string.match(info, 'master_replid:(%x+)')
     if id and mark == 'voting ' .. answer[5] .. ' ' .. id .. ' ' .. policy then
