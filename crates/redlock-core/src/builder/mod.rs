@@ -74,7 +74,7 @@ impl RedlockBuilder {
             config: Config::default(),
             max_waiters_per_key: 1_024,
             max_waiters: 65_536,
-            max_hand_overs: 15,
+            max_hand_overs: 63,
             connect_lazily: false,
             functions: true,
             process: None,

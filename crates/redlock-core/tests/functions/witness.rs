@@ -82,6 +82,15 @@ async fn a_database_that_takes_the_place_of_another_is_judged_by_its_own_mark() 
 }
 
 #[tokio::test]
+async fn a_node_that_votes_again_with_other_data_is_looked_at_once() {
+    let mut master = Master::witnessed().await;
+    master.command(&["DEBUG", "CHANGE-REPL-ID"]);
+    assert!(is_quarantined(&master.state().await));
+    master.vouch().await;
+    master.witness().await;
+}
+
+#[tokio::test]
 async fn clients_of_another_policy_are_refused_though_the_mark_is_known() {
     let mut master = Master::witnessed().await;
     let other = Arc::new(Keyspace::new("{fn}", Quarantine::new(2 * TTL, 0.01)));
