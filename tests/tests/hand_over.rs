@@ -48,7 +48,9 @@ async fn queue(redlock: &Redlock, callers: u64) -> Vec<(u64, u64)> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_of_a_process_follow_each_other_in_order_and_with_greater_tokens() {
     let nodes = Nodes::start(5);
-    let redlock = client(nodes.urls(), TTL).await;
+    let redlock = builder(nodes.urls(), TTL).max_hand_overs(15);
+    let redlock = redlock.build().await.unwrap();
+    redlock.dangerous_bless().await;
     let before = nodes.grants(0);
     let got = within("all of them", TTL, queue(&redlock, 60)).await;
     let callers: Vec<u64> = got.iter().map(|(caller, _)| *caller).collect();

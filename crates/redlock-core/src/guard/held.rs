@@ -269,7 +269,7 @@ const ONLY: usize = 1 << (usize::BITS - 1);
 /// Leaves the lease to the next caller of this process; else returns it, to be released.
 fn pass_on(turn: &Turn<Parked>, mut holding: Holding) -> Option<Holding> {
     if let Some(asked) = holding.undisputed() {
-        turn.is_undisputed(asked);
+        turn.on_undisputed(asked);
     }
     turn.pass_on(holding, Holding::to_hand_over, Holding::park)
 }

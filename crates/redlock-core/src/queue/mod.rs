@@ -163,8 +163,8 @@ impl<P> Turn<P> {
         self.0.only_key().is_some_and(looks)
     }
 
-    /// Nodes were asked at this moment, and had refused the key to nobody else since it was won from them.
-    pub(crate) fn is_undisputed(&self, asked: Instant) {
+    /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
+    pub(crate) fn on_undisputed(&self, asked: Instant) {
         if let Some(key) = self.0.only_key() {
             self.0.queue.state().queue.on_undisputed(key, asked);
         }

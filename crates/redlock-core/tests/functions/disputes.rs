@@ -1,4 +1,4 @@
-//! What the library remembers of those who were refused a key.
+//! The memory of the library for those who were refused a key.
 
 use std::time::Duration;
 

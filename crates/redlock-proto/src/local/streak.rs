@@ -16,7 +16,7 @@ use crate::Instant;
 pub struct Streak {
     /// When the key was won first after the last gap.
     won: Option<Instant>,
-    /// Up to when nobody else had asked for it since.
+    /// Up to when nobody else is known to have asked for it.
     undisputed: Option<Instant>,
     /// Whether a holder has asked since then.
     has_looked: bool,
@@ -49,7 +49,7 @@ impl Streak {
         looks
     }
 
-    /// Notes that nodes had refused nobody else the key when they were asked at `asked`.
+    /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
     pub fn on_undisputed(&mut self, asked: Instant) {
         let unseen = self.won.map(|won| asked.saturating_since(won));
         if unseen < Some(Self::LONGEST_UNSEEN) {

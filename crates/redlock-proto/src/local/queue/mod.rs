@@ -205,7 +205,7 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         queue.is_some_and(|queue| queue.streak.looks(now))
     }
 
-    /// Notes that nodes had refused nobody else the key when they were asked at `asked`, since it was won from them.
+    /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
     pub fn on_undisputed(&mut self, key: &K, asked: Instant) {
         if let Some(queue) = self.queues.get_mut(key) {
             queue.streak.on_undisputed(asked);
