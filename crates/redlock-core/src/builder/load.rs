@@ -65,7 +65,8 @@ impl RedlockBuilder {
     /// Sets how often in a row callers of this process may hand a lease over to the next, without asking the nodes and
     /// under a new fencing token each time: up to 1,000.
     ///
-    /// Default: 63, and for a quarter of a second at most if another process waits; zero turns hand-overs off.
+    /// Default: 63, and for a quarter of a second at most if nodes have refused the key to another process lately; zero
+    /// turns hand-overs off.
     /// Each acquire reserves this many fencing tokens and one more.
     ///
     /// # Examples

@@ -104,8 +104,9 @@ impl Redlock {
     /// A caller passes its lease to the next without asking the nodes, under a new fencing token; see
     /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
     /// When callers of the process have followed each other for a quarter of a second, the next caller leaves a gap of
-    /// 25 ms for other processes, unless nodes remember that they refused the key to nobody lately.
-    /// Nodes that are called by functions remember that, and after five seconds there is a gap in any case.
+    /// 25 ms for other processes.
+    /// If they hand over a lease that is renewed, and a majority remembers that it has refused the key to nobody for four
+    /// seconds, the gap comes after five seconds; nodes that are called by functions remember that.
     /// A strict majority decides an acquire.
     /// So a minority of nodes that is down, slow or hung does not fail the acquire, and does not delay it by more than
     /// [`fan_out`](crate::RedlockBuilder::fan_out) says.

@@ -68,12 +68,14 @@ impl Shared {
         let parked = turn.inherit().filter(|_| request.claim.is_none());
         let terms = Terms::of(&request.acquire);
         let subject = || request.subject.clone();
-        let taken_over = parked.and_then(|p| p.take_over(subject(), terms, self.clock));
-        if let Some(mut holding) = taken_over {
-            if turn.looks() {
-                holding.look(self.clock);
+        if let Some(parked) = parked {
+            if let Some(mut holding) = parked.take_over(subject(), terms, self.clock) {
+                if terms.allows_looks() && turn.looks() {
+                    holding.look(self.clock);
+                }
+                return Ok((LockGuard::new(holding, turn), None));
             }
-            return Ok((LockGuard::new(holding, turn), None));
+            turn.look_again();
         }
         turn.leave_a_gap(wait.duration()).await;
         let (attempts, won) = self.engine.acquire(request).await;

@@ -249,7 +249,9 @@ impl Driver {
             }
             Command::Look { lease, answer } => {
                 let ask = self.ask(Asked::Look { answer });
-                self.client.extend(lease, ask, now);
+                if !self.client.look(lease, ask, now) {
+                    self.asked.remove(&ask);
+                }
             }
             Command::Downgrade { lease, answer } => {
                 let ask = self.ask(Asked::Extend { lease, answer });

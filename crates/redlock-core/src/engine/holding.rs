@@ -38,6 +38,20 @@ struct Look {
     answer: oneshot::Receiver<IsUndisputed>,
 }
 
+/// What came of a question to the nodes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Looked {
+    /// A majority has refused the key to nobody lately.
+    Undisputed {
+        /// When it was asked.
+        asked: Instant,
+    },
+    /// Somebody was refused it, or no majority says that nobody was.
+    Disputed,
+    /// They were not asked, because nobody had the lease any more.
+    Nothing,
+}
+
 impl Holding {
     pub(super) fn new(
         id: u64,
@@ -81,33 +95,35 @@ impl Holding {
         confirmed(answered)
     }
 
-    /// Asks nodes whether they have refused the key to somebody else, which [`undisputed`](Self::undisputed) tells later.
-    ///
-    /// The lease is extended by it, so nobody asks if the caller wants no extensions.
+    /// Asks nodes whether they have refused the key to somebody, which [`looked`](Self::looked) tells later.
     pub(crate) fn look(&mut self, clock: Clock) {
-        if self.terms.renews() {
-            let (answer, answered) = oneshot::channel();
-            self.look = Some(Look {
-                asked: clock.now(),
-                answer: answered,
-            });
-            self.engine.send(Command::Look {
-                lease: self.id,
-                answer,
-            });
-        }
+        let (answer, answered) = oneshot::channel();
+        self.look = Some(Look {
+            asked: clock.now(),
+            answer: answered,
+        });
+        self.engine.send(Command::Look {
+            lease: self.id,
+            answer,
+        });
     }
 
-    /// Returns when nodes were asked that answered meanwhile that they have refused the key to nobody else; once.
-    pub(crate) fn undisputed(&mut self) -> Option<Instant> {
+    /// Returns what came of the question to the nodes, once; `None` if there was none, or no answer yet.
+    pub(crate) fn looked(&mut self) -> Option<Looked> {
         let look = self.look.as_mut()?;
-        let answered = look.answer.try_recv();
-        if answered == Err(TryRecvError::Empty) {
-            return None;
-        }
-        let asked = look.asked;
+        let looked = match look.answer.try_recv() {
+            Err(TryRecvError::Empty) => return None,
+            Ok(true) => Looked::Undisputed { asked: look.asked },
+            Ok(false) => Looked::Disputed,
+            Err(TryRecvError::Closed) => Looked::Nothing,
+        };
         self.look = None;
-        (answered == Ok(true)).then_some(asked)
+        Some(looked)
+    }
+
+    /// Returns whether a question to the nodes is under way, whose answer nobody will hear if the lease is released now.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.look.is_some()
     }
 
     /// Lets others have it too, and asks for a round that tells the nodes; the future awaits its confirmation.

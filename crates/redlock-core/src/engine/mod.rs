@@ -25,7 +25,7 @@ mod watched;
 pub(crate) use self::{
     command::{AcquireRequest, NotWon},
     driver::EngineConfig,
-    holding::{Holding, Parked, Won},
+    holding::{Holding, Looked, Parked, Won},
     link::LinkState,
     tasks::{Placement, start},
 };

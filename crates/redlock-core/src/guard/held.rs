@@ -11,7 +11,7 @@ use tracing::Span;
 
 use crate::{
     ExtendError, Lease, LossReason, ReleaseError,
-    engine::{Holding, NotWon, Parked},
+    engine::{Holding, Looked, NotWon, Parked},
     lease::Kept,
     queue::Turn,
 };
@@ -268,10 +268,16 @@ const ONLY: usize = 1 << (usize::BITS - 1);
 
 /// Leaves the lease to the next caller of this process; else returns it, to be released.
 fn pass_on(turn: &Turn<Parked>, mut holding: Holding) -> Option<Holding> {
-    if let Some(asked) = holding.undisputed() {
-        turn.on_undisputed(asked);
+    match holding.looked() {
+        Some(Looked::Undisputed { asked }) => turn.on_undisputed(asked),
+        Some(Looked::Nothing) => turn.look_again(),
+        Some(Looked::Disputed) | None => {}
     }
-    turn.pass_on(holding, Holding::to_hand_over, Holding::park)
+    let holding = turn.pass_on(holding, Holding::to_hand_over, Holding::park)?;
+    if holding.has_asked() {
+        turn.look_again();
+    }
+    Some(holding)
 }
 
 impl Kept for HolderTurn {

@@ -163,6 +163,13 @@ impl<P> Turn<P> {
         self.0.only_key().is_some_and(looks)
     }
 
+    /// Lets the next holder ask again, because the question of the one before has come to nothing.
+    pub(crate) fn look_again(&self) {
+        if let Some(key) = self.0.only_key() {
+            self.0.queue.state().queue.look_again(key);
+        }
+    }
+
     /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
     pub(crate) fn on_undisputed(&self, asked: Instant) {
         if let Some(key) = self.0.only_key() {

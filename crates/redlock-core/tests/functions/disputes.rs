@@ -37,19 +37,16 @@ async fn a_holder_hears_whether_somebody_was_refused_its_key_lately() {
     assert_eq!(extended(&mut master, "a").await, Reply::Done);
     assert_eq!(extended(&mut master, "b").await, Reply::Undisputed);
 
-    // It is remembered when the key changes hands, and forgotten within two seconds.
+    // It is remembered when the key changes hands, and forgotten within eight seconds.
     let again = [request(RELEASE, "a", 1), request(acquire(5), "a", 1)];
     for one in again {
         master.call(&[one]).await;
     }
     while extended(&mut master, "a").await == Reply::Done {
-        assert!(refused.elapsed() < TTL / 2);
+        assert!(refused.elapsed() < Duration::from_secs(9));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(
-        refused.elapsed() >= Duration::from_millis(900),
-        "{refused:?}"
-    );
+    assert!(refused.elapsed() >= Duration::from_millis(3_900));
 }
 
 /// A claim, and requests for locks of other kinds, are left to the script, within the library.
@@ -119,26 +116,26 @@ async fn whoever_was_refused_a_key_was_refused_it() {
     }
 }
 
-/// There is room for so many keys; with more, all are disputed.
+/// There is room for so many keys in each of two periods; with more, all are disputed.
 #[tokio::test]
 async fn what_there_is_no_room_for_is_disputed() {
     let mut master = Master::witnessed().await;
     master.call(&[request(acquire(1), "a", 1)]).await;
     let key = |number: usize| format!("{number}");
-    let taken: Vec<Request> = (0..4_200)
+    let taken: Vec<Request> = (0..8_400)
         .map(|number| request(acquire(100), &key(number), 1))
         .collect();
     for some in taken.chunks(20) {
         master.call(some).await;
     }
-    let refused: Vec<Request> = (0..4_200)
+    let refused: Vec<Request> = (0..8_400)
         .map(|number| request(acquire(200), &key(number), 2))
         .collect();
     for some in refused.chunks(100) {
         master.call(some).await;
     }
     assert_eq!(extended(&mut master, "a").await, Reply::Done);
-    assert_eq!(extended(&mut master, &key(4_199)).await, Reply::Done);
+    assert_eq!(extended(&mut master, &key(8_399)).await, Reply::Done);
 }
 
 #[tokio::test]

@@ -342,6 +342,27 @@ async fn a_lease_that_is_not_to_be_extended_is_not_extended_to_look_for_others()
     assert_eq!(anew.count(), 1, "{tokens:?}");
 }
 
+/// A look extends the lease, and so does nothing for one that nobody has at the moment.
+#[tokio::test(start_paused = true)]
+async fn s09_a_look_does_not_extend_a_lease_that_waits_for_its_holder() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let (guard, mut waiting) = queue_up(&redlock, 2).await;
+    sleep(150 * MS).await;
+    drop(guard);
+    // It takes the lease over, and leaves it to the last caller before the driver runs; that one is not polled.
+    let first = waiting.remove(0);
+    let mut first = Box::pin(first);
+    assert!(poll!(first.as_mut()).is_pending());
+    let before = asked(&nodes);
+    drop(first);
+    for _ in 0..100 {
+        sleep(MS).await;
+    }
+    assert_eq!(asked(&nodes), before);
+    drop(waiting);
+}
+
 #[tokio::test(start_paused = true)]
 async fn another_process_has_its_turn_though_the_queue_here_never_ends() {
     let nodes = faulty(3);

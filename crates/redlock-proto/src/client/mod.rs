@@ -35,7 +35,7 @@ pub use self::{
 use self::{
     acquisitions::Acquisitions,
     context::Context,
-    leases::Leases,
+    leases::{Held, Leases},
     rounds::{Round, RoundKind, Seen},
     timers::Timer,
     watch::Watch,
@@ -123,6 +123,17 @@ impl<E: Entropy> Client<E> {
     /// Extends a lease because its holder asks for it, in a round of its own.
     pub fn extend(&mut self, lease: u64, ask: Ask, now: Now) {
         self.leases.extend(lease, ask, &mut self.cx, now);
+    }
+
+    /// Extends a lease to learn whether nodes have refused its key to somebody; returns whether it does.
+    ///
+    /// It does not if the lease is over, or if nobody has it at the moment: such a lease is not extended.
+    pub fn look(&mut self, lease: u64, ask: Ask, now: Now) -> bool {
+        let is_renewed = self.leases.get(lease).is_some_and(Held::is_renewed);
+        if is_renewed {
+            self.leases.extend(lease, ask, &mut self.cx, now);
+        }
+        is_renewed
     }
 
     /// Lets others share the keys of a lease that its holder has alone, and extends it: the round that is told by `ask`

@@ -164,6 +164,11 @@ impl LeaseState {
         self.ends
     }
 
+    /// Returns whether it is renewed as things are: it is live and not parked.
+    pub const fn is_renewed(&self) -> bool {
+        matches!(self.renewal, Renewal::Due(_) | Renewal::UnderWay)
+    }
+
     /// Returns whether it is renewed while somebody holds it.
     pub const fn renews(&self) -> bool {
         self.renews

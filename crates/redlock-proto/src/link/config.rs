@@ -22,7 +22,7 @@ pub struct LinkConfig {
     pub longest_pause: Duration,
     /// The most requests that travel together.
     pub requests_per_call: usize,
-    /// The most of them if all of them extend a lease.
+    /// The most of them if each of them extends a lease on one key.
     pub extensions_per_call: usize,
     /// The most calls that are in flight.
     pub calls: usize,
@@ -47,7 +47,7 @@ impl LinkConfig {
             longest_pause: Duration::from_secs(1),
             // More requests in one script call gain nothing and keep the server from others for longer.
             requests_per_call: 16,
-            // An extension takes a server half as long as an acquire, and no caller waits for those behind it.
+            // Such an extension takes a server half as long as an acquire, and hardly a caller waits for one.
             extensions_per_call: 64,
             // Fewer than the calls that redis-rs buffers (50), so that a call is never kept waiting for room.
             calls: 32,

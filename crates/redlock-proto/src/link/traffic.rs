@@ -58,7 +58,7 @@ impl Traffic {
         }
         let extensions = self.queue.iter().take(config.extensions_per_call);
         let extensions = extensions
-            .take_while(|op| op.request.is_extension())
+            .take_while(|op| op.request.is_plain_extension())
             .count();
         let take = self
             .queue

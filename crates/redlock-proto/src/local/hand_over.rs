@@ -25,9 +25,11 @@ impl Terms {
         }
     }
 
-    /// Returns whether the lease is extended before it ends.
-    pub const fn renews(&self) -> bool {
-        self.renew
+    /// Returns whether nodes can be asked who else wants the key.
+    ///
+    /// The question extends the lease, and nodes remember no refusals of slots.
+    pub const fn allows_looks(&self) -> bool {
+        self.renew && self.slots.is_none()
     }
 
     /// Returns whether others may hold the lease too.

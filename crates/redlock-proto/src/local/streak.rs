@@ -26,7 +26,7 @@ impl Streak {
     /// The longest time for which turns may follow each other without a gap, while somebody else may want the key.
     pub const LONGEST: Duration = Duration::from_millis(250);
 
-    /// The longest time for which they may while nodes know of nobody else.
+    /// The longest time after which nodes are believed that know of nobody else.
     ///
     /// Nodes know nothing of those who ask by the script, or by the functions of another release.
     pub const LONGEST_UNSEEN: Duration = Duration::from_secs(5);
@@ -47,6 +47,11 @@ impl Streak {
         let looks = !self.has_looked && self.lasts(now) >= Some(Self::LOOK_AFTER);
         self.has_looked |= looks;
         looks
+    }
+
+    /// Lets the next holder ask again, because the question of the one before has come to nothing.
+    pub const fn look_again(&mut self) {
+        self.has_looked = false;
     }
 
     /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
@@ -110,6 +115,8 @@ mod tests {
         assert!(!streak.looks(ms(249)));
         assert!(streak.looks(ms(250)));
         assert_eq!(streak.pause(ms(375)), Some(Streak::PAUSE), "no answer came");
+        streak.look_again();
+        assert!(streak.looks(ms(376)));
     }
 
     #[test]

@@ -124,18 +124,20 @@ impl Request {
         self.worth_repeating_for().is_some()
     }
 
-    /// Returns whether this keeps a lock for longer, and does nothing else.
-    pub const fn is_extension(&self) -> bool {
-        matches!(
-            self,
+    /// Returns whether this keeps one key for longer, which one holder has alone, and does nothing else.
+    pub fn is_plain_extension(&self) -> bool {
+        match self {
             Self::Lock {
                 verb: Verb::Extend {
-                    write_back: None,
-                    ..
+                    write_back: None, ..
                 },
-                ..
+                lock,
+            } => {
+                let keys = &lock.keys;
+                lock.mode == Mode::Exclusive && !keys.is_several() && keys.slots().is_none()
             }
-        )
+            _ => false,
+        }
     }
 
     /// Returns for how long this is worth making again, should it fail: as long as what it lets go may stay.
@@ -179,8 +181,7 @@ impl Request {
 pub enum Reply {
     /// It did what it was asked to.
     Done,
-    /// It keeps the key for longer, and remembers that it has refused it to nobody in this second of its clock and the
-    /// one before.
+    /// It keeps the key for longer, and remembers that it has refused it to nobody for four seconds or more.
     Undisputed,
     /// It took the key, and its counter is now this much, less the tokens reserved after the first.
     Taken {

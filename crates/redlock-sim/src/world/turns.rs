@@ -9,6 +9,7 @@ use super::{
     agenda::Due,
     callers::{Caller, Stage},
     process::{Process, State},
+    waiter::waiter_of,
 };
 use crate::{
     Event, Moment, Violation,
@@ -183,15 +184,21 @@ impl World {
     fn look_for_others(&mut self, client: usize, key: usize) {
         let process = &mut self.processes[client];
         let now = process.now(self.now);
-        let renews = process.users[key].terms.is_some_and(|terms| terms.renews());
-        if !process.callers.queue.looks(&key, now.clock) || !renews {
+        let terms = process.users[key].terms;
+        let allows_looks = terms.is_some_and(|terms| terms.allows_looks());
+        if !allows_looks || !process.callers.queue.looks(&key, now.clock) {
             return;
         }
         let ask = self.ask(client, 1);
         let process = &mut self.processes[client];
         if let State::Holding(holding) = &mut process.users[key].state {
             holding.look = Some((ask, now.clock));
-            process.client.extend(holding.id, ask, now);
+            if !process.client.look(holding.id, ask, now) {
+                holding.look = None;
+                process.callers.queue.look_again(&key);
+                let waiter = waiter_of(client, ask);
+                self.observe(&Event::Answered { waiter });
+            }
         }
     }
 

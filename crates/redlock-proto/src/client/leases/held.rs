@@ -70,6 +70,11 @@ impl Held {
         &self.state
     }
 
+    /// Returns whether it is extended before it ends, as nobody does that it is parked for.
+    pub(in super::super) fn is_renewed(&self) -> bool {
+        self.state.is_renewed()
+    }
+
     /// Returns whether a run was claimed with it, so that nodes remember a tick.
     pub(in super::super) const fn is_claimed(&self) -> bool {
         self.claimed.is_some()

@@ -205,6 +205,13 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         queue.is_some_and(|queue| queue.streak.looks(now))
     }
 
+    /// Lets the next holder ask again, because the question of the one before has come to nothing.
+    pub fn look_again(&mut self, key: &K) {
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.streak.look_again();
+        }
+    }
+
     /// Notes that nodes had refused the key to nobody lately when they were asked at `asked`.
     pub fn on_undisputed(&mut self, key: &K, asked: Instant) {
         if let Some(queue) = self.queues.get_mut(key) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{KeySet, NodeKey};
 
-/// The keys that somebody was refused, each with the last second of the node's clock in which that was.
+/// The keys that somebody was refused, each with the last [`PERIOD`] of the node's clock in which that was.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disputes {
     refused: HashMap<NodeKey, u64>,
@@ -15,23 +15,26 @@ pub(super) struct Disputes {
 impl Disputes {
     /// Notes that somebody was refused these keys at `now`, in milliseconds.
     pub(super) fn note(&mut self, keys: &KeySet, now: u64) {
-        let second = now / 1_000;
+        let period = now / PERIOD;
         if self.refused.len() >= self.sweep_at {
-            self.refused.retain(|_, refused| !is_over(*refused, second));
+            self.refused.retain(|_, refused| !is_over(*refused, period));
             self.sweep_at = (2 * self.refused.len()).max(64);
         }
         for key in keys {
-            self.refused.insert(key.key().clone(), second);
+            self.refused.insert(key.key().clone(), period);
         }
     }
 
-    /// Returns whether somebody was refused one of these keys in this second or in the one before.
+    /// Returns whether somebody was refused one of these keys in this period or in the one before.
     pub(super) fn concern(&self, keys: &KeySet, now: u64) -> bool {
         let mut refused = keys.iter().filter_map(|key| self.refused.get(key.key()));
-        refused.any(|refused| !is_over(*refused, now / 1_000))
+        refused.any(|refused| !is_over(*refused, now / PERIOD))
     }
 }
 
-const fn is_over(refused: u64, second: u64) -> bool {
-    refused.saturating_add(1) < second
+/// In milliseconds.
+const PERIOD: u64 = 4_000;
+
+const fn is_over(refused: u64, period: u64) -> bool {
+    refused.saturating_add(1) < period
 }

@@ -96,8 +96,8 @@ impl Store {
                     count(self, counter)?;
                 }
                 take(self, ttl);
-                let is_single = wanted.mode == Mode::Exclusive && !keys.is_several();
-                let is_plain = write_back.is_none() && is_single;
+                let is_single = !keys.is_several() && keys.slots().is_none();
+                let is_plain = wanted.mode == Mode::Exclusive && write_back.is_none() && is_single;
                 let memory = self.memory.as_ref().filter(|_| is_plain);
                 Ok(match memory {
                     Some(memory) if !memory.disputes.concern(keys, wanted.now) => Reply::Undisputed,

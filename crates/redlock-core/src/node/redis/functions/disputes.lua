@@ -1,19 +1,23 @@
--- The keys that somebody was refused, in this second of the server's clock and in the one before.
+-- The keys that somebody was refused, in this period of four seconds of the server's clock and in the one before.
 --
 -- A process whose callers hand a lease on among themselves leaves a gap for others from time to time, and need not if there
 -- are none. This is about who has to wait for how long, and about nothing else: it may be forgotten at any time.
-local disputed, earlier, second, disputes = {}, {}, '', 0
+local disputed, earlier, period, second, disputes = {}, {}, 0, '', 0
 
--- How many keys of a second are remembered; if there are more, all are disputed.
+-- How many keys of a period are remembered; if there are more, all are disputed.
 local MOST_DISPUTES = 4096
 
-local function turn_over(now)
-  local is_next = tonumber(now) == (tonumber(second) or 0) + 1
-  disputed, earlier, second, disputes = {}, is_next and disputed or {}, now, 0
+-- Forgets what is over at this second.
+local function look_at_clock(now)
+  second = now
+  local at = math.floor(now / 4)
+  if at ~= period then
+    disputed, earlier, period, disputes = {}, at == period + 1 and disputed or {}, at, 0
+  end
 end
 
 local function dispute(key, now)
-  if now ~= second then turn_over(now) end
+  if now ~= second then look_at_clock(now) end
   if disputes < MOST_DISPUTES then
     disputes = disputes + (disputed[key] and 0 or 1)
     disputed[key] = true
@@ -28,6 +32,6 @@ local function dispute_at(key, micros)
 end
 
 local function is_disputed(key, now)
-  if now ~= second then turn_over(now) end
+  if now ~= second then look_at_clock(now) end
   return disputed[key] or earlier[key] or disputed[true] or earlier[true]
 end

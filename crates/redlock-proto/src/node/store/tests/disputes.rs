@@ -17,13 +17,15 @@ fn a_holder_hears_that_nobody_was_refused_its_key_lately() {
     let mut store = voting();
     ask(&mut store, request(acquire(1), 1), at(0));
     assert_eq!(extend(&mut store, 1), Reply::Undisputed);
-    refuse(&mut store, 900);
-    assert_eq!(extend(&mut store, 901), Reply::Done);
-    assert_eq!(extend(&mut store, 1_999), Reply::Done);
-    assert_eq!(extend(&mut store, 2_000), Reply::Undisputed);
-    refuse(&mut store, 2_500);
-    refuse(&mut store, 3_500);
-    assert_eq!(extend(&mut store, 4_999), Reply::Done, "the last counts");
+    refuse(&mut store, 3_900);
+    assert_eq!(extend(&mut store, 3_901), Reply::Done);
+    assert_eq!(extend(&mut store, 7_999), Reply::Done);
+    assert_eq!(extend(&mut store, 8_000), Reply::Undisputed);
+    refuse(&mut store, 8_001);
+    refuse(&mut store, 12_001);
+    assert_eq!(extend(&mut store, 15_000), Reply::Done);
+    assert_eq!(extend(&mut store, 19_999), Reply::Done, "the last counts");
+    assert_eq!(extend(&mut store, 20_000), Reply::Undisputed);
 }
 
 #[test]
