@@ -70,7 +70,7 @@ impl Held {
         &self.state
     }
 
-    /// Returns whether it is extended before it ends, as nobody does that it is parked for.
+    /// Returns whether it is extended before it ends; a parked lease is not.
     pub(in super::super) fn is_renewed(&self) -> bool {
         self.state.is_renewed()
     }
