@@ -4,8 +4,9 @@ use redlock_proto::{NodeAnswer, Terms};
 use tokio::sync::oneshot;
 
 use super::{
-    command::{AcquireAnswer, IsUndisputed, JobAnswer},
+    command::{AcquireAnswer, JobAnswer},
     holding::Won,
+    look::IsUndisputed,
 };
 use crate::{ExtendError, ReleaseError, lease::Subject};
 

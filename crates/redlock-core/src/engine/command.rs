@@ -11,11 +11,8 @@ use redlock_proto::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::hand_overs::HandOvers;
+use super::{hand_overs::HandOvers, look::IsUndisputed};
 use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::Subject};
-
-/// Whether nodes have refused a key to nobody lately.
-pub(super) type IsUndisputed = bool;
 
 /// What callers ask of the driver; an acquisition that wins is answered with a `W`.
 #[derive(Debug)]

@@ -1,9 +1,12 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_proto::{Instant, ParkedLease, RunRecord, Terms, TokenBlock, Word};
-use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::sync::oneshot;
 
-use super::command::{Command, EngineHandle, IsUndisputed, NotWon};
+use super::{
+    command::{Command, EngineHandle, NotWon},
+    look::{Look, Looked},
+};
 use crate::{
     ExtendError, Lease, LossReason, Mode, ReleaseError,
     clock::Clock,
@@ -29,27 +32,6 @@ pub(crate) struct Holding {
     terms: Terms,
     look: Option<Look>,
     over: bool,
-}
-
-/// A question to the nodes that is under way: whether they have refused the key to somebody else.
-#[derive(Debug)]
-struct Look {
-    asked: Instant,
-    answer: oneshot::Receiver<IsUndisputed>,
-}
-
-/// What came of a question to the nodes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Looked {
-    /// A majority has refused the key to nobody lately.
-    Undisputed {
-        /// When it was asked.
-        asked: Instant,
-    },
-    /// Somebody was refused it, or no majority says that nobody was.
-    Disputed,
-    /// They were not asked, because nobody had the lease any more.
-    Nothing,
 }
 
 impl Holding {
@@ -97,11 +79,8 @@ impl Holding {
 
     /// Asks nodes whether they have refused the key to somebody, which [`looked`](Self::looked) tells later.
     pub(crate) fn look(&mut self, clock: Clock) {
-        let (answer, answered) = oneshot::channel();
-        self.look = Some(Look {
-            asked: clock.now(),
-            answer: answered,
-        });
+        let (look, answer) = Look::new(clock.now());
+        self.look = Some(look);
         self.engine.send(Command::Look {
             lease: self.id,
             answer,
@@ -110,13 +89,7 @@ impl Holding {
 
     /// Returns what came of the question to the nodes, once; `None` if there was none, or no answer yet.
     pub(crate) fn looked(&mut self) -> Option<Looked> {
-        let look = self.look.as_mut()?;
-        let looked = match look.answer.try_recv() {
-            Err(TryRecvError::Empty) => return None,
-            Ok(true) => Looked::Undisputed { asked: look.asked },
-            Ok(false) => Looked::Disputed,
-            Err(TryRecvError::Closed) => Looked::Nothing,
-        };
+        let looked = self.look.as_mut()?.outcome()?;
         self.look = None;
         Some(looked)
     }

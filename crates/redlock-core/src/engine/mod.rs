@@ -18,6 +18,7 @@ mod hand_overs;
 mod holding;
 mod link;
 mod log;
+mod look;
 mod measure;
 mod tasks;
 mod watched;
@@ -25,8 +26,9 @@ mod watched;
 pub(crate) use self::{
     command::{AcquireRequest, NotWon},
     driver::EngineConfig,
-    holding::{Holding, Looked, Parked, Won},
+    holding::{Holding, Parked, Won},
     link::LinkState,
+    look::Looked,
     tasks::{Placement, start},
 };
 
