@@ -200,13 +200,14 @@ impl RedlockBuilder {
     fn open_nodes(&self, connect_timeout: Duration) -> Result<Vec<Arc<dyn Node>>, BuildError> {
         let mut nodes: Vec<Arc<dyn Node>> = Vec::new();
         let mut identities = Vec::new();
+        let encoder = Arc::default();
         for (index, NodeConfig(spec)) in self.config.nodes.iter().enumerate() {
             let field = format!("nodes[{index}]");
             let (node, identity) = match spec {
                 NodeSpec::Redis(config) => {
                     let (node, address) = RedisNode::new(config, connect_timeout)
                         .map_err(|RedisNodeError(message)| BuildError::misuse(&*field, message))?;
-                    let node = self.by_its_forms(node);
+                    let node = self.by_its_forms(node.encoding_by(&encoder));
                     (node, Some(address.to_string()))
                 }
                 NodeSpec::Pool { name, pool } => {
@@ -214,7 +215,7 @@ impl RedlockBuilder {
                         .clone()
                         .unwrap_or_else(|| format!("pool {index}").into());
                     let node = RedisNode::from_pool(name, pool.clone());
-                    (self.by_its_forms(node), None)
+                    (self.by_its_forms(node.encoding_by(&encoder)), None)
                 }
                 // Names of nodes in memory are unique.
                 NodeSpec::Memory(node) => (

@@ -8,7 +8,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-use deadpool_redis::redis::{Cmd, RedisError, RedisResult};
+use deadpool_redis::redis::{RedisError, RedisResult};
 
 use redlock_proto::Quarantine;
 
@@ -32,7 +32,7 @@ pub(super) enum Form {
 
 impl Form {
     /// Returns the beginning of a call with these requests.
-    pub(super) fn head(self, requests: &[Request]) -> Cmd {
+    pub(super) fn head(self, requests: &[Request]) -> [&'static str; 2] {
         match self {
             Self::Function => functions::call(requests),
             Self::Hash => script::call(true),

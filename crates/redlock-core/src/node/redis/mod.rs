@@ -1,6 +1,7 @@
 //! Nodes that are Redis or Valkey masters.
 
 mod address;
+mod args;
 mod error;
 #[cfg(test)]
 mod fixtures;
@@ -26,7 +27,7 @@ use futures_util::{
 };
 use tokio::time::timeout;
 
-pub(crate) use self::address::Address;
+pub(crate) use self::{address::Address, wire::Encoder};
 use self::{
     error::{NotOpened, reason},
     form::Forms,
@@ -64,6 +65,7 @@ pub struct RedisNode {
     probe_after: Duration,
     /// Whether functions may be loaded and called.
     functions: bool,
+    encoder: Arc<Encoder>,
 }
 
 /// Why a node's configuration was refused, in words that show no credentials.
@@ -154,7 +156,14 @@ impl RedisNode {
             probe: None,
             probe_after: Duration::MAX,
             functions: true,
+            encoder: Arc::default(),
         }
+    }
+
+    /// Returns the same node, which shares its encoder with other nodes of a client.
+    pub(crate) fn encoding_by(self, encoder: &Arc<Encoder>) -> Self {
+        let encoder = Arc::clone(encoder);
+        Self { encoder, ..self }
     }
 
     /// Returns the same node, which the client calls by the script only: it loads no functions into the node.
@@ -185,8 +194,9 @@ impl Node for RedisNode {
         let (pool, direct) = (self.pool.clone(), self.direct.clone());
         let (probe, probe_after) = (self.probe.clone(), self.probe_after);
         let forms = Forms::new(self.name(), self.functions);
+        let encoder = Arc::clone(&self.encoder);
         async move {
-            let mut opening = pin!(RedisSession::open(direct.as_ref(), &pool, forms));
+            let mut opening = pin!(RedisSession::open(direct.as_ref(), &pool, forms, encoder));
             let finding = async || match &probe {
                 Some(probe) => probe.finding().await,
                 None => None,

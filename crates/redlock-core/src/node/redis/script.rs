@@ -23,14 +23,12 @@ pub(super) fn load() -> Cmd {
 }
 
 /// Returns the beginning of a call of the script, by its hash if the server has it.
-pub(super) fn call(cached: bool) -> Cmd {
-    let mut cmd = Cmd::new();
+pub(super) fn call(cached: bool) -> [&'static str; 2] {
     if cached {
-        cmd.arg("EVALSHA").arg(&*HASH);
+        ["EVALSHA", &HASH]
     } else {
-        cmd.arg("EVAL").arg(TEXT);
+        ["EVAL", TEXT]
     }
-    cmd
 }
 
 /// Returns whether these words are a sentence that the script has in it.

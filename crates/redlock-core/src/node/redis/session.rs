@@ -22,7 +22,7 @@ use super::{
     form::{Form, Forms},
     script,
     transport::{Direct, Transport},
-    wire,
+    wire::{self, Encoder},
 };
 use crate::node::{Answer, CallError, CallResult, Keyspace, NodeKey, Reply, Request, Session};
 
@@ -30,6 +30,7 @@ use crate::node::{Answer, CallError, CallResult, Keyspace, NodeKey, Reply, Reque
 pub(super) struct RedisSession {
     connection: Transport,
     forms: Arc<Forms>,
+    encoder: Arc<Encoder>,
     /// How many calls were begun.
     calls: Arc<AtomicU64>,
 }
@@ -40,6 +41,7 @@ impl RedisSession {
         direct: Option<&Direct>,
         pool: &Pool,
         forms: Forms,
+        encoder: Arc<Encoder>,
     ) -> Result<Self, NotOpened> {
         let mut connection = match direct {
             Some(direct) => {
@@ -67,6 +69,7 @@ impl RedisSession {
         Ok(Self {
             connection,
             forms: Arc::new(forms),
+            encoder,
             calls: Arc::default(),
         })
     }
@@ -79,10 +82,11 @@ impl Session for RedisSession {
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
         let form = self.forms.pick(requests, keyspace.quarantine());
-        let cmd = wire::call(form.head(requests), keyspace, requests);
+        let call = self.encoder.call(form.head(requests), keyspace, requests);
         let mut attempt = Attempt {
             connection: self.connection.clone(),
             forms: Arc::clone(&self.forms),
+            encoder: Arc::clone(&self.encoder),
             calls: Arc::clone(&self.calls),
             number: self.calls.fetch_add(1, Ordering::Relaxed) + 1,
             keyspace: Arc::clone(keyspace),
@@ -93,8 +97,8 @@ impl Session for RedisSession {
         // What is rare is in boxes of its own, because every call has to carry the room that its future takes.
         async move {
             let (answered, policy) = match inspection {
-                None => (attempt.connection.ask(&cmd).await, None),
-                Some(inspection) => join(attempt.connection.ask(&cmd), inspection).await,
+                None => (attempt.connection.ask(&call).await, None),
+                Some(inspection) => join(attempt.connection.ask(&call), inspection).await,
             };
             let value = match answered {
                 Ok(value) => value,
@@ -135,6 +139,7 @@ impl Session for RedisSession {
 struct Attempt {
     connection: Transport,
     forms: Arc<Forms>,
+    encoder: Arc<Encoder>,
     calls: Arc<AtomicU64>,
     /// How many calls had been begun with it.
     number: u64,
@@ -152,7 +157,7 @@ impl Attempt {
         {
             self.form = other;
             let head = other.head(&self.requests);
-            let again = wire::call(head, &self.keyspace, &self.requests);
+            let again = self.encoder.call(head, &self.keyspace, &self.requests);
             match self.connection.ask(&again).await {
                 Ok(value) => return Ok(value),
                 Err(next) => error = next,

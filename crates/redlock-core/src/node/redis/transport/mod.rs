@@ -17,6 +17,8 @@ mod resp;
 mod tests;
 mod waiting;
 
+use std::borrow::Cow;
+
 use deadpool_redis::redis::{
     Cmd, RedisResult, Value,
     aio::{ConnectionLike, MultiplexedConnection},
@@ -24,6 +26,25 @@ use deadpool_redis::redis::{
 
 pub(super) use self::direct::Direct;
 use self::pipe::Pipe;
+
+/// A command that a connection can send.
+pub(super) trait Command: Send + Sync {
+    /// Writes it behind what is to be sent.
+    fn write(&self, output: &mut Vec<u8>);
+
+    /// Returns it as redis-rs has it.
+    fn to_redis(&self) -> Cow<'_, Cmd>;
+}
+
+impl Command for Cmd {
+    fn write(&self, output: &mut Vec<u8>) {
+        self.write_packed_command(output);
+    }
+
+    fn to_redis(&self) -> Cow<'_, Cmd> {
+        Cow::Borrowed(self)
+    }
+}
 
 /// One connection; cloning it gives another handle to it.
 #[derive(Clone)]
@@ -38,10 +59,10 @@ impl Transport {
     /// Sends a command, and returns the server's answer; an error that it sent is an error here too.
     ///
     /// Commands take effect in the order in which their futures were first polled.
-    pub(super) async fn ask(&mut self, cmd: &Cmd) -> RedisResult<Value> {
+    pub(super) async fn ask<C: Command>(&mut self, command: &C) -> RedisResult<Value> {
         let answer = match self {
-            Self::Own(pipe) => pipe.ask(cmd).await,
-            Self::Pooled(connection) => connection.req_packed_command(cmd).await,
+            Self::Own(pipe) => pipe.ask(command).await,
+            Self::Pooled(connection) => connection.req_packed_command(&command.to_redis()).await,
         };
         answer?.extract_error()
     }

@@ -6,10 +6,11 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use deadpool_redis::redis::{Cmd, RedisError, RedisResult, Value};
+use deadpool_redis::redis::{RedisError, RedisResult, Value};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{
+    Command,
     resp::{self, Parsed},
     waiting::{ToWake, Waiting},
 };
@@ -80,10 +81,10 @@ impl Pipe {
     /// Dropping it after it was polled loses only this answer; later commands have their own.
     /// If nobody else waits for an answer, and the system does not take all of the command at once, the rest is sent
     /// with the next one: a pipe has no task of its own that could.
-    pub(super) const fn ask<'a>(&'a self, cmd: &'a Cmd) -> Asking<'a> {
+    pub(super) const fn ask<'a, C: Command>(&'a self, command: &'a C) -> Asking<'a, C> {
         Asking {
             pipe: self,
-            cmd,
+            command,
             place: None,
         }
     }
@@ -95,13 +96,13 @@ impl Pipe {
 }
 
 /// A command that was sent, or will be.
-pub(super) struct Asking<'a> {
+pub(super) struct Asking<'a, C> {
     pipe: &'a Pipe,
-    cmd: &'a Cmd,
+    command: &'a C,
     place: Option<u64>,
 }
 
-impl Future for Asking<'_> {
+impl<C: Command> Future for Asking<'_, C> {
     type Output = RedisResult<Value>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -111,7 +112,7 @@ impl Future for Asking<'_> {
             if let Some(error) = &state.broken {
                 return Poll::Ready(Err(error.clone()));
             }
-            self.place = Some(state.add(self.cmd));
+            self.place = Some(state.add(self.command));
             drop(state);
             // It is written when this is polled next, with all that others add until then.
             cx.waker().wake_by_ref();
@@ -136,7 +137,7 @@ impl Future for Asking<'_> {
     }
 }
 
-impl Drop for Asking<'_> {
+impl<C> Drop for Asking<'_, C> {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
         let mut state = self.pipe.state();
@@ -150,8 +151,8 @@ impl Drop for Asking<'_> {
 
 impl State {
     /// Adds a command to what is to be sent; returns its number.
-    fn add(&mut self, cmd: &Cmd) -> u64 {
-        cmd.write_packed_command(&mut self.output);
+    fn add(&mut self, command: &impl Command) -> u64 {
+        command.write(&mut self.output);
         self.places.push_back(Place::Open);
         self.first + self.places.len() as u64 - 1
     }

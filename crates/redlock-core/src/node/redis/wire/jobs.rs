@@ -2,32 +2,32 @@
 
 use std::time::Duration;
 
-use deadpool_redis::redis::{Cmd, Value};
+use deadpool_redis::redis::Value;
 use redlock_proto::{JobEntry, JobVerb, Keyspace, NoClaim, NodeKey, Reply};
 
 use super::{
-    keys::Keys,
-    values::{counted, digits, millis, refusal, text},
+    encoded::Encoded,
+    values::{counted, millis, refusal, text},
 };
 
 /// Adds the keys of an operation, in the order in which the script expects them.
-pub(super) fn add_keys(keyspace: &Keyspace, verb: &JobVerb, job: &NodeKey, keys: &mut Keys) {
+pub(super) fn add_keys(keyspace: &Keyspace, verb: &JobVerb, job: &NodeKey, to: &mut Encoded) {
     match verb {
         JobVerb::Claim { lock, owner, .. } => {
-            keys.push(lock);
-            keys.push_tombstone(keyspace, **owner);
-            keys.push(job);
-            keys.push(keyspace.horizon());
+            to.push_key(lock);
+            to.push_tombstone(keyspace, **owner);
+            to.push_key(job);
+            to.push_key(keyspace.horizon());
         }
         JobVerb::Commit { lock, .. } | JobVerb::Read { lock } => {
-            keys.push(lock);
-            keys.push(job);
+            to.push_key(lock);
+            to.push_key(job);
         }
-        JobVerb::Record { .. } | JobVerb::Withdraw { .. } => keys.push(job),
+        JobVerb::Record { .. } | JobVerb::Withdraw { .. } => to.push_key(job),
     }
 }
 
-pub(super) fn operation(cmd: &mut Cmd, verb: &JobVerb) {
+pub(super) fn operation(verb: &JobVerb, to: &mut Encoded) {
     match verb {
         JobVerb::Claim {
             owner,
@@ -37,32 +37,35 @@ pub(super) fn operation(cmd: &mut Cmd, verb: &JobVerb) {
             window,
             ..
         } => {
-            cmd.arg("claim")
-                .arg(owner.to_wire())
-                .arg(millis(*ttl).max(1))
-                .arg(digits(*proposal))
-                .arg(digits(tick.as_millis()))
-                .arg(millis(window.early()))
-                .arg(millis(window.start_within()));
+            to.args.push("claim");
+            to.push_owner(**owner);
+            to.args
+                .push_number(millis(*ttl).max(1))
+                .push_counter(*proposal)
+                .push_counter(tick.as_millis())
+                .push_number(millis(window.early()))
+                .push_number(millis(window.start_within()));
         }
         JobVerb::Commit {
             owner, ttl, entry, ..
         } => {
-            cmd.arg("commit")
-                .arg(owner.to_wire())
-                .arg(millis(*ttl).max(1))
-                .arg(digits(entry.token))
-                .arg(digits(entry.tick.as_millis()))
-                .arg(&*entry.text);
+            to.args.push("commit");
+            to.push_owner(**owner);
+            to.args
+                .push_number(millis(*ttl).max(1))
+                .push_counter(entry.token)
+                .push_counter(entry.tick.as_millis())
+                .push(&*entry.text);
         }
         JobVerb::Record { entry } | JobVerb::Withdraw { entry, .. } => {
             let is_record = matches!(verb, JobVerb::Record { .. });
-            cmd.arg(if is_record { "record" } else { "withdraw" })
-                .arg(digits(entry.tick.as_millis()))
-                .arg(digits(entry.token))
-                .arg(&*entry.text);
+            to.args
+                .push(if is_record { "record" } else { "withdraw" })
+                .push_counter(entry.tick.as_millis())
+                .push_counter(entry.token)
+                .push(&*entry.text);
         }
-        JobVerb::Read { .. } => drop(cmd.arg("read")),
+        JobVerb::Read { .. } => drop(to.args.push("read")),
     }
 }
 

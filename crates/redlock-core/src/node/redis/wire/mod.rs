@@ -3,10 +3,13 @@
 mod answer;
 mod call;
 mod done;
+mod encoded;
 mod jobs;
-mod keys;
+mod memo;
+mod request;
 #[cfg(test)]
 mod tests;
 mod values;
 
-pub(super) use self::{answer::answer, call::call, done::done};
+pub(crate) use self::call::Encoder;
+pub(super) use self::{answer::answer, done::done};

@@ -7,8 +7,8 @@ use redlock_proto::{
 };
 
 use super::{
-    super::{error::explained, script},
-    answer, call,
+    super::{error::explained, script, transport::Command},
+    Encoder, answer,
 };
 use crate::node::{Reply, Request};
 
@@ -38,12 +38,19 @@ fn acquire(key: &str) -> Request {
     lock(verb, key)
 }
 
+/// Returns a call of the script as it is sent.
+fn packed(encoder: &Encoder, requests: &[Request]) -> String {
+    let mut packed = Vec::new();
+    let call = encoder.call(script::call(true), &keyspace(), requests);
+    call.write(&mut packed);
+    String::from_utf8(packed).unwrap()
+}
+
 #[test]
 fn a_call_is_keys_then_what_is_common_then_the_operations() {
     let ttl = Duration::from_secs(1);
     let requests = [acquire("a"), lock(Verb::Release { ttl }, "b")];
-    let packed = call(script::call(true), &keyspace(), &requests).get_packed_command();
-    let packed = String::from_utf8(packed).unwrap();
+    let packed = packed(&Encoder::default(), &requests);
     let args: Vec<_> = packed
         .split("\r\n")
         .filter(|part| !part.starts_with(['*', '$']))
@@ -92,8 +99,7 @@ fn several_keys_come_with_their_number_and_one_tombstone() {
         }
         .into(),
     };
-    let packed = call(script::call(true), &keyspace(), &[heal]).get_packed_command();
-    let packed = String::from_utf8(packed).unwrap();
+    let packed = packed(&Encoder::default(), &[heal]);
     let args: Vec<_> = packed
         .split("\r\n")
         .filter(|part| !part.starts_with(['*', '$']))
@@ -129,8 +135,7 @@ fn what_occurs_twice_is_said() {
         lock(Verb::Extend { ttl, write_back }, key)
     };
     let said = |requests: &[Request]| {
-        let packed = call(script::call(true), &keyspace(), requests).get_packed_command();
-        let packed = String::from_utf8(packed).unwrap();
+        let packed = packed(&Encoder::default(), requests);
         let (_, behind) = packed.split_once("\r\n32480 937 0 0\r\n$").unwrap();
         behind.split("\r\n").nth(1).unwrap().to_owned()
     };
@@ -142,6 +147,35 @@ fn what_occurs_twice_is_said() {
     let tombstones = ["a", "b"].map(|key| lock(Verb::Tombstone { ttl }, key));
     let tick = Request::Node(NodeVerb::Tick);
     assert_eq!(said(&[&tombstones[..], &[tick]].concat()), "keys");
+}
+
+#[test]
+fn what_was_encoded_for_another_node_changes_no_call() {
+    let ttl = Duration::from_secs(1);
+    let encoder = Encoder::default();
+    let check = |request: &Request| {
+        let request = [request.clone()];
+        let alone = packed(&Encoder::default(), &request);
+        assert_eq!(packed(&encoder, &request), alone);
+    };
+    // They are more than there are places for.
+    let acquires: Vec<_> = (0..500).map(|key| acquire(&key.to_string())).collect();
+    for acquire in &acquires {
+        let Request::Lock { lock, .. } = acquire else {
+            panic!("it is for a lock")
+        };
+        let release = Request::Lock {
+            verb: Verb::Release { ttl },
+            lock: Arc::clone(lock),
+        };
+        let tick = Request::Node(NodeVerb::Tick);
+        for request in [acquire, acquire, &release, &tick, acquire, &release] {
+            check(request);
+        }
+    }
+    for acquire in &acquires {
+        check(acquire);
+    }
 }
 
 fn one(state: i64, first: i64, second: i64) -> Value {

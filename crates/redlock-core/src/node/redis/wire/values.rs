@@ -1,24 +1,11 @@
 //! Values on the wire that locks and jobs have in common.
 
-use std::{fmt::Write, time::Duration};
+use std::time::Duration;
 
 use deadpool_redis::redis::Value;
 use redlock_proto::HolderLabel;
 
 use crate::node::Reply;
-
-/// Returns a counter or a tick as nodes store it: of one length, so that they need not read it to compare it.
-pub(super) fn digits(counter: u64) -> String {
-    format!("{counter:016}")
-}
-
-/// Returns the same, written into a text in place of what was there.
-pub(super) fn written(counter: u64, text: &mut String) -> &str {
-    text.clear();
-    // A text takes all that is written into it.
-    let _ = write!(text, "{counter:016}");
-    text
-}
 
 /// A counter, and what is told behind it of who has the key.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,0 +1,57 @@
+//! One request as it is sent, to whichever node.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use redlock_proto::{Keyspace, NodeKey, OwnerId};
+
+use super::super::args::Args;
+
+/// A request as it is sent: the part that it has in each section of a call.
+#[derive(Default)]
+pub(super) struct Encoded {
+    /// Its keys, in the order in which the script expects them.
+    pub(super) keys: Args,
+    /// A number for each of them, the same for the same key.
+    pub(super) hashes: Vec<u64>,
+    /// The shards whose counters it needs.
+    pub(super) counters: Vec<u16>,
+    /// What is to be done, and with what.
+    pub(super) args: Args,
+    /// Room for one of them.
+    text: String,
+}
+
+impl Encoded {
+    pub(super) fn clear(&mut self) {
+        self.keys.clear();
+        self.hashes.clear();
+        self.counters.clear();
+        self.args.clear();
+    }
+
+    pub(super) fn push_key(&mut self, key: &NodeKey) {
+        self.add_key(key.as_str());
+    }
+
+    /// Adds the key that says that this owner has given up.
+    pub(super) fn push_tombstone(&mut self, keyspace: &Keyspace, owner: OwnerId) {
+        let mut key = std::mem::take(&mut self.text);
+        key.clear();
+        keyspace.write_tombstone(owner, &mut key);
+        self.add_key(&key);
+        self.text = key;
+    }
+
+    fn add_key(&mut self, key: &str) {
+        self.keys.push(key);
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        self.hashes.push(hasher.hash_one(key));
+    }
+
+    /// Adds an owner to the arguments.
+    pub(super) fn push_owner(&mut self, owner: OwnerId) {
+        self.text.clear();
+        owner.write(&mut self.text);
+        self.args.push(&self.text);
+    }
+}
