@@ -22,7 +22,11 @@ pub(super) struct Encoded {
 }
 
 impl Encoded {
+    /// Takes all away; of what was unusually long no memory stays.
     pub(super) fn clear(&mut self) {
+        if self.keys.bytes() > LONG {
+            *self = Self::default();
+        }
         self.keys.clear();
         self.hashes.clear();
         self.counters.clear();
@@ -55,3 +59,6 @@ impl Encoded {
         self.args.push(&self.text);
     }
 }
+
+/// More bytes than the keys of a usual request have.
+const LONG: usize = 4 * 1024;

@@ -11,6 +11,7 @@ use crate::node::Request;
 ///
 /// All nodes are asked the same, so one of them pays.
 /// A lock has one place, which it may have in common with others: the last one that was asked for is there.
+/// It is of one keyspace, because its keys are.
 #[derive(Default)]
 pub(super) struct Memo {
     places: Vec<Place>,
@@ -41,6 +42,7 @@ impl Memo {
             .as_ref()
             .is_some_and(|(known, its)| Arc::ptr_eq(its, lock) && known == verb);
         if !is_known {
+            *of = None;
             encode(keyspace, request, encoded);
             *of = Some((*verb, Arc::clone(lock)));
         }
