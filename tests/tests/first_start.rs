@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, AcquireOptions, NodeAnswer, NotAVote, Wait};
-use redlock_tests::{Connect, Nodes, now, voting};
+use redlock_tests::{Connect, Nodes, Proxy, now, voting, within};
 
 /// Of all clients here; also the time to live of their leases.
 const MAX_TTL: Duration = Duration::from_millis(1_500);
@@ -112,4 +112,54 @@ async fn s22_masters_that_lost_their_counters_count_on_from_where_the_others_are
         newest = guard.token();
         guard.release().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s22_one_server_under_two_addresses_cannot_say_what_the_others_knew() {
+    let mut nodes = Nodes::start(3);
+    let connect = Connect {
+        max_ttl: MAX_TTL,
+        ..Connect::to(nodes.urls(), MAX_TTL)
+    };
+    drop(connect.client().await);
+    // A token that a majority has, and node 2 has not, and so far ahead of the clock that it cannot stand in for it.
+    let ahead = "5000000000000000";
+    for node in 0..2 {
+        nodes.ask(node, &["HSET", "{redlock}:fence", "floor", ahead]);
+    }
+    nodes[0].restart().unwrap();
+
+    let stranger = Connect {
+        vouches: false,
+        ..connect
+    };
+    let same = Proxy::start(nodes[2].address()).await.unwrap();
+    let two = [nodes[0].url(), same.url(), nodes[2].url()];
+    let misled = Connect {
+        nodes: two.to_vec(),
+        ..stranger.clone()
+    };
+    let misled = misled.client().await;
+    let waits = async {
+        loop {
+            match &misled.node_reports().await[0].answer {
+                NodeAnswer::Reachable => panic!("it votes, and nobody knows the token"),
+                NodeAnswer::NotAVote {
+                    reason: NotAVote::Stuck { reason },
+                } => return reason.clone(),
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let why = within("what it waits for", MAX_TTL * 4, waits).await;
+    assert!(why.contains("bring those back"), "{why}");
+    let error = misled.try_acquire("a").await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::NoQuorum, "{error}");
+
+    // One that can read all three servers tells it.
+    let redlock = stranger.client().await;
+    voting(&redlock, 3, SOON * 2).await;
+    nodes.kill(1..2);
+    let guard = redlock.acquire("a").await.unwrap();
+    assert!(guard.token().to_string().as_str() > ahead, "{guard:?}");
 }

@@ -4,7 +4,9 @@
 //! A decision must not depend on that order, and so that one which does is found, each is asked for in
 //! every rotation of the nodes.
 
-use redlock_proto::{Floor, NodeOutcome, Quorum, Settled, Survey, Votes, next_counter, settle};
+use redlock_proto::{
+    Counters, Floor, NodeOutcome, Quorum, RunId, Settled, Survey, Votes, next_counter, settle,
+};
 
 use crate::{
     Mutation, Scope,
@@ -16,6 +18,8 @@ use crate::{
 pub(crate) struct Protocol {
     mutation: Option<Mutation>,
     quorum: Quorum,
+    /// The servers, none of which is there twice.
+    runs: Vec<RunId>,
     /// By the number of a set of nodes, whether an attempt is won that these nodes granted.
     won: [bool; NodeSet::COUNT],
 }
@@ -35,6 +39,7 @@ impl Protocol {
         Self {
             mutation,
             quorum,
+            runs: runs(quorum),
             won,
         }
     }
@@ -118,7 +123,8 @@ impl Protocol {
             let mut survey = Survey::start(self.quorum, place(number));
             for (of, reading) in node.readings[..nodes].iter().enumerate() {
                 if let Some(reading) = reading {
-                    survey.on_reading(place(of), reading.voting, reading.known.into());
+                    let (run, kept) = (self.runs[of].clone(), counters(reading.voting));
+                    survey.on_reading(place(of), run, kept, reading.known.into());
                 }
             }
             match survey.floor() {
@@ -129,5 +135,22 @@ impl Protocol {
                 _ => {}
             }
         }
+    }
+}
+
+/// One run of a server for each node.
+pub(crate) fn runs(quorum: Quorum) -> Vec<RunId> {
+    let nodes = 0..quorum.nodes();
+    nodes
+        .map(|node| RunId::from(node.to_string().as_str()))
+        .collect()
+}
+
+/// What a node's mark says of its counters.
+pub(crate) const fn counters(votes: bool) -> Counters {
+    if votes {
+        Counters::Kept
+    } else {
+        Counters::Lost
     }
 }

@@ -62,7 +62,9 @@ pub use self::{
     local::{
         Left, LocalQueue, NoPlace, OpenLease, ParkedLease, QueueLimits, Streak, Terms, Ticket,
     },
-    membership::{ClockReading, Clocks, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey},
+    membership::{
+        ClockReading, Clocks, Counters, Floor, Membership, NodeAnswer, NotAVote, Quorum, Survey,
+    },
     node::{
         Answer, GiveBack, Keyspace, Lock, MarkState, NodeOutcome, NodeVerb, Quarantine, Reply,
         Request, RunId, ServerInfo, Standing, Store, Unfit, Verb,

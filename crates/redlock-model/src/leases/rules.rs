@@ -1,6 +1,6 @@
 //! What can happen in a world of leases, and what follows from it.
 
-use redlock_proto::{Floor, Mode, Quorum, Settled, Survey, settle};
+use redlock_proto::{Floor, Mode, Quorum, RunId, Settled, Survey, settle};
 
 use super::{
     LeaseCheck, LeaseMutation,
@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     explore::World,
+    protocol::{counters, runs},
     three_nodes::{BySet, NODES, members, number, quorum, sets, won},
 };
 
@@ -19,6 +20,7 @@ pub(super) struct Rules {
     check: LeaseCheck,
     nodes: Nodes,
     quorum: Quorum,
+    runs: Vec<RunId>,
     /// By the bits of nodes, whether they are enough.
     won: BySet<bool>,
 }
@@ -29,6 +31,7 @@ impl Rules {
             check,
             nodes: Nodes::new(),
             quorum: quorum(),
+            runs: runs(quorum()),
             won: won(),
         }
     }
@@ -270,7 +273,8 @@ impl Rules {
         }
         let mut survey = Survey::start(self.quorum, node);
         for (of, place) in state.nodes.iter().enumerate() {
-            survey.on_reading(of, !place.is_quarantined, place.counter.into());
+            let (run, kept) = (self.runs[of].clone(), counters(!place.is_quarantined));
+            survey.on_reading(of, run, kept, place.counter.into());
         }
         match survey.floor() {
             Some(Floor::Known(floor)) => u8::try_from(floor).ok(),

@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    ClockReading, Clocks, Instant, MarkState, NodeTime, NotAVote, Quarantine, Quorum, RunId,
-    ServerInfo, Standing,
+    ClockReading, Clocks, Counters, Instant, MarkState, NodeTime, NotAVote, Quarantine, Quorum,
+    RunId, ServerInfo, Standing,
 };
 
 /// The nodes that vote: what is known of each, from its last answer.
@@ -150,6 +150,25 @@ impl Membership {
         self.nodes.get(node)?.state.as_ref()
     }
 
+    /// Returns whether the node has the counters that it has stored, as far as its last answers tell.
+    ///
+    /// A clock that is wrong changes nothing of that.
+    pub(crate) fn counters(&self, node: usize) -> Counters {
+        let Some(known) = self.nodes.get(node) else {
+            return Counters::Unknown;
+        };
+        match (&known.server_info, &known.state) {
+            (Some(server), Some(_)) if server.unfit(&self.quarantine).is_some() => {
+                Counters::Unknown
+            }
+            (Some(_), Some(MarkState::Voting)) => Counters::Kept,
+            (Some(_), Some(MarkState::Quarantined { .. } | MarkState::Aged { .. })) => {
+                Counters::Lost
+            }
+            _ => Counters::Unknown,
+        }
+    }
+
     /// Returns which run of a server the node is, if it has said so.
     pub(crate) fn run(&self, node: usize) -> Option<&RunId> {
         self.nodes.get(node)?.run.as_ref()
@@ -260,17 +279,20 @@ mod tests {
 
     fn tell_server_info(membership: &mut Membership, runs: [&str; 3]) {
         for (node, run) in runs.into_iter().enumerate() {
-            let server_info = ServerInfo {
-                run: run.into(),
-                version: ServerInfo::OLDEST,
-                is_master: true,
-                replicas: 0,
-                is_cluster: false,
-                eviction: None,
-                appends: true,
-                syncs: None,
-            };
-            membership.on_server_info(node, server_info);
+            membership.on_server_info(node, server_info(run));
+        }
+    }
+
+    fn server_info(run: &str) -> ServerInfo {
+        ServerInfo {
+            run: run.into(),
+            version: ServerInfo::OLDEST,
+            is_master: true,
+            replicas: 0,
+            is_cluster: false,
+            eviction: None,
+            appends: true,
+            syncs: None,
         }
     }
 
@@ -307,6 +329,22 @@ mod tests {
             }
             assert_nobody_agrees(&membership);
         }
+    }
+
+    #[test]
+    fn s11_the_counters_of_a_server_that_may_not_vote_say_nothing() {
+        let mut membership = three_nodes();
+        tell_standing(&mut membership, 0, "a", HOUR);
+        assert_eq!(membership.counters(0), Counters::Unknown, "unexamined");
+        tell_server_info(&mut membership, ["a", "b", "c"]);
+        assert_eq!(membership.counters(0), Counters::Kept);
+        let replica = ServerInfo {
+            is_master: false,
+            ..server_info("a")
+        };
+        membership.on_server_info(0, replica);
+        assert_eq!(membership.counters(0), Counters::Unknown);
+        assert_eq!(membership.counters(1), Counters::Unknown, "it says nothing");
     }
 
     /// An address that comes to lead to a server that another address leads to.

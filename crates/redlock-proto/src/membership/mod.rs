@@ -14,5 +14,5 @@ pub use self::{
     node_answer::NodeAnswer,
     not_a_vote::NotAVote,
     quorum::Quorum,
-    survey::{Floor, Survey},
+    survey::{Counters, Floor, Survey},
 };

@@ -1,4 +1,4 @@
-use crate::Quorum;
+use crate::{Quorum, RunId};
 
 /// The search for the floor of a node that lost its counters: no less than any token that was ever handed
 /// out.
@@ -9,6 +9,8 @@ use crate::Quorum;
 /// have it, so any majority of them knows it.
 /// Read during the quarantine, the floor could miss a token whose attempt still counts the node's vote from
 /// before.
+///
+/// A server that answers at two addresses counts once.
 #[derive(Clone, Debug)]
 pub struct Survey {
     quorum: Quorum,
@@ -17,11 +19,28 @@ pub struct Survey {
     readings: Vec<Reading>,
 }
 
-/// What is known of one node.
+/// Whether a node still has the counters that it has stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a driver must say which it is")]
+pub enum Counters {
+    /// It votes, as far as its mark goes, so it has lost none.
+    Kept,
+    /// It is quarantined: it lost them, or nobody can tell because it was started again.
+    Lost,
+    /// Nobody can tell by it, because it is not a node that may vote: a replica, for example, which has those of another
+    /// server.
+    Unknown,
+}
+
+/// What is known of one node.
+#[derive(Clone, Debug, Eq, PartialEq)]
 enum Reading {
     Pending,
-    Counters { voting: bool, greatest: u64 },
+    Read {
+        run: RunId,
+        counters: Counters,
+        greatest: u64,
+    },
     Failed,
 }
 
@@ -52,10 +71,14 @@ impl Survey {
         self.node
     }
 
-    /// Takes in a node's greatest counter, and whether it votes.
-    pub fn on_reading(&mut self, node: usize, voting: bool, greatest: u64) {
+    /// Takes in a node's greatest counter, which run of a server has answered, and whether that one has all its counters.
+    pub fn on_reading(&mut self, node: usize, run: RunId, counters: Counters, greatest: u64) {
         if let Some(reading @ Reading::Pending) = self.readings.get_mut(node) {
-            *reading = Reading::Counters { voting, greatest };
+            *reading = Reading::Read {
+                run,
+                counters,
+                greatest,
+            };
         }
     }
 
@@ -68,31 +91,34 @@ impl Survey {
 
     /// Returns the floor, once enough is known.
     pub fn floor(&self) -> Option<Floor> {
-        let (mut voters, mut others) = (0, 0);
-        let mut greatest = 0;
-        for (node, reading) in self.readings.iter().enumerate() {
-            if let Reading::Counters {
-                voting,
-                greatest: seen,
-            } = *reading
-            {
-                greatest = greatest.max(seen);
-                if voting && node != self.node {
-                    voters += 1;
-                } else {
-                    others += 1;
-                }
+        let (mut voters, mut lost) = (0, 0);
+        for (node, counters) in self.servers() {
+            match counters {
+                Counters::Kept if node != self.node => voters += 1,
+                Counters::Kept | Counters::Lost => lost += 1,
+                Counters::Unknown => {}
             }
         }
         if voters >= self.quorum.majority() {
-            return Some(Floor::Known(greatest));
+            return Some(Floor::Known(self.greatest()));
         }
         // So many are known not to vote that the others are no majority.
-        let hopeless = others > self.quorum.tolerated();
-        let read = voters + others;
-        let complete = !self.readings.contains(&Reading::Pending);
-        (hopeless && complete && read >= self.quorum.majority())
-            .then_some(Floor::Degraded(greatest))
+        let hopeless = lost > self.quorum.tolerated();
+        (hopeless && self.is_complete() && voters + lost >= self.quorum.majority())
+            .then(|| Floor::Degraded(self.greatest()))
+    }
+
+    /// Returns the servers that were read, each by the first of its nodes, and whether they have their counters.
+    fn servers(&self) -> impl Iterator<Item = (usize, Counters)> {
+        let readings = self.readings.iter().enumerate();
+        readings.filter_map(move |(node, reading)| match reading {
+            Reading::Read { run, counters, .. } => {
+                let mut before = self.readings.iter().take(node);
+                let is_first = !before.any(|before| before.run() == Some(run));
+                is_first.then_some((node, *counters))
+            }
+            Reading::Pending | Reading::Failed => None,
+        })
     }
 
     /// Returns the floor if nothing more is waited for: of a majority of the nodes, whether or not they vote.
@@ -100,38 +126,34 @@ impl Survey {
     /// For those who prefer that leases are available while the nodes stay away which could complete a voting majority:
     /// a token that only those know may be greater.
     pub fn floor_of_those_up(&self) -> Option<Floor> {
-        let is_read = |reading: &&Reading| matches!(reading, Reading::Counters { .. });
-        let read = self.readings.iter().filter(is_read).count();
+        let is_read = |(_, counters): &(usize, Counters)| *counters != Counters::Unknown;
+        let read = self.servers().filter(is_read).count();
         self.floor()
             .or_else(|| (read >= self.quorum.majority()).then(|| Floor::Degraded(self.greatest())))
     }
 
     /// Returns whether a node was read.
     pub fn has_read(&self, node: usize) -> bool {
-        matches!(self.readings.get(node), Some(Reading::Counters { .. }))
+        matches!(self.readings.get(node), Some(Reading::Read { .. }))
     }
 
-    /// Returns whether every node was read.
+    /// Returns whether every node was read, and each is a server of its own.
     pub fn has_read_all(&self) -> bool {
-        (0..self.readings.len()).all(|node| self.has_read(node))
+        self.servers().count() == self.readings.len()
     }
 
     /// Returns whether every node was read, and none has ever counted: nothing was used before, or everything is lost.
     pub fn is_first_use(&self) -> bool {
-        let unused = |reading: &Reading| matches!(reading, Reading::Counters { greatest: 0, .. });
-        self.readings.iter().all(unused)
+        self.has_read_all() && self.greatest() == 0
     }
 
     /// Returns the greatest counter that was read.
     pub fn greatest(&self) -> u64 {
-        self.readings
-            .iter()
-            .map(|reading| match reading {
-                Reading::Counters { greatest, .. } => *greatest,
-                Reading::Pending | Reading::Failed => 0,
-            })
-            .max()
-            .unwrap_or(0)
+        let read = self.readings.iter().map(|reading| match reading {
+            Reading::Read { greatest, .. } => *greatest,
+            Reading::Pending | Reading::Failed => 0,
+        });
+        read.max().unwrap_or(0)
     }
 
     /// Returns whether no answer that is still to come is needed.
@@ -142,5 +164,14 @@ impl Survey {
     /// Returns whether every node has answered or failed.
     pub fn is_complete(&self) -> bool {
         !self.readings.contains(&Reading::Pending)
+    }
+}
+
+impl Reading {
+    const fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::Read { run, .. } => Some(run),
+            Self::Pending | Self::Failed => None,
+        }
     }
 }

@@ -64,6 +64,48 @@ fn a_node_that_lost_its_counters_waits_for_a_majority_that_has_not() {
     assert!(!is_degraded(&bench.notices(1)));
 }
 
+/// Both servers that a client can reach, at all of its addresses, have come back from what they should; it cannot reach
+/// node 0, which has a token that is far ahead of the clock.
+fn assert_waits_for_counters(bench: &mut Bench) {
+    bench.live(1, 20_000);
+    assert!(!is_degraded(&bench.notices(1)), "{:?}", bench.standing(1));
+    bench.acquire(1);
+    bench.answer_all(1);
+    assert_eq!(token(&bench.seen(1)), None);
+}
+
+#[test]
+fn s11_one_server_behind_two_addresses_has_lost_the_counters_of_one() {
+    for twin in [0, 1] {
+        let (mut bench, _) = one_is_lost_and_one_is_away(quarantine());
+        // Nodes 1 and 2 are left, and node 1 answers for node 0 too: two of three addresses have lost their counters.
+        bench.reroute(0, 1);
+        if twin == 1 {
+            bench.reroute(1, 2);
+            bench.reroute(2, 1);
+        }
+        bench.connect(1, 0);
+        assert_waits_for_counters(&mut bench);
+    }
+}
+
+#[test]
+fn s22_what_one_server_behind_two_addresses_knows_is_no_majority() {
+    let (mut bench, before) = one_is_lost_and_one_is_away(quarantine());
+    // Two of three addresses vote, and have never heard of the token.
+    bench.reroute(0, 2);
+    bench.connect(1, 0);
+    assert_waits_for_counters(&mut bench);
+    bench.reroute(0, 0);
+    bench.connect(1, 0);
+    bench.live(1, 1_000);
+    bench.acquire(1);
+    bench.drop_sent(1, 0);
+    bench.answer_all(1);
+    let after = token(&bench.seen(1)).expect("nodes 1 and 2 are a majority");
+    assert!(after > before, "{after} after {before}");
+}
+
 #[test]
 fn who_prefers_leases_to_order_need_not_wait_and_is_told_what_it_rests_on() {
     let (mut bench, _) = one_is_lost_and_one_is_away(quarantine().guessing_floors());

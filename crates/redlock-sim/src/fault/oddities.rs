@@ -66,8 +66,8 @@ impl Oddities {
     }
 }
 
-/// Lets a majority learn tokens that the others do not; then a part of it loses them, and the rest is out of reach until
-/// those that have lost them might vote again.
+/// Lets a majority learn tokens that the others do not; then a part of it loses them, and the rest is out of reach, or
+/// behind an address that leads elsewhere, until those that have lost them might vote again.
 fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
     for round in 0..2 {
         let at = SECOND + round * setup.stranding() + random.below(300 * MS);
@@ -95,6 +95,13 @@ fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
             } else if random.chance(300) {
                 let (down, data) = (length, Data::Kept);
                 faults.push((at, Fault::Crash { node, down, data }));
+            } else if random.chance(300) {
+                // Another server answers for it: one that has lost the tokens, or one that never knew them.
+                let to = random.pick(&[knowing[0], others[0]]);
+                let until = (at + length).min(setup.horizon);
+                for client in 0..setup.clients {
+                    lead(client, node, to, (at, until), faults);
+                }
             } else {
                 away(0..setup.clients, node, (at, length), faults);
             }
@@ -139,11 +146,16 @@ fn mislead(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Fault
             .into_iter()
             .take(1 + usize::from(swap))
         {
-            faults.push((at, Fault::Route { client, node, to }));
-            let to = node;
-            faults.push((until, Fault::Route { client, node, to }));
+            lead(client, node, to, (at, until), faults);
         }
     }
+}
+
+/// Leads a client's address of a node to another server for a while.
+fn lead(client: usize, node: usize, to: usize, (at, until): (Micros, Micros), faults: &mut Faults) {
+    faults.push((at, Fault::Route { client, node, to }));
+    let to = node;
+    faults.push((until, Fault::Route { client, node, to }));
 }
 
 /// Draws so few nodes that the others are a majority whatever becomes of their clocks.

@@ -126,9 +126,11 @@ impl Watch {
                 }
             }
             RoundKind::Survey { survey, .. } | RoundKind::Bless { survey, .. } => {
-                let voting = cx.nodes.members().state(node) == Some(&MarkState::Voting);
-                match reply {
-                    Some(Reply::Greatest(counter)) => survey.on_reading(node, voting, counter),
+                let members = cx.nodes.members();
+                match (reply, members.run(node)) {
+                    (Some(Reply::Greatest(counter)), Some(run)) => {
+                        survey.on_reading(node, run.clone(), members.counters(node), counter);
+                    }
                     _ => survey.on_failure(node),
                 }
                 if survey.is_decided() {

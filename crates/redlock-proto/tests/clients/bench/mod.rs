@@ -144,9 +144,10 @@ impl Bench {
 
     /// A client connects to a node.
     pub(crate) fn connect(&mut self, peer: usize, node: usize) {
-        let (time, now) = (self.time(node), self.now());
+        let (at, now) = (self.at[node], self.now());
+        let time = self.time(at);
         let hello = [Request::Node(NodeVerb::Inspect)];
-        let answer = self.nodes[node].call(&self.keyspace, &hello, time);
+        let answer = self.nodes[at].call(&self.keyspace, &hello, time);
         let Peer { client, down, .. } = &mut self.peers[peer];
         down[node] = false;
         client.on_connected(node, answer, now.clock, now);
