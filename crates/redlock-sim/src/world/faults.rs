@@ -175,6 +175,8 @@ impl World {
         }
         server.is_up = false;
         server.crashes += 1;
+        // One that keeps its mark is quarantined by it.
+        let keeps_mark = data == Data::Kept && server.store.has_marks();
         self.restart(node, data);
         for link in 0..self.links.len() {
             if self.links[link].server != node {
@@ -184,7 +186,7 @@ impl World {
             self.cut(link, Fate::Dropped, unnoticed);
         }
         let mut down = down;
-        if let Some(absence) = self.setup.absence().filter(|_| data != Data::Kept) {
+        if let Some(absence) = self.setup.absence().filter(|_| !keeps_mark) {
             self.counters.absences += 1;
             down = down.max(absence);
         }
