@@ -44,7 +44,6 @@ async fn a_look_at_a_job_costs_one_time_limit_and_is_whole_or_says_so() {
     );
 }
 
-/// The last request of a look is that for the job's pauses.
 #[tokio::test]
 async fn what_is_known_of_a_job_is_told_though_a_part_is_missing() {
     let nodes: Vec<_> = (0..3).map(|_| OddNode::default()).collect();
@@ -57,7 +56,7 @@ async fn what_is_known_of_a_job_is_told_though_a_part_is_missing() {
     let report = jobs.trigger_now("job").await.unwrap();
     assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
     for node in &nodes {
-        node.answers.send_replace(Answers::AllButLast);
+        node.answers.send_replace(Answers::AllButPauses);
     }
     let status = jobs.status("job").await.unwrap();
     assert!(!status.is_known() && status.is_paused().is_none());

@@ -25,7 +25,8 @@ pub(super) enum Answers {
     /// It never answers.
     None,
     First,
-    AllButLast,
+    /// It does none that is about the pauses of a job.
+    AllButPauses,
 }
 
 /// When a node forgets jobs.
@@ -76,18 +77,25 @@ impl Session for OddSession {
     ) -> BoxFuture<'static, CallResult> {
         let answer = self.inner.call(keyspace, requests);
         let answers = *self.node.answers.borrow();
+        let requests = requests.iter().enumerate();
+        let is_done: Vec<_> = requests
+            .map(|(place, request)| match answers {
+                Answers::First => place == 0,
+                Answers::AllButPauses => !is_about_pauses(request),
+                Answers::All | Answers::None => true,
+            })
+            .collect();
         async move {
             if answers == Answers::None {
                 std::future::pending::<()>().await;
             }
             let mut answer = answer.await?;
-            let count = answer.replies.len();
-            let done = match answers {
-                Answers::First => 1,
-                Answers::AllButLast if count > 1 => count - 1,
-                _ => count,
-            };
-            for reply in answer.replies.iter_mut().skip(done) {
+            for (reply, _) in answer
+                .replies
+                .iter_mut()
+                .zip(is_done)
+                .filter(|(_, is_done)| !is_done)
+            {
                 *reply = Err("OOM its memory is full".into());
             }
             Ok(answer)
@@ -111,4 +119,8 @@ impl Session for OddSession {
         }
         .boxed()
     }
+}
+
+fn is_about_pauses(request: &Request) -> bool {
+    matches!(request, Request::Job { job, .. } if job.as_str().contains("pause:"))
 }
