@@ -162,9 +162,7 @@ impl Membership {
                 Counters::Unknown
             }
             (Some(_), Some(MarkState::Voting)) => Counters::Kept,
-            (Some(_), Some(MarkState::Quarantined { .. } | MarkState::Aged { .. })) => {
-                Counters::Lost
-            }
+            (Some(_), Some(_)) => Counters::Lost,
             _ => Counters::Unknown,
         }
     }
@@ -345,6 +343,22 @@ mod tests {
         membership.on_server_info(0, replica);
         assert_eq!(membership.counters(0), Counters::Unknown);
         assert_eq!(membership.counters(1), Counters::Unknown, "it says nothing");
+    }
+
+    /// It does not vote, whatever it says, for as long as those clients use it.
+    #[test]
+    fn a_node_of_clients_that_were_told_otherwise_has_no_counters_to_wait_for() {
+        let mut membership = three_nodes();
+        tell_server_info(&mut membership, ["a", "b", "c"]);
+        let standing = Standing {
+            state: MarkState::PolicyMismatch {
+                theirs: "theirs".into(),
+            },
+            time: NodeTime::from_micros(HOUR),
+            run: "a".into(),
+        };
+        membership.on_standing(0, standing, Instant::ORIGIN, Instant::ORIGIN);
+        assert_eq!(membership.counters(0), Counters::Lost);
     }
 
     /// An address that comes to lead to a server that another address leads to.

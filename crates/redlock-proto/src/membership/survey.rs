@@ -19,13 +19,14 @@ pub struct Survey {
     readings: Vec<Reading>,
 }
 
-/// Whether a node still has the counters that it has stored.
+/// The state of the counters that a node has stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must say which it is")]
 pub enum Counters {
     /// It votes, as far as its mark goes, so it has lost none.
     Kept,
-    /// It is quarantined: it lost them, or nobody can tell because it was started again.
+    /// It does not vote: it lost them, nobody can tell because it was started again, or it is in the hands of clients
+    /// that were told otherwise.
     Lost,
     /// Nobody can tell by it, because it is not a node that may vote: a replica, for example, which has those of another
     /// server.
