@@ -93,8 +93,10 @@ pub enum Event {
         job: usize,
         /// The time of the request.
         since: Moment,
-        /// The watermark of a majority at that time, 0 for none.
-        known: u64,
+        /// The ticks that each node remembered at that time, the newest first.
+        known: Vec<Vec<u64>>,
+        /// How many nodes are a majority.
+        majority: usize,
         /// The watermark that was reported, 0 for none.
         watermark: u64,
         /// The runs that were reported: tick and token, and the outcome of each run that has ended.

@@ -135,7 +135,8 @@ impl Checker {
         let Event::StatusRead {
             job,
             since,
-            known,
+            ref known,
+            majority,
             watermark,
             ref runs,
             is_free,
@@ -144,7 +145,8 @@ impl Checker {
             return;
         };
         let state = self.jobs.entry(job).or_default();
-        let of_watermark = state.tell_watermark(job, watermark, (since, known));
+        let known = state.known(known, majority, since);
+        let of_watermark = state.tell_watermark(job, watermark, known);
         let of_runs = runs.iter().filter_map(|(tick, token, outcome)| {
             state.tell_run(job, (*tick, *token), outcome.as_ref())
         });
@@ -280,23 +282,36 @@ impl Job {
         (!is_known).then_some(Violation::NeverClaimed { job, watermark })
     }
 
+    /// Returns up to which tick a majority knew a job, by what each node remembered when it was asked for.
+    ///
+    /// A run that nodes have been told to forget since counts on none of them: it may be all that one of them knew.
+    pub(super) fn known(&self, remembered: &[Vec<u64>], majority: usize, since: Moment) -> u64 {
+        let newest = |ticks: &Vec<u64>| {
+            let mut kept = ticks
+                .iter()
+                .filter(|tick| !self.was_withdrawn(**tick, since));
+            kept.next().copied().unwrap_or(0)
+        };
+        let mut watermarks: Vec<u64> = remembered.iter().map(newest).collect();
+        watermarks.sort_unstable();
+        watermarks[remembered.len() - majority]
+    }
+
     /// Judges a watermark that somebody is told, where a majority knew one when it was asked for.
     pub(super) fn tell_watermark(
         &self,
         job: usize,
         watermark: u64,
-        (since, known): (Moment, u64),
+        known: u64,
     ) -> Option<Violation> {
         if watermark > 0 && !self.committed.contains(&watermark) {
             return Some(Violation::NeverClaimed { job, watermark });
         }
-        (watermark < known && !self.was_withdrawn(known, since)).then_some(
-            Violation::StatusBehind {
-                job,
-                watermark,
-                known,
-            },
-        )
+        (watermark < known).then_some(Violation::StatusBehind {
+            job,
+            watermark,
+            known,
+        })
     }
 
     /// Returns whether nodes were told that a run of a tick was not started, and none was started before a moment.

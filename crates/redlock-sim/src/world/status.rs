@@ -11,7 +11,7 @@ impl World {
     /// A user asks its client what nodes remember of a job.
     pub(super) fn read_status(&mut self, client: usize, job: usize) {
         let ask = self.ask(client, 1);
-        let (at, known) = (self.now, self.known(job));
+        let (at, known) = (self.now, self.remembered(job));
         let process = &mut self.processes[client];
         process.asked.push((ask, job, at, known));
         let now = process.now(self.now);
@@ -44,6 +44,7 @@ impl World {
             job,
             since: Moment::from_micros(since),
             known,
+            majority: self.setup.quorum.majority(),
             watermark: state.watermark.map_or(0, |tick| tick.as_millis()),
             runs: runs.collect(),
             is_free: state.free_in == Some(Duration::ZERO),
@@ -52,14 +53,22 @@ impl World {
 
     /// Returns up to which tick a majority of the nodes remembers a job, and 0 if none does.
     pub(super) fn known(&self, job: usize) -> u64 {
-        let name = &self.setup.job_keys[job];
-        let newest = |server: &Server| {
-            let last = server.store.runs(name).first();
-            last.map_or(0, |run| run.tick.as_millis())
-        };
-        let mut watermarks: Vec<u64> = self.servers.iter().map(newest).collect();
+        let remembered = self.remembered(job).into_iter();
+        let mut watermarks: Vec<u64> = remembered
+            .map(|ticks| ticks.first().copied().unwrap_or(0))
+            .collect();
         watermarks.sort_unstable();
         watermarks[self.setup.nodes - self.setup.quorum.majority()]
+    }
+
+    /// Returns the ticks of a job that each node remembers, the newest first.
+    fn remembered(&self, job: usize) -> Vec<Vec<u64>> {
+        let name = &self.setup.job_keys[job];
+        let ticks = |server: &Server| {
+            let runs = server.store.runs(name).iter();
+            runs.map(|run| run.tick.as_millis()).collect()
+        };
+        self.servers.iter().map(ticks).collect()
     }
 
     /// Runs that a majority remembers, and not how they ended.

@@ -33,7 +33,8 @@ fn status(known: u64, outcome: Option<&str>, is_free: bool) -> Event {
     Event::StatusRead {
         job: 0,
         since: ms(5),
-        known,
+        known: vec![vec![known]],
+        majority: 1,
         watermark: 10,
         runs: vec![(10, 7, outcome.map(Into::into))],
         is_free,
@@ -170,6 +171,35 @@ fn a_status_from_between_a_withdrawn_claim_and_the_next_one_is_no_older_than_it_
     };
     assert_eq!(told(6), NOTHING);
     assert_eq!(told(4), ["StatusBehind"], "a majority remembers it");
+}
+
+/// What a node knew of the job may have been that run alone; the node that knew an earlier one loses its data.
+#[test]
+fn a_status_is_not_behind_a_majority_that_rests_on_a_withdrawn_claim() {
+    let told = |claims: &[(u64, Event)]| {
+        let status = Event::StatusRead {
+            job: 0,
+            since: ms(5),
+            known: vec![vec![10], vec![20], vec![]],
+            majority: 2,
+            watermark: 0,
+            runs: Vec::new(),
+            is_free: true,
+        };
+        let before = [(1, COMMITS(10)), (1, started(0, 10))];
+        names(&[&before, claims, &[(9, status)]].concat())
+    };
+    let withdrawn = Event::Recorded {
+        job: 0,
+        tick: 20,
+        token: 7,
+        outcome: "unstarted".into(),
+    };
+    let not_started = Event::NotStarted { job: 0, tick: 20 };
+    let withdrawn = [(2, COMMITS(20)), (6, withdrawn), (6, not_started)];
+    assert_eq!(told(&withdrawn), NOTHING);
+    let started = [(2, COMMITS(20)), (2, started(0, 20))];
+    assert_eq!(told(&started), ["StatusBehind"], "a majority knew tick 10");
 }
 
 #[test]
