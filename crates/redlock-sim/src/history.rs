@@ -95,7 +95,7 @@ pub enum Event {
         since: Moment,
         /// The ticks that each node remembered at that time, the newest first.
         known: Vec<Vec<u64>>,
-        /// How many nodes are a majority.
+        /// The number of nodes that are a majority.
         majority: usize,
         /// The watermark that was reported, 0 for none.
         watermark: u64,
