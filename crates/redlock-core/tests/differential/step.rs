@@ -165,4 +165,8 @@ pub(crate) enum When {
     Since {
         offset: i64,
     },
+    /// What the node remembers nothing from before; now if there is no such time.
+    Horizon {
+        offset: i64,
+    },
 }

@@ -257,17 +257,18 @@ fn many_runs(keyspace: usize, random: &mut Random, steps: &mut Vec<Step>) {
 
 /// A claim of a tick from the time that a node may have forgotten, or just after.
 fn old_claim(random: &mut Random) -> Ask {
-    let early = random.pick(&[Duration::ZERO, MS, 100 * MS]);
+    let early = random.pick(&[0_u32, 1, 100]);
     Ask::Claim {
         job: random.index(JOBS),
         key: random.index(KEYS),
         owner: random.index(OWNERS),
         ttl: ttl(random),
         proposal: number(random),
-        tick: When::Now {
-            offset: random.pick(&[-1_000, -1, 0, 1, 99, 100, 101]),
+        // The last tick that may have been claimed, and those around it.
+        tick: When::Horizon {
+            offset: i64::from(early) + random.pick(&[-1_000, -1, 0, 0, 1]),
         },
-        early,
+        early: early * MS,
         start_within: 4_000_000 * MS,
     }
 }

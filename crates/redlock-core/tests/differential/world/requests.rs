@@ -180,6 +180,10 @@ impl World<'_> {
                 (last.map_or(now, |run| run.tick.as_millis()), offset)
             }
             When::Since { offset } => (self.since[keyspace].as_millis(), offset),
+            When::Horizon { offset } => {
+                let horizon = self.store.horizon(&cast::keyspace(keyspace));
+                (horizon.map_or(now, NodeTime::as_millis), offset)
+            }
         };
         Tick::from_millis(from.saturating_add_signed(offset)).unwrap_or(Tick::MAX)
     }
