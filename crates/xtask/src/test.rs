@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every test of the workspace, on real servers, and the searches for violations.
 
-use std::ffi::OsString;
+use std::{env, ffi::OsString, thread::available_parallelism};
 
 use redlock_sandbox::SERVER_VARIABLE;
 
@@ -25,7 +25,19 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
         .arguments(arguments)
         .alone("cargo xtask test")
         .variable(SERVER_VARIABLE, server.path())
+        .variable(THREADS, threads())
         .run_last()
+}
+
+/// Returns how many tests of a file run at once: two for each core, unless the caller has chosen.
+///
+/// Most tests wait for time to pass, most of the time.
+fn threads() -> OsString {
+    let chosen = env::var_os(THREADS);
+    chosen.unwrap_or_else(|| {
+        let cores = available_parallelism().map_or(1, usize::from);
+        (2 * cores).to_string().into()
+    })
 }
 
 /// The simulation of the protocol and the exhaustive model, which are worth optimising for.
@@ -37,6 +49,9 @@ fn searches() -> Result<(), Failed> {
     Step::cargo("simulation of ticks", TICKS).run()?;
     Step::cargo("model", MODEL).run()
 }
+
+/// The test harness's own variable.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 const SIMULATION: &str = "run --locked --release --package redlock-sim -- --seeds 20000";
 
