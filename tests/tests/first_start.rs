@@ -163,3 +163,26 @@ async fn s22_one_server_under_two_addresses_cannot_say_what_the_others_knew() {
     let guard = redlock.acquire("a").await.unwrap();
     assert!(guard.token().to_string().as_str() > ahead, "{guard:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s22_a_master_that_may_not_vote_keeps_none_that_restarted_from_voting() {
+    let mut nodes = Nodes::start(3);
+    let connect = Connect {
+        max_ttl: MAX_TTL,
+        ..Connect::to(nodes.urls(), MAX_TTL)
+    };
+    drop(connect.client().await);
+    for (name, value) in [("maxmemory-policy", "allkeys-lru"), ("maxmemory", "100mb")] {
+        nodes.ask(0, &["CONFIG", "SET", name, value]);
+    }
+    nodes[2].restart().unwrap();
+    let redlock = Connect {
+        vouches: false,
+        ..connect
+    }
+    .client()
+    .await;
+    voting(&redlock, 2, SOON * 2).await;
+    let guard = redlock.acquire("a").await.unwrap();
+    guard.release().await.unwrap();
+}

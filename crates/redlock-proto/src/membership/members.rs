@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     ClockReading, Clocks, Counters, Instant, MarkState, NodeTime, NotAVote, Quarantine, Quorum,
-    RunId, ServerInfo, Standing,
+    RunId, ServerInfo, Standing, Unfit,
 };
 
 /// The nodes that vote: what is known of each, from its last answer.
@@ -154,16 +154,24 @@ impl Membership {
     ///
     /// A clock that is wrong changes nothing of that.
     pub(crate) fn counters(&self, node: usize) -> Counters {
-        let Some(known) = self.nodes.get(node) else {
+        let Some(Known {
+            server_info: Some(server),
+            state: Some(state),
+            ..
+        }) = self.nodes.get(node)
+        else {
             return Counters::Unknown;
         };
-        match (&known.server_info, &known.state) {
-            (Some(server), Some(_)) if server.unfit(&self.quarantine).is_some() => {
-                Counters::Unknown
+        match server.unfit(&self.quarantine) {
+            // A copy says nothing of the server that nodes have given votes to.
+            Some(Unfit::Replica) => Counters::Unknown,
+            // Neither of the two makes a server forget.
+            None | Some(Unfit::HasReplicas | Unfit::TooOld { .. })
+                if *state == MarkState::Voting =>
+            {
+                Counters::Kept
             }
-            (Some(_), Some(MarkState::Voting)) => Counters::Kept,
-            (Some(_), Some(_)) => Counters::Lost,
-            _ => Counters::Unknown,
+            _ => Counters::Lost,
         }
     }
 
@@ -330,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn s11_the_counters_of_a_server_that_may_not_vote_say_nothing() {
+    fn s11_the_counters_of_a_replica_say_nothing() {
         let mut membership = three_nodes();
         tell_standing(&mut membership, 0, "a", HOUR);
         assert_eq!(membership.counters(0), Counters::Unknown, "unexamined");
@@ -343,6 +351,25 @@ mod tests {
         membership.on_server_info(0, replica);
         assert_eq!(membership.counters(0), Counters::Unknown);
         assert_eq!(membership.counters(1), Counters::Unknown, "it says nothing");
+    }
+
+    #[test]
+    fn s22_a_server_that_may_not_vote_has_kept_its_counters_only_if_it_forgets_nothing() {
+        let mut membership = three_nodes();
+        tell_standing(&mut membership, 0, "a", HOUR);
+        let with_replicas = ServerInfo {
+            replicas: 1,
+            ..server_info("a")
+        };
+        membership.on_server_info(0, with_replicas);
+        assert!(membership.vote(0, Instant::ORIGIN).is_err());
+        assert_eq!(membership.counters(0), Counters::Kept);
+        let evicts = ServerInfo {
+            eviction: Some("allkeys-lru".into()),
+            ..server_info("a")
+        };
+        membership.on_server_info(0, evicts);
+        assert_eq!(membership.counters(0), Counters::Lost);
     }
 
     /// It does not vote, whatever it says, for as long as those clients use it.

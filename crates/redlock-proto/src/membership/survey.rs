@@ -23,13 +23,12 @@ pub struct Survey {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must say which it is")]
 pub enum Counters {
-    /// It votes, as far as its mark goes, so it has lost none.
+    /// It votes as far as its mark goes, and nothing else says that it may have lost any.
     Kept,
-    /// It does not vote: it lost them, nobody can tell because it was started again, or it is in the hands of clients
-    /// that were told otherwise.
+    /// It does not vote: it lost them, nobody can tell because it was started again or is not what a node should be, or
+    /// it is in the hands of clients that were told otherwise.
     Lost,
-    /// Nobody can tell by it, because it is not a node that may vote: a replica, for example, which has those of another
-    /// server.
+    /// Nobody can tell by it, because it was not examined, or is a replica, which has those of another server.
     Unknown,
 }
 
