@@ -93,8 +93,8 @@ pub enum Event {
         job: usize,
         /// The time of the request.
         since: Moment,
-        /// The ticks that each node remembered at that time, the newest first.
-        known: Vec<Vec<u64>>,
+        /// The runs that each node remembered at that time, the newest first: tick and token.
+        known: Vec<Vec<(u64, u64)>>,
         /// The number of nodes that are a majority.
         majority: usize,
         /// The watermark that was reported, 0 for none.

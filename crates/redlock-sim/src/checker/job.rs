@@ -145,7 +145,7 @@ impl Checker {
             return;
         };
         let state = self.jobs.entry(job).or_default();
-        let known = state.known(known, majority, since);
+        let known = state.known(known, majority);
         let of_watermark = state.tell_watermark(job, watermark, known);
         let of_runs = runs.iter().filter_map(|(tick, token, outcome)| {
             state.tell_run(job, (*tick, *token), outcome.as_ref())
@@ -282,15 +282,13 @@ impl Job {
         (!is_known).then_some(Violation::NeverClaimed { job, watermark })
     }
 
-    /// Returns up to which tick a majority knew a job, by what each node remembered when it was asked for.
+    /// Returns up to which tick a majority knew a job, by the runs that each node remembered when it was asked for.
     ///
-    /// A run that nodes have been told to forget since counts on none of them: it may be all that one of them knew.
-    pub(super) fn known(&self, remembered: &[Vec<u64>], majority: usize, since: Moment) -> u64 {
-        let newest = |ticks: &Vec<u64>| {
-            let mut kept = ticks
-                .iter()
-                .filter(|tick| !self.was_withdrawn(**tick, since));
-            kept.next().copied().unwrap_or(0)
+    /// A run that nodes have been told to forget counts on none of them: it may be all that one of them knew.
+    pub(super) fn known(&self, remembered: &[Vec<(u64, u64)>], majority: usize) -> u64 {
+        let newest = |runs: &Vec<(u64, u64)>| {
+            let mut kept = runs.iter().filter(|run| !self.was_withdrawn(**run));
+            kept.next().map_or(0, |(tick, _)| *tick)
         };
         let mut watermarks: Vec<u64> = remembered.iter().map(newest).collect();
         watermarks.sort_unstable();
@@ -314,14 +312,12 @@ impl Job {
         })
     }
 
-    /// Returns whether nodes were told that a run of a tick was not started, and none was started before a moment.
+    /// Returns whether nodes were told that a run was not started.
     ///
-    /// Another claim may have the tick after that.
-    fn was_withdrawn(&self, tick: u64, since: Moment) -> bool {
-        let mut runs = self.runs.range((tick, 0)..=(tick, u64::MAX));
-        let was_told = runs.any(|(_, run)| !run.is_started && !run.outcomes.is_empty());
-        let started = self.started.get(&tick);
-        was_told && started.is_none_or(|started| *started > since)
+    /// Another run may have its tick after that.
+    fn was_withdrawn(&self, run: (u64, u64)) -> bool {
+        let run = self.runs.get(&run);
+        run.is_some_and(|run| !run.is_started && !run.outcomes.is_empty())
     }
 
     /// Somebody is told of a run, and how it ended, if it did.

@@ -55,20 +55,20 @@ impl World {
     pub(super) fn known(&self, job: usize) -> u64 {
         let remembered = self.remembered(job).into_iter();
         let mut watermarks: Vec<u64> = remembered
-            .map(|ticks| ticks.first().copied().unwrap_or(0))
+            .map(|runs| runs.first().map_or(0, |(tick, _)| *tick))
             .collect();
         watermarks.sort_unstable();
         watermarks[self.setup.nodes - self.setup.quorum.majority()]
     }
 
-    /// Returns the ticks of a job that each node remembers, the newest first.
-    fn remembered(&self, job: usize) -> Vec<Vec<u64>> {
+    /// Returns the tick and token of each run of a job that each node remembers, the newest first.
+    fn remembered(&self, job: usize) -> Vec<Vec<(u64, u64)>> {
         let name = &self.setup.job_keys[job];
-        let ticks = |server: &Server| {
+        let runs = |server: &Server| {
             let runs = server.store.runs(name).iter();
-            runs.map(|run| run.tick.as_millis()).collect()
+            runs.map(|run| (run.tick.as_millis(), run.token)).collect()
         };
-        self.servers.iter().map(ticks).collect()
+        self.servers.iter().map(runs).collect()
     }
 
     /// Runs that a majority remembers, and not how they ended.

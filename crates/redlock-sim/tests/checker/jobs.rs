@@ -33,7 +33,7 @@ fn status(known: u64, outcome: Option<&str>, is_free: bool) -> Event {
     Event::StatusRead {
         job: 0,
         since: ms(5),
-        known: vec![vec![known]],
+        known: vec![vec![(known, 7)]],
         majority: 1,
         watermark: 10,
         runs: vec![(10, 7, outcome.map(Into::into))],
@@ -142,7 +142,7 @@ fn a_status_that_nobody_could_have_been_told_is_found() {
 
 #[test]
 fn a_status_from_between_a_withdrawn_claim_and_the_next_one_is_no_older_than_it_must_be() {
-    let told = |starts_at| {
+    let told = |starts_at, remembered| {
         let (job, tick) = (0, 20);
         let commits = |token| Event::Commits { job, tick, token };
         let withdrawn = Event::Recorded {
@@ -157,6 +157,10 @@ fn a_status_from_between_a_withdrawn_claim_and_the_next_one_is_no_older_than_it_
             token: 8,
             timely: true,
         };
+        let mut asked = status(20, None, true);
+        if let Event::StatusRead { known, .. } = &mut asked {
+            *known = vec![vec![(tick, remembered)]];
+        }
         let mut history = vec![
             (1, COMMITS(10)),
             (1, started(0, 10)),
@@ -164,23 +168,23 @@ fn a_status_from_between_a_withdrawn_claim_and_the_next_one_is_no_older_than_it_
             (3, withdrawn),
             (3, commits(8)),
             (starts_at, starts),
-            (9, status(20, None, true)),
+            (9, asked),
         ];
         history.sort_by_key(|(at, _)| *at);
         names(&history)
     };
-    assert_eq!(told(6), NOTHING);
-    assert_eq!(told(4), ["StatusBehind"], "a majority remembers it");
+    assert_eq!(told(6, 7), NOTHING);
+    assert_eq!(told(4, 8), ["StatusBehind"], "a majority remembers it");
 }
 
 /// What a node knew of the job may have been that run alone; the node that knew an earlier one loses its data.
 #[test]
 fn a_status_is_not_behind_a_majority_that_rests_on_a_withdrawn_claim() {
-    let told = |claims: &[(u64, Event)]| {
+    let told = |token, claims: &[(u64, Event)]| {
         let status = Event::StatusRead {
             job: 0,
             since: ms(5),
-            known: vec![vec![10], vec![20], vec![]],
+            known: vec![vec![(10, 7)], vec![(20, token)], vec![]],
             majority: 2,
             watermark: 0,
             runs: Vec::new(),
@@ -197,9 +201,19 @@ fn a_status_is_not_behind_a_majority_that_rests_on_a_withdrawn_claim() {
     };
     let not_started = Event::NotStarted { job: 0, tick: 20 };
     let withdrawn = [(2, COMMITS(20)), (6, withdrawn), (6, not_started)];
-    assert_eq!(told(&withdrawn), NOTHING);
+    assert_eq!(told(7, &withdrawn), NOTHING);
+    let another = told(8, &withdrawn);
+    assert_eq!(
+        another,
+        ["StatusBehind"],
+        "nodes keep a later run of the tick"
+    );
     let started = [(2, COMMITS(20)), (2, started(0, 20))];
-    assert_eq!(told(&started), ["StatusBehind"], "a majority knew tick 10");
+    assert_eq!(
+        told(7, &started),
+        ["StatusBehind"],
+        "a majority knew tick 10"
+    );
 }
 
 #[test]
