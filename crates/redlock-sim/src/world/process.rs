@@ -33,9 +33,9 @@ pub(super) struct Process {
     pub(super) users: Vec<User>,
     /// The number of the next acquisition, and of whatever else it is asked for.
     pub(super) next_id: u64,
-    /// The statuses that it was asked for: what by, of which job, when, and the tick and token of
-    /// each run that each node remembered then.
-    pub(super) asked: Vec<(u64, usize, Micros, Vec<Vec<(u64, u64)>>)>,
+    /// The statuses that it was asked for: what by, of which job, when, and what each node
+    /// remembered then.
+    pub(super) asked: Vec<(u64, usize, Micros, Vec<Runs>)>,
     /// The number of the last round in which a token was written back.
     pub(super) last_write_back: u64,
     pub(super) is_closed: bool,
@@ -54,6 +54,9 @@ pub(super) struct Process {
     /// By how much the wall clock was set forward in all.
     stepped: i64,
 }
+
+/// The tick and token of each run of a job that a node remembers, the newest first.
+pub(super) type Runs = Vec<(u64, u64)>;
 
 /// What a caller that has the turn at a key does.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use redlock_proto::{Failure, FailureKind, JobState, NodeAnswer, RunRecord, RunState};
 
-use super::{Server, World, process::State, waiter::waiter_of};
+use super::{
+    Server, World,
+    process::{Runs, State},
+    waiter::waiter_of,
+};
 use crate::{Event, Moment, Violation};
 
 impl World {
@@ -61,8 +65,8 @@ impl World {
         watermarks[self.setup.nodes - self.setup.quorum.majority()]
     }
 
-    /// Returns the tick and token of each run of a job that each node remembers, the newest first.
-    fn remembered(&self, job: usize) -> Vec<Vec<(u64, u64)>> {
+    /// Returns the runs of a job that each node remembers.
+    fn remembered(&self, job: usize) -> Vec<Runs> {
         let name = &self.setup.job_keys[job];
         let runs = |server: &Server| {
             let runs = server.store.runs(name).iter();
