@@ -83,7 +83,7 @@ impl ServerInfo {
     /// The oldest version that is supported.
     pub const OLDEST: (u32, u32) = (6, 2);
 
-    /// Returns what keeps it from voting, if anything.
+    /// Returns what keeps it from voting, if anything: the first reason of several.
     pub fn unfit(&self, quarantine: &Quarantine) -> Option<Unfit> {
         if !self.is_master {
             return Some(Unfit::Replica);
@@ -94,14 +94,19 @@ impl ServerInfo {
         if self.replicas > 0 && !quarantine.accepts_replicas() {
             return Some(Unfit::HasReplicas);
         }
-        if let Some(policy) = self.eviction.as_ref().filter(|p| &***p != "noeviction") {
-            return Some(Unfit::Evicts {
-                policy: Arc::clone(policy),
-            });
-        }
         if self.version < Self::OLDEST {
             return Some(Unfit::TooOld {
                 version: self.version,
+            });
+        }
+        self.forgets(quarantine)
+    }
+
+    /// Returns what may make it lose a part of its data that its mark does not tell of, if anything.
+    pub(crate) fn forgets(&self, quarantine: &Quarantine) -> Option<Unfit> {
+        if let Some(policy) = self.eviction.as_ref().filter(|p| &***p != "noeviction") {
+            return Some(Unfit::Evicts {
+                policy: Arc::clone(policy),
             });
         }
         if !quarantine.trusts_persistence() {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     ClockReading, Clocks, Counters, Instant, MarkState, NodeTime, NotAVote, Quarantine, Quorum,
-    RunId, ServerInfo, Standing, Unfit,
+    RunId, ServerInfo, Standing,
 };
 
 /// The nodes that vote: what is known of each, from its last answer.
@@ -165,16 +165,16 @@ impl Membership {
         else {
             return Counters::Unknown;
         };
-        match server.unfit(&self.quarantine) {
-            // A copy says nothing of the server that nodes have given votes to.
-            Some(Unfit::Replica) => Counters::Unknown,
-            // Neither of the two makes a server forget.
-            None | Some(Unfit::HasReplicas | Unfit::TooOld { .. })
-                if *state == MarkState::Voting =>
-            {
-                Counters::Kept
-            }
-            _ => Counters::Lost,
+        // A copy says nothing of the server that nodes have given votes to.
+        if !server.is_master {
+            return Counters::Unknown;
+        }
+        // What else keeps it from voting takes no counter from it.
+        let forgets = server.is_cluster || server.forgets(&self.quarantine).is_some();
+        if *state == MarkState::Voting && !forgets {
+            Counters::Kept
+        } else {
+            Counters::Lost
         }
     }
 

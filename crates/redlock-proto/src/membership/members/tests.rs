@@ -89,12 +89,15 @@ fn s22_a_server_that_may_not_vote_has_kept_its_counters_only_if_it_forgets_nothi
     membership.on_server_info(0, with_replicas);
     assert!(membership.vote(0, Instant::ORIGIN).is_err());
     assert_eq!(membership.counters(0), Counters::Kept);
-    let evicts = ServerInfo {
-        eviction: Some("allkeys-lru".into()),
-        ..server_info("a")
-    };
-    membership.on_server_info(0, evicts);
-    assert_eq!(membership.counters(0), Counters::Lost);
+    for replicas in [0, 1] {
+        let evicts = ServerInfo {
+            replicas,
+            eviction: Some("allkeys-lru".into()),
+            ..server_info("a")
+        };
+        membership.on_server_info(0, evicts);
+        assert_eq!(membership.counters(0), Counters::Lost, "{replicas}");
+    }
 }
 
 /// It does not vote, whatever it says, for as long as those clients use it.
