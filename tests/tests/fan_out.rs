@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use redlock_core::{AcquireErrorKind, AcquireOptions, FanOut, Redlock, Renewal};
 use redlock_tests::{Nodes, builder, client, eventually, within};
+use tokio::time::{Instant, sleep};
 
 const TTL: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(2);
@@ -52,6 +53,38 @@ async fn a_lease_that_lasts_outlives_nodes_that_were_asked_first() {
     nodes.kill(0..2);
     guard.extend().await.unwrap();
     guard.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_for_whose_renewals_nodes_take_turns_stays_on_all_of_them_and_outlives_a_minority()
+{
+    let mut nodes = Nodes::start(5);
+    let redlock = narrow(&nodes).await;
+    let ttl = Duration::from_secs(3);
+    let options = AcquireOptions::new().ttl(ttl);
+    let guard = redlock.acquire_with("order:42", options).await.unwrap();
+    let everywhere = |keys: &Vec<String>| keys.len() == 5;
+    eventually("all nodes have it", SOON, || nodes.keys(), everywhere).await;
+    for_as_long_as(2 * ttl, || {
+        assert!(guard.is_held());
+        assert_eq!(nodes.keys().len(), 5);
+    })
+    .await;
+    nodes.freeze(0..1);
+    nodes.kill(1..2);
+    for_as_long_as(2 * ttl, || assert!(guard.is_held())).await;
+    guard.extend().await.unwrap();
+    guard.release().await.unwrap();
+    nodes.thaw(0..1);
+}
+
+/// Looks again and again.
+async fn for_as_long_as(time: Duration, look: impl Fn()) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        look();
+        sleep(Duration::from_millis(50)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -87,7 +87,7 @@ impl RedlockBuilder {
         self
     }
 
-    /// Sets how many of the nodes an acquire asks at once.
+    /// Sets how many of the nodes an acquire or a renewal asks at once.
     ///
     /// Default: [`FanOut::Adaptive`], which asks all nodes while the client has little to do.
     /// Some acquires ask only a majority first.
@@ -99,6 +99,12 @@ impl RedlockBuilder {
     /// The first extension gives the lease to the other nodes too: after 100 ms if the client renews it automatically.
     /// Before that, a node of the lease that loses its data can make the next extension fail.
     /// The holder learns of that failure, and exclusion is never broken.
+    ///
+    /// Automatic renewals of a client that has 64 leases or more ask a majority, too, and the nodes take turns: two
+    /// renewals in a row ask all of them.
+    /// If that majority does not confirm a renewal, the client asks all nodes at once.
+    /// A node that is left out keeps the key for another third of the time to live at least.
+    /// [`FanOut::Majority`] does so with one lease, and [`FanOut::All`] never does.
     ///
     /// # Examples
     ///

@@ -176,6 +176,11 @@ impl LeaseState {
         self.renews
     }
 
+    /// Returns whether all nodes were asked for it since it was granted.
+    pub const fn is_spread(&self) -> bool {
+        !self.is_narrow
+    }
+
     /// Returns whether the lease was neither lost nor released.
     pub fn is_live(&self) -> bool {
         self.renewal != Renewal::Over

@@ -14,6 +14,7 @@ mod seeding;
 mod sets;
 mod shared;
 mod trouble;
+mod turns;
 
 use redlock_proto::{Effect, NotClaimed};
 

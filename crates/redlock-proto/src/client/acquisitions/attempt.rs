@@ -12,7 +12,7 @@ use super::{
     Acquisitions, Failed,
     acquisition::Acquisition,
     claim::{Claiming, Decided},
-    fan_out::{held_back, patience},
+    fan_out::held_back,
     not_acquired,
 };
 use crate::{
@@ -72,7 +72,8 @@ impl Acquisitions {
             }),
         };
         let first_limit = if is_narrow {
-            patience(&held_back, limit, cx)
+            let asked = cx.nodes.all();
+            cx.patience(asked.filter(|node| !held_back.contains(node)), limit)
         } else {
             limit
         };

@@ -5,7 +5,7 @@ use super::{
         Ask, Confirmed, Effect, Entropy, NotExtended, Notice, Now, context::Context,
         rounds::RoundKind,
     },
-    Leases,
+    Held, Leases,
 };
 use crate::{ExtensionVerdict, NodeOutcome, Vote};
 
@@ -57,17 +57,60 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) {
+        let asked = if ask.is_some() {
+            Vec::new()
+        } else {
+            self.turn(id, cx, now)
+        };
+        self.ask_for_extension(id, ask, &asked, cx, now);
+    }
+
+    /// Asks these nodes to keep the key for longer, or all if there are none.
+    fn ask_for_extension<E: Entropy>(
+        &mut self,
+        id: u64,
+        ask: Option<Ask>,
+        asked: &[usize],
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
         let Some(held) = self.held.get(&id) else {
             return;
         };
+        let (extension, request) = (
+            held.state.extension(cx.quorum(), now.clock),
+            held.extension(),
+        );
+        let limit = cx.limit_within(held.timing());
+        let is_narrow = !asked.is_empty();
         let kind = RoundKind::Extension {
             lease: id,
-            extension: held.state.extension(cx.quorum(), now.clock),
+            extension: if is_narrow {
+                extension.among(asked)
+            } else {
+                extension
+            },
             ask,
+            is_narrow,
             is_undisputed: true,
         };
-        let round = cx.start_round(kind, cx.limit_within(held.timing()), now);
-        cx.send_all(round, &held.extension());
+        if is_narrow {
+            let limit = cx.patience(asked.iter().copied(), limit);
+            let round = cx.start_round(kind, limit, now);
+            for node in asked {
+                cx.send(*node, round, request.clone());
+            }
+        } else {
+            let round = cx.start_round(kind, limit, now);
+            cx.send_all(round, &request);
+        }
+    }
+
+    /// A renewal has asked a majority in vain: it asks all, unless the lease is over or has no holder for now.
+    fn widen<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
+        if self.get(id).is_some_and(Held::is_renewed) {
+            self.ask_for_extension(id, None, &[], cx, now);
+        }
     }
 
     /// A round of extension was decided.
@@ -87,11 +130,16 @@ impl Leases {
             lease,
             extension,
             ask,
+            is_narrow,
             is_undisputed,
         } = entry.kind_mut()
         else {
             return;
         };
+        if *is_narrow && verdict == ExtensionVerdict::Failed {
+            let lease = *lease;
+            return self.widen(lease, cx, now);
+        }
         let (id, ask, votes) = (*lease, ask.take(), extension.votes().clone());
         let is_undisputed = *is_undisputed;
         let mut action = None;

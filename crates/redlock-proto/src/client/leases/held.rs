@@ -21,6 +21,10 @@ pub(in super::super) struct Held {
     pub(super) timer: Option<TimerKey>,
     /// How far the nodes' clocks had gone ahead of the client's when the round was started on which it rests.
     jumped: i64,
+    /// Whether the latest round of extension has failed.
+    pub(super) has_failed: bool,
+    /// The node that is asked first by a renewal for which the nodes take turns.
+    pub(super) next: usize,
 }
 
 /// An attempt that a majority has granted.
@@ -42,6 +46,9 @@ impl Held {
             claimed: None,
             timer: None,
             jumped: won.jumped,
+            has_failed: false,
+            // Leases of one moment are spread over the nodes.
+            next: won.lock.keys.first_shard().number().into(),
         }
     }
 
@@ -88,6 +95,7 @@ impl Held {
         verdict: ExtensionVerdict,
         now: Instant,
     ) -> Option<LeaseAction> {
+        self.has_failed = verdict == ExtensionVerdict::Failed;
         if let ExtensionVerdict::Extended { .. } = verdict {
             self.jumped = jumped;
         }

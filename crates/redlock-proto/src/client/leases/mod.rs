@@ -5,6 +5,7 @@ mod commit;
 mod extension;
 mod held;
 mod release;
+mod turns;
 
 use std::collections::BTreeMap;
 
@@ -201,7 +202,14 @@ impl Leases {
             return;
         };
         match round.kind_mut() {
-            RoundKind::Extension { extension, .. } => {
+            RoundKind::Extension {
+                extension,
+                is_narrow,
+                ..
+            } => {
+                if *is_narrow {
+                    cx.nodes.on_late(extension.votes());
+                }
                 if let Some(verdict) = extension.on_time_limit(now.clock) {
                     self.extended(id, verdict, cx, now);
                 }

@@ -28,6 +28,8 @@ pub(in super::super) enum RoundKind {
         lease: u64,
         extension: Extension,
         ask: Option<Ask>,
+        /// Whether it asks a majority only, and the others in a round of their own if that comes to nothing.
+        is_narrow: bool,
         /// Whether no node that confirmed has said less than that nobody else was refused the key.
         is_undisputed: bool,
     },

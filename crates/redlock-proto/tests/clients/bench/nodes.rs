@@ -35,6 +35,18 @@ impl Bench {
         self.peers[peer].sent.iter().any(|(to, ..)| *to == node)
     }
 
+    /// Whether a client has asked a node to keep a key for longer, and the node has not answered.
+    pub(crate) fn has_asked_to_extend(&self, peer: usize, node: usize) -> bool {
+        let extends = |request: &Request| {
+            let Request::Lock { verb, .. } = request else {
+                return false;
+            };
+            matches!(verb, Verb::Extend { .. })
+        };
+        let mut sent = self.peers[peer].sent.iter();
+        sent.any(|(to, _, request)| *to == node && extends(request))
+    }
+
     /// A node has counted an hour further than the others.
     pub(crate) fn count_ahead(&mut self, node: usize) {
         let ask = |verb| Request::Lock {
