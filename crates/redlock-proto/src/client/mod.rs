@@ -324,6 +324,8 @@ impl<E: Entropy> Client<E> {
     }
 
     /// Returns how many requests wait for their outcome; for those who look for leaks.
+    ///
+    /// A round that is kept though nothing is to come of it is a leak, and counts as one.
     pub fn open_requests(&self) -> usize {
         self.cx.rounds.open_requests()
     }

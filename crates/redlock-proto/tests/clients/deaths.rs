@@ -145,3 +145,24 @@ fn a_late_vote_with_a_greater_counter_than_the_token_has_no_say() {
     }
     assert!(won(&bench.seen(0)));
 }
+
+#[test]
+fn a_late_vote_that_decides_a_round_of_confirmation_leaves_nothing_of_it() {
+    let mut bench = Bench::new(3);
+    for turn in 0..3 {
+        bench.count_ahead(2);
+        bench.claim(0, turn);
+        bench.answer_once(0, 0);
+        bench.answer_once(0, 1);
+        // One of the two that have granted confirms, and the other is cut off.
+        bench.answer_once(0, 0);
+        bench.cut(0, 1);
+        // The third has counted too far to confirm in its place.
+        bench.answer_once(0, 2);
+        bench.abandon(0);
+        bench.connect(0, 1);
+        bench.live(0, 3_000);
+        bench.answer_all(0);
+        assert_eq!(bench.open_requests(0), 0, "after {} turns", turn + 1);
+    }
+}

@@ -108,13 +108,10 @@ impl Acquisitions {
         if counts {
             ask_one_to_confirm(id, node, round, leases, cx);
         } else {
-            self.on_outcome(
-                round,
-                (node, NodeOutcome::NotExecuted, None),
-                leases,
-                cx,
-                now,
-            );
+            let heard = (node, NodeOutcome::NotExecuted, None);
+            self.on_outcome(round, heard, leases, cx, now);
+            // No request of its own came to an end by this, after which it would be looked at.
+            cx.forget_if_over(round);
         }
     }
 

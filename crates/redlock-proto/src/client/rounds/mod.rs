@@ -66,9 +66,10 @@ impl Rounds {
         self.places.len() - self.free.len()
     }
 
-    /// Returns how many requests wait for their outcome.
+    /// Returns how many requests wait for their outcome, with one for each round that is kept though nothing is to come.
     pub(super) fn open_requests(&self) -> usize {
-        self.iter().map(Round::open).sum()
+        let open = |round: &Round| round.open().max(usize::from(round.is_over()));
+        self.iter().map(open).sum()
     }
 
     /// Returns whether none is left that gives back what was taken, or says what came of a run.

@@ -348,6 +348,11 @@ impl Bench {
         }
     }
 
+    /// How many requests of a client wait for their outcome, and rounds for nothing.
+    pub(crate) fn open_requests(&self, peer: usize) -> usize {
+        self.peers[peer].client.open_requests()
+    }
+
     /// What a client would tell an operator, since.
     pub(crate) fn notices(&mut self, peer: usize) -> Vec<Notice> {
         std::mem::take(&mut self.peers[peer].notices)
