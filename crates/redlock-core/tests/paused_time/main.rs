@@ -11,6 +11,7 @@ mod odd;
 mod odd_node;
 mod outage;
 mod overload;
+mod parked;
 mod quorum;
 mod random;
 #[cfg(feature = "metrics")]

@@ -21,6 +21,8 @@ pub struct LeaseState {
     ends: Option<Instant>,
     /// Whether the lease is renewed while somebody holds it.
     renews: bool,
+    /// Whether nobody holds it for the moment.
+    is_parked: bool,
     renewal: Renewal,
     /// When the holder is told that a renewal is failing, unless one succeeds before.
     danger: Option<Instant>,
@@ -124,6 +126,7 @@ impl LeaseState {
             deadline,
             ends,
             renews: renew,
+            is_parked: false,
             renewal,
             danger: Some(danger(timing, grant.start, deadline)),
             is_narrow,
@@ -220,16 +223,18 @@ impl LeaseState {
         }
     }
 
-    /// Asks for an extension on the holder's behalf, and returns whether a round may be started for it.
+    /// Asks for an extension on the holder's behalf, and returns whether a round may be started for it: the lease is live,
+    /// and its holder has not left it to the next one meanwhile.
     pub fn extend(&mut self) -> bool {
         if let Renewal::Due(_) = self.renewal {
             self.renewal = Renewal::UnderWay;
         }
-        self.is_live()
+        self.is_live() && !self.is_parked
     }
 
     /// Parks the lease, which nobody holds for the moment: no round of extension is begun.
     pub fn park(&mut self) {
+        self.is_parked = true;
         if self.is_live() {
             self.renewal = Renewal::Off;
         }
@@ -237,6 +242,7 @@ impl LeaseState {
 
     /// Resumes a lease that has a holder again, and returns what is due at `now`.
     pub fn resume(&mut self, now: Instant) -> Option<LeaseAction> {
+        self.is_parked = false;
         if self.is_live() && self.renews {
             let left = self.timing.ttl() - self.timing.ttl() / 3;
             let due = self.deadline + self.timing.drift() - left;

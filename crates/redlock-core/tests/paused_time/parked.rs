@@ -1,0 +1,36 @@
+//! Leases that wait for their next holder in this process.
+
+use std::task::Poll;
+
+use futures_util::poll;
+use redlock_core::{AcquireErrorKind, AcquireOptions, Wait};
+use tokio::time::sleep;
+
+use crate::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty, keys, settle};
+
+fn asked(nodes: &[FaultyNode]) -> usize {
+    nodes.iter().map(FaultyNode::requests).sum()
+}
+
+fn patient() -> AcquireOptions {
+    AcquireOptions::new().wait(Wait::UpTo(60 * SECOND))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extension_that_its_holder_has_given_up_does_not_extend_a_parked_lease() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    let mut waiting = Box::pin(redlock.acquire_with("key", patient()));
+    assert!(poll!(waiting.as_mut()).is_pending());
+    settle().await;
+    let before = asked(&nodes);
+    let mut extension = Box::pin(guard.extend());
+    assert!(poll!(extension.as_mut()).is_pending());
+    drop(extension);
+    // The driver hears of both only now.
+    drop(guard);
+    sleep(10 * MS).await;
+    assert_eq!(asked(&nodes), before);
+    assert!(waiting.await.unwrap().is_held());
+}
