@@ -131,6 +131,8 @@ impl Redlock {
     /// ```
     pub async fn close(&self) {
         self.client.closing.cancel();
+        // Those who wait for a lease that was left to them may hear of the end late, or never.
+        self.client.queue.close();
         self.client.engine.close().await;
     }
 

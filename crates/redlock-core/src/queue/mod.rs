@@ -23,6 +23,8 @@ pub(crate) struct Queue<P> {
 #[derive(Debug)]
 struct State<P> {
     queue: LocalQueue<ResourceKey, P>,
+    /// Whether nothing is left to a next caller any more.
+    is_closed: bool,
     /// Those who were polled before their turn came.
     waiting: HashMap<Ticket, oneshot::Sender<()>>,
 }
@@ -45,6 +47,7 @@ impl<P> Queue<P> {
             clock,
             state: Mutex::new(State {
                 queue: LocalQueue::new(),
+                is_closed: false,
                 waiting: HashMap::new(),
             }),
         })
@@ -72,6 +75,15 @@ impl<P> Queue<P> {
         let state = self.state();
         let callers = keys.iter().map(|key| state.queue.callers_of(key));
         callers.max().unwrap_or(0)
+    }
+
+    /// Leaves nothing to a next caller any more, and drops what waits for one.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        let parked = state.queue.take_parked();
+        drop(state);
+        drop(parked);
     }
 
     fn state(&self) -> MutexGuard<'_, State<P>> {
@@ -187,14 +199,26 @@ impl<P> Turn<P> {
     ) -> Option<H> {
         let Place { queue, .. } = &self.0;
         let now = queue.clock.now();
-        let may_pass_on = |key: &&ResourceKey| queue.state().queue.may_pass_on(key, now);
+        let may_pass_on = |key: &&ResourceKey| {
+            let state = queue.state();
+            !state.is_closed && state.queue.may_pass_on(key, now)
+        };
         if let Some(key) = self.0.only_key().filter(may_pass_on)
             && let Some(lease) = fits(&held)
         {
             // Not while the queue is locked: it tells views and recorders, which are an application's. The next caller has
             // no turn before this one ends, and if there is none any more by then, the lease is let go.
             let parked = park(held, lease);
-            queue.state().queue.park(key, parked);
+            let mut state = queue.state();
+            // It may have been closed just now.
+            let unclaimed = if state.is_closed {
+                Some(parked)
+            } else {
+                state.queue.park(key, parked);
+                None
+            };
+            drop(state);
+            drop(unclaimed);
             return None;
         }
         Some(held)

@@ -34,3 +34,31 @@ async fn an_extension_that_its_holder_has_given_up_does_not_extend_a_parked_leas
     assert_eq!(asked(&nodes), before);
     assert!(waiting.await.unwrap().is_held());
 }
+
+#[tokio::test(start_paused = true)]
+async fn closing_lets_go_of_a_lease_that_waits_for_its_next_holder() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    let mut waiting = Box::pin(redlock.acquire("key"));
+    assert!(poll!(waiting.as_mut()).is_pending());
+    drop(guard);
+    redlock.close().await;
+    assert_eq!(keys(&nodes), [0; 3]);
+    let error = waiting.await.unwrap_err();
+    assert_eq!(error.kind(), AcquireErrorKind::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_close_a_lease_is_left_to_nobody() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let guard = redlock.acquire("key").await.unwrap();
+    let mut waiting = Box::pin(redlock.acquire("key"));
+    assert!(poll!(waiting.as_mut()).is_pending());
+    redlock.close().await;
+    // The caller that waits does not know yet that it waits in vain.
+    guard.release().await.unwrap();
+    assert_eq!(keys(&nodes), [0; 3]);
+    drop(waiting);
+}

@@ -239,6 +239,12 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         }
     }
 
+    /// Takes all that is parked, in no order: nobody takes it over any more.
+    pub fn take_parked(&mut self) -> Vec<P> {
+        let parked = self.queues.values_mut().map(|queue| queue.parked.take());
+        parked.flatten().map(|parked| *parked).collect()
+    }
+
     /// Gives up a caller's places, whether or not it had the turn.
     ///
     /// `keys` are those that it entered with.
