@@ -181,15 +181,14 @@ impl Holding {
     pub(crate) fn park(mut self, lease: ParkedLease) -> Parked {
         // First, so that whatever the driver tells this holder too late to be passed on, it tells the next one.
         self.engine.hand_overs().park(self.id);
-        // It may have been lost just now.
-        let is_lost = self.end().is_some();
+        self.end();
         Parked {
             id: self.id,
             engine: self.engine.clone(),
             deadline: self.shared.deadline(),
             lease,
             look: self.look.take(),
-            is_lost,
+            before: Arc::clone(&self.shared),
             claimed: false,
         }
     }
@@ -230,8 +229,8 @@ pub(crate) struct Parked {
     lease: ParkedLease,
     /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
     deadline: Instant,
-    /// Whether it was lost as it was parked: nobody may have it any more.
-    is_lost: bool,
+    /// The lease of the holder before, which the driver tells of a loss as long as there is no other.
+    before: Arc<LeaseShared>,
     look: Option<Look>,
     claimed: bool,
 }
@@ -244,7 +243,8 @@ impl Parked {
         terms: Terms,
         clock: Clock,
     ) -> Option<Holding> {
-        if self.is_lost {
+        // As it was parked, or since.
+        if self.before.was_lost() {
             return None;
         }
         let tokens = self.lease.take_over(&terms, clock.now())?;

@@ -52,6 +52,8 @@ struct Validity {
     /// When it ends however often it is extended, if it does.
     ends: Option<Instant>,
     over: Option<LossReason>,
+    /// Whether it was lost, perhaps after its holder had released it.
+    was_lost: bool,
     /// Whether it was counted that it is over.
     is_counted: bool,
     /// What the holder must not keep beyond a loss, even if it is never polled.
@@ -71,6 +73,7 @@ impl LeaseShared {
             deadline,
             ends,
             over: None,
+            was_lost: false,
             is_counted: false,
             kept: None,
         });
@@ -142,6 +145,7 @@ impl LeaseShared {
     /// Ends the lease; the first reason stays.
     pub(crate) fn end(&self, reason: LossReason) {
         let mut validity = self.look();
+        validity.was_lost |= reason != LossReason::Released;
         let reason = *validity.over.get_or_insert(reason);
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
         // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
@@ -169,6 +173,12 @@ impl LeaseShared {
 
     pub(crate) fn loss(&self) -> Option<LossReason> {
         self.look().over
+    }
+
+    /// Returns whether it was lost, also if that was after its holder had released it: nobody may take it over.
+    pub(crate) fn was_lost(&self) -> bool {
+        let validity = self.look();
+        validity.was_lost || !matches!(validity.over, None | Some(LossReason::Released))
     }
 
     /// Returns how much longer the lease is not in danger.

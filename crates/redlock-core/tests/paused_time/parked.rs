@@ -36,6 +36,33 @@ async fn an_extension_that_its_holder_has_given_up_does_not_extend_a_parked_leas
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost_while_it_is_parked_is_nobodys() {
+    let nodes = faulty(3);
+    let (redlock, other) = (client(&nodes).await, client(&nodes).await);
+    let guard = redlock.acquire("key").await.unwrap();
+    let mut waiting = Box::pin(redlock.acquire_with("key", patient()));
+    assert!(poll!(waiting.as_mut()).is_pending());
+    for node in &nodes {
+        node.set(Faults::late_requests(50 * MS));
+    }
+    let mut extension = Box::pin(guard.extend());
+    assert!(poll!(extension.as_mut()).is_pending());
+    sleep(10 * MS).await;
+    drop(extension);
+    // The nodes lose the key before the request arrives that would extend it.
+    for node in &nodes {
+        node.node.drop_locks();
+    }
+    drop(guard);
+    sleep(SECOND).await;
+    nodes.iter().for_each(FaultyNode::heal);
+    let theirs = other.try_acquire("key").await.unwrap();
+    let ours = poll!(waiting.as_mut());
+    let ours = matches!(&ours, Poll::Ready(Ok(guard)) if guard.is_held());
+    assert!(theirs.is_held() && !ours);
+}
+
+#[tokio::test(start_paused = true)]
 async fn closing_lets_go_of_a_lease_that_waits_for_its_next_holder() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
