@@ -9,7 +9,7 @@ use crate::{
     Wait,
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
-    scope::Scopes,
+    scope::{Found, Scopes},
     within,
 };
 
@@ -261,11 +261,10 @@ impl Redlock {
             Scopes::current(client.engine.client())
         };
         if let Some(scopes) = &scopes {
-            if let Some(guard) = scopes.guard_of(&keys, options.mode) {
-                return Ok(guard);
-            }
-            if scopes.holds_one_of(&keys) {
-                return Err(scopes.already_held(&keys));
+            match scopes.look(&keys, options.mode) {
+                Found::Guard(guard) => return Ok(guard),
+                Found::NotEnough => return Err(scopes.already_held(&keys, options.mode)),
+                Found::Nothing => {}
             }
         }
         if within::holds(client.engine.client(), &keys) {
@@ -321,7 +320,7 @@ impl Redlock {
                 let guard = Box::pin(scopes.until_guard_of(&keys, options.mode));
                 select! {
                     biased;
-                    guard = guard => return guard.ok_or_else(|| scopes.already_held(&keys)),
+                    guard = guard => return guard.ok_or_else(|| scopes.already_held(&keys, options.mode)),
                     won = won => won,
                 }
             }

@@ -59,7 +59,7 @@ impl Shared {
         course: &Course,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         let keys = &request.subject.keys;
-        let turn = self.turn(keys, wait, limits).await;
+        let turn = self.turn(keys, request.is_scoped, wait, limits).await;
         let turn =
             turn.map_err(|error| NotWon::Failed(error).ahead(self.queue.callers_of(keys)))?;
         course.has_its_turn();
@@ -102,7 +102,10 @@ impl Shared {
         let turn = match wait {
             Wait::Never if self.closing.is_cancelled() => Err(AcquireError::closed()),
             Wait::Never => Ok(None),
-            Wait::UpTo(_) => self.turn(&keys, wait, limits).await.map(Some),
+            Wait::UpTo(_) => {
+                let turn = self.turn(&keys, request.is_scoped, wait, limits);
+                turn.await.map(Some)
+            }
         };
         let turn = turn.map_err(|error| ahead(NotWon::Failed(error)))?;
         course.has_its_turn();
@@ -132,6 +135,7 @@ impl Shared {
     async fn turn(
         &self,
         keys: &ResourceKeys,
+        is_scoped: bool,
         wait: Wait,
         limits: QueueLimits,
     ) -> Result<Turn<Parked>, AcquireError> {
@@ -145,8 +149,10 @@ impl Shared {
         }
         let client = self.engine.client();
         let mut held = within::places(client);
-        if let Some(scopes) = Scopes::current(client) {
-            held.extend(scopes.places());
+        match Scopes::current(client) {
+            Some(scopes) if is_scoped => held.extend(scopes.places_beside(keys)),
+            Some(scopes) => held.extend(scopes.places()),
+            None => {}
         }
         let place = self.enter(keys, held, limits)?;
         select! {

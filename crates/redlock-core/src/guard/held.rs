@@ -112,8 +112,10 @@ impl HeldLease {
             return;
         };
         held.ends_with(Weak::clone(scope));
-        if let Some(scope) = scope.upgrade() {
-            scope.has_got(held);
+        match scope.upgrade() {
+            Some(scope) => scope.has_got(held),
+            // It has ended meanwhile.
+            None => _ = held.end_with_its_scope(),
         }
     }
 
@@ -192,6 +194,8 @@ impl HeldLease {
     /// Ends the lease because its scope has ended; returns whether that took it from a guard that could rely on it.
     pub(crate) fn end_with_its_scope(&self) -> bool {
         let stays = self.stays();
+        // First, so that the loss does not pass the turn on: it does that by itself once the release is on its way.
+        let turn = self.turn.take();
         if let Some(holding) = &*self.holding()
             && !stays
         {
@@ -205,9 +209,8 @@ impl HeldLease {
             self.leave(holding);
             return true;
         }
-        // The turn passes on once the release is on its way.
-        let _turn = self.turn.take();
         drop(holding);
+        drop(turn);
         self.lease.loss() == Some(LossReason::ScopeEnded)
     }
 

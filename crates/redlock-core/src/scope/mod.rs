@@ -224,13 +224,22 @@ impl Scopes {
 
     /// Returns another guard of a lease on all of `keys`, if there is one that is enough.
     pub(crate) fn guard_of(&self, keys: &ResourceKeys, mode: Mode) -> Option<LockGuard> {
-        let has_all = |held: &Arc<HeldLease>| {
-            let on = held.lease().keys();
-            let is_enough = mode == Mode::Shared || held.lease().mode() == Mode::Exclusive;
-            is_enough && keys.iter().all(|key| on.contains(key))
-        };
-        let mut all = self.leases().filter(has_all);
-        all.find_map(LockGuard::another)
+        guard_among(&self.leases().collect::<Vec<_>>(), keys, mode)
+    }
+
+    /// Returns what they hold of `keys`, by one reading of their leases: another part may acquire some meanwhile.
+    pub(crate) fn look(&self, keys: &ResourceKeys, mode: Mode) -> Found {
+        let leases: Vec<_> = self.leases().collect();
+        if let Some(guard) = guard_among(&leases, keys, mode) {
+            return Found::Guard(guard);
+        }
+        // The last guard of one may be gone since.
+        let mut held = leases.iter().filter(|held| held.is_held());
+        if held.any(|held| is_on_one_of(held, keys)) {
+            Found::NotEnough
+        } else {
+            Found::Nothing
+        }
     }
 
     /// Waits until there is another guard of a lease on all of `keys`, because something else in a scope has acquired it;
@@ -246,39 +255,40 @@ impl Scopes {
             for change in &mut changes {
                 change.as_mut().enable();
             }
-            let guard = self.guard_of(keys, mode);
-            if guard.is_some() || self.holds_one_of(keys) {
-                return guard;
+            match self.look(keys, mode) {
+                Found::Guard(guard) => return Some(guard),
+                Found::NotEnough => return None,
+                Found::Nothing => {}
             }
             select_all(changes).await;
         }
     }
 
-    /// Returns why a caller in them cannot have `keys`, of which they hold some.
-    pub(crate) fn already_held(&self, keys: &ResourceKeys) -> AcquireError {
+    /// Returns why a caller in them cannot have `keys` in this mode, of which they hold some.
+    pub(crate) fn already_held(&self, keys: &ResourceKeys, mode: Mode) -> AcquireError {
         let mut leases = self.leases();
         let shares_all = leases.any(|held| {
             let on = held.lease().keys();
             held.lease().mode() == Mode::Shared && keys.iter().all(|key| on.contains(key))
         });
-        if shares_all {
-            AcquireError::only_shared()
-        } else {
-            AcquireError::already_held()
+        match mode {
+            // Another part of them attempts to have it alone at the moment.
+            Mode::Shared if shares_all => AcquireError::contended_locally(),
+            Mode::Exclusive if shares_all => AcquireError::only_shared(),
+            _ => AcquireError::already_held(),
         }
-    }
-
-    /// Returns whether some of `keys` are held by them.
-    pub(crate) fn holds_one_of(&self, keys: &ResourceKeys) -> bool {
-        self.leases().any(|held| {
-            let on = held.lease().keys();
-            keys.iter().any(|key| on.contains(key))
-        })
     }
 
     /// Returns the places in the local queue of the leases that they hold.
     pub(crate) fn places(&self) -> impl Iterator<Item = Ticket> {
         self.leases().filter_map(|held| held.lease().place())
+    }
+
+    /// Returns the places of the leases that have none of `keys`: a part that wants one of these gets another guard of its
+    /// lease, as soon as some part has acquired it, and does not wait for it.
+    pub(crate) fn places_beside(&self, keys: &ResourceKeys) -> impl Iterator<Item = Ticket> {
+        let others = self.leases().filter(|held| !is_on_one_of(held, keys));
+        others.filter_map(|held| held.lease().place())
     }
 
     /// Counts a lease as the own of the innermost that goes on.
@@ -290,6 +300,31 @@ impl Scopes {
     fn leases(&self) -> impl Iterator<Item = Arc<HeldLease>> {
         self.0.iter().rev().flat_map(Scope::leases)
     }
+}
+
+/// What scopes hold of some keys.
+pub(crate) enum Found {
+    /// All of them, in a lease of which this is another guard.
+    Guard(LockGuard),
+    /// Some of them, or all and not alone.
+    NotEnough,
+    Nothing,
+}
+
+/// Returns another guard of the first of these leases that is on all of `keys` and enough.
+fn guard_among(leases: &[Arc<HeldLease>], keys: &ResourceKeys, mode: Mode) -> Option<LockGuard> {
+    let has_all = |held: &&Arc<HeldLease>| {
+        let on = held.lease().keys();
+        let is_enough = mode == Mode::Shared || held.lease().mode() == Mode::Exclusive;
+        is_enough && keys.iter().all(|key| on.contains(key))
+    };
+    let mut all = leases.iter().filter(has_all);
+    all.find_map(|held| LockGuard::another(Arc::clone(held)))
+}
+
+fn is_on_one_of(held: &HeldLease, keys: &ResourceKeys) -> bool {
+    let on = held.lease().keys();
+    keys.iter().any(|key| on.contains(key))
 }
 
 /// Returns the scopes of a client in which this code runs, the outermost first.

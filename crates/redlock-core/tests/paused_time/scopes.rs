@@ -4,9 +4,9 @@ use redlock_core::{
     AcquireErrorKind, AcquireOptions, ExtendErrorKind, LockGuard, LossReason, Redlock,
     ReleaseErrorKind, Wait,
 };
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
 
-use crate::fixtures::{FaultyNode, MS, SECOND, client, faulty};
+use crate::fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty};
 
 fn asked(nodes: &[FaultyNode]) -> usize {
     nodes.iter().map(FaultyNode::requests).sum()
@@ -280,4 +280,27 @@ async fn parts_of_a_scope_of_which_one_wants_more_do_not_wait_for_each_other() {
     };
     let told = tokio::time::timeout(2 * SECOND, redlock.scope(work)).await;
     assert_eq!(told, Ok(AcquireErrorKind::AlreadyHeld));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_in_a_scope_whose_other_part_becomes_a_writer_meets_that_and_no_mistake_of_its_own()
+ {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let work = async {
+        let mut guard = redlock.acquire_shared("key").await.unwrap();
+        for node in &nodes {
+            node.set(Faults::late_replies(5 * MS));
+        }
+        let reader = async {
+            sleep(2 * MS).await;
+            redlock.acquire_shared("key").await.unwrap_err()
+        };
+        let (upgraded, refused) = tokio::join!(guard.try_upgrade(), reader);
+        upgraded.unwrap();
+        assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+        // It has what the other part writes from then on.
+        assert!(redlock.acquire_shared("key").await.unwrap().is_held());
+    };
+    redlock.scope(work).await;
 }
