@@ -11,8 +11,16 @@ use crate::{Instant, RequestError};
 /// ended by itself.
 #[derive(Debug, Default)]
 pub(super) struct PendingReleases {
-    releases: VecDeque<(Op, RequestError)>,
+    releases: VecDeque<Pending>,
+    /// When the first of them is due.
     due: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    op: Op,
+    error: RequestError,
+    due: Instant,
 }
 
 impl PendingReleases {
@@ -24,6 +32,7 @@ impl PendingReleases {
         config: &LinkConfig,
         now: Instant,
     ) -> Option<(Op, RequestError)> {
+        // Each has a time of its own: one that fails for the first time has the others repeated no sooner.
         let due = if op.is_repeated {
             now + config.heartbeat
         } else {
@@ -34,9 +43,10 @@ impl PendingReleases {
             return Some((op, error));
         }
         self.due = Some(self.due.map_or(due, |before| before.min(due)));
-        self.releases.push_back((op, error));
+        self.releases.push_back(Pending { op, error, due });
         if self.releases.len() > config.pending_releases {
-            self.releases.pop_front()
+            let oldest = self.releases.pop_front()?;
+            Some((oldest.op, oldest.error))
         } else {
             None
         }
@@ -44,8 +54,9 @@ impl PendingReleases {
 
     /// There is a new connection: whatever is pending is due, in the form that another connection needs.
     pub(super) fn on_connected(&mut self, now: Instant) {
-        for (op, _) in &mut self.releases {
+        for Pending { op, due, .. } in &mut self.releases {
             op.be_for_another_connection();
+            *due = now;
         }
         if !self.releases.is_empty() {
             self.due = Some(now);
@@ -57,14 +68,22 @@ impl PendingReleases {
         self.due
     }
 
-    /// Takes what is due, and what has become pointless.
+    /// Takes what is due, and what has become pointless, each in order.
     pub(super) fn take_due(&mut self, now: Instant) -> (Vec<Op>, Vec<(Op, RequestError)>) {
+        let (mut due, mut over) = (Vec::new(), Vec::new());
         if self.due.is_none_or(|due| due > now) {
-            return (Vec::new(), Vec::new());
+            return (due, over);
         }
-        self.due = None;
-        let all = self.releases.drain(..);
-        let (over, due): (Vec<_>, Vec<_>) = all.partition(|(op, _)| op.is_over(now));
-        (due.into_iter().map(|(op, _)| op).collect(), over)
+        for pending in std::mem::take(&mut self.releases) {
+            if pending.op.is_over(now) {
+                over.push((pending.op, pending.error));
+            } else if pending.due <= now {
+                due.push(pending.op);
+            } else {
+                self.releases.push_back(pending);
+            }
+        }
+        self.due = self.releases.iter().map(|pending| pending.due).min();
+        (due, over)
     }
 }

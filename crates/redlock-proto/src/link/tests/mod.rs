@@ -251,6 +251,34 @@ fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
 }
 
 #[test]
+fn a_release_that_fails_for_the_first_time_has_no_other_repeated_before_its_time() {
+    let mut link = up(config(), at(0));
+    let fails = |link: &mut Link<Bits>, ms| {
+        let calls = sent(link, at(ms));
+        for call in &calls {
+            let replies = vec![Err("it refuses to write".into()); call.requests.len()];
+            link.on_answer(call.id, answer(replies), at(ms));
+        }
+        calls.iter().map(|call| call.requests.len()).sum::<usize>()
+    };
+    push(&mut link, 1, vec![release(1), release(2)], at(0));
+    assert_eq!(fails(&mut link, 0), 2);
+    assert_eq!(fails(&mut link, 0), 2, "at once, the first time");
+    for more in 0..10 {
+        let ms = 10 * (u64::from(more) + 1);
+        push(
+            &mut link,
+            3 + u64::from(more),
+            vec![release(3 + more)],
+            at(ms),
+        );
+        assert_eq!(fails(&mut link, ms), 1);
+        assert_eq!(fails(&mut link, ms), 1, "that one alone");
+    }
+    assert_eq!(fails(&mut link, 1_000), 2, "after their pause");
+}
+
+#[test]
 fn a_release_buries_its_owner_over_another_connection() {
     let mut link = up(config(), at(0));
     push(&mut link, 1, vec![acquire(1), release(1)], at(0));
