@@ -287,6 +287,13 @@ async fn persistence_that_is_trusted_must_be_on_disk_before_the_answer() {
     });
     assert_eq!(reason(&redlock, 2).await, late);
     goes_on(&redlock).await;
+    // It skips the sync while it rewrites its file.
+    nodes.ask(2, &["CONFIG", "SET", "appendfsync", "always"]);
+    nodes.ask(2, &["CONFIG", "SET", "no-appendfsync-on-rewrite", "yes"]);
+    let pausing = builder(nodes.urls(), TTL).dangerous_trust_persistence();
+    let pausing = pausing.build().await.unwrap();
+    let line = reason(&pausing, 2).await.to_string();
+    assert!(line.contains("no-appendfsync-on-rewrite yes"), "{line}");
     // It matters only to those who trust it.
     let redlock = builder(nodes.urls(), TTL);
     assert!(redlock.namespace("other").build().await.is_ok());

@@ -9,6 +9,7 @@ impl RedlockBuilder {
     /// little more, because it may have forgotten leases.
     /// Use this only if *every* node writes each command to disk before it answers (`appendonly yes` with
     /// `appendfsync always`) and has no replica that could take its place.
+    /// With `no-appendfsync-on-rewrite yes`, a server does not do that while it rewrites its file.
     /// With `appendfsync everysec`, a single `kill -9` has lost thousands of acknowledged writes.
     /// All clients of a namespace must use the same setting; a node with `appendonly no` does not vote under it.
     ///
@@ -78,6 +79,10 @@ impl RedlockBuilder {
     /// The assumptions of exclusion do not change: with every vote the node compares the run of the server and its data
     /// with its mark.
     /// So each promotion begins such a quarantine, and so does a master's return to its place.
+    /// A master also seems to have other data when its first replica attaches, and when its last one has been gone for
+    /// `repl-backlog-ttl` (an hour by default).
+    /// So attach replicas to one master at a time, and set `repl-backlog-ttl 0`; otherwise a broken link to all replicas
+    /// takes all votes at once, an hour later.
     ///
     /// # Examples
     ///

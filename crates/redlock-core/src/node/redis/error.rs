@@ -117,7 +117,15 @@ pub(super) fn call_error(error: &RedisError) -> CallError {
 
 /// Returns whether a server said that it did not run a call.
 pub(super) fn is_refusal(error: &RedisError) -> bool {
-    functions::are_missing(error) || error.code().is_some_and(|code| NOT_RUN.contains(&code))
+    functions::are_missing(error)
+        || is_unknown_command(error)
+        || error.code().is_some_and(|code| NOT_RUN.contains(&code))
+}
+
+/// Returns whether a server does not know the command: it is older than the one before at its address, or of another kind.
+pub(super) fn is_unknown_command(error: &RedisError) -> bool {
+    let detail = error.detail().unwrap_or_default();
+    error.code() == Some("ERR") && detail.starts_with("unknown command")
 }
 
 /// Errors that the server sends instead of starting a script or a function.
@@ -143,6 +151,14 @@ mod tests {
     use deadpool_redis::redis::parse_redis_value;
 
     use super::*;
+
+    #[test]
+    fn a_command_that_a_server_does_not_know_was_not_run() {
+        let said = b"-ERR unknown command 'FCALL', with args beginning with: 'secret'\r\n";
+        let said = parse_redis_value(said).unwrap();
+        let error = said.extract_error().unwrap_err();
+        assert!(is_refusal(&error) && !call_error(&error).may_have_run);
+    }
 
     #[test]
     fn a_reason_is_one_line() {

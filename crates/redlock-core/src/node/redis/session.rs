@@ -18,7 +18,7 @@ use futures_util::{
 use redlock_proto::NodeVerb;
 
 use super::{
-    error::{NONSENSE, NotOpened, call_error, not_opened, pool_error},
+    error::{NONSENSE, NotOpened, call_error, is_unknown_command, not_opened, pool_error},
     form::{Form, Forms},
     script,
     transport::{Direct, Transport},
@@ -196,18 +196,30 @@ async fn inspect(
     join(functions, sync_policy(&keyspace, connection)).await.1
 }
 
-/// Returns a server's `appendfsync`.
-async fn sync_policy(keyspace: &Keyspace, mut connection: Transport) -> Option<Arc<str>> {
+/// Returns a server's `appendfsync`, and that it does not hold all the time, if so.
+async fn sync_policy(keyspace: &Keyspace, connection: Transport) -> Option<Arc<str>> {
     if !keyspace.quarantine().trusts_persistence() {
         return None;
     }
+    // Two questions, because servers before 7 answer one at a time.
+    let policy = setting("appendfsync", connection.clone());
+    let pauses = setting("no-appendfsync-on-rewrite", connection);
+    let (policy, pauses) = join(policy, pauses).await;
+    let policy = policy?;
+    Some(if pauses.as_deref() == Some("yes") {
+        format!("{policy}, but not while it rewrites its file (no-appendfsync-on-rewrite yes)")
+            .into()
+    } else {
+        policy.into()
+    })
+}
+
+async fn setting(name: &str, mut connection: Transport) -> Option<String> {
     let mut config = cmd("CONFIG");
-    config.arg("GET").arg("appendfsync");
+    config.arg("GET").arg(name);
     let answer = connection.ask(&config).await.ok()?;
-    let pairs: HashMap<String, String> = from_redis_value(answer).ok()?;
-    pairs
-        .get("appendfsync")
-        .map(|policy| policy.as_str().into())
+    let mut pairs: HashMap<String, String> = from_redis_value(answer).ok()?;
+    pairs.remove(name)
 }
 
 fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>) -> Answer {
@@ -217,11 +229,6 @@ fn with_policy(mut answer: Answer, policy: Option<&Arc<str>>) -> Answer {
         }
     }
     answer
-}
-
-fn is_unknown_command(error: &RedisError) -> bool {
-    let detail = error.detail().unwrap_or_default();
-    error.code() == Some("ERR") && detail.starts_with("unknown command")
 }
 
 /// Sentinels speak the protocol, and have neither keys nor scripts.
