@@ -274,6 +274,18 @@ impl Drop for Parked {
 }
 
 #[cfg(test)]
+impl Holding {
+    /// Returns a lease without a driver, what says how many commands were sent for it, and its clock.
+    pub(crate) fn for_tests() -> (Self, Box<dyn Fn() -> usize + Send + Sync>, Clock) {
+        let clock = tests::clock();
+        let (holding, commands) = tests::held(clock);
+        let commands = std::sync::Mutex::new(commands);
+        let sent = move || commands.lock().map_or(0, |commands| commands.len());
+        (holding, Box::new(sent), clock)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use redlock_proto::{Acquire, KeySet, Timing};
     use tokio::sync::mpsc::UnboundedReceiver;
@@ -283,7 +295,7 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(1);
 
-    fn clock() -> Clock {
+    pub(super) fn clock() -> Clock {
         Clock::Tokio {
             origin: tokio::time::Instant::now(),
         }
@@ -315,7 +327,7 @@ mod tests {
         })
     }
 
-    fn held(clock: Clock) -> (Holding, UnboundedReceiver<Command<Won>>) {
+    pub(super) fn held(clock: Clock) -> (Holding, UnboundedReceiver<Command<Won>>) {
         let (engine, commands) = EngineHandle::new();
         let token = FencingToken::new(1).unwrap();
         let deadline = clock.now() + TTL;

@@ -288,3 +288,49 @@ impl Kept for HolderTurn {
         drop(self.take());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        sync::atomic::AtomicUsize,
+        task::{Context, Wake},
+    };
+
+    use redlock_proto::QueueLimits;
+
+    use super::*;
+    use crate::{engine::Holding, queue::Queue};
+
+    /// Notes how many commands the driver had when the next caller was told of its turn.
+    struct Told(Box<dyn Fn() -> usize + Send + Sync>, AtomicUsize);
+
+    impl Wake for Told {
+        fn wake(self: Arc<Self>) {
+            self.1.store((self.0)(), Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_scope_sends_the_release_before_the_next_caller_has_its_turn() {
+        let (holding, sent, clock) = Holding::for_tests();
+        let limits = QueueLimits {
+            per_key: 2,
+            total: 2,
+        };
+        let (queue, keys) = (Queue::new(clock), holding.lease().keys().to_vec());
+        let keys = crate::ResourceKeys::new(keys).unwrap();
+        let turn = queue.enter(&keys, Vec::new(), limits).unwrap().turn().await;
+        let mut next = pin!(queue.enter(&keys, Vec::new(), limits).unwrap().turn());
+        let told = Arc::new(Told(sent, AtomicUsize::new(usize::MAX)));
+        let waker = Arc::clone(&told).into();
+        assert!(
+            next.as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        let held = HeldLease::new(holding, Some(turn));
+        assert!(held.end_with_its_scope());
+        assert_eq!(told.1.load(Ordering::Relaxed), 1);
+    }
+}
