@@ -26,6 +26,7 @@ impl Held {
     ///
     /// If one of them is on all of these keys, and not shared where they are to be had alone, it is used: the request would
     /// wait for itself.
+    /// One that was let go is not used, and one that was lost refuses the request.
     /// The lease is watched if its loss ends the request.
     pub(crate) async fn take(
         terms: &Terms,
@@ -42,7 +43,10 @@ impl Held {
             let is_alone = held.view().mode() == Mode::Exclusive;
             (is_alone || mode == Mode::Shared) && terms.are_met_by(held.keys(), &keys)
         };
-        let same = carried.and_then(|carried| carried.of(redlock, is_enough));
+        let same = match carried.and_then(|carried| carried.of(redlock, is_enough)) {
+            Some(same) => unless_over(same).await?,
+            None => None,
+        };
         let (lease, slot, hold) = match same {
             Some(same) => (same.again(carried), None, None),
             None => {
@@ -111,6 +115,20 @@ impl Held {
     /// Returns whether the guard is here.
     fn owns(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| slot.is_full())
+    }
+}
+
+/// Returns `lease` while it can be relied on, and `None` if the request is to have one of its own.
+async fn unless_over(lease: &RequestLease) -> Result<Option<&RequestLease>, Rejection> {
+    if lease.is_held() {
+        return Ok(Some(lease));
+    }
+    // In a box of its own, because every request has to carry the room that this takes; it is ready at once.
+    match Box::pin(lease.lost()).await {
+        LossReason::Released => Ok(None),
+        // The request that has lost it is over, and this is another that carries what that one had.
+        _ if lease.slot().is_none() => Ok(None),
+        reason => Err(Rejection::lost(reason)),
     }
 }
 

@@ -40,5 +40,6 @@ mod sets;
 mod shared;
 mod signal;
 mod slots;
+mod stale;
 mod values;
 mod waiters;

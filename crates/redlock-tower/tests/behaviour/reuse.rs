@@ -22,7 +22,7 @@ use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use crate::kit::{HEADER, KEY, Nodes, by_header, in_time, is_free, request, virtual_client};
 
 /// The header that `by_header` locks, as an argument of a handler that is locked too.
-struct Named(String);
+pub(crate) struct Named(String);
 
 impl<S: Sync> FromRequestParts<S> for Named {
     type Rejection = Infallible;
@@ -193,24 +193,30 @@ async fn a_lost_lock_ends_the_inner_request_though_the_outer_goes_on() {
 async fn a_lock_that_is_lost_before_it_is_used_again_lets_nothing_through() {
     let redlock = virtual_client(&Nodes::new()).await;
     let hold = Duration::from_millis(300);
-    let outer = RedlockLayer::builder(redlock.clone()).max_hold(hold);
-    let outer = outer.on_lost(OnLost::Signal).build(by_header()).unwrap();
-    let inner = RedlockLayer::new(redlock, by_header());
-    let handler = inner.layer(service_fn(async |_: Request<Body>| {
-        if true {
-            panic!("nothing holds the lock");
-        }
-        Ok::<_, Infallible>(Response::new(Body::empty()))
-    }));
-    let slow = service_fn(move |request: Request<Body>| {
-        let handler = handler.clone();
-        async move {
-            tokio::time::sleep(2 * hold).await;
-            handler.oneshot(request).await
-        }
-    });
-    let response = in_time(outer.layer(slow).oneshot(request(KEY))).await;
-    assert_eq!(response.unwrap().status(), 503);
+    let layer = || RedlockLayer::builder(redlock.clone()).on_lost(OnLost::Signal);
+    let outer = layer().max_hold(hold).build(by_header()).unwrap();
+    let layers = [
+        RedlockLayer::new(redlock.clone(), by_header()),
+        // It would let work go on that has begun, and this has not.
+        layer().build(by_header()).unwrap(),
+    ];
+    for inner in layers {
+        let handler = inner.layer(service_fn(async |_: Request<Body>| {
+            if true {
+                panic!("nothing holds the lock");
+            }
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        }));
+        let slow = service_fn(move |request: Request<Body>| {
+            let handler = handler.clone();
+            async move {
+                tokio::time::sleep(2 * hold).await;
+                handler.oneshot(request).await
+            }
+        });
+        let response = in_time(outer.clone().layer(slow).oneshot(request(KEY))).await;
+        assert_eq!(response.unwrap().status(), 503);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,171 @@
+//! A request that carries a lease which is over, or which ends while the request goes on.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    extract::Request,
+    middleware::{Next, from_fn},
+    response::Response,
+    routing::{MethodRouter, get},
+};
+use futures_util::FutureExt;
+use http::Extensions;
+use redlock_core::{Redlock, Wait};
+use redlock_tower::{
+    InHandler, Locked, OnLost, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease,
+};
+use tokio::sync::mpsc;
+use tower::ServiceExt;
+
+use crate::{
+    kit::{KEY, Nodes, by_header, in_time, is_free, request, virtual_client},
+    reuse::Named,
+};
+
+/// Two clients of the same nodes: that of the layers, and another.
+async fn two_clients() -> (Redlock, Redlock) {
+    let nodes = Nodes::new();
+    (virtual_client(&nodes).await, virtual_client(&nodes).await)
+}
+
+async fn acquire(redlock: &Redlock) -> redlock_core::LockGuard {
+    redlock.acquire(format!("test:{KEY}")).await.unwrap()
+}
+
+fn impatient(redlock: &Redlock) -> RedlockLayerBuilder {
+    RedlockLayer::builder(redlock.clone()).wait(Wait::Never)
+}
+
+fn at_root(handler: MethodRouter) -> Router {
+    Router::new().route("/", handler)
+}
+
+async fn status(app: &Router, request: Request) -> u16 {
+    let response = in_time(app.clone().oneshot(request)).await.unwrap();
+    response.status().as_u16()
+}
+
+/// A request with everything that an earlier one has carried, as one that is sent again.
+fn again(earlier: &Extensions) -> Request {
+    let mut again = request(KEY);
+    again.extensions_mut().extend(earlier.clone());
+    again
+}
+
+/// Two apps that lock the same key, by a layer and by an argument, and show what their last request has carried.
+fn apps(layer: impl Fn() -> RedlockLayerBuilder) -> ([Router; 2], Arc<Mutex<Extensions>>) {
+    let shown = Arc::new(Mutex::new(Extensions::new()));
+    let show = |lease: &RequestLease, extensions: &mut Extensions| {
+        assert!(lease.is_held());
+        extensions.insert(lease.clone());
+    };
+    let seen = Arc::clone(&shown);
+    let by_layer = get(async move |lease: RequestLease, request: Request| {
+        let mut seen = seen.lock().unwrap();
+        *seen = request.extensions().clone();
+        show(&lease, &mut seen);
+    });
+    let seen = Arc::clone(&shown);
+    let by_argument = get(async move |named: Locked<Named>, request: Request| {
+        let mut seen = seen.lock().unwrap();
+        *seen = request.extensions().clone();
+        show(named.lease(), &mut seen);
+    });
+    let apps = [
+        by_layer.route_layer(layer().build(by_header()).unwrap()),
+        by_argument.route_layer(layer().build(InHandler).unwrap()),
+    ];
+    (apps.map(at_root), shown)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_a_request_that_is_over_lets_no_other_request_through() {
+    for on_lost in [OnLost::Abort, OnLost::Signal] {
+        let (redlock, other) = two_clients().await;
+        let (apps, seen) = apps(|| impatient(&redlock).on_lost(on_lost));
+        for app in apps {
+            assert_eq!(status(&app, request(KEY)).await, 200);
+            let stale = seen.lock().unwrap().clone();
+            let theirs = acquire(&other).await;
+            assert_eq!(status(&app, again(&stale)).await, 409, "{on_lost:?}");
+            theirs.release().await.unwrap();
+            // And once it is free, the request has a lease of its own.
+            assert_eq!(status(&app, again(&stale)).await, 200);
+            let token = |seen: &Extensions| seen.get::<RequestLease>().unwrap().token();
+            assert!(token(&seen.lock().unwrap()) > token(&stale));
+        }
+    }
+}
+
+/// Sent again for good, it would be refused for good.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_a_request_has_lost_is_no_loss_of_the_next_one() {
+    let nodes = Nodes::new();
+    let redlock = virtual_client(&nodes).await;
+    let (apps, seen) = apps(|| impatient(&redlock));
+    for app in apps {
+        let response = in_time(app.clone().oneshot(request(KEY))).await.unwrap();
+        nodes.drop_locks();
+        let stale = seen.lock().unwrap().clone();
+        in_time(stale.get::<RequestLease>().unwrap().lost()).await;
+        drop(response);
+        assert_eq!(status(&app, again(&stale)).await, 200);
+    }
+}
+
+/// A middleware that lets the inside go on in a task of its own, after a second.
+async fn detached(request: Request, next: Next) -> Response {
+    let task = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        next.run(request).await
+    });
+    task.await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_begins_after_the_end_of_its_request_waits_for_a_lock_of_its_own() {
+    let (redlock, other) = two_clients().await;
+    let (told, mut served) = mpsc::unbounded_channel();
+    let handler = async move |lease: RequestLease| told.send(lease.is_held()).unwrap();
+    let lock = || RedlockLayer::new(redlock.clone(), by_header());
+    let handler = get(handler).route_layer(lock());
+    let app = at_root(handler.route_layer(from_fn(detached)).route_layer(lock()));
+    {
+        let mut response = pin!(app.oneshot(request(KEY)));
+        let soon = tokio::time::sleep(Duration::from_millis(500));
+        tokio::select! {
+            _ = &mut response => panic!("it takes a second"),
+            () = soon => {}
+        }
+        // The client hangs up.
+    }
+    let theirs = acquire(&other).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(served.recv().now_or_never(), None, "another has the key");
+    theirs.release().await.unwrap();
+    assert_eq!(in_time(served.recv()).await, Some(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_layer_behind_a_release_takes_the_lock_again() {
+    let (redlock, other) = two_clients().await;
+    let release = async |lock: OwnedLease, request: Request, next: Next| -> Response {
+        lock.release().await.unwrap();
+        next.run(request).await
+    };
+    let others = other.clone();
+    let handler = async move |lease: RequestLease| {
+        assert!(lease.is_held());
+        assert!(!is_free(&others, KEY).await);
+    };
+    let lock = || impatient(&redlock).build(by_header()).unwrap();
+    let handler = get(handler).route_layer(lock());
+    let app = at_root(handler.route_layer(from_fn(release)).route_layer(lock()));
+    assert_eq!(status(&app, request(KEY)).await, 200);
+    assert!(is_free(&other, KEY).await);
+}
