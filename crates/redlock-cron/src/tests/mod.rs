@@ -1,6 +1,7 @@
 //! Replicas in virtual time: their wake-ups and clocks are put where a test wants them.
 
 mod attempts;
+mod behind;
 mod claims;
 mod control;
 mod hooks;

@@ -2,6 +2,7 @@
 //!
 //! What is missed is what came after the newest tick that was claimed, which the nodes remember, and after the end of
 //! its run: what came while it went on did not find it, and that is for the overlap policy to say.
+//! What waited for that end was missed if nobody started it then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,6 +14,7 @@ use super::{course::PATIENCE, runner::JobRunner, undecided::Undecided};
 use crate::{
     Missed, Outcome, Overlap, Trigger,
     clock::{lag, to_instant},
+    job::is_made_up,
     replica::Refusal,
 };
 
@@ -186,32 +188,40 @@ impl JobRunner {
     /// matches its pattern in the time before was never due.
     /// An instant that the application has named was promised by that.
     fn promised_since(&self, last: &RunRecord) -> DateTime<Utc> {
+        let covered = self.covered(last);
         if self.schedule.is_once() || self.fingerprint.is_same_schedule(last.fingerprint) {
-            covered(last)
+            covered
         } else {
-            covered(last).max(self.added)
+            covered.max(self.added)
         }
+    }
+
+    /// Returns up to when ticks were claimed, or came while a run went on that they did not wait for.
+    ///
+    /// It counts from the tick, not from when its run was claimed: of ticks that are made up for long after, the
+    /// first does not stand for the others.
+    fn covered(&self, last: &RunRecord) -> DateTime<Utc> {
+        let tick = to_instant(last.tick);
+        let RunState::Ended { took, .. } = &last.state else {
+            return tick;
+        };
+        let took = match self.terms.overlap {
+            // It began long after its tick, and those that came then wait for its end, whatever the policy is.
+            _ if is_made_up(last.fingerprint) => Duration::ZERO,
+            Overlap::Wait if matches!(self.terms.missed, Missed::All { .. }) => Duration::ZERO,
+            // Those that came later than this could still be waiting when it ended.
+            Overlap::Wait => took.saturating_sub(self.terms.start_within),
+            _ => *took,
+        };
+        let took = TimeDelta::from_std(took).ok();
+        took.and_then(|took| tick.checked_add_signed(took))
+            .unwrap_or(tick)
     }
 }
 
 fn not_started(tick: DateTime<Utc>) -> Refusal {
     let why = format!("nobody had started it when {tick} was claimed");
     Refusal::new(Outcome::Missed, why)
-}
-
-/// Returns up to when ticks were claimed, or came while a run went on.
-///
-/// It counts from the tick, not from when its run was claimed: of ticks that are made up for long after, the
-/// first does not stand for the others.
-fn covered(last: &RunRecord) -> DateTime<Utc> {
-    let tick = to_instant(last.tick);
-    match &last.state {
-        RunState::Ended { took, .. } => TimeDelta::from_std(*took)
-            .ok()
-            .and_then(|took| tick.checked_add_signed(took))
-            .unwrap_or(tick),
-        _ => tick,
-    }
 }
 
 /// After a pause of hours, a job of every second has missed thousands: so many have reports of their own.

@@ -1,0 +1,81 @@
+//! Ticks that came while a run went on, and a replica that was not there then.
+
+use super::*;
+use crate::{Missed, Overlap};
+
+const MINUTE: &str = "5 * * * * *";
+
+/// Returns a job of every minute that makes up for all ticks, whose runs take so many seconds.
+fn job_of(starts: &Starts, seconds: u64) -> SingletonJob {
+    let job = starts.job(MINUTE, move |_| async move {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        Ok(())
+    });
+    job.missed(Missed::All { max: 9 })
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_waited_for_a_run_that_makes_up_for_another_are_started_by_the_next_replica() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut before = fleet.member(0, starts.quick_job(MINUTE)).await;
+    before.wake_at(3_000).await;
+    assert_eq!(before.outcome().await, Outcome::Ok);
+    fleet.sleep_until(190_000).await;
+    let mut first = fleet.member(0, job_of(&starts, 100)).await;
+    first.begin();
+    fleet.sleep_until(200_000).await;
+    let report = first.shut_down(Duration::from_secs(200)).await;
+    assert!(report.unfinished().is_empty());
+    assert_eq!(first.ticks(Outcome::Ok), [tick(63)]);
+    fleet.sleep_until(296_000).await;
+    let second = fleet.member(0, job_of(&starts, 100)).await;
+    second.begin();
+    fleet.sleep_until(700_000).await;
+    assert_eq!(starts.list(), [3, 63, 123, 183, 243].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_that_waited_for_a_run_are_started_by_the_next_replica() {
+    for missed in [Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = job_of(&starts, 90).missed(missed).overlap(Overlap::Wait);
+            job.start_within(Duration::from_secs(60))
+        };
+        let mut first = fleet.member(0, job()).await;
+        first.begin();
+        first.wake_at(3_000).await;
+        first.wake_at(63_000).await;
+        fleet.sleep_until(70_000).await;
+        let report = first.shut_down(Duration::from_secs(200)).await;
+        assert!(report.unfinished().is_empty());
+        assert_eq!(first.ticks(Outcome::Draining), [tick(63)], "{missed:?}");
+        fleet.sleep_until(95_000).await;
+        let second = fleet.member(0, job()).await;
+        second.begin();
+        fleet.sleep_until(120_000).await;
+        assert_eq!(starts.list(), [3, 63].map(tick), "{missed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_waited_for_a_run_for_as_long_as_it_may_was_not_missed() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = job_of(&starts, 100).missed(Missed::Latest);
+        job.overlap(Overlap::Wait)
+            .start_within(Duration::from_secs(30))
+    };
+    let mut first = fleet.member(0, job()).await;
+    first.begin();
+    first.wake_at(3_000).await;
+    first.wake_at(63_000).await;
+    fleet.sleep_until(104_000).await;
+    assert_eq!(first.ticks(Outcome::Overlapping), [tick(63)]);
+    let mut second = fleet.member(0, job()).await;
+    second.begin();
+    second.wake_at(123_000).await;
+    fleet.sleep_until(130_000).await;
+    assert_eq!(starts.list(), [3, 123].map(tick));
+    assert!(second.ticks(Outcome::Missed).is_empty());
+}
