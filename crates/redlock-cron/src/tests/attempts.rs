@@ -22,7 +22,7 @@ fn job(starts: &Starts, endless: u32, max_attempts: u32) -> SingletonJob {
 
 impl Member {
     /// Ends as if its process had been killed.
-    async fn crash(self) {
+    pub(super) async fn crash(self) {
         let redlock = self.runner.replica.claims.redlock.clone();
         for node in &self.nodes {
             node.stop();

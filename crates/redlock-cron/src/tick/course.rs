@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{JobState, ResourceKey, RunRecord, Tick};
 use tokio::{select, time::sleep};
 
-use super::{execution::Start, random, runner::JobRunner, undecided::Undecided};
+use super::{execution::Start, missed::Behind, random, runner::JobRunner, undecided::Undecided};
 use crate::{
     Missed, Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag, to_tick},
@@ -78,7 +78,18 @@ impl JobRunner {
                 }
                 continue;
             }
-            let refusal = match self.claim(tick, trigger, settled).await {
+            let claimed = match self.behind_run(tick).await {
+                Behind::Skipped => {
+                    let why = "it came while a run went on that has ended since";
+                    return Err(Refusal::new(Outcome::Overlapping, why));
+                }
+                // A claim that waits for the lock could get it at the end of the run, which decides.
+                Behind::Open if trigger == Trigger::CatchUp => {
+                    Err(Refusal::bare(Outcome::Overlapping))
+                }
+                _ => self.claim(tick, trigger, settled).await,
+            };
+            let refusal = match claimed {
                 Ok(won) => {
                     self.compare(won.claim.last());
                     self.turns

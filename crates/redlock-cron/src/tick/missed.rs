@@ -4,10 +4,13 @@
 //! its run: what came while it went on did not find it, and that is for the overlap policy to say.
 //! What waited for that end was missed if nobody started it then.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{RunRecord, RunState};
+use redlock_core::{RunRecord, RunState, Tick};
 use tokio::time::sleep;
 
 use super::{course::PATIENCE, runner::JobRunner, undecided::Undecided};
@@ -17,6 +20,16 @@ use crate::{
     job::is_made_up,
     replica::Refusal,
 };
+
+/// How a tick stands to the run that went on when this replica got the job.
+pub(crate) enum Behind {
+    /// It has nothing to do with it.
+    Nothing,
+    /// The run goes on, and until its end nobody can say.
+    Open,
+    /// It came while the run went on.
+    Skipped,
+}
 
 impl JobRunner {
     /// Does what there is to do before the first wake-up.
@@ -30,6 +43,10 @@ impl JobRunner {
             }
         };
         self.compare(last.as_ref());
+        if self.terms.overlap == Overlap::Skip {
+            let open = last.as_ref().filter(|run| run.is_open());
+            self.found_open(open.map(|run| run.tick));
+        }
         if let Some(last) = &last
             && self.terms.max_attempts > 1
         {
@@ -194,6 +211,40 @@ impl JobRunner {
         } else {
             covered.max(self.added)
         }
+    }
+
+    /// Returns how a tick stands to the run that went on when this replica got the job, and in which ticks are skipped.
+    ///
+    /// Replicas that had the job when such a tick came have skipped it, which this one did not see.
+    pub(crate) async fn behind_run(&self, tick: DateTime<Utc>) -> Behind {
+        let found = *self.open_at_first();
+        let Some(found) = found else {
+            return Behind::Nothing;
+        };
+        let Some(state) = self.replica.claims.read(self.id.job_key()).await else {
+            // The claim is refused for the same reason, and says it.
+            return Behind::Nothing;
+        };
+        match state.runs.first() {
+            Some(run) if run.tick != found || is_made_up(run.fingerprint) => {
+                self.found_open(None);
+                Behind::Nothing
+            }
+            // Without its lock, it was cut short.
+            Some(run) if run.is_open() && state.free_in != Some(Duration::ZERO) => Behind::Open,
+            Some(run) if tick <= self.covered(run) => Behind::Skipped,
+            _ => Behind::Nothing,
+        }
+    }
+
+    fn found_open(&self, run: Option<Tick>) {
+        *self.open_at_first() = run;
+    }
+
+    fn open_at_first(&self) -> MutexGuard<'_, Option<Tick>> {
+        // Nothing panics while the lock is held.
+        let open = self.open_at_first.lock();
+        open.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns up to when ticks were claimed, or came while a run went on that they did not wait for.

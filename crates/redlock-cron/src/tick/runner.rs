@@ -4,7 +4,7 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{Redlock, Slots};
+use redlock_core::{Redlock, Slots, Tick};
 use tokio::select;
 
 use super::{
@@ -40,6 +40,8 @@ pub(crate) struct JobRunner {
     pub(crate) progress: Mutex<Progress>,
     pub(crate) journal: Journal,
     pub(crate) backlog: Backlog,
+    /// The tick of the run that went on when this replica got the job, as long as no later one is known.
+    pub(crate) open_at_first: Mutex<Option<Tick>>,
     pub(crate) turns: Turns,
     pub(crate) undecided: Arc<Ticks>,
     pub(crate) ending: Ending,
@@ -74,6 +76,7 @@ impl JobRunner {
             progress,
             journal: Journal::default(),
             backlog: Backlog::default(),
+            open_at_first: Mutex::default(),
             turns: Turns::default(),
             undecided: Arc::default(),
         })
