@@ -84,8 +84,13 @@ impl JobRunner {
                 let first = Some(self.patience_for_a_place(patient));
                 match claims.claim_now(first, ask(SHORT_WAIT)).await {
                     Err(refusal) if self.is_in_its_own_way(&refusal) => {
-                        self.cancel_others(self.now().trunc_subsecs(3)).await;
-                        claims.claim_now(place, ask(patient)).await
+                        let asked = self.nodes_moment().await;
+                        let cancel = self.moment(self.id.cancel_key(), asked, SHORT_WAIT);
+                        self.cancel_others(cancel).await;
+                        // A run of an earlier moment would be among those that were asked to end.
+                        let ask = |now: DateTime<Utc>| ask(patient)(now.max(asked));
+                        let claimed = claims.claim_now(place, ask).await;
+                        claimed.map(|(won, now)| (won, now.max(asked)))
                     }
                     decided => decided,
                 }
@@ -98,6 +103,12 @@ impl JobRunner {
             trigger: Trigger::Manual,
             attempt: 1,
         })
+    }
+
+    /// Returns the present moment by the nodes' clocks, however far this replica's is off; by its own if they disagree.
+    async fn nodes_moment(&self) -> DateTime<Utc> {
+        let ahead = self.claims().ahead().await.unwrap_or_default();
+        (self.now() - ahead).trunc_subsecs(3)
     }
 
     /// Returns the request of a moment.

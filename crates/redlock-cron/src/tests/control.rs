@@ -321,3 +321,27 @@ async fn a_pause_that_was_not_confirmed_is_none() {
         assert_eq!(runner.is_paused().await, Some(expected));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_cancels_others_whatever_the_clock_of_its_replica() {
+    for skew in [0, 8_000, 30_000, 7_200_000, -8_000, -30_000, -7_200_000] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = starts.job(MINUTE, |run: Run| async move {
+                let manual = run.trigger() == Trigger::Manual;
+                let seconds = if manual { 20 } else { 50 };
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Ok(())
+            });
+            job.overlap(Overlap::CancelOther)
+                .start_within(Duration::from_secs(20))
+        };
+        let mut first = fleet.member(0, job()).await;
+        first.wake_at(3_000).await;
+        fleet.sleep_until(10_000).await;
+        let second = fleet.member(skew, job()).await;
+        let report = Arc::clone(&second.runner).trigger().await;
+        assert_eq!(report.outcome(), Outcome::Ok, "{skew}: {report:?}");
+        assert_eq!(first.ticks(Outcome::Cancelled), [tick(3)], "{skew}");
+    }
+}

@@ -268,7 +268,8 @@ impl JobRunner {
                 };
                 match claims.claim(first).await {
                     Err(refusal) if self.is_in_its_own_way(&refusal) => {
-                        self.cancel_others(tick).await;
+                        let cancel = self.ask(self.id.cancel_key(), tick, SHORT_WAIT);
+                        self.cancel_others(cancel).await;
                         claims.claim(ask(left)).await
                     }
                     decided => decided,
@@ -321,14 +322,15 @@ impl JobRunner {
         }
     }
 
-    /// Asks the run that goes on to end, for `tick`.
+    /// Asks the run that goes on to end, for a tick or a moment of the key for that.
     ///
     /// It is a claim of its own, so that the nodes remember it, and of all replicas that ask for a tick one is enough.
-    pub(crate) async fn cancel_others(&self, tick: DateTime<Utc>) {
+    pub(crate) async fn cancel_others(&self, ask: ClaimRequest) {
+        let tick = ask.tick;
         let ask = ClaimRequest {
             lock: self.id.cancel_key(),
             place_within: None,
-            ..self.ask(self.id.cancel_key(), tick, SHORT_WAIT)
+            ..ask
         };
         match self.replica.claims.claim(ask).await {
             Ok(won) => self.finish(won.claim, "asked", Duration::ZERO).await,
