@@ -119,6 +119,10 @@ async fn a_lease_that_a_request_has_lost_is_no_loss_of_the_next_one() {
 }
 
 /// A middleware that lets the inside go on in a task of its own, after a second.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what outlives its request is what is tested"
+)]
 async fn detached(request: Request, next: Next) -> Response {
     let task = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
