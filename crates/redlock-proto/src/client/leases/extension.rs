@@ -94,14 +94,14 @@ impl Leases {
             is_narrow,
             is_undisputed: true,
         };
+        // Hardly a caller waits for a renewal, and much of the lease is left: a node that is busy with many is not given up.
+        let limit = if is_narrow { limit / 2 } else { limit };
+        let round = cx.start_round(kind, limit, now);
         if is_narrow {
-            let limit = cx.patience(asked.iter().copied(), limit);
-            let round = cx.start_round(kind, limit, now);
             for node in asked {
                 cx.send(*node, round, request.clone());
             }
         } else {
-            let round = cx.start_round(kind, limit, now);
             cx.send_all(round, &request);
         }
     }
