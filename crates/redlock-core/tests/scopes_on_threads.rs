@@ -19,7 +19,7 @@ async fn parts(redlock: &Redlock, keys: &[&'static str]) -> Vec<Result<LockGuard
 async fn parts_on_several_threads_that_acquire_the_same_keys_share_their_leases() {
     let redlock = Redlock::builder().in_memory_nodes(3).build().await.unwrap();
     let keys = ["a", "b", "c", "d"].repeat(6);
-    for round in 0..500 {
+    for round in 0..3_000 {
         let guards = redlock.scope(async { parts(&redlock, &keys).await }).await;
         for guard in guards {
             assert!(guard.is_ok(), "in round {round}: {:?}", guard.err());
