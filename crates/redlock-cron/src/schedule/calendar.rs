@@ -124,7 +124,10 @@ impl Schedule {
                 loop {
                     from = match cron.find_next_occurrence(&from.0, from.1) {
                         Ok(next) if missing_days::is_from_one(&next, cron) => (next, false),
-                        Ok(next) => return Some(next.with_timezone(&Utc)),
+                        Ok(next) => {
+                            let next = next.with_timezone(&Utc);
+                            return (next > time).then_some(next);
+                        }
                         Err(_) => (missing_days::next_end(&from.0)?, true),
                     };
                 }
@@ -147,7 +150,10 @@ impl Schedule {
                         Ok(latest) if missing_days::is_from_one(&latest, cron) => {
                             latest - TimeDelta::seconds(1)
                         }
-                        Ok(latest) => return Some(latest.with_timezone(&Utc)),
+                        Ok(latest) => {
+                            let latest = latest.with_timezone(&Utc);
+                            return (latest <= time).then_some(latest);
+                        }
                         Err(_) => missing_days::previous_begin(&from)?,
                     };
                 }
@@ -223,10 +229,16 @@ impl Schedule {
     }
 }
 
-/// Cuts `time` to whole seconds, so that the fraction of a second at which somebody asks is not part of a tick.
+/// Cuts `time` to whole seconds, so that the fraction of a second at which somebody asks is not part of a tick, and to
+/// the years of patterns, because local times at the ends of chrono's range are beyond it.
 fn local(time: DateTime<Utc>, zone: Tz) -> DateTime<Tz> {
+    let time = time.clamp(FIRST_YEAR, LAST_YEAR);
     time.trunc_subsecs(0).with_timezone(&zone)
 }
+
+/// The begin of year 1 and the begin of year 5000, the first and the last that croner knows.
+const FIRST_YEAR: DateTime<Utc> = DateTime::from_timestamp(-62_135_596_800, 0).expect("in range");
+const LAST_YEAR: DateTime<Utc> = DateTime::from_timestamp(95_617_584_000, 0).expect("in range");
 
 /// After so many ticks that were looked for, other tasks have their turn.
 const BETWEEN_PAUSES: u64 = 500;
@@ -318,6 +330,26 @@ mod tests {
         let schedule = Schedule::parse("0 0 0 13 * FRI", Tz::UTC).unwrap();
         let next = schedule.next_after(utc("2026-11-21T12:00:00Z"));
         assert_eq!(next, Some(utc("2027-08-13T00:00:00Z")));
+    }
+
+    #[test]
+    fn the_ends_of_time_have_no_tick_beyond_them() {
+        let ends = (DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC);
+        for zone in [Tz::UTC, Tz::Pacific__Kiritimati, Tz::America__New_York] {
+            for pattern in ["* * * * * *", "0 0 2 * * *", "0 0 0 29 2 *"] {
+                let schedule = Schedule::parse(pattern, zone).unwrap();
+                let (next, latest) = (schedule.next_after(ends.1), schedule.latest_at(ends.0));
+                assert_eq!((next, latest), (None, None), "{pattern:?} in {zone}");
+                assert!(
+                    schedule.next_after(ends.0).is_some(),
+                    "{pattern:?} in {zone}"
+                );
+                assert!(
+                    schedule.latest_at(ends.1).is_some(),
+                    "{pattern:?} in {zone}"
+                );
+            }
+        }
     }
 
     #[test]
