@@ -51,7 +51,8 @@ impl SingletonJob {
     /// * `pattern` has the fields second, minute, hour, day of month, month, day of week and, optionally, year;
     ///   a day must match both day fields.
     /// * `zone` is an IANA zone or the name of one.
-    ///   When clocks go forward, a fixed time that does not exist is due at the first instant after the gap.
+    ///   When clocks go forward, a fixed time that does not exist is due at the first instant after the gap, unless
+    ///   that is on the next day and the pattern does not match that day.
     ///   When clocks go back, a fixed time that exists twice is due at its first instant.
     ///   A pattern that repeats within the hour has ticks in both passes of the repeated hour and none in the gap.
     ///   A pattern with several hours counts as repeating.

@@ -1,7 +1,7 @@
 //! The ticks around changes of a zone's clocks.
 //!
-//! A fixed time that a gap skips is due at the first instant after the gap; one that occurs twice is
-//! due at its first pass.
+//! A fixed time that a gap skips is due at the first instant after the gap, unless that is on a day that the pattern
+//! does not match; one that occurs twice is due at its first pass.
 //! A pattern that repeats within the hour goes on through both passes and skips the gap.
 
 use super::calendar::Schedule;
@@ -264,6 +264,20 @@ fn every_wake_up_around_a_change_finds_the_tick_of_the_sequence() {
             );
             wake += TimeDelta::milliseconds(97_531);
         }
+    }
+}
+
+/// Nuuk goes forward at 23:00 on Saturday, 28 March 2026 (29 March, 01:00 UTC), so its gap ends at midnight.
+#[test]
+fn a_time_in_a_gap_that_ends_at_midnight_is_not_due_on_a_day_that_the_pattern_does_not_match() {
+    for (pattern, expected) in [
+        ("0 30 23 * * SAT", "2026-04-05T00:30:00Z"),
+        ("0 30 23 * * SAT,SUN", "2026-03-29T01:00:00Z"),
+        ("0 30 23 * * *", "2026-03-29T01:00:00Z"),
+    ] {
+        let schedule = Schedule::parse(pattern, Tz::America__Nuuk).unwrap();
+        let next = schedule.next_after("2026-03-28T12:00:00Z".parse().unwrap());
+        assert_eq!(next, Some(expected.parse().unwrap()), "{pattern:?}");
     }
 }
 
