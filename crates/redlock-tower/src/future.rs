@@ -102,8 +102,13 @@ where
                     }
                     _ => {}
                 }
-                let locks = locks.filter(|_| *this.hold == Hold::Body);
-                let locks = locks.and_then(Locks::beyond_the_head);
+                let locks = locks.and_then(|locks| match *this.hold {
+                    Hold::Body => locks.beyond_the_head(),
+                    Hold::Response => {
+                        locks.let_go();
+                        None
+                    }
+                });
                 Ok(response.map(|body| ResponseBody::new(body, locks, protocol)))
             }
             Completion::Failed(error) => Err(error),

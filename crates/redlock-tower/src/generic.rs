@@ -279,7 +279,12 @@ where
         let this = self.project();
         Poll::Ready(match ready!(this.exclusive.poll(cx)) {
             // The work is done, and with it the hold.
-            Completion::Served(response, _) => Ok(response),
+            Completion::Served(response, locks) => {
+                if let Some(locks) = locks {
+                    locks.let_go();
+                }
+                Ok(response)
+            }
             Completion::Failed(error) => Err(error.into()),
             Completion::Refused(rejection) => {
                 rejection.log(Some(this.redlock));

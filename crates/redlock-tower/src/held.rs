@@ -8,16 +8,21 @@ use std::{
 use redlock_core::{AcquireOptions, LossReason, Mode, ResourceKeys};
 use tokio::time::Instant;
 
-use crate::{OnLost, Rejection, RequestLease, hold_time::HoldTime, slot::Slot, terms::Terms};
+use crate::{
+    OnLost, Rejection, RequestLease,
+    hold_time::HoldTime,
+    slot::{Ending, Slot},
+    terms::Terms,
+};
 
 /// A lock that a request holds, and the watch over it; dropping it releases the lock.
 pub(crate) struct Held {
     lease: RequestLease,
     // `Sync`, so that a response's body is if the inner one is.
     lost: Option<Pin<Box<dyn Future<Output = LossReason> + Send + Sync>>>,
-    /// `None` if something further out in the same request holds the lock.
+    /// Where the guard is; `None` if it was taken out before something further in used the lease.
     slot: Option<Arc<Slot>>,
-    /// How long it is held; as `slot`.
+    /// How long it is held; `None` if something further out in the same request holds the lock.
     hold: Option<HoldTime>,
 }
 
@@ -48,7 +53,11 @@ impl Held {
             None => None,
         };
         let (lease, slot, hold) = match same {
-            Some(same) => (same.again(carried), None, None),
+            Some(same) => {
+                // Whoever has taken it out before is further out: what this request does cannot let it go.
+                let slot = same.slot().filter(|slot| slot.is_full());
+                (same.again(carried), slot, None)
+            }
             None => {
                 let began = Instant::now();
                 let guard = terms.acquire(keys, options).await?;
@@ -87,7 +96,12 @@ impl Held {
 
     /// Returns whether the response's body must not outlive the lock: nobody has taken it out.
     pub(crate) fn goes_on(&self) -> bool {
-        self.slot.as_ref().is_none_or(|slot| slot.is_full())
+        self.hold.is_none() || self.slot.as_ref().is_some_and(|slot| !slot.is_taken_out())
+    }
+
+    /// Lets the lock go although the response's body goes on.
+    pub(crate) fn let_go(&mut self) {
+        self.end(Ending::AsAsked);
     }
 
     /// Looks at the clock, and asks to be woken when the lease is lost.
@@ -99,7 +113,7 @@ impl Held {
         };
         match ready!(lost.as_mut().poll(cx)) {
             // Whoever holds it for this request has decided to hold it for less long.
-            LossReason::Released if !self.owns() => {
+            LossReason::Released if self.may_be_outlived() => {
                 self.lost = None;
                 Poll::Pending
             }
@@ -114,7 +128,26 @@ impl Held {
 
     /// Returns whether the guard is here.
     fn owns(&self) -> bool {
-        self.slot.as_ref().is_some_and(|slot| slot.is_full())
+        self.hold.is_some() && self.slot.as_ref().is_some_and(|slot| slot.is_full())
+    }
+
+    /// Returns whether the request goes on though the lock was released: not if the request further out that held it is
+    /// over, or if something further out had taken it out before.
+    fn may_be_outlived(&self) -> bool {
+        self.slot
+            .as_ref()
+            .is_some_and(|slot| slot.may_be_outlived())
+    }
+
+    fn end(&mut self, ending: Ending) {
+        let Some(hold) = self.hold.take() else {
+            return;
+        };
+        let Some(guard) = self.slot.as_ref().and_then(|slot| slot.end(ending)) else {
+            return;
+        };
+        hold.end(&self.lease);
+        drop(guard);
     }
 }
 
@@ -134,13 +167,7 @@ async fn unless_over(lease: &RequestLease) -> Result<Option<&RequestLease>, Reje
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let Some(guard) = self.slot.as_ref().and_then(|slot| slot.take()) else {
-            return;
-        };
-        if let Some(hold) = self.hold.take() {
-            hold.end(&self.lease);
-        }
-        drop(guard);
+        self.end(Ending::Over);
     }
 }
 

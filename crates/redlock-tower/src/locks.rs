@@ -134,6 +134,14 @@ impl Locks {
         }
     }
 
+    /// Lets them go with the response's head, or with what else is the end of the work; what goes on is not ended by it.
+    pub(crate) fn let_go(mut self) {
+        match &mut self {
+            Self::Layer(held) => held.let_go(),
+            Self::Handler(desk) => desk.held().iter_mut().for_each(Held::let_go),
+        }
+    }
+
     /// Keeps those that the request holds beyond the response's head; `None` if there are none.
     pub(crate) fn beyond_the_head(self) -> Option<Self> {
         let goes_on = match &self {

@@ -1,6 +1,8 @@
 //! A request that carries a lease which is over, or which ends while the request goes on.
 
 use std::{
+    convert::Infallible,
+    future::pending,
     pin::pin,
     sync::{Arc, Mutex},
     time::Duration,
@@ -8,18 +10,20 @@ use std::{
 
 use axum::{
     Router,
+    body::Body,
     extract::Request,
     middleware::{Next, from_fn},
     response::Response,
     routing::{MethodRouter, get},
 };
-use futures_util::FutureExt;
+use futures_util::{FutureExt, stream};
 use http::Extensions;
+use http_body_util::BodyExt;
 use redlock_core::{Redlock, Wait};
 use redlock_tower::{
     InHandler, Locked, OnLost, OwnedLease, RedlockLayer, RedlockLayerBuilder, RequestLease,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tower::ServiceExt;
 
 use crate::{
@@ -171,5 +175,77 @@ async fn a_layer_behind_a_release_takes_the_lock_again() {
     let handler = get(handler).route_layer(lock());
     let app = at_root(handler.route_layer(from_fn(release)).route_layer(lock()));
     assert_eq!(status(&app, request(KEY)).await, 200);
+    assert!(is_free(&other, KEY).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_outlives_its_request_ends_with_the_lock() {
+    let (redlock, other) = two_clients().await;
+    let (told, mut begun) = mpsc::unbounded_channel();
+    let handler = async move |_: RequestLease| {
+        // Dropped with the handler.
+        let (inside, over) = oneshot::channel::<()>();
+        told.send(over).unwrap();
+        pending::<()>().await;
+        drop(inside);
+    };
+    let lock = || RedlockLayer::new(redlock.clone(), by_header());
+    let handler = get(handler).route_layer(lock());
+    let app = at_root(handler.route_layer(from_fn(detached)).route_layer(lock()));
+    let over = {
+        let mut response = pin!(app.oneshot(request(KEY)));
+        tokio::select! {
+            _ = &mut response => panic!("it never ends"),
+            over = begun.recv() => over.unwrap(),
+        }
+        // The client hangs up.
+    };
+    assert!(in_time(over).await.is_err(), "the handler is dropped");
+    assert!(is_free(&other, KEY).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_ends_with_a_lock_that_was_taken_out_before_it() {
+    let (redlock, _) = two_clients().await;
+    let take = async |lock: OwnedLease, request: Request, next: Next| -> Response {
+        tokio::spawn(lock.run(tokio::time::sleep(Duration::from_secs(1))));
+        next.run(request).await
+    };
+    let lock = || impatient(&redlock).build(by_header()).unwrap();
+    let handler = get(async || pending::<()>().await).route_layer(lock());
+    let app = at_root(handler.route_layer(from_fn(take)).route_layer(lock()));
+    assert_eq!(status(&app, request(KEY)).await, 503);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_behind_two_layers_goes_on_without_the_lock_that_it_has_released() {
+    let (redlock, other) = two_clients().await;
+    let handler = async move |lock: OwnedLease| {
+        lock.release().await.unwrap();
+        assert!(is_free(&other, KEY).await);
+        tokio::time::sleep(Duration::from_secs(15)).await;
+    };
+    let lock = || impatient(&redlock).build(by_header()).unwrap();
+    let app = at_root(get(handler).route_layer(lock()).route_layer(lock()));
+    assert_eq!(status(&app, request(KEY)).await, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_read_after_the_end_of_its_request_ends_with_the_lock() {
+    let (redlock, other) = two_clients().await;
+    let (told, mut read) = mpsc::unbounded_channel();
+    let read_later = move |request: Request, next: Next| {
+        let told = told.clone();
+        async move {
+            let body = next.run(request).await.into_body();
+            tokio::spawn(async move { told.send(body.collect().await.is_err()).unwrap() });
+        }
+    };
+    let handler = async || Body::from_stream(stream::pending::<Result<&str, Infallible>>());
+    let lock = || impatient(&redlock).build(by_header()).unwrap();
+    let handler = get(handler).route_layer(lock());
+    let app = at_root(handler.route_layer(from_fn(read_later)).route_layer(lock()));
+    assert_eq!(status(&app, request(KEY)).await, 200);
+    assert_eq!(in_time(read.recv()).await, Some(true));
     assert!(is_free(&other, KEY).await);
 }
