@@ -96,7 +96,7 @@ impl Held {
 
     /// Returns whether the response's body must not outlive the lock: nobody has taken it out.
     pub(crate) fn goes_on(&self) -> bool {
-        self.hold.is_none() || self.slot.as_ref().is_some_and(|slot| !slot.is_taken_out())
+        self.slot.as_ref().is_some_and(|slot| !slot.is_taken_out())
     }
 
     /// Lets the lock go although the response's body goes on.

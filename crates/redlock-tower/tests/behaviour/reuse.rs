@@ -13,8 +13,8 @@ use http::{HeaderName, Request, Response, request::Parts};
 use http_body_util::BodyExt;
 use redlock_core::{Redlock, ResourceKey, ResourceKeys};
 use redlock_tower::{
-    HeaderKey, Hold, InHandler, KeyError, LockKey, Locked, OnLost, RedlockLayer, Rejection,
-    RejectionKind, RequestLease,
+    HeaderKey, Hold, InHandler, KeyError, LockKey, Locked, OnLost, OwnedLease, RedlockLayer,
+    Rejection, RejectionKind, RequestLease,
 };
 use tokio::{sync::mpsc, time::Instant};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
@@ -276,4 +276,25 @@ async fn a_handler_that_acquires_what_its_request_holds_is_told_at_once() {
     assert_eq!(body, "AlreadyHeld");
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert!(is_free(&redlock, KEY).await);
+}
+
+/// As behind one layer: after the head, a loss ends only the work that has the lock.
+#[tokio::test(start_paused = true)]
+async fn a_loss_does_not_end_the_body_behind_two_layers_whose_lock_was_taken_out() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let handler = async |lock: OwnedLease| {
+        tokio::spawn(lock.run(std::future::pending::<()>()));
+        Body::from_stream(stream::iter(["a", "b"]).then(async |frame| {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Ok::<_, Infallible>(frame)
+        }))
+    };
+    let hold = Duration::from_secs(3);
+    let lock = || RedlockLayer::builder(redlock.clone()).max_hold(hold);
+    let lock = || lock().build(by_header()).unwrap();
+    let handler = get(handler).route_layer(lock()).route_layer(lock());
+    let app: Router = Router::new().route("/", handler);
+    let response = in_time(app.oneshot(request(KEY))).await.unwrap();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(body, "ab");
 }
