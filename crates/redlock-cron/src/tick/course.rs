@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{JobState, ResourceKey, RunRecord, Tick};
 use tokio::{select, time::sleep};
 
-use super::{execution::Start, missed::Behind, random, runner::JobRunner, undecided::Undecided};
+use super::{behind::Behind, execution::Start, random, runner::JobRunner, undecided::Undecided};
 use crate::{
     Missed, Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag, to_tick},

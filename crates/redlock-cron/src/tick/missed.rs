@@ -4,13 +4,10 @@
 //! its run: what came while it went on did not find it, and that is for the overlap policy to say.
 //! What waited for that end was missed if nobody started it then.
 
-use std::{
-    sync::{Arc, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{RunRecord, RunState, Tick};
+use redlock_core::{RunRecord, RunState};
 use tokio::time::sleep;
 
 use super::{course::PATIENCE, runner::JobRunner, undecided::Undecided};
@@ -20,16 +17,6 @@ use crate::{
     job::is_made_up,
     replica::Refusal,
 };
-
-/// How a tick stands to the run that went on when this replica got the job.
-pub(crate) enum Behind {
-    /// It has nothing to do with it.
-    Nothing,
-    /// The run goes on, and until its end nobody can say.
-    Open,
-    /// It came while the run went on.
-    Skipped,
-}
 
 impl JobRunner {
     /// Does what there is to do before the first wake-up.
@@ -213,45 +200,11 @@ impl JobRunner {
         }
     }
 
-    /// Returns how a tick stands to the run that went on when this replica got the job, and in which ticks are skipped.
-    ///
-    /// Replicas that had the job when such a tick came have skipped it, which this one did not see.
-    pub(crate) async fn behind_run(&self, tick: DateTime<Utc>) -> Behind {
-        let found = *self.open_at_first();
-        let Some(found) = found else {
-            return Behind::Nothing;
-        };
-        let Some(state) = self.replica.claims.read(self.id.job_key()).await else {
-            // The claim is refused for the same reason, and says it.
-            return Behind::Nothing;
-        };
-        match state.runs.first() {
-            Some(run) if run.tick != found || is_made_up(run.fingerprint) => {
-                self.found_open(None);
-                Behind::Nothing
-            }
-            // Without its lock, it was cut short.
-            Some(run) if run.is_open() && state.free_in != Some(Duration::ZERO) => Behind::Open,
-            Some(run) if tick <= self.covered(run) => Behind::Skipped,
-            _ => Behind::Nothing,
-        }
-    }
-
-    fn found_open(&self, run: Option<Tick>) {
-        *self.open_at_first() = run;
-    }
-
-    fn open_at_first(&self) -> MutexGuard<'_, Option<Tick>> {
-        // Nothing panics while the lock is held.
-        let open = self.open_at_first.lock();
-        open.unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns up to when ticks were claimed, or came while a run went on that they did not wait for.
     ///
     /// It counts from the tick, not from when its run was claimed: of ticks that are made up for long after, the
     /// first does not stand for the others.
-    fn covered(&self, last: &RunRecord) -> DateTime<Utc> {
+    pub(crate) fn covered(&self, last: &RunRecord) -> DateTime<Utc> {
         let tick = to_instant(last.tick);
         let RunState::Ended { took, .. } = &last.state else {
             return tick;

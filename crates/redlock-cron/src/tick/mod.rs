@@ -2,6 +2,7 @@
 
 mod agreement;
 mod backlog;
+mod behind;
 mod course;
 mod execution;
 mod missed;
