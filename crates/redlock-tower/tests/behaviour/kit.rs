@@ -303,3 +303,15 @@ pub(crate) fn again_in(headers: &HeaderMap) -> u64 {
 
 /// A wait that no test outlasts.
 pub(crate) const LONG: Wait = Wait::UpTo(Duration::from_secs(60));
+
+/// Has work go on in a task that outlives its request.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what outlives its request is what is tested"
+)]
+pub(crate) fn detach<F>(work: F) -> tokio::task::JoinHandle<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    tokio::spawn(work)
+}

@@ -19,7 +19,9 @@ use redlock_tower::{
 use tokio::{sync::mpsc, time::Instant};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
-use crate::kit::{HEADER, KEY, Nodes, by_header, in_time, is_free, request, virtual_client};
+use crate::kit::{
+    HEADER, KEY, Nodes, by_header, detach, in_time, is_free, request, virtual_client,
+};
 
 /// The header that `by_header` locks, as an argument of a handler that is locked too.
 pub(crate) struct Named(String);
@@ -283,7 +285,7 @@ async fn a_handler_that_acquires_what_its_request_holds_is_told_at_once() {
 async fn a_loss_does_not_end_the_body_behind_two_layers_whose_lock_was_taken_out() {
     let redlock = virtual_client(&Nodes::new()).await;
     let handler = async |lock: OwnedLease| {
-        tokio::spawn(lock.run(std::future::pending::<()>()));
+        detach(lock.run(std::future::pending::<()>()));
         Body::from_stream(stream::iter(["a", "b"]).then(async |frame| {
             tokio::time::sleep(Duration::from_secs(5)).await;
             Ok::<_, Infallible>(frame)

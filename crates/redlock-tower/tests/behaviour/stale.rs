@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use tower::ServiceExt;
 
 use crate::{
-    kit::{KEY, Nodes, by_header, in_time, is_free, request, virtual_client},
+    kit::{KEY, Nodes, by_header, detach, in_time, is_free, request, virtual_client},
     reuse::Named,
 };
 
@@ -130,12 +130,8 @@ async fn a_lease_that_a_request_has_lost_is_no_loss_of_the_next_one() {
 }
 
 /// A middleware that lets the inside go on in a task of its own, after a second.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what outlives its request is what is tested"
-)]
 async fn detached(request: Request, next: Next) -> Response {
-    let task = tokio::spawn(async move {
+    let task = detach(async move {
         tokio::time::sleep(Duration::from_secs(1)).await;
         next.run(request).await
     });
@@ -215,7 +211,7 @@ async fn a_handler_that_outlives_its_request_ends_with_the_lock() {
 async fn a_handler_ends_with_a_lock_that_was_taken_out_before_it() {
     let (redlock, _) = two_clients().await;
     let take = async |lock: OwnedLease, request: Request, next: Next| -> Response {
-        tokio::spawn(lock.run(tokio::time::sleep(Duration::from_secs(1))));
+        detach(lock.run(tokio::time::sleep(Duration::from_secs(1))));
         next.run(request).await
     };
     let lock = || impatient(&redlock).build(by_header()).unwrap();
@@ -245,7 +241,7 @@ async fn a_body_that_is_read_after_the_end_of_its_request_ends_with_the_lock() {
         let told = told.clone();
         async move {
             let body = next.run(request).await.into_body();
-            tokio::spawn(async move { told.send(body.collect().await.is_err()).unwrap() });
+            detach(async move { told.send(body.collect().await.is_err()).unwrap() });
         }
     };
     let handler = async || Body::from_stream(stream::pending::<Result<&str, Infallible>>());
