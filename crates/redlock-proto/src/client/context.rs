@@ -75,12 +75,6 @@ impl<E: Entropy> Context<E> {
         self.config.node_timeout.min(timing.ttl() / 2)
     }
 
-    /// Returns how long a round that has this limit waits for the nodes that it asks before it asks others too.
-    pub(super) fn patience(&self, asked: impl Iterator<Item = usize>, limit: Duration) -> Duration {
-        let patience = asked.map(|node| self.nodes.patience(node)).max();
-        patience.unwrap_or_default().min(limit / 2)
-    }
-
     /// Gives a round another time limit.
     pub(super) fn limit_round(&mut self, id: u64, at: Instant) {
         let Some(round) = self.rounds.get_mut(id) else {

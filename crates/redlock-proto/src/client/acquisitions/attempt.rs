@@ -12,7 +12,7 @@ use super::{
     Acquisitions, Failed,
     acquisition::Acquisition,
     claim::{Claiming, Decided},
-    fan_out::held_back,
+    fan_out::{held_back, patience},
     not_acquired,
 };
 use crate::{
@@ -72,8 +72,7 @@ impl Acquisitions {
             }),
         };
         let first_limit = if is_narrow {
-            let asked = cx.nodes.all();
-            cx.patience(asked.filter(|node| !held_back.contains(node)), limit)
+            patience(&held_back, limit, cx)
         } else {
             limit
         };

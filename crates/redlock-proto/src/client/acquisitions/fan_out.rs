@@ -1,5 +1,7 @@
 //! The nodes that an attempt asks first, and the time at which it asks the others.
 
+use std::time::Duration;
+
 use super::{
     super::{Entropy, FanOut, Now, context::Context, leases::Leases, rounds::RoundKind},
     Acquisitions,
@@ -104,6 +106,17 @@ pub(super) fn held_back<E: Entropy>(
     }
     held_back.extend(asked.drain(cx.quorum().majority()..));
     held_back
+}
+
+/// Returns how long an attempt waits for the nodes that it asks first.
+pub(super) fn patience<E: Entropy>(
+    held_back: &[usize],
+    limit: Duration,
+    cx: &Context<E>,
+) -> Duration {
+    let asked = cx.nodes.all().filter(|node| !held_back.contains(node));
+    let patience = asked.map(|node| cx.nodes.patience(node)).max();
+    patience.unwrap_or_default().min(limit / 2)
 }
 
 /// From so many other acquisitions on a client is under load: requests share their calls to nodes by then.
