@@ -323,9 +323,7 @@ impl<E: Entropy> Client<E> {
         self.cx.nodes.members().node_time(node, now.clock)
     }
 
-    /// Returns how many requests wait for their outcome; for those who look for leaks.
-    ///
-    /// A round that is kept though nothing is to come of it is a leak, and counts as one.
+    /// Returns how many requests wait for their outcome, and rounds are kept for none; for those who look for leaks.
     pub fn open_requests(&self) -> usize {
         self.cx.rounds.open_requests()
     }

@@ -1,10 +1,14 @@
+mod presence;
 mod schedule;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use self::schedule::{SPREAD, danger, earlier, renewal};
+use self::{
+    presence::Presence,
+    schedule::{SPREAD, danger, earlier, renewal},
+};
 use crate::{
     Extension, ExtensionVerdict, GiveBack, Grant, Instant, NodeOutcome, Quorum, Timing, Votes,
 };
@@ -32,20 +36,6 @@ pub struct LeaseState {
     is_of_several: bool,
     // invariant: one entry per node
     keys: Vec<Presence>,
-}
-
-/// Whether a node has the lease's key, or all its keys.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Presence {
-    No,
-    /// It has not all of several keys, and perhaps some.
-    NotAll,
-    /// It does, or the request for it is on its way over a connection that stands.
-    Yes,
-    /// It lost the key and is being given it again; what it says of an extension was asked before.
-    Healing,
-    /// Nobody knows, and a request for it may arrive at any time.
-    Unknown,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,7 +1,7 @@
 use super::{Ballot, Rule};
 use crate::{Instant, NodeOutcome, Quorum, Timing, Votes};
 
-/// One round in which every node is asked to keep a held key for longer.
+/// One round in which every node, or a majority, is asked to keep a held key for longer.
 ///
 /// It counts when a majority that *still has this owner's key* confirms before the old deadline, and
 /// then the new deadline counts from this round's own start.
@@ -47,7 +47,9 @@ impl Extension {
         Self::new(quorum, rule)
     }
 
-    /// Sends the round to these nodes only, for a lease whose other nodes' votes were not counted.
+    /// Sends the round to these nodes only: the votes of the others were not counted, or they are left out this time.
+    ///
+    /// The others count as nodes that have executed nothing.
     pub fn among(self, nodes: &[usize]) -> Self {
         self.with_others(nodes, NodeOutcome::NotExecuted)
     }
