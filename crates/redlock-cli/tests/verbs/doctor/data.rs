@@ -69,6 +69,7 @@ async fn trust_in_persistence_is_checked_and_what_cannot_be_is_said() {
     let nodes = Nodes::start_with(3, &options);
     nodes.set(0, "appendonly", "no");
     nodes.set(1, "appendfsync", "everysec");
+    nodes.set(1, "no-appendfsync-on-rewrite", "yes");
     let mut urls = nodes.urls();
     urls[2] = nodes.with_least_rights(2);
     let nodes = nodes.at(urls);
@@ -81,6 +82,7 @@ async fn trust_in_persistence_is_checked_and_what_cannot_be_is_said() {
     };
     has(0, "appendonly no");
     has(1, "appendfsync everysec");
+    has(1, "no-appendfsync-on-rewrite yes");
     has(2, "does not let that be asked");
     let unverified = examined.json["nodes"][2]["unverified"].to_string();
     assert!(unverified.contains("CONFIG GET"), "{unverified}");

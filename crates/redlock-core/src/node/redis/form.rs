@@ -175,12 +175,28 @@ async fn ready(connection: &mut Transport) -> RedisResult<()> {
 
 #[cfg(test)]
 mod tests {
+    use deadpool_redis::redis::parse_redis_value;
     use redlock_proto::NodeVerb;
 
     use super::{
         super::fixtures::{RELEASE, lock},
         *,
     };
+
+    #[test]
+    fn a_server_that_knows_no_functions_any_more_is_called_by_the_script() {
+        let forms = Forms::new("node".into(), true);
+        forms.functions.store(CALLED, Ordering::Relaxed);
+        let said = parse_redis_value(b"-ERR unknown command 'FCALL'\r\n").unwrap();
+        let error = said.extract_error().unwrap_err();
+        let again = forms.instead_of(Form::Function, &error);
+        assert!(matches!(again, Some(Form::Text)), "{again:?}");
+        assert_eq!(
+            forms.functions.load(Ordering::Relaxed),
+            REFUSED,
+            "and tried again later"
+        );
+    }
 
     #[test]
     fn only_a_function_that_serves_a_call_answers_it_in_short() {
