@@ -1,4 +1,4 @@
-//! What is known of the keys of a lease on one node.
+//! Presence of the keys of a lease on one node, as the owner knows it.
 
 /// Whether a node has the lease's key, or all its keys.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
