@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{cell::RefCell, sync::Arc};
 
 use redlock_proto::{KeySet, NodeKey};
 use sha2::{Digest, Sha256};
@@ -106,19 +106,26 @@ impl KeySpace {
 
     fn own(&self, class: &str, key: &ResourceKey) -> NodeKey {
         let name = key.as_str();
-        let mut text = String::with_capacity(64 + name.len().max(64));
-        self.write_prefix(&mut text);
-        text.push(':');
-        text.push_str(class);
-        if name.len() <= LONGEST_PLAIN_NAME {
+        TEXT.with_borrow_mut(|text| {
+            text.clear();
+            self.write_prefix(text);
             text.push(':');
-            text.push_str(name);
-        } else {
-            text.push_str("-sha256:");
-            text.push_str(&hex(&Sha256::digest(name)));
-        }
-        text.into()
+            text.push_str(class);
+            if name.len() <= LONGEST_PLAIN_NAME {
+                text.push(':');
+                text.push_str(name);
+            } else {
+                text.push_str("-sha256:");
+                text.push_str(&hex(&Sha256::digest(name)));
+            }
+            text.as_str().into()
+        })
     }
+}
+
+thread_local! {
+    /// Where a key is written before it is given memory of its own.
+    static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// The names of resources on the nodes, for tools that read a node with their own commands.

@@ -91,14 +91,15 @@ impl Protocol {
         let votes = &mut votes[..count];
         for _ in 0..count {
             votes.rotate_left(1);
-            let (mut token, mut write_back) = match settle(votes, self.quorum.majority()) {
-                Settled::Agreed(counter) => (counter, None),
-                Settled::WriteBack { counter, nodes } => {
-                    let all = 0..self.quorum.nodes();
-                    let there = nodes.into_iter().filter(|node| all.contains(node));
-                    (counter, Some(there.collect()))
-                }
-            };
+            let (mut token, mut write_back) =
+                match settle(votes.iter().copied(), self.quorum.majority()) {
+                    Settled::Agreed(counter) => (counter, None),
+                    Settled::WriteBack { counter, nodes } => {
+                        let all = 0..self.quorum.nodes();
+                        let there = nodes.into_iter().filter(|node| all.contains(node));
+                        (counter, Some(there.collect()))
+                    }
+                };
             match self.mutation {
                 Some(Mutation::NoWriteBack) => write_back = None,
                 Some(Mutation::WriteBackUncounted) if write_back.is_some() => {

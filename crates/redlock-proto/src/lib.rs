@@ -57,7 +57,7 @@ pub use self::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId,
         Shard, SlotCount,
     },
-    lease::{LeaseAction, LeaseState, Loss},
+    lease::{LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},
     local::{
         Left, LocalQueue, NoPlace, OpenLease, ParkedLease, QueueLimits, Streak, Terms, Ticket,

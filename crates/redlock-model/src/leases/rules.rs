@@ -130,7 +130,7 @@ impl Rules {
                 _ => None,
             })
             .collect();
-        let (token, is_stored) = match settle(&votes, self.quorum.majority()) {
+        let (token, is_stored) = match settle(votes.into_iter(), self.quorum.majority()) {
             Settled::Agreed(token) => (token, true),
             Settled::WriteBack { counter, .. } => (
                 counter,

@@ -66,8 +66,7 @@ impl<E: Entropy> Context<E> {
         let limit = self.timers.set(now.clock + limit, Timer::RoundLimit(id));
         let jumped = self.nodes.members().jumped();
         let nodes = self.quorum().nodes();
-        self.rounds
-            .add(Round::new(kind, now.clock, jumped, nodes, limit))
+        self.rounds.add(kind, now.clock, jumped, nodes, limit)
     }
 
     /// Returns the time limit of a round for such a lease: what takes longer than half the lease is no use.
@@ -190,7 +189,7 @@ impl<E: Entropy> Context<E> {
     pub(super) fn forget_if_over(&mut self, id: u64) {
         if self.rounds.get(id).is_some_and(Round::is_over) {
             self.end_limit(id);
-            self.rounds.remove(id);
+            self.rounds.forget(id);
         }
     }
 

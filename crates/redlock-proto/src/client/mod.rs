@@ -383,7 +383,7 @@ impl<E: Entropy> Client<E> {
             }
             RoundKind::Read { .. } => cx.job_read(id, now),
             RoundKind::Decided { .. } | RoundKind::Heal { .. } => {}
-            RoundKind::Watch | RoundKind::Record | RoundKind::Probe => _ = cx.rounds.remove(id),
+            RoundKind::Watch | RoundKind::Record | RoundKind::Probe => cx.rounds.forget(id),
         }
     }
 }

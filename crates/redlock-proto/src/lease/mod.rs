@@ -5,6 +5,7 @@ mod tests;
 
 use std::time::Duration;
 
+pub use self::presence::LeftOver;
 use self::{
     presence::Presence,
     schedule::{SPREAD, danger, earlier, renewal},
@@ -359,19 +360,15 @@ impl LeaseState {
         }
     }
 
-    /// Ends the lease and returns the nodes that may have the key, to be told to let it go.
+    /// Ends the lease and returns what is left of it on the nodes, which are to be told to let it go.
     ///
-    /// Empty if it was released before.
-    pub fn release(&mut self) -> Vec<GiveBack> {
+    /// Nothing is left of a lease that was released before.
+    pub fn release(&mut self) -> LeftOver {
         self.renewal = Renewal::Over;
         // What a node says from now on is for the release to settle.
-        let nodes = std::mem::take(&mut self.keys).into_iter().enumerate();
-        let give_back = nodes.filter(|(_, key)| *key != Presence::No);
-        let give_back = give_back.map(|(node, key)| GiveBack {
-            node,
-            tombstone: key == Presence::Unknown,
-        });
-        give_back.collect()
+        LeftOver {
+            keys: std::mem::take(&mut self.keys),
+        }
     }
 
     fn loss_at_deadline(&self) -> Loss {

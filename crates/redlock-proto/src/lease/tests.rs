@@ -32,8 +32,10 @@ fn lease_for(ttl: u64, renew: bool, max_hold: Option<Duration>) -> LeaseState {
 
 /// Returns the nodes that are told, and whether the owner is tombstoned there.
 fn released(lease: &mut LeaseState) -> Vec<(usize, bool)> {
-    let give_back = lease.release().into_iter();
-    give_back.map(|back| (back.node, back.tombstone)).collect()
+    let left = lease.release();
+    left.nodes()
+        .map(|back| (back.node, back.tombstone))
+        .collect()
 }
 
 /// rslock computed `ttl - 500` in unsigned numbers and never renewed a short lock.
@@ -253,7 +255,7 @@ fn a_lease_ends_when_it_was_held_for_as_long_as_it_may_be() {
 fn a_lease_of_a_bare_majority_is_given_to_the_others_once_whoever_holds_it() {
     let timing = Timing::new(Duration::from_secs(3), 0.01, Duration::from_millis(1)).unwrap();
     let mut votes = Votes::new(quorum());
-    votes.hold_back(&[2]);
+    votes.ask_first(0..2);
     votes.cast(0, GRANTED);
     votes.cast(1, GRANTED);
     let grant = Grant {

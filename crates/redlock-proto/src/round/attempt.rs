@@ -113,12 +113,12 @@ impl Attempt {
         Self::new(quorum, Winning { timing, start: now })
     }
 
-    /// Does not ask these nodes unless the others are [too few](Self::widen).
+    /// Asks these nodes first, and the others only if they are [too few](Self::widen).
     ///
     /// A node that is held back is, for every promise, one whose request was lost on its way.
     #[must_use]
-    pub fn holding_back(mut self, nodes: &[usize]) -> Self {
-        self.votes.hold_back(nodes);
+    pub fn asking(mut self, first: impl Iterator<Item = usize>) -> Self {
+        self.votes.ask_first(first);
         self
     }
 
@@ -181,7 +181,7 @@ impl Rule for Winning {
             return Some(AttemptVerdict::Granted(Grant {
                 start: self.start,
                 deadline,
-                settled: settle(&votes.counters(), votes.quorum().majority()),
+                settled: settle(votes.counters(), votes.quorum().majority()),
             }));
         }
         if !votes.is_out_of_reach() {

@@ -35,9 +35,13 @@ impl<R: Rule> Ballot<R> {
         }
     }
 
-    /// Counts an outcome of each node that is not among these, which are the only ones that are asked.
-    pub(super) fn with_others(mut self, nodes: &[usize], others: NodeOutcome) -> Self {
-        for node in (0..self.votes.quorum().nodes()).filter(|node| !nodes.contains(node)) {
+    /// Counts an outcome of each node that is not asked.
+    pub(super) fn with_others(
+        mut self,
+        is_asked: impl Fn(usize) -> bool,
+        others: NodeOutcome,
+    ) -> Self {
+        for node in (0..self.votes.quorum().nodes()).filter(|node| !is_asked(*node)) {
             self.votes.cast(node, others);
         }
         self

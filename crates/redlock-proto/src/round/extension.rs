@@ -51,7 +51,7 @@ impl Extension {
     ///
     /// The others count as nodes that have executed nothing.
     pub fn among(self, nodes: &[usize]) -> Self {
-        self.with_others(nodes, NodeOutcome::NotExecuted)
+        self.with_others(|node| nodes.contains(&node), NodeOutcome::NotExecuted)
     }
 
     /// Returns what the round came to, if it is decided.

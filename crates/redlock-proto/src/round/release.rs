@@ -24,8 +24,8 @@ pub enum ReleaseVerdict {
 
 impl Release {
     /// Starts a release that is sent to these nodes; the others are known not to have the key.
-    pub fn start(quorum: Quorum, nodes: &[usize]) -> Self {
-        Self::new(quorum, Releasing).with_others(nodes, CONFIRMED)
+    pub fn start(quorum: Quorum, is_sent: impl Fn(usize) -> bool) -> Self {
+        Self::new(quorum, Releasing).with_others(is_sent, CONFIRMED)
     }
 }
 
@@ -61,7 +61,8 @@ mod tests {
     use std::num::NonZeroUsize;
 
     fn release(nodes: &[usize]) -> Release {
-        Release::start(Quorum::of(NonZeroUsize::new(3).unwrap()), nodes)
+        let quorum = Quorum::of(NonZeroUsize::new(3).unwrap());
+        Release::start(quorum, |node| nodes.contains(&node))
     }
 
     #[test]

@@ -168,20 +168,17 @@ impl TokenBlock {
     }
 }
 
-/// Decides about the votes, by node, of an attempt that a majority has granted.
-pub fn settle(votes: &[(usize, u64)], majority: usize) -> Settled {
-    let counter = votes
-        .iter()
-        .map(|(_, counter)| *counter)
-        .max()
-        .unwrap_or_default();
-    let agreed = votes.iter().filter(|(_, c)| *c == counter).count();
+/// Decides about the votes of an attempt that a majority has granted: nodes, each with its counter.
+pub fn settle(votes: impl Iterator<Item = (usize, u64)> + Clone, majority: usize) -> Settled {
+    let counters = votes.clone().map(|(_, counter)| counter);
+    let counter = counters.clone().max().unwrap_or_default();
+    let agreed = counters.filter(|other| *other == counter).count();
     if agreed >= majority {
         Settled::Agreed(counter)
     } else {
         Settled::WriteBack {
             counter,
-            nodes: votes.iter().map(|(node, _)| *node).collect(),
+            nodes: votes.map(|(node, _)| node).collect(),
         }
     }
 }

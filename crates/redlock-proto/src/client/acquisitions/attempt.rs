@@ -12,7 +12,7 @@ use super::{
     Acquisitions, Failed,
     acquisition::Acquisition,
     claim::{Claiming, Decided},
-    fan_out::{held_back, patience},
+    fan_out::{asked_first, patience},
     not_acquired,
 };
 use crate::{
@@ -47,34 +47,27 @@ impl Acquisitions {
             block: request.tokens,
             wish,
         };
-        let (asked, held_back) = match &acquisition.claim {
-            None => {
-                let asked = Request::Lock {
-                    verb,
-                    lock: Arc::clone(&lock),
-                };
-                let held_back = held_back(shard, self.acquisitions.len(), cx, now);
-                (asked, held_back)
-            }
-            Some(claim) => (claim.request(request, owner, proposal), Vec::new()),
-        };
         let limit = cx.limit_within(request.timing);
-        let attempt = Attempt::start(cx.quorum(), request.timing, now.clock);
-        let is_narrow = !held_back.is_empty();
+        let mut attempt = Attempt::start(cx.quorum(), request.timing, now.clock);
+        let (mut first_limit, mut held_back) = (limit, None);
+        let asked = match &acquisition.claim {
+            None => {
+                if let Some(first) = asked_first(shard, self.acquisitions.len(), cx, now) {
+                    first_limit = patience(first.clone(), limit, cx);
+                    attempt = attempt.asking(first);
+                    held_back = Some(HeldBack { verb, limit });
+                }
+                let lock = Arc::clone(&lock);
+                Request::Lock { verb, lock }
+            }
+            Some(claim) => claim.request(request, owner, proposal),
+        };
         let counts = (Arc::clone(&lock), request.tokens);
         let kind = RoundKind::Attempt {
             acquisition: id,
             lock,
-            attempt: attempt.holding_back(&held_back),
-            held_back: is_narrow.then(|| {
-                let request = asked.clone();
-                Box::new(HeldBack { request, limit })
-            }),
-        };
-        let first_limit = if is_narrow {
-            patience(&held_back, limit, cx)
-        } else {
-            limit
+            attempt,
+            held_back,
         };
         let round = cx.start_round(kind, first_limit, now);
         if let Some(entry) = cx.rounds.get_mut(round) {
@@ -85,9 +78,7 @@ impl Acquisitions {
             cx.notice(Notice::Retries { acquisition: id });
         }
         self.acquisitions.insert(id, acquisition);
-        let nodes = cx.nodes.all().filter(|node| !held_back.contains(node));
-        let nodes: Vec<usize> = nodes.collect();
-        self.ask(round, &nodes, &asked, leases, cx, now);
+        self.ask(round, cx.nodes.all(), &asked, leases, cx, now);
     }
 
     /// An attempt was decided.
@@ -235,5 +226,6 @@ pub(super) fn give_back<E: Entropy>(
     cx: &mut Context<E>,
     now: Now,
 ) {
-    send_release(&failure.give_back, lock, request.timing, None, cx, now);
+    let nodes = failure.give_back.iter().copied();
+    send_release(nodes, lock, request.timing, None, cx, now);
 }

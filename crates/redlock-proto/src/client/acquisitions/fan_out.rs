@@ -1,19 +1,24 @@
 //! The nodes that an attempt asks first, and the time at which it asks the others.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-    super::{Entropy, FanOut, Now, context::Context, leases::Leases, rounds::RoundKind},
+    super::{
+        Entropy, FanOut, Now,
+        context::Context,
+        leases::Leases,
+        rounds::{HeldBack, RoundKind},
+    },
     Acquisitions,
 };
 use crate::{NodeAnswer, NodeOutcome, NotAVote, Request, Shard};
 
 impl Acquisitions {
-    /// Sends an attempt's request to these nodes.
+    /// Sends an attempt's request to those of these nodes that it does not hold back.
     pub(super) fn ask<E: Entropy>(
         &mut self,
         round: u64,
-        nodes: &[usize],
+        nodes: impl Iterator<Item = usize>,
         request: &Request,
         leases: &mut Leases,
         cx: &mut Context<E>,
@@ -21,10 +26,17 @@ impl Acquisitions {
     ) {
         let mut twins = Vec::new();
         for node in nodes {
+            if cx
+                .rounds
+                .get(round)
+                .is_some_and(|round| round.holds_back(node))
+            {
+                continue;
+            }
             // A server that is asked twice would refuse its vote because of the other request.
-            match cx.nodes.members().same_server(*node) {
-                Some(of) => twins.push((*node, of)),
-                None => cx.send(*node, round, request.clone()),
+            match cx.nodes.members().same_server(node) {
+                Some(of) => twins.push((node, of)),
+                None => cx.send(node, round, request.clone()),
             }
         }
         for (node, of) in twins {
@@ -51,15 +63,21 @@ impl Acquisitions {
         };
         let started = round.started();
         let RoundKind::Attempt {
-            attempt, held_back, ..
+            attempt,
+            held_back,
+            lock,
+            ..
         } = round.kind_mut()
         else {
             return;
         };
-        let Some(rest) = held_back.take() else { return };
-        let nodes = attempt.widen();
-        cx.limit_round(id, started + rest.limit);
-        self.ask(id, &nodes, &rest.request, leases, cx, now);
+        let Some(HeldBack { verb, limit }) = held_back.take() else {
+            return;
+        };
+        let lock = Arc::clone(lock);
+        let nodes = attempt.widen().into_iter();
+        cx.limit_round(id, started + limit);
+        self.ask(id, nodes, &Request::Lock { verb, lock }, leases, cx, now);
     }
 
     /// Those that an attempt has asked first keep it waiting: it asks the others, and later attempts ask others first.
@@ -79,43 +97,40 @@ impl Acquisitions {
     }
 }
 
-/// Returns the nodes that an attempt does not ask at first, beside so many other acquisitions; none if it asks all.
+/// Returns the nodes that an attempt asks first, beside so many other acquisitions; `None` if it asks all.
 ///
-/// Those that it asks follow each other in an order that is the same for every client, so that contenders of a key
-/// meet at the same nodes, and keys spread over all.
-pub(super) fn held_back<E: Entropy>(
+/// They follow each other in an order that is the same for every client, so that contenders of a key meet at the same
+/// nodes, and keys spread over all.
+pub(super) fn asked_first<E: Entropy>(
     shard: Shard,
     others: usize,
     cx: &Context<E>,
     now: Now,
-) -> Vec<usize> {
+) -> Option<impl Iterator<Item = usize> + Clone> {
     let asks_all = match cx.config.fan_out {
         FanOut::All => true,
         FanOut::Majority => false,
         FanOut::Adaptive => others < BUSY,
     };
     if asks_all {
-        return Vec::new();
+        return None;
     }
-    let nodes = cx.quorum().nodes();
-    let order = (0..nodes).map(|step| (usize::from(shard.number()) + step) % nodes);
-    let (mut asked, mut held_back): (Vec<_>, Vec<_>) =
-        order.partition(|node| cx.nodes.is_of_use(*node, now));
-    if asked.len() < cx.quorum().majority() {
-        return Vec::new();
-    }
-    held_back.extend(asked.drain(cx.quorum().majority()..));
-    held_back
+    let (nodes, majority) = (cx.quorum().nodes(), cx.quorum().majority());
+    let order = (0..nodes).map(move |step| (usize::from(shard.number()) + step) % nodes);
+    let of_use = order.filter(move |node| cx.nodes.is_of_use(*node, now));
+    let first = of_use.take(majority);
+    // All are asked if these are too few, and there is nobody to hold back if they are all.
+    let is_narrow = majority < nodes && first.clone().count() == majority;
+    is_narrow.then_some(first)
 }
 
 /// Returns how long an attempt waits for the nodes that it asks first.
 pub(super) fn patience<E: Entropy>(
-    held_back: &[usize],
+    first: impl Iterator<Item = usize>,
     limit: Duration,
     cx: &Context<E>,
 ) -> Duration {
-    let asked = cx.nodes.all().filter(|node| !held_back.contains(node));
-    let patience = asked.map(|node| cx.nodes.patience(node)).max();
+    let patience = first.map(|node| cx.nodes.patience(node)).max();
     patience.unwrap_or_default().min(limit / 2)
 }
 

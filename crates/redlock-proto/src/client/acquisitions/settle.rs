@@ -34,7 +34,7 @@ impl Acquisitions {
         let settlement = Settlement {
             lock: Arc::clone(won.lock),
             round: 0,
-            voters: won.votes.counters().iter().map(|(node, _)| *node).collect(),
+            voters: won.votes.counters().map(|(node, _)| node).collect(),
             awaited: nodes(won.votes, |vote| vote == Vote::Pending),
             until: held.state().deadline(),
         };

@@ -2,8 +2,9 @@
 
 use super::{
     super::{
-        Ask, Confirmed, Effect, Entropy, NotExtended, Notice, Now, context::Context,
-        rounds::RoundKind,
+        Ask, Confirmed, Effect, Entropy, NotExtended, Notice, Now,
+        context::Context,
+        rounds::{Round, RoundKind},
     },
     Held, Leases,
 };
@@ -128,10 +129,10 @@ impl Leases {
         let (started, jumped) = (entry.started(), entry.jumped());
         let RoundKind::Extension {
             lease,
-            extension,
             ask,
             is_narrow,
             is_undisputed,
+            ..
         } = entry.kind_mut()
         else {
             return;
@@ -140,7 +141,7 @@ impl Leases {
             let lease = *lease;
             return self.widen(lease, cx, now);
         }
-        let (id, ask, votes) = (*lease, ask.take(), extension.votes().clone());
+        let (id, ask) = (*lease, ask.take());
         let is_undisputed = *is_undisputed;
         let mut action = None;
         let mut live = false;
@@ -178,8 +179,11 @@ impl Leases {
         if verdict == ExtensionVerdict::Failed {
             cx.notice(Notice::ExtensionFailed { lease: id });
         }
-        for (node, vote) in votes.iter().enumerate() {
-            if let Vote::Cast(outcome) = vote {
+        for node in cx.nodes.all() {
+            let kind = cx.rounds.get(round).map(Round::kind);
+            if let Some(RoundKind::Extension { extension, .. }) = kind
+                && let Some(Vote::Cast(outcome)) = extension.votes().get(node)
+            {
                 self.heal(id, node, verdict, outcome, cx, now);
             }
         }

@@ -5,7 +5,7 @@ use super::{
     claimed::Claimed,
 };
 use crate::{
-    ExtensionVerdict, GiveBack, Grant, Instant, JobVerb, LeaseAction, LeaseState, Lock, Mode,
+    ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, LeftOver, Lock, Mode,
     NodeOutcome, OwnerId, Request, Timing, TokenBlock, Verb, Votes,
 };
 
@@ -124,8 +124,8 @@ impl Held {
         self.state.is_live() && self.state.may_hand_out(now)
     }
 
-    /// Ends the lease; returns the nodes that may have its key.
-    pub(super) fn release(&mut self) -> Vec<GiveBack> {
+    /// Ends the lease; returns what is left of it on the nodes.
+    pub(super) fn release(&mut self) -> LeftOver {
         self.state.release()
     }
 

@@ -219,7 +219,7 @@ impl Leases {
                     release::released(id, verdict, cx, now);
                 }
                 // Whatever is still owed to a node is its link's business.
-                cx.rounds.remove(id);
+                cx.rounds.forget(id);
             }
             _ => {}
         }

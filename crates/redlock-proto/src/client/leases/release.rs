@@ -28,33 +28,33 @@ impl Leases {
         if let Some(timer) = held.timer {
             cx.timers.cancel(timer);
         }
-        let nodes = held.release();
-        send_release(&nodes, held.lock(), held.timing(), ask, cx, now);
+        let left = held.release();
+        send_release(left.nodes(), held.lock(), held.timing(), ask, cx, now);
     }
 }
 
 /// Tells nodes to let a key go, behind everything that was sent to them before.
 pub(in super::super) fn send_release<E: Entropy>(
-    nodes: &[GiveBack],
+    nodes: impl Iterator<Item = GiveBack> + Clone,
     lock: &Arc<Lock>,
     timing: Timing,
     ask: Option<Ask>,
     cx: &mut Context<E>,
     now: Now,
 ) {
-    if nodes.is_empty() {
+    if nodes.clone().next().is_none() {
         return release_over(ask, Ok(()), cx);
     }
     let ttl = timing.key_ttl();
-    let told: Vec<usize> = nodes.iter().map(|back| back.node).collect();
+    let is_sent = |node| nodes.clone().any(|back| back.node == node);
     let kind = RoundKind::Release {
-        release: Release::start(cx.quorum(), &told),
+        release: Release::start(cx.quorum(), is_sent),
         ask,
         ends: now.clock + ttl,
     };
     let round = cx.start_round(kind, cx.config.node_timeout, now);
     for GiveBack { node, tombstone } in nodes {
-        let verb = if *tombstone {
+        let verb = if tombstone {
             Verb::Tombstone { ttl }
         } else {
             Verb::Release { ttl }
@@ -63,7 +63,7 @@ pub(in super::super) fn send_release<E: Entropy>(
             verb,
             lock: Arc::clone(lock),
         };
-        cx.send(*node, round, request);
+        cx.send(node, round, request);
     }
 }
 

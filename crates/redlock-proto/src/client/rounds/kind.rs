@@ -14,7 +14,7 @@ pub(in super::super) enum RoundKind {
         lock: Arc<Lock>,
         attempt: Attempt,
         /// What to send to the nodes that it has not asked, if there are any.
-        held_back: Option<Box<HeldBack>>,
+        held_back: Option<HeldBack>,
     },
     /// An attempt that was decided; its late outcomes concern the lease of this owner, if it became one.
     Decided { lease: Option<(u64, Arc<Lock>)> },

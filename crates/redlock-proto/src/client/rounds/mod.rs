@@ -7,7 +7,10 @@ mod round;
 mod seen;
 
 pub use self::request_error::RequestError;
+use self::round::Heard;
 pub(super) use self::{held_back::HeldBack, kind::RoundKind, round::Round, seen::Seen};
+use super::timers::TimerKey;
+use crate::Instant;
 
 /// The rounds of which something is still to come, by number.
 ///
@@ -19,6 +22,8 @@ pub(super) struct Rounds {
     free: Vec<usize>,
     /// How many rounds there ever were.
     added: u64,
+    /// The memory of what rounds had heard that are over, for the next ones.
+    spare: Vec<Vec<Heard>>,
 }
 
 impl Rounds {
@@ -28,8 +33,17 @@ impl Rounds {
         (self.added << PLACES) | place as u64
     }
 
-    /// Adds a round; returns its number.
-    pub(super) fn add(&mut self, round: Round) -> u64 {
+    /// Adds a round of so many nodes that is started now, and that has this time limit; returns its number.
+    pub(super) fn add(
+        &mut self,
+        kind: RoundKind,
+        started: Instant,
+        jumped: i64,
+        nodes: usize,
+        limit: TimerKey,
+    ) -> u64 {
+        let spare = self.spare.pop().unwrap_or_default();
+        let round = Round::new(kind, started, jumped, (nodes, spare), limit);
         let id = self.next();
         self.added += 1;
         match self.free.pop() {
@@ -59,6 +73,15 @@ impl Rounds {
             self.free = Vec::new();
         }
         Some(round)
+    }
+
+    /// Removes a round of which nothing is needed any more.
+    pub(super) fn forget(&mut self, id: u64) {
+        if let Some(round) = self.remove(id)
+            && self.spare.len() < MOST_SPARE
+        {
+            self.spare.push(round.into_spare());
+        }
     }
 
     /// Returns how many there are.
@@ -93,3 +116,6 @@ const LAST_PLACE: u64 = (1 << PLACES) - 1;
 
 /// So many places are kept for ever.
 const FEW: usize = 1_024;
+
+/// Of so many rounds that are over the memory is kept.
+const MOST_SPARE: usize = 256;

@@ -26,7 +26,7 @@ pub(in super::super) struct Round {
 
 /// What was heard of a node.
 #[derive(Clone, Debug, Default)]
-struct Heard {
+pub(super) struct Heard {
     /// Whether it has had its outcome.
     is_over: bool,
     /// What there is to say of it.
@@ -34,14 +34,17 @@ struct Heard {
 }
 
 impl Round {
-    /// Makes a round of so many nodes that is started now, and that has this time limit.
-    pub(in super::super) fn new(
+    /// Makes a round of so many nodes that is started now, and that has this time limit; it keeps what it hears in
+    /// `spare`.
+    pub(super) fn new(
         kind: RoundKind,
         started: Instant,
         jumped: i64,
-        nodes: usize,
+        (nodes, mut spare): (usize, Vec<Heard>),
         limit: TimerKey,
     ) -> Self {
+        spare.clear();
+        spare.resize(nodes, Heard::default());
         Self {
             kind,
             started,
@@ -50,7 +53,7 @@ impl Round {
             limit: Some(limit),
             is_split: false,
             counts: None,
-            nodes: vec![Heard::default(); nodes],
+            nodes: spare,
         }
     }
 
@@ -70,6 +73,11 @@ impl Round {
     /// Ends the round and returns what it was for.
     pub(in super::super) fn into_kind(self) -> RoundKind {
         self.kind
+    }
+
+    /// Ends the round and returns the memory of what it has heard.
+    pub(super) fn into_spare(self) -> Vec<Heard> {
+        self.nodes
     }
 
     pub(in super::super) const fn started(&self) -> Instant {
@@ -205,6 +213,14 @@ impl Round {
         if let Some(heard) = self.nodes.get_mut(node) {
             heard.answer = Some(answer);
         }
+    }
+
+    /// Returns whether it does not ask a node, for now.
+    pub(in super::super) fn holds_back(&self, node: usize) -> bool {
+        let RoundKind::Attempt { attempt, .. } = &self.kind else {
+            return false;
+        };
+        attempt.votes().get(node) == Some(Vote::HeldBack)
     }
 
     /// Returns whether no outcome is to come any more.

@@ -147,7 +147,7 @@ impl Watch {
         match cx.rounds.get(id).map(|round| round.kind()) {
             Some(RoundKind::Survey { .. } | RoundKind::Bless { .. }) => self.surveyed(id, cx, now),
             Some(RoundKind::Open { .. }) => self.opening_over(id, cx, now),
-            _ => _ = cx.rounds.remove(id),
+            _ => cx.rounds.forget(id),
         }
     }
 

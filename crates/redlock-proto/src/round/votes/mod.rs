@@ -70,13 +70,18 @@ impl Votes {
         }
     }
 
-    /// Does not ask these nodes, for now.
-    pub fn hold_back(&mut self, nodes: &[usize]) {
-        for node in nodes {
-            if let Some(said) = self.nodes.get_mut(*node)
-                && said.vote == Vote::Pending
-            {
+    /// Asks these nodes only, for now: the others are held back.
+    pub fn ask_first(&mut self, first: impl Iterator<Item = usize>) {
+        for said in &mut self.nodes {
+            if said.vote == Vote::Pending {
                 said.vote = Vote::HeldBack;
+            }
+        }
+        for node in first {
+            if let Some(said) = self.nodes.get_mut(node)
+                && said.vote == Vote::HeldBack
+            {
+                said.vote = Vote::Pending;
             }
         }
     }
@@ -91,6 +96,11 @@ impl Votes {
             }
         }
         asked
+    }
+
+    /// Returns the vote of a node; `None` if there is no such node.
+    pub fn get(&self, node: usize) -> Option<Vote> {
+        self.nodes.get(node).map(|said| said.vote)
     }
 
     /// Returns whether nodes are held back.
@@ -150,7 +160,7 @@ impl Votes {
     }
 
     /// Returns the votes, by node.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Vote> + '_ {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Vote> + Clone + '_ {
         self.nodes.iter().map(|said| said.vote)
     }
 
@@ -181,17 +191,12 @@ impl Votes {
     }
 
     /// Returns the nodes whose grants count, each with its counter.
-    pub fn counters(&self) -> Vec<(usize, u64)> {
-        self.nodes
-            .iter()
-            .enumerate()
-            .filter_map(|(node, said)| match said.vote {
-                Vote::Cast(NodeOutcome::Granted { counter }) if said.counts => {
-                    Some((node, counter))
-                }
-                _ => None,
-            })
-            .collect()
+    pub fn counters(&self) -> impl Iterator<Item = (usize, u64)> + Clone + '_ {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.filter_map(|(node, said)| match said.vote {
+            Vote::Cast(NodeOutcome::Granted { counter }) if said.counts => Some((node, counter)),
+            _ => None,
+        })
     }
 
     /// Returns whether a majority has granted.
@@ -223,7 +228,7 @@ impl Votes {
     ///
     /// Where the request is still on its way over a connection that stands, a release on that connection
     /// follows it; where nobody knows, the owner must be tombstoned.
-    pub fn may_hold(&self) -> impl Iterator<Item = GiveBack> + '_ {
+    pub fn may_hold(&self) -> impl Iterator<Item = GiveBack> + Clone + '_ {
         self.iter()
             .enumerate()
             .filter_map(|(node, vote)| match vote {
