@@ -3,9 +3,11 @@
 use std::{
     env,
     ffi::OsStr,
+    fmt::Write,
+    io,
     path::PathBuf,
-    process::{Command, Stdio},
-    time::Instant,
+    process::{Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
 };
 
 /// Why a run ended; said to the user as it is.
@@ -79,7 +81,42 @@ impl Step {
     pub(crate) fn run_last(mut self) -> Result<(), Failed> {
         eprintln!("== {}: {}", self.name, self.alone);
         let started = now();
-        let outcome = match self.command.status() {
+        let ended = self.command.status();
+        self.judge(ended, started.elapsed())
+    }
+
+    /// Runs the command with what others leave of the processor; returns what is to be printed of it, and whether it
+    /// failed.
+    pub(crate) fn run_aside(mut self) -> (String, Result<(), Failed>) {
+        #[cfg(unix)]
+        {
+            let mut command = Command::new("nice");
+            command
+                .args(["-n", "19"])
+                .arg(self.command.get_program())
+                .args(self.command.get_args())
+                .current_dir(root())
+                .stdin(Stdio::null());
+            self.command = command;
+        }
+        let started = now();
+        let output = self.command.output();
+        let took = started.elapsed();
+        let mut said = format!("== {}: {}\n", self.name, self.alone);
+        if let Ok(output) = &output {
+            said.push_str(&String::from_utf8_lossy(&output.stdout));
+            said.push_str(&String::from_utf8_lossy(&output.stderr));
+        }
+        let judged = self.judge(output.map(|output| output.status), took);
+        if judged.is_ok() {
+            let (name, took) = (self.name, took.as_secs_f64());
+            let _ = write!(said, "== {name}: fine after {took:.1} s, aside");
+        }
+        (said, judged)
+    }
+
+    fn judge(&self, ended: io::Result<ExitStatus>, took: Duration) -> Result<(), Failed> {
+        let outcome = match ended {
             Ok(status) if status.success() => return Ok(()),
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
@@ -87,7 +124,7 @@ impl Step {
         Err(Failed(format!(
             "== {} failed after {:.1} s ({outcome}); to run it alone: {}",
             self.name,
-            started.elapsed().as_secs_f64(),
+            took.as_secs_f64(),
             self.alone,
         )))
     }

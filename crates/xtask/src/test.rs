@@ -1,6 +1,10 @@
 //! `cargo xtask test`: every test of the workspace, on real servers, and the searches for violations.
 
-use std::{env, ffi::OsString, thread::available_parallelism};
+use std::{
+    env,
+    ffi::OsString,
+    thread::{self, available_parallelism},
+};
 
 use redlock_sandbox::SERVER_VARIABLE;
 
@@ -13,20 +17,32 @@ use crate::{
 pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failed> {
     let server = server::ensure()?;
     eprintln!("== server: {}", server.path().display());
-    // Without `--workspace` cargo means all of it too, and a `-p` among the arguments can narrow it.
-    let command = if arguments.is_empty() {
-        searches()?;
-        // A run takes long enough for one to want all that it can tell.
-        "test --locked --workspace --all-features --no-fail-fast"
-    } else {
-        "test --all-features"
+    let tests = |command| {
+        Step::cargo("tests", command)
+            .arguments(arguments)
+            .alone("cargo xtask test")
+            .variable(SERVER_VARIABLE, server.path())
+            .variable(THREADS, threads())
+            .run_last()
     };
-    Step::cargo("tests", command)
-        .arguments(arguments)
-        .alone("cargo xtask test")
-        .variable(SERVER_VARIABLE, server.path())
-        .variable(THREADS, threads())
-        .run_last()
+    if !arguments.is_empty() {
+        // Without `--workspace` cargo means all of it too, and a `-p` among the arguments can narrow it.
+        return tests("test --all-features");
+    }
+    // Tests mostly wait, and the searches do not.
+    thread::scope(|scope| {
+        let searches = scope.spawn(searches);
+        // A run takes long enough for one to want all that it can tell.
+        let tested = tests("test --locked --workspace --all-features --no-fail-fast");
+        let searched = searches.join();
+        let searched = searched.unwrap_or_else(|_| Err(Failed("the searches panicked".to_owned())));
+        match (tested, searched) {
+            (Err(Failed(tests)), Err(Failed(searches))) => {
+                Err(Failed(format!("{searches}\n{tests}")))
+            }
+            (tested, searched) => tested.and(searched),
+        }
+    })
 }
 
 /// Returns how many tests of a file run at once: two for each core, unless the caller has chosen.
@@ -40,14 +56,23 @@ fn threads() -> OsString {
     })
 }
 
-/// The simulation of the protocol and the exhaustive model, which are worth optimising for.
+/// Runs the simulation of the protocol and the exhaustive model, which are worth optimising for, and prints each when it
+/// is over.
 fn searches() -> Result<(), Failed> {
-    Step::cargo("simulation", SIMULATION).run()?;
-    Step::cargo("simulation of clocks that are set", CLOCKS).run()?;
-    Step::cargo("simulation of sets of keys", SETS).run()?;
-    Step::cargo("simulation of what is shared", SHARED).run()?;
-    Step::cargo("simulation of ticks", TICKS).run()?;
-    Step::cargo("model", MODEL).run()
+    let searches = [
+        ("simulation", SIMULATION),
+        ("simulation of clocks that are set", CLOCKS),
+        ("simulation of sets of keys", SETS),
+        ("simulation of what is shared", SHARED),
+        ("simulation of ticks", TICKS),
+        ("model", MODEL),
+    ];
+    for (name, command) in searches {
+        let (said, outcome) = Step::cargo(name, command).run_aside();
+        eprintln!("{said}");
+        outcome?;
+    }
+    Ok(())
 }
 
 /// The test harness's own variable.
