@@ -24,6 +24,8 @@ pub(super) struct Facts {
     pub(super) rights: Rights,
     /// Its `appendfsync`, if it lets that be asked.
     pub(super) syncs: Option<String>,
+    /// Its `repl-backlog-ttl` in seconds, if it lets that be asked.
+    pub(super) backlog_ttl: Option<u64>,
     /// The longest of its last slow commands, and how long ago it was.
     pub(super) slowest: Option<(Duration, Duration)>,
     /// What its user may not ask.
@@ -60,7 +62,8 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
     let script = probe.measure(&script).await;
     let rights = rights::of(probe, settings).await;
     let mut unverified = Vec::new();
-    let syncs = sync_policy(probe).await;
+    let syncs = setting(probe, "appendfsync").await;
+    let backlog_ttl = setting(probe, "repl-backlog-ttl").await;
     if syncs.is_none() {
         unverified.push("CONFIG GET");
     }
@@ -81,6 +84,7 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
         clock: first.zip(last).map(|(first, last)| compare(&first, &last)),
         rights,
         syncs,
+        backlog_ttl: backlog_ttl.and_then(|seconds| seconds.parse().ok()),
         slowest,
         unverified,
     })
@@ -97,9 +101,10 @@ fn compare(first: &ClockReading, last: &ClockReading) -> ClockFacts {
     }
 }
 
-async fn sync_policy(probe: &mut Probe) -> Option<String> {
+/// Returns a setting of the server, if it lets that be asked.
+async fn setting(probe: &mut Probe, name: &str) -> Option<String> {
     let mut command = cmd("CONFIG");
-    command.arg("GET").arg("appendfsync");
+    command.arg("GET").arg(name);
     let pairs: Vec<String> = from_redis_value(probe.ask(&command).await.ok()?).ok()?;
     pairs.into_iter().nth(1)
 }

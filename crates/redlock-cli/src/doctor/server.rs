@@ -22,6 +22,7 @@ pub(super) fn check(
     persistence(node, facts, settings, findings);
     delays(node, facts, settings, findings);
     history(node, facts, findings);
+    replication(node, facts, settings, findings);
     rights(node, place, facts, settings, findings);
     limits(node, place, facts, findings);
     stalls(node, facts, settings, findings);
@@ -127,6 +128,23 @@ fn history(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
             "promoted",
             "was a replica before, and was promoted",
             "find out what promotes it, and turn that off: a promoted replica has forgotten leases",
+        );
+    }
+}
+
+/// Checks that a master with replicas keeps its vote when all of them are gone.
+fn replication(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
+    let Some(seconds @ 1..) = facts.backlog_ttl else {
+        return;
+    };
+    if settings.config.accept_replicas && facts.info.number("connected_slaves") > Some(0) {
+        let after = rounded(Duration::from_secs(seconds));
+        findings.at(
+            node,
+            Level::Warning,
+            "replicas",
+            format!("loses its vote {after} after its link to the last replica breaks (repl-backlog-ttl)"),
+            "set repl-backlog-ttl 0: a broken link to all replicas would take all votes at once",
         );
     }
 }

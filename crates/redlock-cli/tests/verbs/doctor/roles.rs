@@ -55,6 +55,16 @@ async fn a_master_that_has_a_replica_is_told_so() {
         &["failure", "it has replicas", "accept_replicas"],
     );
     assert_eq!(examined.code, 2);
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redlock.toml");
+    fs::write(&file, "accept_replicas = true\n").unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let examined = nodes.doctor(&config);
+    examined.one("replicas", &["warning", "1 h after", "repl-backlog-ttl 0"]);
+    nodes.set(0, "repl-backlog-ttl", "0");
+    let examined = nodes.doctor(&config);
+    assert!(examined.found("replicas").is_empty(), "{examined:?}");
 }
 
 #[tokio::test]
