@@ -1,7 +1,8 @@
 //! The copy of the sources that mutants are put into.
 
 use std::{
-    env, fmt, fs,
+    env, fmt,
+    fs::{self, File, TryLockError},
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -21,6 +22,8 @@ pub(super) struct Tree {
     build: PathBuf,
     said: PathBuf,
     server: PathBuf,
+    /// Locked for as long as the copy is of use.
+    _lock: File,
 }
 
 /// What became of a check.
@@ -59,6 +62,7 @@ impl Tree {
     /// Copies the sources as they are now, changes that are not committed included.
     pub(super) fn copy() -> Result<Self, Failed> {
         let target = target().join("mutants");
+        let lock = lock(&target)?;
         let sources = target.join("sources");
         if sources.exists() {
             fs::remove_dir_all(&sources).map_err(|error| failed(&sources, &error))?;
@@ -87,6 +91,7 @@ impl Tree {
             build: target.join("build"),
             said: target.join("said"),
             server: server::ensure()?.path().to_path_buf(),
+            _lock: lock,
         })
     }
 
@@ -254,6 +259,21 @@ fn found(said: &str) -> Outcome {
 }
 
 /// Copies a file, or a link as a link, so that what it leads to is in the copy too.
+/// Locks a folder, in which one run at a time changes the sources.
+fn lock(folder: &Path) -> Result<File, Failed> {
+    let path = folder.join("lock");
+    let opened = fs::create_dir_all(folder).and_then(|()| File::create(&path));
+    let file = opened.map_err(|error| failed(&path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Failed(format!(
+            "another run changes the sources in {}; wait for it, or choose another folder with CARGO_TARGET_DIR",
+            folder.display()
+        ))),
+        Err(TryLockError::Error(error)) => Err(failed(&path, &error)),
+    }
+}
+
 fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
     // A file that was deleted is still listed.
     if !from.is_file() && !from.is_symlink() {
@@ -279,6 +299,16 @@ const PROFILE: &str = "mutants";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_runs_do_not_change_the_same_sources() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = lock(folder.path()).unwrap();
+        let Failed(message) = lock(folder.path()).unwrap_err();
+        assert!(message.contains("CARGO_TARGET_DIR"), "{message}");
+        drop(first);
+        assert!(lock(folder.path()).is_ok());
+    }
 
     #[test]
     fn a_link_to_a_folder_leads_to_the_copy_of_that_folder() {
