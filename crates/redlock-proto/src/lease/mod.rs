@@ -325,10 +325,11 @@ impl LeaseState {
             return;
         };
         match (outcome, *key) {
-            (_, Presence::Healing) => {}
+            // Where nobody knows what became of the acquire, it may take the key after this answer. A node that has the key
+            // proves nothing: its address may lead to a server that was asked at another address, too.
+            (_, Presence::Healing | Presence::Unknown) => {}
             // Also of a lease that is lost: a node may come back with a key that it had lost.
             (outcome, _) if outcome.holds() => *key = Presence::Yes,
-            // Where nobody knows what became of the acquire, it may take the key after this answer.
             (NodeOutcome::Refused { .. } | NodeOutcome::Missing, Presence::Yes) if is_live => {
                 *key = if is_of_several {
                     Presence::NotAll

@@ -178,6 +178,18 @@ fn s28_a_refused_extension_does_not_forget_an_acquire_that_may_still_arrive() {
 }
 
 #[test]
+fn s28_a_confirmed_extension_does_not_forget_an_acquire_that_may_still_arrive() {
+    let mut lease = lease(1_000, true);
+    lease.on_late_outcome(2, NodeOutcome::Unknown);
+    assert_eq!(lease.on_timer(ms(400)), Some(LeaseAction::Extend));
+    // Its address may lead to the server of node 0 by now, which has the key.
+    for node in 0..3 {
+        lease.on_extension_outcome(node, NodeOutcome::Granted { counter: 7 });
+    }
+    assert_eq!(released(&mut lease), [(0, false), (1, false), (2, true)]);
+}
+
+#[test]
 fn a_node_is_healed_only_after_a_majority_has_confirmed() {
     let mut lease = lease(1_000, true);
     let extended = ExtensionVerdict::Extended {

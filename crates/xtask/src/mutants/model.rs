@@ -55,7 +55,7 @@ pub(super) const MODEL: &[Mutation] = &[
     breaks("no-floor-for-readers", "--leases --crashes 1"),
     breaks(
         "no-write-back-of-readers",
-        "--leases --roles reader,reader,reader --crashes 0",
+        "--leases --roles writer,reader,reader --crashes 0",
     ),
 ];
 
