@@ -22,7 +22,7 @@ pub(crate) async fn run(
     command.kill_on_drop(true);
     let child = match command.spawn() {
         Ok(child) => child,
-        Err(error) => return Ok(not_started(program, &error)),
+        Err(error) => return Ok(not_started(program, &error, context)),
     };
     let mut attended = Attended {
         child: Some(child),
@@ -67,14 +67,10 @@ impl Drop for Attended<'_> {
     }
 }
 
-fn not_started(program: &OsStr, error: &io::Error) -> Exit {
-    use std::io::Write;
+fn not_started(program: &OsStr, error: &io::Error, context: &Context) -> Exit {
+    let message = format!("{} cannot be started: {error}", program.display());
     // Nobody may be left to read it.
-    drop(writeln!(
-        io::stderr(),
-        "redlock: {} cannot be started: {error}",
-        program.display()
-    ));
+    drop(context.output.complain(&message));
     Exit::Child(if error.kind() == io::ErrorKind::NotFound {
         127
     } else {

@@ -1,6 +1,6 @@
 //! `redlock roll`: restarts node after node, and never so many that a quorum is at risk.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, io, time::Duration};
 
 use redlock_core::Redlock;
 use serde::Serialize;
@@ -27,10 +27,13 @@ pub(crate) struct Args {
     connection: Connection,
 
     /// The command that restarts one node; {node} stands for its address, {host} and {port} for the parts, a host of
-    /// IPv6 without brackets
+    /// IPv6 without brackets; REDLOCK_ROLL_NODE has the address, too
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
+
+/// Has the address of the node that is to be restarted; no name that a client would take for a slip of its own.
+const NODE_VARIABLE: &str = "REDLOCK_ROLL_NODE";
 
 #[derive(Serialize)]
 struct Done<'a> {
@@ -62,7 +65,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let mut words = words.collect::<Vec<_>>().into_iter();
         let program = words.next().unwrap_or_default();
         let mut command = Command::new(&program);
-        command.args(words).env("REDLOCK_NODE", node);
+        command.args(words).env(NODE_VARIABLE, node);
+        if output.is_json() {
+            // What it says is no JSON of ours.
+            command.stdout(io::stderr());
+        }
         match child::run(command, &program, context).await? {
             Exit::Child(0) => {}
             exit @ Exit::Child(126 | 127) => {

@@ -128,8 +128,8 @@ async fn each_command_in_the_document_does_what_is_said_of_it() {
 fn roll(nodes: &mut Nodes, words: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let script = "#!/bin/sh\n\
-        echo \"$*\" >\"$ASKED/$REDLOCK_NODE\"\n\
-        while [ -e \"$ASKED/$REDLOCK_NODE\" ]; do sleep 0.05; done\n";
+        echo \"$*\" >\"$ASKED/$REDLOCK_ROLL_NODE\"\n\
+        while [ -e \"$ASKED/$REDLOCK_ROLL_NODE\" ]; do sleep 0.05; done\n";
     let ssh = folder.path().join("ssh");
     fs::write(&ssh, script).unwrap();
     fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();

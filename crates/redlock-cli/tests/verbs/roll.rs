@@ -11,7 +11,7 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use crate::kit::{Nodes, Relay, Running, eventually};
+use crate::kit::{Nodes, Relay, Running, eventually, run};
 
 /// A script that asks the test to restart a server, and waits until it has.
 fn restart_script() -> tempfile::TempDir {
@@ -106,6 +106,17 @@ async fn nothing_more_is_restarted_when_a_quorum_would_be_at_risk() {
 }
 
 #[tokio::test]
+async fn the_command_may_ask_whether_its_node_votes() {
+    let nodes = Nodes::blessed(3).await;
+    let script = "\"$REDLOCK\" ready \"$REDLOCK_ROLL_NODE\"; exit 1";
+    let mut command = nodes.command(&["--json", "roll", "--", "sh", "-c", script]);
+    let done = run(command.env("REDLOCK", env!("CARGO_BIN_EXE_redlock")));
+    let address = nodes[0].address();
+    assert!(done.err.contains(&format!("{address} votes")), "{done:?}");
+    assert_eq!(done.out, "", "it has nothing but JSON");
+}
+
+#[tokio::test]
 async fn a_command_that_fails_or_does_nothing_ends_the_roll() {
     let nodes = Nodes::blessed(3).await;
     let done = nodes.run(&["roll", "--", "false"]);
@@ -115,6 +126,11 @@ async fn a_command_that_fails_or_does_nothing_ends_the_roll() {
     assert_eq!(done.code, 2, "{done:?}");
     assert!(done.err.contains("did not restart it"), "{done:?}");
     assert_eq!(nodes.run(&["roll", "--", "/no/such/program"]).code, 127);
+    let missing = nodes.run(&["--json", "roll", "--", "/no/such/program"]);
+    for line in missing.err.lines() {
+        let complaint: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(complaint["error"].is_string(), "{missing:?}");
+    }
     let remote = nodes.run(&["roll", "--", "sh", "-c", "exit 127"]);
     assert_eq!(remote.code, 127);
     assert!(
