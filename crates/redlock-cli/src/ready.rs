@@ -86,10 +86,9 @@ async fn wait(
     loop {
         let report = client.node_reports().await.swap_remove(node);
         let waited = begun.elapsed();
-        let is_over = match longest {
-            Some(longest) => waited >= longest,
-            None => waited >= connecting || !may_change_soon(&report),
-        };
+        // What a node says before there is a connection is no answer, however short the wait is.
+        let has_answered = waited >= connecting || !may_change_soon(&report);
+        let is_over = has_answered && longest.is_none_or(|longest| waited >= longest);
         if votes(&report) || is_over {
             return report;
         }

@@ -45,12 +45,12 @@ pub(crate) struct Args {
     /// The resource to lock
     key: String,
 
-    /// The time for which the lease outlasts this process, from 100ms to --max-ttl; it is renewed while the command
-    /// runs
+    /// The time for which the lease outlasts this process, from 1s to --max-ttl; it is renewed while the command runs
     #[arg(long, value_name = "TIME", value_parser = duration)]
     ttl: Option<Duration>,
 
-    /// The time to wait for the lock, including a quarantine of the nodes [default: 10s]
+    /// The time to wait for the lock, including a quarantine and an outage of the nodes; 0s makes one attempt [env:
+    /// REDLOCK_WAIT] [default: 10s, and 2s of an outage]
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "no_wait")]
     wait: Option<Duration>,
 
@@ -67,7 +67,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     grace: Option<Duration>,
 
-    /// Keeps the lock for this time at least, for commands that end before other machines have begun
+    /// Keeps the lock for this time at least, for commands that end before other machines have begun; a signal ends
+    /// this
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     at_least: Duration,
 
@@ -99,19 +100,27 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let ttl = args.ttl.unwrap_or_else(|| settings.ttl());
     let grace = grace(args.grace, ttl)?;
     let key = args.key.parse::<ResourceKey>()?;
-    let wait = match (args.no_wait, args.wait) {
-        (true, _) => Wait::Never,
-        (false, wait) => Wait::UpTo(wait.unwrap_or(WAIT)),
+    let longest = match args.no_wait {
+        true => Duration::ZERO,
+        false => args.wait.or(settings.config.wait).unwrap_or(WAIT),
     };
     // Both before the lock is asked for: from here on no signal is lost, and what can fail has not failed.
     let mut signals = Signals::new().map_err(|error| not_supervised(&error))?;
     let door = Door::open().map_err(|error| not_supervised(&error))?;
-    let options = AcquireOptions::new().ttl(ttl).wait(wait).class("run");
-    let builder = match wait {
-        Wait::Never => settings.builder(),
-        // Nodes that are down now may be back within the wait.
-        _ => settings.builder().connect_lazily(),
+    let mut options = AcquireOptions::new().ttl(ttl).class("run");
+    options = match longest {
+        Duration::ZERO => options.wait(Wait::Never),
+        longest => options.wait(Wait::UpTo(longest)),
     };
+    if let Some(wait) = args.wait {
+        // Whoever says for how long means it, whatever there is to wait for.
+        options = options.quorum_wait(wait);
+    }
+    let mut builder = settings.builder();
+    if longest > settings.connect_timeout() {
+        // Nodes that are down now may be back within the wait; a shorter one is not for connections.
+        builder = builder.connect_lazily();
+    }
     let client = tokio::select! {
         biased;
         exit = signals.interrupted() => return Ok(exit),
@@ -146,13 +155,20 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         .map_err(|error| not_supervised(&error.into()))?;
     let leash = Leash::start(&args.command, &guard, grace, door).await;
     let leash = leash.map_err(|error| not_supervised(&error))?;
-    let Some(exit) = supervise(&args.command, leash, &guard, &mut signals, context).await else {
+    let ended = supervise(&args.command, leash, &guard, &mut signals, context).await;
+    let Some((exit, has_run)) = ended else {
         // Its end would be its release, and what goes on must not meet the next holder: the lease outlives this process.
         Box::leak(Box::new(guard));
         return Ok(Exit::Wrong);
     };
     if guard.lease().is_held() {
-        let rest = args.at_least.saturating_sub(held_since.elapsed());
+        // What has not run here may run on another machine.
+        let at_least = if has_run {
+            args.at_least
+        } else {
+            Duration::ZERO
+        };
+        let rest = at_least.saturating_sub(held_since.elapsed());
         tokio::select! {
             () = tokio::time::sleep(rest) => {}
             _ = signals.interrupted() => {}
@@ -168,21 +184,22 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(exit)
 }
 
-/// Runs the command until it ends or must not go on; `None` if nobody can tell whether it goes on.
+/// Runs the command until it ends or must not go on, and returns whether it has run at all; `None` if nobody can tell
+/// whether it goes on.
 async fn supervise(
     command: &[OsString],
     mut leash: Leash,
     guard: &LockGuard,
     signals: &mut Signals,
     context: &Context,
-) -> Option<Exit> {
-    Some(match leash.hold(guard, signals, context).await {
+) -> Option<(Exit, bool)> {
+    let exit = match leash.hold(guard, signals, context).await {
         End::Exited(code) => Exit::Child(code),
         End::NotStarted { code, reason } => {
             let command = command.first().map(|name| name.to_string_lossy());
             let command = command.unwrap_or_default();
             drop(context.output.complain(&format!("{command}: {reason}")));
-            Exit::Child(code)
+            return Some((Exit::Child(code), false));
         }
         End::Stopped => {
             let reason = match guard.lease().is_held() {
@@ -205,7 +222,8 @@ async fn supervise(
             drop(context.output.complain(&message));
             return None;
         }
-    })
+    };
+    Some((exit, true))
 }
 
 fn not_supervised(error: &std::io::Error) -> Failure {

@@ -77,6 +77,11 @@ async fn a_lock_is_kept_for_as_long_as_was_asked_for() {
     assert!(first.wait().unwrap().success());
     assert!(begun.elapsed() >= Duration::from_millis(1_500));
     assert!(other.try_acquire("job").await.is_ok());
+
+    let begun = std::time::Instant::now();
+    let failed = run(&mut under(&nodes, &["--at-least", "1m"], &["/no/such"]));
+    assert_eq!(failed.code, 127, "{failed:?}");
+    assert!(begun.elapsed() < Duration::from_secs(30));
 }
 
 #[tokio::test]

@@ -16,6 +16,13 @@ async fn a_lock_that_somebody_has_is_told_by_an_exit_code_and_the_holder() {
     assert_eq!(refused.code, 75, "{refused:?}");
     let me = std::process::id().to_string();
     assert!(refused.err.contains(&me), "{refused:?}");
+    for wait in ["0s", "1ms"] {
+        let refused = run(&mut under(&nodes, &["--wait", wait], &["true"]));
+        assert_eq!(refused.code, 75, "{wait}: {refused:?}");
+    }
+    let mut hurried = under(&nodes, &[], &["true"]);
+    let refused = run(hurried.env("REDLOCK_WAIT", "1ms"));
+    assert_eq!(refused.code, 75, "{refused:?}");
     let own = run(&mut under(&nodes, &["-n", "-E", "3"], &["true"]));
     assert_eq!(own.code, 3, "{own:?}");
     let waits = under(&nodes, &["--wait", "10s"], &["true"])
@@ -24,6 +31,28 @@ async fn a_lock_that_somebody_has_is_told_by_an_exit_code_and_the_holder() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     guard.release().await.unwrap();
     assert!(waits.wait_with_output().unwrap().status.success());
+    for wait in ["0s", "1ms"] {
+        let done = run(&mut under(&nodes, &["--wait", wait], &["true"]));
+        assert_eq!(done.code, 0, "{wait}: {done:?}");
+    }
+}
+
+#[tokio::test]
+async fn nodes_that_come_back_within_the_wait_are_waited_for() {
+    let mut nodes = Nodes::blessed(3).await;
+    for node in 0..2 {
+        nodes[node].kill().unwrap();
+    }
+    let mut waits = under(&nodes, &["--wait", "30s"], &["true"])
+        .spawn()
+        .unwrap();
+    // For longer than whoever gives no wait bears with it.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(waits.try_wait().unwrap().is_none());
+    for node in 0..2 {
+        nodes[node].restart().unwrap();
+    }
+    assert!(waits.wait().unwrap().success());
 }
 
 #[tokio::test]
