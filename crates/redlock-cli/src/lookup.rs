@@ -11,6 +11,8 @@ use redlock_proto::OwnerId;
 
 use crate::{
     clock,
+    connection::Settings,
+    exit::Failure,
     probe::{Place, Probe, words},
 };
 
@@ -129,8 +131,30 @@ impl std::fmt::Debug for Owner {
     }
 }
 
+/// Asks all nodes at once about a resource, and returns its key and what they say of it.
+///
+/// `ls` shows a hash for a name that is too long for a key: it is taken for one if no resource of this name is held.
+pub(crate) async fn find(
+    places: &[Place],
+    settings: &Settings,
+    resource: &str,
+) -> Result<(String, Vec<Said>), Failure> {
+    let key = settings.lock_key(resource)?;
+    let said = ask(places, &key).await;
+    let is_held = |said: &Said| matches!(said.state, KeyState::Held(..));
+    if !said.iter().any(is_held)
+        && let Some(hashed) = settings.keys.lock_of_hash(resource)
+    {
+        let of_hash = ask(places, &hashed).await;
+        if of_hash.iter().any(is_held) {
+            return Ok((hashed, of_hash));
+        }
+    }
+    Ok((key, said))
+}
+
 /// Asks all nodes at once.
-pub(crate) async fn ask(places: &[Place], key: &str) -> Vec<Said> {
+async fn ask(places: &[Place], key: &str) -> Vec<Said> {
     let all = places.iter().map(|place| async move {
         let state = match &place.probe {
             Ok(probe) => state(&mut probe.clone(), key).await,

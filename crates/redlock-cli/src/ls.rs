@@ -11,7 +11,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     lookup::{self, KeyState, Owner},
-    output::{Mark, millis, rounded},
+    output::{Mark, millis, printable, rounded},
     probe::{self, Place, Probe, Scan, may_not_scan},
     status::holder,
 };
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             };
             let text = format!(
                 "{}  {} of {} nodes{few}, {left}, {}",
-                line.key,
+                printable(&line.key),
                 line.votes,
                 places.len(),
                 line.shown

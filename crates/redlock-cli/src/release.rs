@@ -31,9 +31,8 @@ pub(crate) struct Args {
 /// Reads the owner, says what is broken, and deletes the key where that owner still has it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
-    let key = settings.lock_key(&args.key)?;
     let places = probe::connect(&settings).await;
-    let said = lookup::ask(&places, &key).await;
+    let (key, said) = lookup::find(&places, &settings, &args.key).await?;
     let output = context.output;
 
     let claims = claims(&said);

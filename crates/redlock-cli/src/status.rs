@@ -34,11 +34,12 @@ pub(crate) struct Args {
 /// Ends with 0 if it is held, with 1 if it is free, and with 3 if that cannot be said.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
-    let key = settings.lock_key(&args.key)?;
+    // What is wrong with it is said before anybody is asked.
+    settings.lock_key(&args.key)?;
     let processes = args.processes.addresses()?;
     let (_client, reports) = stand(context, &settings).await?;
     let places = probe::connect(&settings).await;
-    let said = lookup::ask(&places, &key).await;
+    let (_, said) = lookup::find(&places, &settings, &args.key).await?;
     let measured = processes.ask(settings.namespace()).await;
     let held = Held::of(&said, &reports, settings.majority());
     if context.output.is_json() {

@@ -61,10 +61,11 @@ impl KeySpace {
     ///
     /// # Errors
     ///
-    /// Names stay as they are, and this one could be that of a mark, a horizon or what is remembered of a job.
+    /// Names stay as they are, and this one is that of a node's own key in some namespace: a mark, a horizon, counters, or
+    /// what is remembered of a job.
     pub(crate) fn encode(&self, key: &ResourceKey) -> Result<NodeKey, InvalidKey> {
         match self {
-            Self::Verbatim if key.as_str().starts_with(VERBATIM) => Err(InvalidKey::reserved()),
+            Self::Verbatim if is_a_nodes_own(key.as_str()) => Err(InvalidKey::reserved()),
             Self::Verbatim => Ok(key.as_str().into()),
             Self::Namespace(_) => Ok(self.own("lock", key)),
         }
@@ -160,6 +161,31 @@ impl NodeKeys {
         self.0.encode(key).map(|key| key.as_str().to_owned())
     }
 
+    /// Returns the key of the lock on a resource of which only the hash is known, as [`resource`](Self::resource) returns
+    /// it: `sha256:` and 64 digits; `None` if it is not that.
+    ///
+    /// A resource may have such a name, too; then [`lock`](Self::lock) returns its key.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    ///
+    /// let keys = Redlock::builder().namespace("billing").node_keys()?;
+    /// let key = keys.lock(&"x".repeat(400).parse()?)?;
+    /// let shown = keys.resource(&key).unwrap_or_default();
+    /// assert!(shown.starts_with("sha256:"));
+    /// assert_eq!(keys.lock_of_hash(&shown), Some(key));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn lock_of_hash(&self, name: &str) -> Option<String> {
+        let hash = name.strip_prefix("sha256:")?;
+        let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+        let is_hash = hash.len() == 64 && hash.bytes().all(is_digit);
+        let is_hashed = matches!(self.0, KeySpace::Namespace(_));
+        (is_hash && is_hashed).then(|| format!("{}:lock-sha256:{hash}", self.0.prefix()))
+    }
+
     /// Returns the key under which a node remembers a job.
     ///
     /// # Examples
@@ -210,10 +236,11 @@ impl NodeKeys {
     /// Returns the resource whose lock a node keeps under this key; `None` if it is no lock's key.
     ///
     /// A node keeps only the hash of a long name: this returns `sha256:` and 64 digits for it.
-    /// With [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), any key may be a lock's, except a node's own keys.
+    /// With [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), any key may be a lock's, except a node's own keys of
+    /// any namespace.
     pub fn resource(&self, node_key: &str) -> Option<String> {
         let name = match &self.0 {
-            KeySpace::Verbatim if node_key.starts_with(VERBATIM) => return None,
+            KeySpace::Verbatim if is_a_nodes_own(node_key) => return None,
             KeySpace::Verbatim => return Some(node_key.to_owned()),
             KeySpace::Namespace(_) => node_key.strip_prefix(&*self.0.prefix())?,
         };
@@ -229,6 +256,24 @@ fn named(key: &str, class: &str) -> Option<String> {
         None => rest.strip_prefix(':').map(str::to_owned),
     }
 }
+
+/// Returns whether a key is one of those that nodes keep for themselves, in whatever namespace.
+fn is_a_nodes_own(key: &str) -> bool {
+    if key.starts_with(VERBATIM) {
+        return true;
+    }
+    let parts = key.strip_prefix('{').and_then(|key| key.split_once("}:"));
+    let Some((_, rest)) = parts.filter(|(namespace, _)| Namespace::new(namespace).is_some()) else {
+        return false;
+    };
+    match rest.split_once(':') {
+        None => ["mark", "fence", "horizon"].contains(&rest),
+        Some((class, _)) => OF_A_CLASS.contains(&class),
+    }
+}
+
+/// The classes of what nodes keep beside locks, of which there may be many.
+const OF_A_CLASS: [&str; 5] = ["tomb", "job", "job-sha256", "slots", "slots-sha256"];
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -287,6 +332,19 @@ mod tests {
             let name = format!("{{redlock:verbatim}}:{own}");
             assert!(refused(&KeySpace::Verbatim, &name), "{name}");
             assert!(!refused(&billing, &name), "{name}");
+            // Its clients may use the same nodes.
+            let of_others = format!("{{billing}}:{own}");
+            assert!(refused(&KeySpace::Verbatim, &of_others), "{of_others}");
+            let keys = NodeKeys::new(KeySpace::Verbatim);
+            assert_eq!(keys.resource(&of_others), None);
+        }
+        for lock in [
+            "{billing}:lock:a",
+            "{no namespace}:mark",
+            "{billing}:marks",
+            "mark",
+        ] {
+            assert!(!refused(&KeySpace::Verbatim, lock), "{lock}");
         }
         assert!(!refused(&KeySpace::Verbatim, "redlock:verbatim:mark"));
     }

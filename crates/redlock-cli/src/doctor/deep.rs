@@ -109,7 +109,7 @@ fn is_a_locks(key: &str) -> bool {
     })
 }
 
-const OWN: [&str; 8] = [
+const OWN: [&str; 10] = [
     "mark",
     "fence",
     "horizon",
@@ -118,4 +118,6 @@ const OWN: [&str; 8] = [
     "lock-sha256",
     "job",
     "job-sha256",
+    "slots",
+    "slots-sha256",
 ];

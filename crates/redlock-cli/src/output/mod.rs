@@ -1,5 +1,6 @@
 //! The output of the command: text that fits the terminal, or JSON.
 
+mod printable;
 mod time;
 mod wrap;
 
@@ -11,8 +12,11 @@ use std::{
 use clap::ValueEnum;
 use serde::Serialize;
 
-pub(crate) use self::time::{millis, moment, rounded};
 use self::wrap::wrap;
+pub(crate) use self::{
+    printable::printable,
+    time::{millis, moment, rounded},
+};
 
 /// Where output goes, and how it is to look.
 #[derive(Clone, Copy, Debug)]

@@ -121,7 +121,12 @@ async fn a_key_of_the_nodes_own_is_refused() {
         let done = nodes.run(&[verb, "{redlock:verbatim}:mark", "--verbatim-keys"]);
         assert_eq!(done.code, 2, "{done:?}");
         assert!(done.err.contains("nodes' own keys"), "{done:?}");
+        // Nor one of those that clients with a namespace need on the same nodes.
+        let done = nodes.run(&[verb, "{redlock}:fence", "--verbatim-keys"]);
+        assert_eq!(done.code, 2, "{done:?}");
     }
+    let (_, listed) = json(&nodes, &["ls", "--verbatim-keys"]);
+    assert!(!listed.to_string().contains("mark"), "{listed}");
     assert_eq!(nodes.run(&["status", ""]).code, 2);
 }
 
@@ -148,7 +153,20 @@ async fn keys_are_listed_by_their_beginning_with_their_holders() {
         (0, &["order:1", "order:2", "report"][..])
     );
     assert!(keys[3].starts_with("sha256:"), "{keys:?}");
-    long.release().await.unwrap();
+    // A name that is shown can be given.
+    let (code, held) = json(&nodes, &["status", keys[3]]);
+    assert_eq!((code, &held["state"]), (0, &"held".into()), "{held}");
+    let refused = nodes.run(&["release", keys[3]]);
+    assert!(refused.err.contains("held by"), "{refused:?}");
+    let done = nodes.run(&["release", keys[3], "--force"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    drop(long);
+    nodes.ask(
+        0,
+        &["SET", "{redlock}:lock:\x1b[31m\nforged", "x", "PX", "60000"],
+    );
+    let done = nodes.run(&["ls"]);
+    assert!(done.out.contains(r"\u{1b}[31m\nforged"), "{done:?}");
     nodes[2].kill().unwrap();
     let done = nodes.run(&["ls", "order:"]);
     assert_eq!(done.code, 0, "{done:?}");
