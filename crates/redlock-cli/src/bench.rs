@@ -30,6 +30,9 @@ pub(crate) struct Args {
 /// Measures over scratch keys, which are released.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
+    if args.length.is_zero() {
+        return Err(Failure::wrong("--for 0s measures nothing: give 1s or more"));
+    }
     let client = context.client(settings.builder()).await?;
     // A client of its own contends as another process would.
     let other = context.client(settings.builder()).await?;

@@ -106,7 +106,8 @@ impl Evidence {
     /// Returns whether what was shown of a node is still so, but for the time that has passed.
     fn still_holds(&self, now: &Self) -> bool {
         self.run_id == now.run_id
-            && self.is_waiting() == now.is_waiting()
+            // It may have got its vote by itself.
+            && (self.is_waiting() == now.is_waiting() || now.votes)
             // A quarantine that begins anew has another reason.
             && self.ready_in >= now.ready_in
     }
@@ -205,4 +206,34 @@ fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Resul
         settings.namespace(),
         rounded(settings.max_ttl())
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(run: &str, ready_in: Option<u64>) -> Evidence {
+        Evidence {
+            node: "node".to_owned(),
+            standing: String::new(),
+            votes: ready_in.is_none(),
+            uptime_seconds: None,
+            keys: None,
+            ready_in: ready_in.map(Duration::from_secs),
+            run_id: Some(run.to_owned()),
+        }
+    }
+
+    #[test]
+    fn time_that_has_passed_changes_nothing_and_another_run_does() {
+        let shown = evidence("a", Some(3));
+        assert!(shown.still_holds(&evidence("a", Some(1))));
+        assert!(
+            shown.still_holds(&evidence("a", None)),
+            "it votes by itself"
+        );
+        assert!(!shown.still_holds(&evidence("a", Some(4))), "it began anew");
+        assert!(!shown.still_holds(&evidence("b", Some(1))));
+        assert!(!evidence("a", None).still_holds(&evidence("a", Some(1))));
+    }
 }

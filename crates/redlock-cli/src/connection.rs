@@ -6,7 +6,10 @@ use clap::Args;
 use redlock_core::{Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey};
 use redlock_proto::Quarantine;
 
-use crate::{exit::Failure, redact::redacted};
+use crate::{
+    exit::Failure,
+    redact::{redacted, unquoted},
+};
 
 /// The nodes and the policy of their namespace.
 #[derive(Args, Clone, Debug)]
@@ -51,6 +54,10 @@ impl Connection {
         let environment =
             Config::from_env().map_err(|e| Failure::wrong(redacted(&e.to_string())))?;
         let mut config = file.overridden_by(environment).overridden_by(self.flags());
+        if self.verbatim_keys && self.namespace.is_none() {
+            // The flag wins over a namespace of the environment, such as the sandbox's, or of the file.
+            config.namespace = None;
+        }
         if config.nodes.is_empty() {
             let message = "no node is given: set REDLOCK_NODES, or give --nodes or --config";
             return Err(Failure::wrong(message));
@@ -168,13 +175,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 fn read(path: &PathBuf) -> Result<Config, Failure> {
     let shown = path.display();
     let text = fs::read_to_string(path)
-        .map_err(|error| Failure::wrong(format!("{shown} cannot be read: {error}")))?;
+        .map_err(|error| Failure::wrong(redacted(&format!("{shown} cannot be read: {error}"))))?;
     toml::from_str(&text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let before = text.get(..start).unwrap_or_default();
         let line = before.matches('\n').count();
-        let field = text.lines().nth(line).and_then(field).unwrap_or_default();
-        let message = redacted(&error.message().replace('\n', "; "));
+        let line_of_it = text.lines().nth(line).unwrap_or_default();
+        let field = field(line_of_it).unwrap_or_default();
+        let mut message = redacted(&error.message().replace('\n', "; "));
+        if line_of_it.contains("password") {
+            message = unquoted(&message);
+        }
         Failure::wrong(format!("{shown}:{}: {field}{message}", line + 1))
     })
 }

@@ -4,6 +4,8 @@ use std::{fmt, io, process::ExitCode};
 
 use redlock_core::{AcquireError, AcquireErrorKind, BuildError, BuildErrorKind, InvalidKey};
 
+use crate::redact::redacted;
+
 /// How the command ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Exit {
@@ -108,7 +110,8 @@ impl From<BuildError> for Failure {
     fn from(error: BuildError) -> Self {
         match error.kind() {
             BuildErrorKind::NoQuorum => Self::NoQuorum(error.to_string()),
-            _ => Self::Wrong(error.to_string()),
+            // A URL may have been given for something else.
+            _ => Self::Wrong(redacted(&error.to_string())),
         }
     }
 }

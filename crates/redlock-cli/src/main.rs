@@ -31,7 +31,10 @@ mod status;
 mod top;
 mod watch;
 
-use std::{io, process::ExitCode};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
 use clap::{CommandFactory, FromArgMatches};
 use tokio::{runtime::Runtime, select};
@@ -41,6 +44,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::Output,
+    redact::redacted,
 };
 
 fn main() -> ExitCode {
@@ -51,15 +55,14 @@ fn main() -> ExitCode {
     let matches = match Arguments::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
-            // Nobody may be left to read it.
-            drop(error.print());
+            print(&error);
             return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
         }
     };
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
         Err(error) => {
-            drop(error.print());
+            print(&error);
             return Exit::Wrong.into();
         }
     };
@@ -85,6 +88,18 @@ fn main() -> ExitCode {
             drop(output.complain(&failure.to_string()));
             failure.exit().into()
         }
+    }
+}
+
+/// Prints the help, or what is wrong with what was typed; a URL may have been typed in any place.
+fn print(error: &clap::Error) {
+    let text = error.render().to_string();
+    let shown = redacted(&text);
+    // Nobody may be left to read it.
+    if shown == text {
+        drop(error.print());
+    } else {
+        drop(write!(io::stderr(), "{shown}"));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     connection::Settings,
     context::Context,
     exit::{Exit, Failure},
-    output::{Mark, Output},
+    output::{Mark, Output, printable},
     probe::{self, Place, Scan, may_not_scan},
 };
 
@@ -63,7 +63,7 @@ pub(super) async fn run(settings: &Settings, context: &Context) -> Result<Exit, 
                 || "no run is remembered".to_owned(),
                 |run| format!("last run {run}"),
             );
-            output.line(&format!("{job}  {}; {last}", memory.state()))?;
+            output.line(&format!("{}  {}; {last}", printable(job), memory.state()))?;
         }
     }
     if listed.has_nameless {

@@ -36,6 +36,18 @@ fn unknown_verbs_flags_and_values_are_refused_with_2() {
             "a",
             "--verbatim-keys",
         ],
+        &["doctor", "redis://me:hunter2@h"],
+        &["redis://me:hunter2@h"],
+        &["doctor", "--max-ttl", "redis://me:hunter2@h"],
+        &["doctor", "--config", "redis://me:hunter2@h"],
+        &[
+            "doctor",
+            "--nodes",
+            "redis://127.0.0.1:1",
+            "--namespace",
+            "redis://me:hunter2@h",
+        ],
+        &["bench", "--nodes", "redis://127.0.0.1:1", "--for", "0s"],
         &[],
     ] {
         let done = run(&mut redlock(arguments));
@@ -72,6 +84,8 @@ async fn flags_win_over_the_environment_and_that_wins_over_a_file() {
     };
     assert_eq!(namespace(&[], None), "file");
     assert_eq!(namespace(&[], Some("variable")), "variable");
+    let verbatim = namespace(&["--verbatim-keys"], Some("variable"));
+    assert_eq!(verbatim, "(verbatim keys)");
     assert_eq!(
         namespace(&["--namespace", "flag"], Some("variable")),
         "flag"
@@ -88,6 +102,14 @@ fn a_malformed_file_is_told_of_by_line_and_field_without_its_secrets() {
         ("\n\ntll = '3s'\n", ":3: tll: unknown field"),
         ("nodes = 'redis://me:hunter2@host'\n", ":1: nodes: "),
         ("ttl = 'redis://me:hunter2@host'\n", ":1: ttl: "),
+        (
+            "[[nodes]]\nconnection = { addr = { Tcp = ['h', 1] }, db = 0, password = 'hunter2', username = 5 }\n",
+            ":2: connection: ",
+        ),
+        (
+            "[[nodes]]\nconnection = { addr = { Tcp = ['h', 1] }, db = 0, password = 731731 }\n",
+            ":2: connection: ",
+        ),
         ("nodes = ['redis://me:hunter2@host\n", ":1: nodes: "),
         (
             "trust_persistence = 'redis://me:hunter2@h'\n",
@@ -99,6 +121,7 @@ fn a_malformed_file_is_told_of_by_line_and_field_without_its_secrets() {
         assert_eq!(done.code, 2, "{done:?}");
         assert!(done.err.contains(words), "{words}: {done:?}");
         assert!(!done.err.contains("hunter2"), "{done:?}");
+        assert!(!done.err.contains("731731"), "{done:?}");
     }
     let done = run(&mut redlock(&[
         "doctor",
