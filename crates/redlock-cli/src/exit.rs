@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Child(u8),
     /// A signal of this number ended it.
     Signal(u8),
+    /// A key of the terminal ended the command that had it, by the signal of this number.
+    Key(u8),
     /// The lock cannot be had, because too few nodes vote.
     Unavailable,
     /// The lease was lost while a command ran under it.
@@ -53,7 +55,7 @@ impl Exit {
             Self::NoQuorum => 3,
             Self::ClosedPipe => 128 + 13,
             Self::Child(code) => code,
-            Self::Signal(signal) => 128_u8.saturating_add(signal),
+            Self::Signal(signal) | Self::Key(signal) => 128_u8.saturating_add(signal),
             Self::Unavailable => 69,
             Self::Lost => 76,
         }

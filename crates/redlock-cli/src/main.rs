@@ -79,7 +79,12 @@ fn main() -> ExitCode {
             outcome
         });
     match outcome {
-        Ok(exit) => exit.into(),
+        Ok(exit) => {
+            if let Exit::Key(signal) = exit {
+                run::press(signal);
+            }
+            exit.into()
+        }
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             Exit::ClosedPipe.into()
         }

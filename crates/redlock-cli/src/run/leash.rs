@@ -51,6 +51,8 @@ pub(super) struct Leash {
     stops: u32,
     /// When the warden must have ended whose command was killed.
     ends_at: Option<u64>,
+    /// Whether the group was lent the terminal.
+    has_terminal: bool,
 }
 
 impl Leash {
@@ -93,10 +95,15 @@ impl Leash {
             has_started: false,
             stops: 0,
             ends_at: None,
+            has_terminal: terminal::lend(group),
         };
-        terminal::lend(group);
         leash.tell(guard).await?;
         Ok(leash)
+    }
+
+    /// Returns whether the keys of the terminal are the command's, and nobody else's.
+    pub(super) const fn has_terminal(&self) -> bool {
+        self.has_terminal
     }
 
     /// Keeps the warden told while the lease lasts, until the command has ended or was stopped.

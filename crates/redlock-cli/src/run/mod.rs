@@ -24,12 +24,15 @@ use std::{ffi::OsString, time::Duration};
 use clap::Args as ClapArgs;
 use redlock_core::{AcquireOptions, BuildErrorKind, LockGuard, ResourceKey, Wait};
 
-pub(crate) use self::warden::{WARDEN, warden};
 use self::{
     acquire::acquire,
     door::Door,
     forward::Signals,
     leash::{End, Leash},
+};
+pub(crate) use self::{
+    terminal::press,
+    warden::{WARDEN, warden},
 };
 use crate::{
     clock::now,
@@ -155,6 +158,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         .map_err(|error| not_supervised(&error.into()))?;
     let leash = Leash::start(&args.command, &guard, grace, door).await;
     let leash = leash.map_err(|error| not_supervised(&error))?;
+    let has_terminal = leash.has_terminal();
     let ended = supervise(&args.command, leash, &guard, &mut signals, context).await;
     let Some((exit, has_run)) = ended else {
         // Its end would be its release, and what goes on must not meet the next holder: the lease outlives this process.
@@ -181,7 +185,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             drop(context.output.complain(&error.to_string()));
         }
     }
-    Ok(exit)
+    Ok(match exit {
+        Exit::Child(code @ (INTERRUPTED | QUIT)) if has_terminal => Exit::Key(code - 128),
+        exit => exit,
+    })
 }
 
 /// Runs the command until it ends or must not go on, and returns whether it has run at all; `None` if nobody can tell
@@ -252,6 +259,9 @@ fn grace(asked: Option<Duration>, ttl: Duration) -> Result<Duration, Failure> {
 /// The shortest lease under which a command can be stopped in time.
 const SHORTEST: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_secs(10);
+/// How commands end that Ctrl-C ends, or Ctrl-\.
+const INTERRUPTED: u8 = 128 + 2;
+const QUIT: u8 = 128 + 3;
 const GRACE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! The terminal, which one process group at a time can read from and be interrupted by.
 
-use std::io::{IsTerminal, stdin, stdout};
+use std::{
+    io::{IsTerminal, stdin, stdout},
+    os::unix::process::CommandExt,
+    process::Command,
+};
 
 use rustix::{
     process::{Pid, getpgrp},
@@ -17,6 +21,19 @@ pub(super) fn lend(group: Pid) -> bool {
 /// Gives the terminal back to a group, if this process' group still has it.
 pub(super) fn give_back(group: Pid) {
     pass(group);
+}
+
+/// Ends this process and the rest of its group as a key of the terminal would have, that was pressed while another group
+/// had the terminal: a script must not go on behind a command that its user has interrupted.
+///
+/// Returns if that is not possible.
+pub(crate) fn press(signal: u8) {
+    // Signals that are caught are as at first in another program. It never returns if there is one.
+    drop(
+        Command::new("/bin/sh")
+            .args(["-c", "kill -\"$0\" 0", &signal.to_string()])
+            .exec(),
+    );
 }
 
 /// Only who has the terminal may pass it on: the system stops all others that try.
