@@ -2,9 +2,10 @@
 
 use std::{ffi::OsString, io, time::Duration};
 
-use redlock_core::Redlock;
+use redlock_core::{AcquireOptions, Redlock, Wait};
 use serde::Serialize;
 use tokio::process::Command;
+use uuid::Uuid;
 
 use crate::{
     child, clock,
@@ -52,6 +53,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let nodes = client.node_reports().await;
     for (at, report) in nodes.iter().enumerate() {
         let node = &*report.node;
+        have_all_write(&client).await;
         others_vote(&client, at, &settings, node).await?;
         let before = run_id(&settings, at).await.ok_or_else(|| {
             Failure::wrong(format!(
@@ -98,6 +100,19 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         }
     }
     Ok(Exit::Yes)
+}
+
+/// Asks all nodes for a lock on a key that nobody else uses, so that the client knows those that refuse to write: a node
+/// whose memory is full votes, and grants nothing.
+async fn have_all_write(client: &Redlock) {
+    let key = format!("redlock-roll:{}", Uuid::new_v4().simple());
+    let options = AcquireOptions::new().wait(Wait::Never);
+    // Whatever comes of it, the nodes say why.
+    if let Ok(guard) = client.acquire_with(key, options).await {
+        drop(guard.release().await);
+    }
+    // For the answers of those that were not among the first.
+    tokio::time::sleep(LOOK_EVERY).await;
 }
 
 /// Waits for a moment until the other nodes are a quorum without this one.

@@ -106,6 +106,20 @@ async fn nothing_more_is_restarted_when_a_quorum_would_be_at_risk() {
 }
 
 #[tokio::test]
+async fn a_node_whose_memory_is_full_is_none_of_those_that_are_left() {
+    let nodes = Nodes::blessed(3).await;
+    nodes.set(1, "maxmemory", "900kb");
+    let done = nodes.run(&["roll", "--", "true"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    let words = format!("{} is not restarted", nodes[0].address());
+    assert!(
+        done.err.contains(&words) && done.err.contains("memory"),
+        "{done:?}"
+    );
+    assert!(!done.err.contains("restarting"), "{done:?}");
+}
+
+#[tokio::test]
 async fn the_command_may_ask_whether_its_node_votes() {
     let nodes = Nodes::blessed(3).await;
     let script = "\"$REDLOCK\" ready \"$REDLOCK_ROLL_NODE\"; exit 1";
