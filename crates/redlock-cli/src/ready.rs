@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redlock_core::{NodeAnswer, NodeReport, NotAVote, Redlock};
+use redlock_core::{NodeAnswer, NodeConfig, NodeReport, NotAVote, Redlock};
 
 use crate::{
     clock,
@@ -15,7 +15,7 @@ use crate::{
 /// What can be asked of `ready`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The node: its address, such as 10.0.0.1:6379, its host, or its place among the nodes from 1
+    /// The node: its address, such as 10.0.0.1:6379, its URL, its host, or its place among the nodes from 1
     node: String,
 
     /// Waits up to this time for the node to vote
@@ -53,6 +53,12 @@ pub(crate) fn find(settings: &Settings, wanted: &str) -> Result<usize, Failure> 
     {
         return Ok(place - 1);
     }
+    // As REDLOCK_NODES has it; what is said of it shows no password.
+    let url = wanted
+        .contains("://")
+        .then(|| NodeConfig::from(wanted).name());
+    let named = url.flatten();
+    let wanted = named.as_deref().unwrap_or(wanted);
     let port = wanted.strip_prefix("localhost");
     // And not a name that only begins so.
     let port = port.filter(|rest| rest.is_empty() || rest.starts_with(':'));

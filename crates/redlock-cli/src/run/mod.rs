@@ -86,7 +86,7 @@ pub(crate) struct Args {
 const EXIT_CODES: &str = "\
 Exit codes:
   the command's own, or 128 and the number of the signal that ended it
-  69   no quorum: too few nodes vote
+  69   no quorum: too few nodes granted the lock
   75   somebody else has the lock (-E)
   76   the lease was lost, and the command was stopped
   126  the command cannot be run

@@ -31,6 +31,8 @@ async fn a_node_is_ready_when_it_votes_and_not_before() {
     assert_eq!(done.code, 0, "{done:?}");
     let done = nodes.run(&["ready", &address, "--wait", "0s"]);
     assert_eq!(done.code, 0, "{done:?}");
+    let done = nodes.run(&["ready", &nodes[1].url()]);
+    assert_eq!(done.code, 0, "{done:?}");
     nodes[1].kill().unwrap();
     let done = nodes.run(&["ready", &address]);
     assert_eq!(done.code, 1);

@@ -64,8 +64,7 @@ impl RedlockBuilder {
         let key_space = self.key_space()?;
         let nodes = self.open_nodes(settings.connect_timeout)?;
         let Some(count) = NonZeroUsize::new(nodes.len()) else {
-            let message =
-                "no node is given; give one, or better three or five, independent masters";
+            let message = "no node is given; give one, or better three or five, independent masters, such as in REDLOCK_NODES";
             return Err(BuildError::misuse("nodes", message));
         };
         let quorum = Quorum::of(count);
@@ -108,8 +107,9 @@ impl RedlockBuilder {
         if !self.connect_lazily {
             let reports = NodeReport::of_all(&names, engine.standing().await);
             let up = reports.iter().filter(|report| may_vote(&report.answer));
-            if up.count() < quorum.majority() {
-                return Err(BuildError::no_quorum(quorum.majority(), reports));
+            let (up, needed) = (up.count(), quorum.majority());
+            if up < needed {
+                return Err(BuildError::no_quorum(up, needed, reports));
             }
         }
         Ok(Redlock::new(

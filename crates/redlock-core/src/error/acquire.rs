@@ -289,7 +289,7 @@ impl fmt::Display for AcquireError {
                 "other clients give the resource another number of slots: give the same number everywhere"
             }
             AcquireErrorKind::Closed => "the client is closed",
-            AcquireErrorKind::Misuse => "bad request",
+            AcquireErrorKind::Misuse => "the request is not valid",
         })?;
         if let (AcquireErrorKind::Contended, Some(holder)) = (self.kind, self.holder()) {
             write!(f, " ({holder})")?;
@@ -310,19 +310,14 @@ impl fmt::Display for AcquireError {
                 nodes::write_lines(f, reports)
             }
             Detail::Text(text) => write!(f, ": {text}"),
-            Detail::Key(_) | Detail::None => Ok(()),
+            Detail::Key(invalid) => write!(f, ": {invalid}"),
+            Detail::None => Ok(()),
         }
     }
 }
 
-impl Error for AcquireError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.detail {
-            Detail::Key(invalid) => Some(invalid),
-            _ => None,
-        }
-    }
-}
+// What is wrong with a key is part of the message, and no source: whoever prints both would read it twice.
+impl Error for AcquireError {}
 
 impl From<InvalidKey> for AcquireError {
     fn from(invalid: InvalidKey) -> Self {

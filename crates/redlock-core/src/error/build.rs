@@ -51,9 +51,10 @@ impl BuildError {
         Self::new(BuildErrorKind::System, field, message)
     }
 
-    pub(crate) fn no_quorum(needed: usize, reports: Vec<NodeReport>) -> Self {
+    /// So many nodes are up, and so many are needed.
+    pub(crate) fn no_quorum(up: usize, needed: usize, reports: Vec<NodeReport>) -> Self {
         let message = format!(
-            "fewer than {needed} of {} nodes can be reached and are fit to vote",
+            "no quorum: {up} of {} nodes can be reached and are fit to vote, {needed} needed",
             reports.len()
         );
         Self {
