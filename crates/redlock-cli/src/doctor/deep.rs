@@ -23,6 +23,7 @@ struct Keys {
 pub(super) async fn check(places: &[Place], settings: &Settings, findings: &mut Findings) {
     for place in places {
         let Ok(probe) = &place.probe else {
+            // The check of whether it can be reached has told of it.
             continue;
         };
         match look(&mut probe.clone(), settings).await {

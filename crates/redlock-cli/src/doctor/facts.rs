@@ -5,11 +5,14 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
 
-use super::rights::{self, Rights};
+use super::{
+    finding::{Findings, Level},
+    rights::{self, Rights},
+};
 use crate::{
     clock,
     connection::Settings,
-    probe::{ClockReading, Info, Place, Probe, Timings},
+    probe::{self, ClockReading, Info, Place, Probe, Timings, words},
 };
 
 /// What a node has said of itself.
@@ -43,19 +46,63 @@ pub(super) struct ClockFacts {
     pub(super) uncertainty: f64,
 }
 
-/// Asks all nodes at once; `None` for those that could not be asked.
-pub(super) async fn gather(places: &[Place], settings: &Settings) -> Vec<Option<Facts>> {
-    let all = places.iter().map(|place| async move {
-        let mut probe = place.probe.as_ref().ok()?.clone();
-        of(&mut probe, settings).await
+/// Asks all nodes at once; `None` for those that could not be asked everything, which are added to the findings.
+pub(super) async fn gather(
+    places: &mut [Place],
+    settings: &Settings,
+    findings: &mut Findings,
+) -> Vec<Option<Facts>> {
+    let all = places.iter_mut().enumerate().map(|(index, place)| {
+        let answers = !findings.has(&place.name, "reachable");
+        async move {
+            let asked = at(place, settings).await;
+            // It answered the client: a pause that is over, or one lost connection, is no reason to skip its checks.
+            if asked.is_err()
+                && answers
+                && let Some(again) = probe::connect_to(settings, index).await
+            {
+                *place = again;
+                return at(place, settings).await;
+            }
+            asked
+        }
     });
-    join_all(all).await
+    let all = join_all(all).await;
+    let asked = places.iter().zip(all).map(|(place, asked)| {
+        asked
+            .map_err(|why| unexamined(&place.name, &why, findings))
+            .ok()
+    });
+    asked.collect()
 }
 
-async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
+/// Adds a node of which nothing is known, unless the client could not reach it either.
+fn unexamined(node: &Arc<str>, why: &str, findings: &mut Findings) {
+    if !findings.has(node, "reachable") {
+        findings.at(
+            node,
+            Level::Warning,
+            "reachable",
+            format!("answers the client, and could not be examined: {why}"),
+            "run the doctor again; if it stays so, look at the node's process, its log and its network",
+        );
+    }
+}
+
+async fn at(place: &Place, settings: &Settings) -> Result<Facts, String> {
+    let mut probe = place.probe.clone()?;
+    let facts = of(&mut probe, settings).await?;
+    // What had no answer would look as if nothing were wrong with it.
+    match probe.unanswered() {
+        Some(why) => Err(why.to_owned()),
+        None => Ok(facts),
+    }
+}
+
+async fn of(probe: &mut Probe, settings: &Settings) -> Result<Facts, String> {
     let first = probe.read_clock(CLOCK_READINGS).await;
     let begun = clock::now();
-    let info = probe.info().await.ok()?;
+    let info = probe.info().await.map_err(|error| words(&error))?;
     let round_trip = probe.measure(&cmd("PING")).await;
     let mut script = cmd("EVAL");
     script.arg("return 0").arg(0);
@@ -77,7 +124,7 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Option<Facts> {
     // A rate shows only after a while.
     tokio::time::sleep(LOOK_AT_CLOCKS.saturating_sub(begun.elapsed())).await;
     let last = probe.read_clock(CLOCK_READINGS).await;
-    Some(Facts {
+    Ok(Facts {
         info,
         round_trip,
         script,

@@ -45,12 +45,12 @@ pub(crate) struct Args {
 /// It makes locks on keys of its own, and releases them.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = args.connection.settings()?;
-    let places = probe::connect(&settings).await;
+    let mut places = probe::connect(&settings).await;
     let (client, reports) = stand(context, &settings).await?;
-    let facts = facts::gather(&places, &settings).await;
 
     let mut findings = Findings::default();
     let votes = standing::check(&reports, &mut findings);
+    let facts = facts::gather(&mut places, &settings, &mut findings).await;
     set::check(&places, &facts, votes, &settings, &mut findings);
     for (node, place, facts) in known(&places, &facts) {
         server::check(node, place, facts, &settings, &mut findings);

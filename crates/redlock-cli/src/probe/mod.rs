@@ -34,6 +34,8 @@ use crate::{clock, connection::Settings};
 #[derive(Clone)]
 pub(crate) struct Probe {
     connection: MultiplexedConnection,
+    /// Why the first command without an answer had none.
+    unanswered: Option<String>,
 }
 
 /// A node, and a connection to it if there is one.
@@ -79,7 +81,10 @@ impl Probe {
         let client = Client::open(info).map_err(|error| words(&error))?;
         let connected = client.get_multiplexed_async_connection_with_config(&settings);
         match tokio::time::timeout(limit + PATIENCE, connected).await {
-            Ok(Ok(connection)) => Ok(Self { connection }),
+            Ok(Ok(connection)) => Ok(Self {
+                connection,
+                unanswered: None,
+            }),
             Ok(Err(error)) => Err(words(&error)),
             Err(_) => Err("it does not answer".to_owned()),
         }
@@ -87,8 +92,20 @@ impl Probe {
 
     /// Sends a command, and returns what the node answers.
     pub(crate) async fn ask(&mut self, command: &Cmd) -> RedisResult<Value> {
-        let answer = self.connection.req_packed_command(command).await?;
-        answer.extract_error()
+        let answer = self.connection.req_packed_command(command).await;
+        let answer = answer.and_then(Value::extract_error);
+        if let Err(error) = &answer
+            // A refusal is an answer.
+            && error.code().is_none()
+        {
+            self.unanswered.get_or_insert_with(|| words(error));
+        }
+        answer
+    }
+
+    /// Returns why a command had no answer, if one had none; an error of the node's is an answer.
+    pub(crate) fn unanswered(&self) -> Option<&str> {
+        self.unanswered.as_deref()
     }
 
     /// Sends a command again and again, and returns how long each answer took.

@@ -2,6 +2,7 @@
 
 mod clocks;
 mod data;
+mod examined;
 mod healthy;
 mod limits;
 mod quorum;

@@ -1,11 +1,11 @@
-//! Stands between the command and a server: adds a delay, or changes what the server says.
+//! Stands between the command and a server: adds a delay, changes what the server says, or hangs up.
 
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
     thread,
@@ -24,6 +24,13 @@ struct Change {
     delay: Duration,
     /// Of equal length, so that lengths stay right.
     replaced: Option<(String, String)>,
+}
+
+/// Words that end a connection when the command says them, and over how many connections that is still so.
+#[derive(Clone)]
+struct HangUp {
+    words: String,
+    left: Arc<AtomicUsize>,
 }
 
 impl Relay {
@@ -48,6 +55,19 @@ impl Relay {
         Self::start(server, change)
     }
 
+    /// Hangs up when the command says these words, over so many connections; passes everything else on.
+    pub(crate) fn hanging_up_on(server: SocketAddr, words: &str, connections: usize) -> Self {
+        let unchanged = Change {
+            delay: Duration::ZERO,
+            replaced: None,
+        };
+        let hang_up = HangUp {
+            words: words.to_owned(),
+            left: Arc::new(AtomicUsize::new(connections)),
+        };
+        Self::start_with(server, unchanged, Some(hang_up))
+    }
+
     /// Passes everything on, until it is cut.
     pub(crate) fn to(server: SocketAddr) -> Self {
         Self::delaying(server, Duration::ZERO)
@@ -63,6 +83,10 @@ impl Relay {
     }
 
     fn start(server: SocketAddr, change: Change) -> Self {
+        Self::start_with(server, change, None)
+    }
+
+    fn start_with(server: SocketAddr, change: Change, hang_up: Option<HangUp>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let is_cut = Arc::new(AtomicBool::new(false));
@@ -79,14 +103,26 @@ impl Relay {
                     replaced: None,
                 };
                 let (out, back) = (Arc::clone(&cut), Arc::clone(&cut));
+                let hang_up = hang_up.clone();
                 thread::spawn(move || {
-                    pass_on(from_client.ok()?, to_server.ok()?, &unchanged, &out)
+                    let (client, server) = (from_client.ok()?, to_server.ok()?);
+                    pass_on(client, server, &unchanged, hang_up.as_ref(), &out)
                 });
                 let change = change.clone();
-                thread::spawn(move || pass_on(server, client, &change, &back));
+                thread::spawn(move || pass_on(server, client, &change, None, &back));
             }
         });
         Self { address, is_cut }
+    }
+}
+
+impl HangUp {
+    fn ends(&self, part: &[u8]) -> bool {
+        let mut windows = part.windows(self.words.len());
+        let one_less = |left: usize| left.checked_sub(1);
+        let order = Ordering::Relaxed;
+        windows.any(|at| at == self.words.as_bytes())
+            && self.left.fetch_update(order, order, one_less).is_ok()
     }
 }
 
@@ -96,6 +132,7 @@ fn pass_on(
     mut from: TcpStream,
     mut to: TcpStream,
     change: &Change,
+    hang_up: Option<&HangUp>,
     is_cut: &AtomicBool,
 ) -> Option<()> {
     let (said, to_say) = mpsc::channel::<(Instant, Vec<u8>)>();
@@ -116,6 +153,10 @@ fn pass_on(
             continue;
         }
         let part = &mut buffer[..length];
+        if hang_up.is_some_and(|hang_up| hang_up.ends(part)) {
+            from.shutdown(Shutdown::Both).ok()?;
+            return None;
+        }
         if let Some((old, new)) = &change.replaced {
             let found = part.windows(old.len()).position(|at| at == old.as_bytes());
             if let Some(at) = found {

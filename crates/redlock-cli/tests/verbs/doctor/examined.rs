@@ -1,0 +1,51 @@
+//! Nodes that the client reaches, and the doctor does not.
+
+use serde_json::Value;
+
+use crate::kit::{Nodes, Relay};
+
+/// Reaches the second of three nodes through this.
+fn through(relay: &Relay, nodes: Nodes) -> Nodes {
+    let mut urls = nodes.urls();
+    urls[1] = relay.url();
+    nodes.at(urls)
+}
+
+#[tokio::test]
+async fn a_node_that_did_not_answer_at_first_is_examined_once_it_answers() {
+    // Opening a connection, and an examination that has begun.
+    for words in ["SETINFO", "SLOWLOG"] {
+        let nodes = Nodes::blessed(3).await;
+        nodes.set(1, "min-replicas-to-write", "1");
+        nodes.set(1, "maxmemory", "200mb");
+        let relay = Relay::hanging_up_on(nodes[1].address(), words, 1);
+        let nodes = through(&relay, nodes);
+        let examined = nodes.doctor(&[]);
+        let second = &examined.json["nodes"][1];
+        assert_ne!(second["version"], Value::Null, "{words}: {examined:?}");
+        examined.one("configuration", &["differ in maxmemory"]);
+        examined.one("writes", &["NOREPLICAS"]);
+        assert!(examined.found("reachable").is_empty(), "{examined:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_votes_and_cannot_be_examined_is_told_of() {
+    let nodes = Nodes::blessed(3).await;
+    let address = nodes[1].address();
+    // Only the doctor says this.
+    let relay = Relay::hanging_up_on(address, "SLOWLOG", usize::MAX);
+    let nodes = through(&relay, nodes);
+    let examined = nodes.doctor(&["--strict"]);
+    assert_eq!(examined.json["votes"], 3, "{examined:?}");
+    let node = relay.url().replace("redis://", "");
+    examined.one(
+        "reachable",
+        &["warning", &node, "could not be examined", "again"],
+    );
+    assert_eq!(examined.json["status"], "warnings");
+    assert_eq!(examined.code, 1, "{examined:?}");
+    let deep = nodes.doctor(&["--strict", "--deep"]);
+    deep.one("reachable", &["warning", &node]);
+    assert_eq!(deep.code, 1, "{deep:?}");
+}
