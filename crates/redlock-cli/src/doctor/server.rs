@@ -132,21 +132,35 @@ fn history(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
     }
 }
 
-/// Checks that a master with replicas keeps its vote when all of them are gone.
+/// Checks that a master keeps its vote when its last replica has gone, or all links to them are broken.
 fn replication(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
     let Some(seconds @ 1..) = facts.backlog_ttl else {
         return;
     };
-    if settings.config.accept_replicas && facts.info.number("connected_slaves") > Some(0) {
-        let after = rounded(Duration::from_secs(seconds));
-        findings.at(
-            node,
-            Level::Warning,
-            "replicas",
-            format!("loses its vote {after} after its link to the last replica breaks (repl-backlog-ttl)"),
+    let info = &facts.info;
+    let after = rounded(Duration::from_secs(seconds));
+    let (found, advice) = if info.number("connected_slaves") > Some(0) {
+        if !settings.config.accept_replicas {
+            // It does not vote.
+            return;
+        }
+        (
+            format!(
+                "loses its vote {after} after its link to the last replica breaks (repl-backlog-ttl)"
+            ),
             "set repl-backlog-ttl 0: a broken link to all replicas would take all votes at once",
-        );
-    }
+        )
+    } else if info.text("role") == "master" && info.text("repl_backlog_active") == "1" {
+        (
+            format!(
+                "loses its vote within {after} of its last replica's leaving (repl-backlog-ttl)"
+            ),
+            "set repl-backlog-ttl 0, or remove no replica of another master before this one has lost its vote and votes again",
+        )
+    } else {
+        return;
+    };
+    findings.at(node, Level::Warning, "replicas", found, advice);
 }
 
 fn rights(

@@ -67,6 +67,48 @@ async fn a_master_that_has_a_replica_is_told_so() {
     assert!(examined.found("replicas").is_empty(), "{examined:?}");
 }
 
+/// The last one to go takes the vote along, later; by then, the same may be so of other masters.
+#[tokio::test]
+async fn a_master_whose_replicas_have_gone_is_told_what_that_costs_and_when() {
+    let nodes = Nodes::blessed(4).await;
+    let port = nodes[0].port().to_string();
+    nodes.ask(3, &["REPLICAOF", "127.0.0.1", &port]);
+    let replication = || nodes.ask(0, &["INFO", "replication"]);
+    eventually("the replica is connected", || {
+        replication().contains("state=online")
+    });
+    nodes.ask(3, &["REPLICAOF", "NO", "ONE"]);
+    eventually("the replica has gone", || {
+        replication().contains("connected_slaves:0")
+    });
+    // The first one to come took the vote too.
+    nodes.bless().await;
+    let three = nodes.urls().into_iter().take(3).collect();
+    let nodes = nodes.at(three);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redlock.toml");
+    fs::write(&file, "accept_replicas = true\n").unwrap();
+    let accepting = ["--strict", "--config", file.to_str().unwrap()];
+    let node = nodes[0].address().to_string();
+    for arguments in [&["--strict"][..], &accepting] {
+        let examined = nodes.doctor(arguments);
+        examined.one(
+            "replicas",
+            &[
+                "warning",
+                &node,
+                "loses its vote within 1 h of its last replica's leaving",
+                "repl-backlog-ttl 0",
+            ],
+        );
+        assert_eq!((examined.code, &examined.json["votes"]), (1, &3.into()));
+    }
+    nodes.set(0, "repl-backlog-ttl", "0");
+    let examined = nodes.doctor(&["--strict"]);
+    assert!(examined.found("replicas").is_empty(), "{examined:?}");
+    assert_eq!(examined.code, 0, "{examined:?}");
+}
+
 #[tokio::test]
 async fn a_part_of_a_cluster_is_no_node() {
     let cluster = Nodes::start_with(
