@@ -19,7 +19,7 @@ pub(super) struct Rights {
     pub(super) refuses_writes: Option<String>,
 }
 
-/// Tries every right; nothing is left behind.
+/// Tries every right; nothing is left behind, and what a lost connection leaves there ends by itself.
 pub(super) async fn of(probe: &mut Probe, settings: &Settings) -> Rights {
     let mut rights = Rights::default();
     let name = format!("redlock-doctor:{}", Uuid::new_v4().simple());
@@ -30,7 +30,6 @@ pub(super) async fn of(probe: &mut Probe, settings: &Settings) -> Rights {
     let Some(key) = key else {
         return rights;
     };
-    // What is taken away again first, so that nothing is put there that cannot be.
     // A node that cannot be called by functions is quarantined though its restarts are delayed.
     let functions = settings
         .config
@@ -38,10 +37,8 @@ pub(super) async fn of(probe: &mut Probe, settings: &Settings) -> Rights {
         .then_some(RedisNode::RIGHTS_FOR_FUNCTIONS);
     let wanted = RedisNode::RIGHTS.split_whitespace();
     let wanted = wanted.chain(functions.unwrap_or_default().split_whitespace());
-    let (first, others): (Vec<&str>, Vec<&str>) = wanted.partition(|right| *right == "+del");
-    for right in first.into_iter().chain(others) {
-        let can_delete = !rights.lacks_keys && !rights.missing.iter().any(|r| r == "+del");
-        let Some(command) = trial(right, &key, can_delete) else {
+    for right in wanted {
+        let Some(command) = trial(right, &key) else {
             continue;
         };
         match probe.ask(&command).await {
@@ -49,8 +46,8 @@ pub(super) async fn of(probe: &mut Probe, settings: &Settings) -> Rights {
             Err(error) if right == "+set" => rights.refuses_writes = refusal(&error),
             _ => {}
         }
-        // One kind of value at a time.
-        if matches!(right, "+set" | "+hset") && can_delete {
+        // Without the right to, it ends a second later.
+        if right == "+set" {
             drop(probe.ask(cmd("DEL").arg(&key)).await);
         }
     }
@@ -70,7 +67,7 @@ impl Rights {
 }
 
 /// Returns a command that needs a right and changes nothing but the scratch key; `None` if there is none.
-fn trial(right: &str, key: &str, can_delete: bool) -> Option<Cmd> {
+fn trial(right: &str, key: &str) -> Option<Cmd> {
     let name = right.trim_start_matches('+').to_ascii_uppercase();
     let mut words = name.split('|');
     let mut command = cmd(words.next().unwrap_or_default());
@@ -88,7 +85,8 @@ fn trial(right: &str, key: &str, can_delete: bool) -> Option<Cmd> {
         "PEXPIRE" => drop(command.arg(key).arg(1_000)),
         "HMGET" => drop(command.arg(key).arg("floor")),
         "SET" => drop(command.arg(key).arg("doctor").arg("PX").arg(1_000)),
-        "HSET" if can_delete => drop(command.arg(key).arg("floor").arg("0")),
+        // A field without a value: rights are looked at first, and then nothing is written, which would have no end.
+        "HSET" => drop(command.arg(key).arg("floor").arg("0").arg("holder")),
         _ => return None,
     }
     Some(command)

@@ -1,6 +1,11 @@
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use redlock_core::node::RedisNode;
 
-use crate::kit::Nodes;
+use crate::kit::{Examined, Nodes, Relay, run};
 
 /// Gives the first node a user with these rights, and returns the nodes as reached by it.
 async fn with_user(rights: &str) -> Nodes {
@@ -29,6 +34,49 @@ async fn the_line_that_gives_a_user_its_missing_rights_does_give_them() {
         (0, 0),
         "{examined:?}"
     );
+}
+
+/// How one right is tried must not rest on another one.
+#[tokio::test]
+async fn rights_that_are_missing_together_are_named_together() {
+    let nodes = Nodes::blessed(3).await;
+    // Without these the client cannot look at a node, and says so itself.
+    let least = ["+info", "+eval"];
+    let all = RedisNode::RIGHTS.split_whitespace();
+    let all: Vec<&str> = all.filter(|right| !least.contains(right)).collect();
+    for missing in [&["+del", "+hset"][..], &["+set", "+hset"], &all] {
+        let has = RedisNode::RIGHTS.split_whitespace();
+        let has: Vec<&str> = has.filter(|right| !missing.contains(right)).collect();
+        let mut urls = nodes.urls();
+        urls[0] = nodes.with_user(0, &format!("~{{redlock}}:* {}", has.join(" ")));
+        let mut command = nodes.command(&["doctor", "--json"]);
+        let done = run(command.env("REDLOCK_NODES", urls.join(",")));
+        let line = format!("-> ACL SETUSER lock ~{{redlock}}:* {}", missing.join(" "));
+        Examined::of(&done).one("rights", &[&line]);
+    }
+}
+
+/// A doctor whose connection dies between two commands can take nothing away any more.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the patience of a test")]
+async fn at_no_moment_has_a_scratch_key_no_end() {
+    let nodes = Nodes::blessed(3).await;
+    // So long each key is there at least.
+    let slow = Relay::delaying(nodes[0].address(), Duration::from_millis(100));
+    let mut urls = nodes.urls();
+    urls[0] = slow.url();
+    let nodes = nodes.at(urls);
+    let mut command = nodes.command(&["doctor", "--json"]);
+    let doctor = thread::spawn(move || command.output().unwrap());
+    let endless = "for _, key in ipairs(redis.call('KEYS', '*doctor*')) do \
+                   if redis.call('PTTL', key) == -1 then return key end end return ''";
+    let begun = Instant::now();
+    while !doctor.is_finished() {
+        assert_eq!(nodes.ask(0, &["EVAL", endless, "0"]), "");
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(doctor.join().unwrap().status.success());
 }
 
 #[tokio::test]
