@@ -1,6 +1,6 @@
 //! The questions of the command to each node.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use redlock_core::deadpool_redis::redis::{Value, cmd, from_redis_value};
@@ -152,8 +152,10 @@ fn compare(first: &ClockReading, last: &ClockReading) -> ClockFacts {
 async fn setting(probe: &mut Probe, name: &str) -> Option<String> {
     let mut command = cmd("CONFIG");
     command.arg("GET").arg(name);
-    let pairs: Vec<String> = from_redis_value(probe.ask(&command).await.ok()?).ok()?;
-    pairs.into_iter().nth(1)
+    // A list or a map, by the version of the protocol.
+    let mut pairs: HashMap<String, String> =
+        from_redis_value(probe.ask(&command).await.ok()?).ok()?;
+    pairs.remove(name)
 }
 
 /// Returns how long each of the last slow commands took, and how long ago it was.

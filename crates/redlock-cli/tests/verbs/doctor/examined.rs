@@ -1,6 +1,9 @@
-//! Nodes that the client reaches, and the doctor does not.
+//! Nodes that do not answer the doctor as others do.
 
-use serde_json::Value;
+use std::fs;
+
+use redlock_sandbox::{Persistence, ServerOptions};
+use serde_json::{Value, json};
 
 use crate::kit::{Nodes, Relay};
 
@@ -48,4 +51,29 @@ async fn a_node_that_votes_and_cannot_be_examined_is_told_of() {
     let deep = nodes.doctor(&["--strict", "--deep"]);
     deep.one("reachable", &["warning", &node]);
     assert_eq!(deep.code, 1, "{deep:?}");
+}
+
+#[tokio::test]
+async fn another_version_of_the_protocol_hides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redlock.toml");
+    fs::write(&file, "trust_persistence = true\n").unwrap();
+    let options = ServerOptions::default().persistence(Persistence::AppendOnly);
+    let nodes = Nodes::start_with(3, &options);
+    let busy = "local n = 0 while n < 60000000 do n = n + 1 end return n";
+    nodes.ask(1, &["EVAL", busy, "0"]);
+    let urls = nodes.urls();
+    let in_resp3 = urls.iter().map(|url| format!("{url}?protocol=resp3"));
+    let nodes = nodes.at(in_resp3.collect());
+    let arguments = ["--deep", "--node-timeout", "100ms", "--config"];
+    let examined = nodes.doctor(&[&arguments[..], &[file.to_str().unwrap()]].concat());
+    for node in examined.json["nodes"].as_array().unwrap() {
+        assert_eq!(node["unverified"], json!([]), "{examined:?}");
+        assert_ne!(node["version"], "version unknown", "{examined:?}");
+        assert_ne!(node["clock_ahead_ms"], Value::Null, "{examined:?}");
+    }
+    assert!(examined.found("persistence").is_empty(), "{examined:?}");
+    assert!(examined.found("deep").is_empty(), "{examined:?}");
+    let slow = nodes[1].address().to_string();
+    examined.one("slow-commands", &["warning", &slow]);
 }
