@@ -2,6 +2,7 @@
 
 mod clocks;
 mod deep;
+mod disk;
 mod facts;
 mod finding;
 mod report;

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
+    disk,
     facts::Facts,
     finding::{Findings, Level},
 };
@@ -18,9 +19,7 @@ pub(super) fn check(
     findings: &mut Findings,
 ) {
     memory(node, facts, findings);
-    disk(node, facts, findings);
-    persistence(node, facts, settings, findings);
-    delays(node, facts, settings, findings);
+    disk::check(node, facts, settings, findings);
     history(node, facts, findings);
     replication(node, facts, settings, findings);
     rights(node, place, facts, settings, findings);
@@ -55,66 +54,6 @@ fn memory(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
             "evicted-keys",
             format!("has dropped {evicted} keys for lack of memory since it started"),
             "keep maxmemory-policy noeviction, and restart it: a dropped key was a lock that two could hold",
-        );
-    }
-}
-
-fn disk(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
-    let info = &facts.info;
-    if info.text("loading") == "1" {
-        let advice = "wait until it has loaded its data";
-        findings.at(
-            node,
-            Level::Failure,
-            "loading",
-            "is loading its data",
-            advice,
-        );
-    }
-    for (field, what) in [
-        ("rdb_last_bgsave_status", "its last snapshot"),
-        (
-            "aof_last_write_status",
-            "the last write to its append-only file",
-        ),
-        (
-            "aof_last_bgrewrite_status",
-            "the last rewrite of its append-only file",
-        ),
-    ] {
-        if info.text(field) == "err" {
-            findings.at(
-                node,
-                Level::Warning,
-                "disk",
-                format!("{what} failed"),
-                "see its log and its disk; a lock needs no snapshots: save \"\" turns them off",
-            );
-        }
-    }
-}
-
-fn persistence(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
-    if settings.config.trust_persistence && facts.syncs.is_none() {
-        findings.at(
-            node,
-            Level::Warning,
-            "persistence",
-            "trust_persistence rests on appendfsync always, and it does not let that be asked",
-            "allow +config|get, or make sure of appendfsync always yourself",
-        );
-    }
-}
-
-/// Checks that what was declared of restarts is so.
-fn delays(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
-    if settings.config.delayed_restarts && facts.info.text("aof_enabled") == "1" {
-        findings.at(
-            node,
-            Level::Warning,
-            "restart-guard",
-            "delayed_restarts is declared, and it keeps its data on disk (appendonly yes)",
-            "set appendonly no and save \"\": a node that comes back with its mark is quarantined all the same",
         );
     }
 }

@@ -1,0 +1,76 @@
+//! The data that a server keeps on disk, and the failures of the disk.
+
+use std::sync::Arc;
+
+use super::{
+    facts::Facts,
+    finding::{Findings, Level},
+};
+use crate::connection::Settings;
+
+/// Adds what is wrong with the disk of one server, or with what it keeps there.
+pub(super) fn check(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
+    failures(node, facts, findings);
+    persistence(node, facts, settings, findings);
+    delays(node, facts, settings, findings);
+}
+
+fn failures(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
+    let info = &facts.info;
+    if info.text("loading") == "1" {
+        let advice = "wait until it has loaded its data";
+        findings.at(
+            node,
+            Level::Failure,
+            "loading",
+            "is loading its data",
+            advice,
+        );
+    }
+    for (field, what) in [
+        ("rdb_last_bgsave_status", "its last snapshot"),
+        (
+            "aof_last_write_status",
+            "the last write to its append-only file",
+        ),
+        (
+            "aof_last_bgrewrite_status",
+            "the last rewrite of its append-only file",
+        ),
+    ] {
+        if info.text(field) == "err" {
+            findings.at(
+                node,
+                Level::Warning,
+                "disk",
+                format!("{what} failed"),
+                "see its log and its disk; a lock needs no snapshots: save \"\" turns them off",
+            );
+        }
+    }
+}
+
+fn persistence(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
+    if settings.config.trust_persistence && facts.syncs.is_none() {
+        findings.at(
+            node,
+            Level::Warning,
+            "persistence",
+            "trust_persistence rests on appendfsync always, and it does not let that be asked",
+            "allow +config|get, or make sure of appendfsync always yourself",
+        );
+    }
+}
+
+/// Checks that what was declared of restarts is so.
+fn delays(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
+    if settings.config.delayed_restarts && facts.info.text("aof_enabled") == "1" {
+        findings.at(
+            node,
+            Level::Warning,
+            "restart-guard",
+            "delayed_restarts is declared, and it keeps its data on disk (appendonly yes)",
+            "set appendonly no and save \"\": a node that comes back with its mark is quarantined all the same",
+        );
+    }
+}
