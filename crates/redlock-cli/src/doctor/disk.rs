@@ -12,7 +12,7 @@ use crate::connection::Settings;
 pub(super) fn check(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
     failures(node, facts, findings);
     persistence(node, facts, settings, findings);
-    delays(node, facts, settings, findings);
+    data(node, facts, settings, findings);
 }
 
 fn failures(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
@@ -62,15 +62,32 @@ fn persistence(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &m
     }
 }
 
-/// Checks that what was declared of restarts is so.
-fn delays(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
-    if settings.config.delayed_restarts && facts.info.text("aof_enabled") == "1" {
+/// Checks that a server keeps nothing on disk, unless that is trusted.
+fn data(node: &Arc<str>, facts: &Facts, settings: &Settings, findings: &mut Findings) {
+    let appends = facts.info.text("aof_enabled") == "1";
+    let appends = appends.then(|| "appendonly yes".to_owned());
+    let saves = facts.saves.as_ref().filter(|points| !points.is_empty());
+    let saves = saves.map(|points| format!("save \"{points}\""));
+    let kept: Vec<String> = appends.into_iter().chain(saves).collect();
+    if kept.is_empty() {
+        return;
+    }
+    let kept = kept.join(", ");
+    if settings.config.delayed_restarts {
         findings.at(
             node,
             Level::Warning,
             "restart-guard",
-            "delayed_restarts is declared, and it keeps its data on disk (appendonly yes)",
+            format!("delayed_restarts is declared, and it keeps its data on disk ({kept})"),
             "set appendonly no and save \"\": a node that comes back with its mark is quarantined all the same",
+        );
+    } else if !settings.config.trust_persistence {
+        findings.at(
+            node,
+            Level::Note,
+            "persistence",
+            format!("keeps its data on disk ({kept}), and is quarantined after a restart all the same"),
+            "set appendonly no and save \"\": leases that have ended come back from a disk, and those that run may not",
         );
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Facts {
     pub(super) rights: Rights,
     /// Its `appendfsync`, if it lets that be asked.
     pub(super) syncs: Option<String>,
+    /// Its `save`, empty without snapshots, if it lets that be asked.
+    pub(super) saves: Option<String>,
     /// Its `repl-backlog-ttl` in seconds, if it lets that be asked.
     pub(super) backlog_ttl: Option<u64>,
     /// The longest of its last slow commands, and how long ago it was.
@@ -110,6 +112,7 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Result<Facts, String> {
     let rights = rights::of(probe, settings).await;
     let mut unverified = Vec::new();
     let syncs = setting(probe, "appendfsync").await;
+    let saves = setting(probe, "save").await;
     let backlog_ttl = setting(probe, "repl-backlog-ttl").await;
     if syncs.is_none() {
         unverified.push("CONFIG GET");
@@ -131,6 +134,7 @@ async fn of(probe: &mut Probe, settings: &Settings) -> Result<Facts, String> {
         clock: first.zip(last).map(|(first, last)| compare(&first, &last)),
         rights,
         syncs,
+        saves,
         backlog_ttl: backlog_ttl.and_then(|seconds| seconds.parse().ok()),
         slowest,
         unverified,

@@ -89,6 +89,43 @@ async fn trust_in_persistence_is_checked_and_what_cannot_be_is_said() {
 }
 
 #[tokio::test]
+async fn data_on_disk_that_nobody_trusts_is_noted_and_no_more() {
+    let nodes = Nodes::blessed(3).await;
+    nodes.set(1, "save", "3600 1");
+    let examined = nodes.doctor(&["--strict"]);
+    examined.one(
+        "persistence",
+        &[
+            "note",
+            &nodes[1].address().to_string(),
+            "(save \"3600 1\")",
+            "set appendonly no and save \"\"",
+        ],
+    );
+    assert_eq!(examined.code, 0, "{examined:?}");
+
+    for node in 0..3 {
+        nodes.set(node, "save", "3600 1");
+        nodes.set(node, "appendonly", "yes");
+    }
+    let examined = nodes.doctor(&["--strict"]);
+    let found = examined.found("persistence");
+    assert_eq!(found.len(), 3, "{found:?}");
+    let kept = "(appendonly yes, save \"3600 1\")";
+    assert!(found.iter().all(|line| line.contains(kept)), "{found:?}");
+    assert_eq!(examined.code, 0, "{examined:?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("redlock.toml");
+    fs::write(&file, "trust_persistence = true\n").unwrap();
+    for node in 0..3 {
+        nodes.set(node, "appendfsync", "always");
+    }
+    let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
+    assert!(examined.found("persistence").is_empty(), "{examined:?}");
+}
+
+#[tokio::test]
 async fn a_disk_that_fails_is_told_of_and_so_are_the_writes_it_costs() {
     let options = ServerOptions::default()
         .argument("--enable-protected-configs")
@@ -178,19 +215,21 @@ async fn declared_delays_are_checked_as_far_as_a_node_shows_them() {
     let file = folder.path().join("redlock.toml");
     fs::write(&file, "delayed_restarts = true\n").unwrap();
     let nodes = Nodes::start(3);
+    nodes.set(0, "save", "3600 1 300 100");
     nodes.set(1, "appendonly", "yes");
     let mut urls = nodes.urls();
     urls[2] = nodes.with_least_rights(2);
     let nodes = nodes.at(urls);
     let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
     let found = examined.found("restart-guard");
-    let address = nodes[1].address().to_string();
-    assert!(
-        found
-            .iter()
-            .any(|line| line.contains(&address) && line.contains("appendonly no")),
-        "{found:?}"
-    );
+    for (node, kept) in [(0, "(save \"3600 1 300 100\")"), (1, "(appendonly yes)")] {
+        let start = format!("warning {}", nodes[node].address());
+        let is_it = |line: &&String| line.starts_with(&start) && line.contains(kept);
+        let line = found.iter().find(is_it);
+        let line = line.unwrap_or_else(|| panic!("{node}, {kept}: {found:?}"));
+        assert!(line.contains("set appendonly no and save \"\""), "{line}");
+    }
+    assert!(examined.found("persistence").is_empty(), "{examined:?}");
     assert!(
         found
             .iter()
