@@ -46,6 +46,20 @@ fn memory(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
             "raise maxmemory or remove other data: a full node grants nothing",
         );
     }
+    // The client looks at the policy once there is a limit, and takes the vote then.
+    let policy = info.text("maxmemory_policy");
+    if number("maxmemory") == 0
+        && !matches!(policy, "" | "noeviction")
+        && !findings.has(node, "eviction")
+    {
+        findings.at(
+            node,
+            Level::Note,
+            "eviction",
+            format!("would not vote if it had a maxmemory (maxmemory-policy {policy})"),
+            "set it to noeviction: a key that is dropped is a lock that two can hold",
+        );
+    }
     let evicted = number("evicted_keys");
     if evicted > 0 {
         findings.at(

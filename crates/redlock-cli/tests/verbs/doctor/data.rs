@@ -33,6 +33,25 @@ async fn a_node_that_drops_keys_does_not_vote_and_one_that_did_is_told_of() {
 }
 
 #[tokio::test]
+async fn a_policy_that_drops_keys_is_noted_before_there_is_a_limit() {
+    let nodes = Nodes::blessed(3).await;
+    for node in 0..3 {
+        nodes.set(node, "maxmemory-policy", "volatile-lru");
+    }
+    let examined = nodes.doctor(&["--strict"]);
+    let found = examined.found("eviction");
+    assert_eq!(found.len(), 3, "{examined:?}");
+    for (node, line) in found.iter().enumerate() {
+        let start = format!("note {}", nodes[node].address());
+        assert!(line.starts_with(&start), "{line}");
+        for words in ["maxmemory-policy volatile-lru", "noeviction"] {
+            assert!(line.contains(words), "{line}");
+        }
+    }
+    assert_eq!(examined.code, 0, "{examined:?}");
+}
+
+#[tokio::test]
 async fn memory_that_is_almost_full_is_a_warning_and_full_memory_refuses_writes() {
     let nodes = Nodes::blessed(3).await;
     for node in 0..3 {
