@@ -79,8 +79,9 @@ fn history(node: &Arc<str>, facts: &Facts, findings: &mut Findings) {
             node,
             Level::Warning,
             "promoted",
-            "was a replica before, and was promoted",
-            "find out what promotes it, and turn that off: a promoted replica has forgotten leases",
+            // Both take over the identity of other data (`master_replid2`), and nothing else tells one from the other.
+            "was a replica before, or restarted from a snapshot",
+            "find out what promotes it, and turn that off, or else set save \"\": both a promoted replica and a snapshot have forgotten leases",
         );
     }
 }

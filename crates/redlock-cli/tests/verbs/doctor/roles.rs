@@ -33,7 +33,40 @@ async fn replicas_and_masters_with_replicas_do_not_vote_and_a_promotion_is_notic
     let examined = nodes.doctor(&[]);
     examined.one(
         "promoted",
-        &["warning", &nodes[2].address().to_string(), "was promoted"],
+        &[
+            "warning",
+            &nodes[2].address().to_string(),
+            "was a replica before",
+            "what promotes it",
+        ],
+    );
+}
+
+/// A snapshot has the identity of the data that it is of, as a promoted replica has.
+#[tokio::test]
+async fn a_master_that_restarted_from_a_snapshot_is_not_said_to_have_been_a_replica() {
+    let mut nodes = Nodes::blessed(4).await;
+    let port = nodes[0].port().to_string();
+    nodes.ask(3, &["REPLICAOF", "127.0.0.1", &port]);
+    eventually("the replica is connected", || {
+        nodes
+            .ask(0, &["INFO", "replication"])
+            .contains("state=online")
+    });
+    nodes.ask(3, &["REPLICAOF", "NO", "ONE"]);
+    nodes.ask(0, &["SAVE"]);
+    nodes[0].restart().unwrap();
+    let three = nodes.urls().into_iter().take(3).collect();
+    let nodes = nodes.at(three);
+    let examined = nodes.doctor(&[]);
+    examined.one(
+        "promoted",
+        &[
+            "warning",
+            &nodes[0].address().to_string(),
+            "was a replica before, or restarted from a snapshot",
+            "save \"\"",
+        ],
     );
 }
 
