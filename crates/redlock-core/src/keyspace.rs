@@ -61,11 +61,11 @@ impl KeySpace {
     ///
     /// # Errors
     ///
-    /// Names stay as they are, and this one is that of a node's own key in some namespace: a mark, a horizon, counters, or
-    /// what is remembered of a job.
+    /// Names stay as they are, and this one is that of a mark, a horizon, counters or a tombstone in some namespace, or of
+    /// what is remembered of a job beside such names.
     pub(crate) fn encode(&self, key: &ResourceKey) -> Result<NodeKey, InvalidKey> {
         match self {
-            Self::Verbatim if is_a_nodes_own(key.as_str()) => Err(InvalidKey::reserved()),
+            Self::Verbatim if is_reserved(key.as_str()) => Err(InvalidKey::reserved()),
             Self::Verbatim => Ok(key.as_str().into()),
             Self::Namespace(_) => Ok(self.own("lock", key)),
         }
@@ -236,11 +236,11 @@ impl NodeKeys {
     /// Returns the resource whose lock a node keeps under this key; `None` if it is no lock's key.
     ///
     /// A node keeps only the hash of a long name: this returns `sha256:` and 64 digits for it.
-    /// With [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), any key may be a lock's, except a node's own keys of
-    /// any namespace.
+    /// With [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), any key may be a lock's, except those of the form that
+    /// a node's own keys have in some namespace.
     pub fn resource(&self, node_key: &str) -> Option<String> {
         let name = match &self.0 {
-            KeySpace::Verbatim if is_a_nodes_own(node_key) => return None,
+            KeySpace::Verbatim if is_reserved(node_key) || is_remembered(node_key) => return None,
             KeySpace::Verbatim => return Some(node_key.to_owned()),
             KeySpace::Namespace(_) => node_key.strip_prefix(&*self.0.prefix())?,
         };
@@ -257,23 +257,30 @@ fn named(key: &str, class: &str) -> Option<String> {
     }
 }
 
-/// Returns whether a key is one of those that nodes keep for themselves, in whatever namespace.
-fn is_a_nodes_own(key: &str) -> bool {
-    if key.starts_with(VERBATIM) {
-        return true;
-    }
-    let parts = key.strip_prefix('{').and_then(|key| key.split_once("}:"));
-    let Some((_, rest)) = parts.filter(|(namespace, _)| Namespace::new(namespace).is_some()) else {
-        return false;
-    };
-    match rest.split_once(':') {
+/// Returns whether a key is one of those without which nodes cannot do their work, in whatever namespace.
+fn is_reserved(key: &str) -> bool {
+    let is_one = |rest: &str| match rest.split_once(':') {
         None => ["mark", "fence", "horizon"].contains(&rest),
-        Some((class, _)) => OF_A_CLASS.contains(&class),
-    }
+        Some((class, _)) => class == "tomb",
+    };
+    key.starts_with(VERBATIM) || behind_a_namespace(key).is_some_and(is_one)
 }
 
-/// The classes of what nodes keep beside locks, of which there may be many.
-const OF_A_CLASS: [&str; 5] = ["tomb", "job", "job-sha256", "slots", "slots-sha256"];
+/// Returns whether a key has the form of what nodes remember of a job or of slots, in whatever namespace; a lock of others
+/// may have it, too.
+fn is_remembered(key: &str) -> bool {
+    let is_one = |rest: &str| {
+        let class = rest.split_once(':').map(|(class, _)| class);
+        class.is_some_and(|class| ["job", "job-sha256", "slots", "slots-sha256"].contains(&class))
+    };
+    behind_a_namespace(key).is_some_and(is_one)
+}
+
+/// Returns what a key has behind a namespace, if it begins with one.
+fn behind_a_namespace(key: &str) -> Option<&str> {
+    let (namespace, rest) = key.strip_prefix('{')?.split_once("}:")?;
+    Namespace::new(namespace).map(|_| rest)
+}
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -334,7 +341,9 @@ mod tests {
             assert!(!refused(&billing, &name), "{name}");
             // Its clients may use the same nodes.
             let of_others = format!("{{billing}}:{own}");
-            assert!(refused(&KeySpace::Verbatim, &of_others), "{of_others}");
+            // What is remembered of a job looks like a lock that other libraries may have.
+            let is_refused = refused(&KeySpace::Verbatim, &of_others);
+            assert_eq!(is_refused, !own.starts_with("job"), "{of_others}");
             let keys = NodeKeys::new(KeySpace::Verbatim);
             assert_eq!(keys.resource(&of_others), None);
         }
