@@ -141,7 +141,7 @@ struct World {
 impl World {
     fn step(&mut self, due: Due) {
         if let Some(client) = due.client(self.setup.nodes)
-            && self.processes[client].is_paused(self.now)
+            && self.processes[client].stands_still()
         {
             self.processes[client].inbox.push(due);
             return;

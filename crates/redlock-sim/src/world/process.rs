@@ -214,6 +214,11 @@ impl Process {
         self.clock.when(rounded_up)
     }
 
+    /// Returns whether it has not gone on yet: what is due at the very moment at which it does comes after that.
+    pub(super) const fn stands_still(&self) -> bool {
+        self.paused_at.is_some()
+    }
+
     pub(super) fn is_paused(&self, time: Micros) -> bool {
         self.paused_until > time
     }
