@@ -206,7 +206,7 @@ fn nodes_that_cannot_be_reached_end_it_with_a_line_each() {
     assert_eq!(output.status.code(), Some(1));
     let text = lines(&output).join("\n");
     assert!(
-        text.contains("quickstart: failed: nodes: fewer than 2 of 2 nodes"),
+        text.contains("quickstart: failed: nodes: no quorum: 0 of 2 nodes"),
         "{text}"
     );
     assert!(

@@ -257,7 +257,7 @@ impl fmt::Display for InvalidKey {
                 )
             }
             Reason::Reserved => f.write_str(
-                "resource key begins like the nodes' own keys; with verbatim_keys a key must not begin with {redlock:verbatim}",
+                "resource key has the form of the nodes' own keys; with verbatim_keys a key must not begin with {redlock:verbatim}, nor be the mark, fence, horizon or tomb of a namespace",
             ),
             Reason::Count(count) => write!(
                 f,
