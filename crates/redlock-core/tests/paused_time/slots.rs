@@ -93,18 +93,23 @@ async fn who_waits_gets_the_first_that_is_free_and_leaves_nothing_of_the_others(
         let waits = ours.acquire();
         assert!(tokio::time::timeout(SECOND, waits).await.is_err());
     }
-    let free = held.swap_remove(1);
-    let slot = free.slot();
-    let waits = async { ours.acquire().await.unwrap() };
-    let frees = async {
+    // The second time it is another slot than the one that it had last, and asks for first.
+    for _ in 0..2 {
+        let free = held.remove(0);
+        let slot = free.slot();
+        let waits = async { ours.acquire().await.unwrap() };
+        let frees = async {
+            tokio::time::sleep(SECOND).await;
+            free.release().await.unwrap();
+        };
+        let (guard, ()) = tokio::join!(waits, frees);
+        assert_eq!(guard.slot(), slot);
         tokio::time::sleep(SECOND).await;
-        free.release().await.unwrap();
-    };
-    let (guard, ()) = tokio::join!(waits, frees);
-    assert_eq!(guard.slot(), slot);
-    tokio::time::sleep(SECOND).await;
-    assert_eq!(keys(&nodes), [4; 3]);
-    drop((guard, held));
+        assert_eq!(keys(&nodes), [4; 3]);
+        guard.release().await.unwrap();
+        held.push(theirs.acquire().await.unwrap());
+    }
+    drop(held);
     tokio::time::sleep(10 * MS).await;
     assert_eq!(keys(&nodes), [0; 3]);
 }
