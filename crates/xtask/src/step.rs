@@ -90,11 +90,14 @@ impl Step {
     pub(crate) fn run_aside(mut self) -> (String, Result<(), Failed>) {
         #[cfg(unix)]
         {
+            let variables = self.command.get_envs();
+            let variables = variables.filter_map(|(name, value)| Some((name, value?)));
             let mut command = Command::new("nice");
             command
                 .args(["-n", "19"])
                 .arg(self.command.get_program())
                 .args(self.command.get_args())
+                .envs(variables)
                 .current_dir(root())
                 .stdin(Stdio::null());
             self.command = command;

@@ -258,7 +258,6 @@ fn found(said: &str) -> Outcome {
     }
 }
 
-/// Copies a file, or a link as a link, so that what it leads to is in the copy too.
 /// Locks a folder, in which one run at a time changes the sources.
 fn lock(folder: &Path) -> Result<File, Failed> {
     let path = folder.join("lock");
@@ -274,6 +273,7 @@ fn lock(folder: &Path) -> Result<File, Failed> {
     }
 }
 
+/// Copies a file, or a link as a link, so that what it leads to is in the copy too.
 fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
     // A file that was deleted is still listed.
     if !from.is_file() && !from.is_symlink() {
