@@ -125,6 +125,8 @@ impl RedlockBuilder {
     ///
     /// This client and other Redlock libraries that lock the same key with `SET key value NX PX ttl` then exclude each
     /// other.
+    /// A key must not begin with `{redlock:verbatim}`, nor be the mark, the counters, the horizon or a tombstone of a
+    /// namespace, such as `{redlock}:fence`: clients with a namespace may use the same nodes.
     ///
     /// # Examples
     ///
