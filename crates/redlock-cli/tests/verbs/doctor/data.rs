@@ -1,8 +1,6 @@
-use std::fs;
-
 use redlock_sandbox::{Persistence, ServerOptions};
 
-use crate::kit::{Nodes, eventually, redlock, run};
+use crate::kit::{ConfigFile, Nodes, eventually, redlock, run};
 
 const LOCK: &str = "{redlock}:lock:stale";
 
@@ -81,9 +79,7 @@ async fn memory_that_is_almost_full_is_a_warning_and_full_memory_refuses_writes(
 
 #[tokio::test]
 async fn trust_in_persistence_is_checked_and_what_cannot_be_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("redlock.toml");
-    fs::write(&file, "trust_persistence = true\n").unwrap();
+    let file = ConfigFile::of("trust_persistence = true\n");
     let options = ServerOptions::default().persistence(Persistence::AppendOnly);
     let nodes = Nodes::start_with(3, &options);
     nodes.set(0, "appendonly", "no");
@@ -92,7 +88,7 @@ async fn trust_in_persistence_is_checked_and_what_cannot_be_is_said() {
     let mut urls = nodes.urls();
     urls[2] = nodes.with_least_rights(2);
     let nodes = nodes.at(urls);
-    let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
+    let examined = nodes.doctor(&["--config", file.path()]);
     let found = examined.found("persistence");
     let has = |node: usize, words: &str| {
         let address = nodes[node].address().to_string();
@@ -134,13 +130,11 @@ async fn data_on_disk_that_nobody_trusts_is_noted_and_no_more() {
     assert!(found.iter().all(|line| line.contains(kept)), "{found:?}");
     assert_eq!(examined.code, 0, "{examined:?}");
 
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("redlock.toml");
-    fs::write(&file, "trust_persistence = true\n").unwrap();
+    let file = ConfigFile::of("trust_persistence = true\n");
     for node in 0..3 {
         nodes.set(node, "appendfsync", "always");
     }
-    let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
+    let examined = nodes.doctor(&["--config", file.path()]);
     assert!(examined.found("persistence").is_empty(), "{examined:?}");
 }
 
@@ -230,16 +224,14 @@ async fn a_server_with_other_databases_in_use_is_shared() {
 
 #[tokio::test]
 async fn declared_delays_are_checked_as_far_as_a_node_shows_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("redlock.toml");
-    fs::write(&file, "delayed_restarts = true\n").unwrap();
+    let file = ConfigFile::of("delayed_restarts = true\n");
     let nodes = Nodes::start(3);
     nodes.set(0, "save", "3600 1 300 100");
     nodes.set(1, "appendonly", "yes");
     let mut urls = nodes.urls();
     urls[2] = nodes.with_least_rights(2);
     let nodes = nodes.at(urls);
-    let examined = nodes.doctor(&["--config", file.to_str().unwrap()]);
+    let examined = nodes.doctor(&["--config", file.path()]);
     let found = examined.found("restart-guard");
     for (node, kept) in [(0, "(save \"3600 1 300 100\")"), (1, "(appendonly yes)")] {
         let start = format!("warning {}", nodes[node].address());

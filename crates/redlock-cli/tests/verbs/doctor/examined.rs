@@ -1,11 +1,9 @@
 //! Nodes that do not answer the doctor as others do.
 
-use std::fs;
-
 use redlock_sandbox::{Persistence, ServerOptions};
 use serde_json::{Value, json};
 
-use crate::kit::{Nodes, Relay};
+use crate::kit::{ConfigFile, Nodes, Relay};
 
 /// Reaches the second of three nodes through this.
 fn through(relay: &Relay, nodes: Nodes) -> Nodes {
@@ -55,9 +53,7 @@ async fn a_node_that_votes_and_cannot_be_examined_is_told_of() {
 
 #[tokio::test]
 async fn another_version_of_the_protocol_hides_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("redlock.toml");
-    fs::write(&file, "trust_persistence = true\n").unwrap();
+    let file = ConfigFile::of("trust_persistence = true\n");
     let options = ServerOptions::default().persistence(Persistence::AppendOnly);
     let nodes = Nodes::start_with(3, &options);
     let busy = "local n = 0 while n < 60000000 do n = n + 1 end return n";
@@ -66,7 +62,7 @@ async fn another_version_of_the_protocol_hides_nothing() {
     let in_resp3 = urls.iter().map(|url| format!("{url}?protocol=resp3"));
     let nodes = nodes.at(in_resp3.collect());
     let arguments = ["--deep", "--node-timeout", "100ms", "--config"];
-    let examined = nodes.doctor(&[&arguments[..], &[file.to_str().unwrap()]].concat());
+    let examined = nodes.doctor(&[&arguments[..], &[file.path()]].concat());
     for node in examined.json["nodes"].as_array().unwrap() {
         assert_eq!(node["unverified"], json!([]), "{examined:?}");
         assert_ne!(node["version"], "version unknown", "{examined:?}");

@@ -6,7 +6,7 @@ use std::{
 
 use redlock_sandbox::{ServerBinary, ServerOptions};
 
-use crate::kit::{Nodes, Relay, Running, eventually};
+use crate::kit::{ConfigFile, Nodes, Relay, Running, eventually};
 
 #[tokio::test]
 async fn replicas_and_masters_with_replicas_do_not_vote_and_a_promotion_is_noticed() {
@@ -89,10 +89,8 @@ async fn a_master_that_has_a_replica_is_told_so() {
     );
     assert_eq!(examined.code, 2);
 
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("redlock.toml");
-    fs::write(&file, "accept_replicas = true\n").unwrap();
-    let config = ["--config", file.to_str().unwrap()];
+    let file = ConfigFile::of("accept_replicas = true\n");
+    let config = ["--config", file.path()];
     let examined = nodes.doctor(&config);
     examined.one("replicas", &["warning", "1 h after", "repl-backlog-ttl 0"]);
     nodes.set(0, "repl-backlog-ttl", "0");
@@ -118,10 +116,8 @@ async fn a_master_whose_replicas_have_gone_is_told_what_that_costs_and_when() {
     nodes.bless().await;
     let three = nodes.urls().into_iter().take(3).collect();
     let nodes = nodes.at(three);
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("redlock.toml");
-    fs::write(&file, "accept_replicas = true\n").unwrap();
-    let accepting = ["--strict", "--config", file.to_str().unwrap()];
+    let file = ConfigFile::of("accept_replicas = true\n");
+    let accepting = ["--strict", "--config", file.path()];
     let node = nodes[0].address().to_string();
     for arguments in [&["--strict"][..], &accepting] {
         let examined = nodes.doctor(arguments);

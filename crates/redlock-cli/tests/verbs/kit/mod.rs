@@ -140,6 +140,22 @@ impl Nodes {
     }
 }
 
+/// A file of settings, which is removed with this value.
+pub(crate) struct ConfigFile(tempfile::NamedTempFile);
+
+impl ConfigFile {
+    pub(crate) fn of(text: &str) -> Self {
+        let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Self(file)
+    }
+
+    /// For `--config`.
+    pub(crate) fn path(&self) -> &str {
+        self.0.path().to_str().unwrap()
+    }
+}
+
 /// What the doctor said.
 #[derive(Debug)]
 pub(crate) struct Examined {
