@@ -1,7 +1,7 @@
 use super::Now;
 use crate::{FencingToken, KeySet, Reply, Shard};
 
-/// The greatest fencing counters that a client has seen, by shard.
+/// The greatest fencing counters that a client has seen or proposed, by shard.
 #[derive(Debug)]
 pub(super) struct Tokens {
     // invariant: one entry per shard
@@ -17,41 +17,51 @@ impl Tokens {
 
     /// Notes how far a node has counted, as it said in an attempt for so many tokens of these keys.
     pub(super) fn note(&mut self, keys: &KeySet, tokens: u32, reply: &Reply) {
-        let seen = match reply {
+        match reply {
             Reply::Taken { counter } | Reply::Claimed { counter, .. } => {
-                counter.saturating_add(u64::from(tokens.max(1)) - 1)
+                self.reach(keys, last_of(*counter, tokens));
             }
-            Reply::Held { counter, .. } => *counter,
-            _ => return,
-        };
-        if seen > FencingToken::MAX.get() {
-            // Somebody else has written it; whoever went on from there would be refused everywhere.
+            Reply::Held { counter, .. } => self.reach(keys, *counter),
+            _ => {}
+        }
+    }
+
+    /// Returns what to propose for so many tokens of these keys: a counter that is greater than any that was seen or
+    /// proposed before, and close to the clock, so that it exceeds those not seen.
+    ///
+    /// Two attempts of one shard that are on their way at once would else propose the same.
+    /// The second of them would have to be told another counter by each node, and nodes that hear them in different
+    /// orders would tell different ones.
+    pub(super) fn propose(&mut self, keys: &KeySet, tokens: u32, now: Now) -> u64 {
+        let known = keys
+            .iter()
+            .map(|key| self.counters[usize::from(key.shard().number())]);
+        let least = known.max().unwrap_or(0).saturating_add(1);
+        let proposal = wall(now).map_or(least, |wall| least.max(wall));
+        self.reach(keys, last_of(proposal, tokens));
+        proposal
+    }
+
+    /// Goes on from here; from a counter out of range, which somebody else has written, every node would refuse to.
+    fn reach(&mut self, keys: &KeySet, counter: u64) {
+        if counter > FencingToken::MAX.get() {
             return;
         }
         for key in keys {
             let known = &mut self.counters[usize::from(key.shard().number())];
-            *known = seen.max(*known);
+            *known = counter.max(*known);
         }
     }
 
-    /// Returns a counter that is greater than any that was seen, and close to the clock, so that it exceeds those not
-    /// seen.
-    pub(super) fn proposal(&self, keys: &KeySet, now: Now) -> u64 {
-        let seen = keys
-            .iter()
-            .map(|key| self.counters[usize::from(key.shard().number())]);
-        let seen = seen.max().unwrap_or(0).saturating_add(1);
-        match wall(now) {
-            Some(wall) => seen.max(wall),
-            None => seen,
-        }
+    /// Raises a floor to the greatest counter that this client has seen or proposed.
+    pub(super) fn at_least_known(&self, floor: u64) -> u64 {
+        let known = self.counters.iter().copied().max().unwrap_or(0);
+        floor.max(known)
     }
+}
 
-    /// Raises a floor to the greatest counter that this client has seen.
-    pub(super) fn at_least_seen(&self, floor: u64) -> u64 {
-        let seen = self.counters.iter().copied().max().unwrap_or(0);
-        floor.max(seen)
-    }
+fn last_of(first: u64, tokens: u32) -> u64 {
+    first.saturating_add(u64::from(tokens.max(1)) - 1)
 }
 
 /// Returns the wall clock's reading as a counter; `None` if that clock is off by centuries.

@@ -34,7 +34,7 @@ impl Acquisitions {
         let request = &acquisition.request;
         let shard = request.keys.first_shard();
         // The same for all nodes, so that they mostly agree at once.
-        let proposal = cx.tokens.proposal(&request.keys, now);
+        let proposal = cx.tokens.propose(&request.keys, request.tokens, now);
         let wish = acquisition.wish(&cx.config, now);
         let lock = Arc::new(Lock {
             mode: request.mode,
