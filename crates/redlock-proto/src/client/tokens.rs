@@ -68,3 +68,36 @@ fn last_of(first: u64, tokens: u32) -> u64 {
 pub(super) fn wall(now: Now) -> Option<u64> {
     (now.wall <= FencingToken::MAX.get()).then_some(now.wall)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Instant;
+
+    const NOON: Now = Now {
+        clock: Instant::ORIGIN,
+        wall: 1_795_262_400_000_000,
+    };
+
+    #[test]
+    fn attempts_that_are_on_their_way_at_once_propose_different_tokens() {
+        let (keys, mut tokens) = (KeySet::from("orders"), Tokens::new());
+        assert_eq!(tokens.propose(&keys, 64, NOON), NOON.wall);
+        assert_eq!(tokens.propose(&keys, 1, NOON), NOON.wall + 64);
+        assert_eq!(tokens.propose(&keys, 0, NOON), NOON.wall + 65);
+        assert_eq!(tokens.at_least_known(0), NOON.wall + 65);
+    }
+
+    #[test]
+    fn what_somebody_wrote_beyond_the_range_is_not_gone_on_from() {
+        let (keys, mut tokens) = (KeySet::from("orders"), Tokens::new());
+        let max = FencingToken::MAX.get();
+        for counter in [max - 62, max + 1, u64::MAX] {
+            tokens.note(&keys, 64, &Reply::Taken { counter });
+            assert_eq!(tokens.at_least_known(0), 0);
+        }
+        let counter = max - 63;
+        tokens.note(&keys, 64, &Reply::Taken { counter });
+        assert_eq!(tokens.at_least_known(0), max);
+    }
+}

@@ -22,8 +22,8 @@ pub struct LinkConfig {
     pub longest_pause: Duration,
     /// The most requests that travel together.
     pub requests_per_call: usize,
-    /// The most of them if each of them extends a lease on one key.
-    pub extensions_per_call: usize,
+    /// The most of them if each of them takes, keeps or lets go one key, and nothing else.
+    pub plain_requests_per_call: usize,
     /// The most calls that are in flight.
     pub calls: usize,
     /// The most releases that are kept to be repeated; the oldest end by themselves first.
@@ -45,10 +45,10 @@ impl LinkConfig {
             heartbeat: Duration::from_secs(1),
             shortest_pause: Duration::from_millis(25),
             longest_pause: Duration::from_secs(1),
-            // More requests in one script call gain nothing and keep the server from others for longer.
+            // Each may be for as many keys as a lock can have, and a server does nothing else while it does a call.
             requests_per_call: 16,
-            // Such an extension takes a server half as long as an acquire, and hardly a caller waits for one.
-            extensions_per_call: 64,
+            // The look at the mark and its like are what a call costs beside its requests: as much as four of them.
+            plain_requests_per_call: 64,
             // Fewer than the calls that redis-rs buffers (50), so that a call is never kept waiting for room.
             calls: 32,
             pending_releases: 10_000,

@@ -56,15 +56,9 @@ impl Traffic {
         if self.in_flight.len() >= config.calls {
             return None;
         }
-        let extensions = self.queue.iter().take(config.extensions_per_call);
-        let extensions = extensions
-            .take_while(|op| op.request.is_plain_extension())
-            .count();
-        let take = self
-            .queue
-            .len()
-            .min(config.requests_per_call)
-            .max(extensions);
+        let plain = self.queue.iter().take(config.plain_requests_per_call);
+        let plain = plain.take_while(|op| op.request.is_plain()).count();
+        let take = self.queue.len().min(config.requests_per_call).max(plain);
         let ops: Vec<Op> = self.queue.drain(..take).collect();
         let requests = ops.iter().filter(|op| !op.request.is_release());
         self.waiting.drain(..requests.count());

@@ -124,20 +124,19 @@ impl Request {
         self.worth_repeating_for().is_some()
     }
 
-    /// Returns whether this keeps one key for longer, which one holder has alone, and does nothing else.
-    pub fn is_plain_extension(&self) -> bool {
-        match self {
-            Self::Lock {
-                verb: Verb::Extend {
-                    write_back: None, ..
-                },
-                lock,
-            } => {
-                let keys = &lock.keys;
-                lock.mode == Mode::Exclusive && !keys.is_several() && keys.slots().is_none()
-            }
-            _ => false,
-        }
+    /// Returns whether this takes one key, keeps it or lets it go, for a holder that has it alone, and does nothing else.
+    pub fn is_plain(&self) -> bool {
+        let Self::Lock { verb, lock } = self else {
+            return false;
+        };
+        let is_usual = match verb {
+            Verb::Acquire { wish, .. } => wish.is_none(),
+            Verb::Extend { write_back, .. } => write_back.is_none(),
+            Verb::Release { .. } => true,
+            Verb::Heal { .. } | Verb::Tombstone { .. } => false,
+        };
+        let keys = &lock.keys;
+        is_usual && lock.mode == Mode::Exclusive && !keys.is_several() && keys.slots().is_none()
     }
 
     /// Returns for how long this is worth making again, should it fail: as long as what it lets go may stay.

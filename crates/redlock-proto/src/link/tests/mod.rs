@@ -3,7 +3,7 @@ mod connection;
 use std::time::Duration;
 
 use super::*;
-use crate::{Lock, Mode, NodeTime, OwnerId, RunId, Store, Verb};
+use crate::{KeySet, Lock, Mode, NodeKey, NodeTime, OwnerId, RunId, Store, Verb};
 
 const MS: Duration = Duration::from_millis(1);
 const TTL: Duration = Duration::from_secs(5);
@@ -75,6 +75,15 @@ fn acquire(owner: u8) -> Request {
     lock(verb, owner)
 }
 
+/// Two keys or none.
+fn acquire_two(owner: u8) -> Request {
+    let mut request = acquire(owner);
+    if let Request::Lock { lock, .. } = &mut request {
+        Arc::make_mut(lock).keys = KeySet::new(["key", "other"].map(NodeKey::from)).unwrap();
+    }
+    request
+}
+
 fn release(owner: u8) -> Request {
     lock(Verb::Release { ttl: TTL }, owner)
 }
@@ -128,21 +137,20 @@ fn told(link: &mut Link<Bits>) -> Vec<(&'static str, u64)> {
     told
 }
 
-/// Nobody waits for those behind them, and a server is done with them sooner.
 #[test]
-fn more_travel_together_if_all_of_them_extend_a_lease() {
+fn more_travel_together_if_each_of_them_concerns_one_key() {
     let mut link = up(config(), at(0));
-    let extend = |owner| {
-        lock(
-            Verb::Extend {
-                ttl: TTL,
-                write_back: None,
-            },
-            owner,
-        )
+    let extend = Verb::Extend {
+        ttl: TTL,
+        write_back: None,
     };
-    let mut requests: Vec<Request> = (0..120).map(extend).collect();
-    requests[100] = acquire(100);
+    let plain = |owner: u8| match owner % 3 {
+        0 => acquire(owner),
+        1 => lock(extend, owner),
+        _ => release(owner),
+    };
+    let mut requests: Vec<Request> = (0..120).map(plain).collect();
+    requests[100] = acquire_two(100);
     push(&mut link, 0, requests, at(1));
     let calls = sent(&mut link, at(1));
     let sizes: Vec<usize> = calls.iter().map(|call| call.requests.len()).collect();
@@ -152,7 +160,12 @@ fn more_travel_together_if_all_of_them_extend_a_lease() {
 #[test]
 fn requests_travel_together_and_calls_are_bounded() {
     let mut link = up(config(), at(0));
-    push(&mut link, 0, (0..40).map(|_| acquire(1)).collect(), at(1));
+    push(
+        &mut link,
+        0,
+        (0..40).map(|_| acquire_two(1)).collect(),
+        at(1),
+    );
     let calls = sent(&mut link, at(1));
     let sizes: Vec<usize> = calls.iter().map(|call| call.requests.len()).collect();
     assert_eq!(sizes, [16, 16, 8]);
@@ -205,7 +218,7 @@ fn a_node_that_answers_in_time_and_is_asked_for_too_much_is_relieved_too() {
     let mut link = up(limits, at(0));
     push(&mut link, 1, vec![acquire(1)], at(0));
     let first = sent(&mut link, at(0));
-    push(&mut link, 2, vec![acquire(2); 20], at(100));
+    push(&mut link, 2, vec![acquire_two(2); 20], at(100));
     link.on_answer(first[0].id, answer(vec![Ok(Reply::Done)]), at(400));
     let second = sent(&mut link, at(400));
     assert_eq!(second[0].requests.len(), 16);
