@@ -6,12 +6,10 @@
 /// More than a password may be lost this way, and no part of a password is left, whatever is in it.
 pub(crate) fn redacted(text: &str) -> String {
     let Some((before, after)) = text.split_once("://") else {
-        return match text.split_once('"') {
-            Some((before, quoted)) => match quoted.rsplit_once('@') {
-                Some((_, rest)) => format!("{before}\"***@{rest}"),
-                None => text.to_owned(),
-            },
-            None => text.to_owned(),
+        let quoted = text.find(['"', '\'']).map(|at| text.split_at(at + 1));
+        return match quoted.map(|(before, after)| (before, after.rsplit_once('@'))) {
+            Some((before, Some((_, rest)))) => format!("{before}***@{rest}"),
+            _ => text.to_owned(),
         };
     };
     match after.rsplit_once('@') {
@@ -46,6 +44,10 @@ mod tests {
             ),
             ("redis://host", "redis://host"),
             ("mail me@host", "mail me@host"),
+            (
+                "unexpected argument 'me:hunter2@h' found",
+                "unexpected argument '***@h' found",
+            ),
             (
                 "string \":hunter2@h\", expected",
                 "string \"***@h\", expected",
