@@ -16,6 +16,7 @@ use super::{
     error::{is_refusal, reason},
     functions, script,
     transport::Transport,
+    wire::Order,
 };
 use crate::node::Request;
 
@@ -37,6 +38,15 @@ impl Form {
             Self::Function => functions::call(requests),
             Self::Hash => script::call(true),
             Self::Text => script::call(false),
+        }
+    }
+
+    /// Returns the order in which a call has these requests, if no key occurs twice.
+    pub(super) fn order(self, requests: &[Request]) -> Order {
+        if self.may_be_short(requests) {
+            Order::AcquiresFirst
+        } else {
+            Order::Given
         }
     }
 

@@ -22,7 +22,7 @@ use super::{
     form::{Form, Forms},
     script,
     transport::{Direct, Transport},
-    wire::{self, Encoder},
+    wire::{self, Encoder, Order},
 };
 use crate::node::{Answer, CallError, CallResult, Keyspace, NodeKey, Reply, Request, Session};
 
@@ -82,7 +82,10 @@ impl Session for RedisSession {
         requests: &[Request],
     ) -> BoxFuture<'static, CallResult> {
         let form = self.forms.pick(requests, keyspace.quarantine());
-        let call = self.encoder.call(form.head(requests), keyspace, requests);
+        let head = form.head(requests);
+        let call = self
+            .encoder
+            .call(head, keyspace, requests, form.order(requests));
         let mut attempt = Attempt {
             connection: self.connection.clone(),
             forms: Arc::clone(&self.forms),
@@ -92,13 +95,14 @@ impl Session for RedisSession {
             keyspace: Arc::clone(keyspace),
             requests: requests.to_vec(),
             form,
+            order: call.order,
         };
         let inspection = attempt.inspection();
         // What is rare is in boxes of its own, because every call has to carry the room that its future takes.
         async move {
             let (answered, policy) = match inspection {
-                None => (attempt.connection.ask(&call).await, None),
-                Some(inspection) => join(attempt.connection.ask(&call), inspection).await,
+                None => (attempt.connection.ask(&call.args).await, None),
+                Some(inspection) => join(attempt.connection.ask(&call.args), inspection).await,
             };
             let value = match answered {
                 Ok(value) => value,
@@ -112,7 +116,7 @@ impl Session for RedisSession {
                 Value::BulkString(said) if attempt.form.may_be_short(requests) => {
                     wire::done(&said, requests)
                 }
-                value => wire::answer(value, requests),
+                value => wire::answer(value, requests, attempt.order),
             };
             let answer = answer.ok_or_else(|| CallError::lost(NONSENSE))?;
             Ok(with_policy(answer, policy.as_ref()))
@@ -146,6 +150,8 @@ struct Attempt {
     keyspace: Arc<Keyspace>,
     requests: Vec<Request>,
     form: Form,
+    /// In which order it has the requests.
+    order: Order,
 }
 
 impl Attempt {
@@ -157,8 +163,12 @@ impl Attempt {
         {
             self.form = other;
             let head = other.head(&self.requests);
-            let again = self.encoder.call(head, &self.keyspace, &self.requests);
-            match self.connection.ask(&again).await {
+            let order = other.order(&self.requests);
+            let again = self
+                .encoder
+                .call(head, &self.keyspace, &self.requests, order);
+            self.order = again.order;
+            match self.connection.ask(&again.args).await {
                 Ok(value) => return Ok(value),
                 Err(next) => error = next,
             }

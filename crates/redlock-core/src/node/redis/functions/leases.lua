@@ -1,8 +1,8 @@
 -- What nodes are asked for all the time, in as few commands as there can be: acquire, release and extend.
 --
--- KEYS and ARGV are those of the script, and what a call comes to is the same. Whatever is out of the ordinary is left to
--- the script before anything is written: a node that does not vote, a key that occurs twice, a counter that is damaged or
--- ahead of what is proposed, and a command that fails.
+-- KEYS and ARGV are those of the script, and what a call comes to is the same. The acquires come first. Whatever is out of
+-- the ordinary is left to the script before anything is written: a node that does not vote, a key that occurs twice, a
+-- counter that is damaged or ahead of what is proposed, and a command that fails.
 --
 -- The answer is that of the script, too, but for extensions, which say whether somebody was refused the key. And it is
 -- another if every operation was done, with the first token that it proposed, and nobody was refused a key. Then it is one
@@ -12,11 +12,19 @@
 -- All is read first, then all is counted by one command, and all keys that are let go are deleted by one. No key occurs
 -- twice, so nothing but the counters depends on the order of the operations.
 
--- The lists of the call that runs: its answer, counters with their shards, keys to delete, and keys to take or to keep,
--- which are three numbers each: of the operation in ARGV, of the key in KEYS, and of the reply.
+-- The lists of the call that runs: counters with their shards, keys to delete, and the extensions, each with the place of
+-- its operation in ARGV and of its key in KEYS.
 -- They outlive the call, so that no call has to grow them again, and they still have what calls before it put there. So a
 -- call counts from the beginning what it puts there, and reads no further.
-local replies, counted, dropped, kept = {}, {}, {}, {}
+local counted, dropped, kept = {}, {}, {}
+
+-- How long a key stays that another owner has; in its last millisecond it is still another's. Nothing, if that cannot be
+-- told.
+local function remaining(key)
+  local stays = redis.pcall('PTTL', key)
+  if type(stays) == 'table' then return nil end
+  return stays == 0 and 1 or stays
+end
 
 local function leases(KEYS, ARGV)
   local try, policy, fence = redis.pcall, ARGV[1], KEYS[#KEYS]
@@ -29,100 +37,97 @@ local function leases(KEYS, ARGV)
     if not time or time.err then return look(KEYS, ARGV) end
   end
 
-  -- The counters of the acquires, behind the floor, which is the least that each of them is. Where one is needed twice,
-  -- the latest value counts.
-  local needed, counters, floor, latest = tonumber(ARGV[4]), nil, nil, nil
-  if needed > 0 then
-    counters = try('HMGET', fence, unpack(ARGV, 5, 4 + needed))
-    if counters.err then return look(KEYS, ARGV) end
-    floor = counters[1] or '0000000000000000'
-    if #floor ~= 16 then return look(KEYS, ARGV) end
-    latest = ARGV[3] == 'counters' and {}
-  end
+  -- What is not simply done, by the place of the operation in ARGV: the reply, and what is behind it.
+  local first, second, is_short = {}, {}, true
+  local counted, dropped, kept, counts, drops, keeps = counted, dropped, kept, 0, 0, 0
 
-  local counts, drops, keeps = 0, 0, 0
-  local op, place, reply_at, counter_at = 5 + needed, 2, 6, 1
-  local verb = ARGV[op]
-  while verb do
-    local found, reply, second, next_op, next_place = owners[place], 0, 0, op + 3, place + 1
-    local is_kept = false
-    if verb == 'acquire' then
-      counter_at, next_op, next_place = counter_at + 1, op + 5, place + 2
-      local shard = ARGV[4 + counter_at]
-      second = latest and latest[shard] or counters[counter_at] or floor
-      if #second ~= 16 then return look(KEYS, ARGV) end
-      if second < floor then second = floor end
+  -- The acquires, as many as there are counters behind the floor, which is the least that each of them is. Where one is
+  -- needed twice, the latest value counts.
+  local needed = tonumber(ARGV[4])
+  local op, place = 5 + needed, 2
+  if needed > 0 then
+    local counters = try('HMGET', fence, unpack(ARGV, 5, 4 + needed))
+    if counters.err then return look(KEYS, ARGV) end
+    local floor = counters[1] or '0000000000000000'
+    if #floor ~= 16 then return look(KEYS, ARGV) end
+    local latest = ARGV[3] == 'counters' and {}
+    for at = 2, needed do
+      local shard, found = ARGV[4 + at], owners[place]
+      local stored = latest and latest[shard] or counters[at] or floor
+      if #stored ~= 16 then return look(KEYS, ARGV) end
+      if stored < floor then stored = floor end
       if owners[place + 1] then
-        reply = -3
+        first[op], second[op], is_short = -3, stored, false
       elseif found then
-        reply = nil
         dispute(KEYS[place], time[1])
-        if #found > 33 then second = second .. told(found) end
+        if #found > 33 then stored = stored .. told(found) end
+        first[op], second[op], is_short = remaining(KEYS[place]), stored, false
+        if not first[op] then return look(KEYS, ARGV) end
       else
-        local token, counter = ARGV[op + 3], ARGV[op + 4]
-        if token <= second then return look(KEYS, ARGV) end
+        if ARGV[op + 3] <= stored then return look(KEYS, ARGV) end
+        local counter = ARGV[op + 4]
         counted[counts + 1], counted[counts + 2], counts = shard, counter, counts + 2
         if latest then latest[shard] = counter end
-        second, is_kept = token, true
       end
+      op, place = op + 5, place + 2
+    end
+  end
+
+  local others, verb = op, ARGV[op]
+  while verb do
+    local found, is_release = owners[place], verb == 'release'
+    if not found then
+      first[op], is_short = -2, false
+    elseif found ~= ARGV[op + 1] then
+      first[op], is_short = remaining(KEYS[place]), false
+      if not first[op] then return look(KEYS, ARGV) end
+    elseif is_release then
+      drops = drops + 1
+      dropped[drops] = KEYS[place]
     else
-      if verb == 'release' then next_op = op + 2 end
-      if not found then
-        reply = -2
-      elseif found ~= ARGV[op + 1] then
-        reply = nil
-      elseif verb == 'release' then
-        drops = drops + 1
-        dropped[drops] = KEYS[place]
-      else
-        is_kept = true
-      end
+      kept[keeps + 1], kept[keeps + 2], keeps = op, place, keeps + 2
     end
-    if is_kept then
-      kept[keeps + 1], kept[keeps + 2], kept[keeps + 3], keeps = op, place, reply_at, keeps + 3
-    elseif not reply then
-      -- Another owner has the key; in its last millisecond it is still another's.
-      reply = try('PTTL', KEYS[place])
-      if type(reply) == 'table' then return look(KEYS, ARGV) end
-      if reply == 0 then reply = 1 end
-    end
-    replies[reply_at], replies[reply_at + 1], reply_at = reply, second, reply_at + 2
-    op, place, verb = next_op, next_place, ARGV[next_op]
+    op, place = op + (is_release and 2 or 3), place + 1
+    verb = ARGV[op]
   end
 
   if counts > 0 and type(try('HSET', fence, unpack(counted, 1, counts))) == 'table' then return look(KEYS, ARGV) end
   if drops > 0 and type(try('DEL', unpack(dropped, 1, drops))) == 'table' then return look(KEYS, ARGV) end
-  local is_short = true
-  for at = 1, keeps, 3 do
-    local op, key, reply_at = kept[at], KEYS[kept[at + 1]], kept[at + 2]
-    if ARGV[op] == 'extend' then
-      local set = try('PEXPIRE', key, ARGV[op + 2])
-      if set ~= 1 then
-        replies[reply_at] = set == 0 and -2 or set.err .. ' (PEXPIRE)'
-      elseif is_disputed(key, time[1]) then
-        is_short = false
-      else
-        replies[reply_at + 1] = 1
-      end
-    else
-      local set = try('SET', key, ARGV[op + 1], 'NX', 'PX', ARGV[op + 2])
+  op, place = 5 + needed, 2
+  for _ = 2, needed do
+    if is_short or not first[op] then
+      local set = try('SET', KEYS[place], ARGV[op + 1], 'NX', 'PX', ARGV[op + 2])
       if not set then
         -- A key of another type has no owner that could be compared. It may end while this runs.
-        local stays = try('PTTL', key)
-        replies[reply_at] = type(stays) == 'table' and stays.err .. ' (PTTL)' or stays == 0 and 1 or stays
+        local stays = try('PTTL', KEYS[place])
+        first[op], is_short = type(stays) == 'table' and stays.err .. ' (PTTL)' or stays == 0 and 1 or stays, false
       elseif set.err then
-        replies[reply_at] = set.err .. ' (SET)'
+        first[op], is_short = set.err .. ' (SET)', false
       end
     end
+    op, place = op + 5, place + 2
   end
-
-  for at = 6, reply_at - 1, 2 do
-    if replies[at] ~= 0 or not is_short then
-      -- A list ends where there is nothing.
-      replies[1], replies[2], replies[3], replies[4], replies[5], replies[reply_at] = -1, 0, 0, 0, '', nil
-      if time then replies[1], replies[3], replies[5] = 1, time[1] * 1000000 + time[2], run end
-      return replies
+  for at = 1, keeps, 2 do
+    local op, key = kept[at], KEYS[kept[at + 1]]
+    local set = try('PEXPIRE', key, ARGV[op + 2])
+    if set ~= 1 then
+      first[op], is_short = set == 0 and -2 or set.err .. ' (PEXPIRE)', false
+    elseif is_disputed(key, time[1]) then
+      is_short = false
+    else
+      second[op] = 1
     end
   end
-  return time and time[1] .. ' ' .. time[2] .. ' ' .. run or ''
+  if is_short then return time and time[1] .. ' ' .. time[2] .. ' ' .. run or '' end
+
+  local replies = {-1, 0, 0, 0, ''}
+  if time then replies = {1, 0, time[1] * 1000000 + time[2], 0, run} end
+  op = 5 + needed
+  while ARGV[op] do
+    local reply_at = #replies + 1
+    local is_acquire = op < others
+    replies[reply_at], replies[reply_at + 1] = first[op] or 0, second[op] or is_acquire and ARGV[op + 3] or 0
+    op = op + (is_acquire and 5 or ARGV[op] == 'release' and 2 or 3)
+  end
+  return replies
 end

@@ -8,12 +8,13 @@ use redlock_proto::{MarkState, NodeTime, NodeVerb, RunId, ServerInfo, Standing, 
 use super::{
     super::{error::explained, info},
     jobs,
+    order::Order,
     values::{counted, refusal, text},
 };
 use crate::node::{Answer, Reply, Request};
 
-/// Reads the answer to a call with these requests; `None` if that is not what a node sends.
-pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Answer> {
+/// Reads the answer to a call with these requests, which had them in this order; `None` if that is not what a node sends.
+pub(in super::super) fn answer(value: Value, requests: &[Request], order: Order) -> Option<Answer> {
     let Value::Array(values) = value else {
         return None;
     };
@@ -27,7 +28,7 @@ pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Ans
     }
     let Look { standing, error } = look(header).ok()?;
     let mut replies = Vec::with_capacity(requests.len());
-    for request in requests {
+    for request in order.of(requests) {
         let (first, second) = (values.next()?, values.next()?);
         replies.push(match (text(first), request) {
             (Ok(failed), _) => Err(explained(&failed)),
@@ -40,6 +41,7 @@ pub(in super::super) fn answer(value: Value, requests: &[Request]) -> Option<Ans
             (Err(first), _) => Ok(reply(&first, second, request)?),
         });
     }
+    let replies = order.undo(replies, requests);
     Some(Answer { standing, replies })
 }
 

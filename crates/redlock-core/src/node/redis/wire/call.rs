@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use redlock_proto::{Keyspace, NodeVerb, Quarantine};
 
-use super::{super::args::Args, memo::Memo, values::millis};
+use super::{super::args::Args, memo::Memo, order::Order, values::millis};
 use crate::node::Request;
 
 /// What makes calls out of requests; the nodes of a client share one, so that each request is encoded once.
@@ -25,22 +25,38 @@ struct State {
 
 impl Encoder {
     /// Returns a call with these requests, behind its head, which says by what they are done.
+    ///
+    /// They are in the order that is wanted, unless a key occurs twice.
     pub(in super::super) fn call(
         &self,
         head: [&str; 2],
         keyspace: &Keyspace,
         requests: &[Request],
-    ) -> Args {
+        wanted: Order,
+    ) -> Packed {
         // What was left by a panic is cleared first.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.gather(keyspace, requests);
-        state.call(head, keyspace, requests)
+        state.gather(keyspace, wanted.of(requests));
+        let (mut order, has_twins) = (wanted, have_twins(&mut state.hashes));
+        if has_twins && wanted != Order::Given {
+            order = Order::Given;
+            state.gather(keyspace, requests.iter());
+        }
+        let args = state.call(head, keyspace, requests, has_twins);
+        Packed { args, order }
     }
+}
+
+/// A call as it is sent.
+pub(in super::super) struct Packed {
+    pub(in super::super) args: Args,
+    /// In which order it has the requests.
+    pub(in super::super) order: Order,
 }
 
 impl State {
     /// Puts the parts of all requests together.
-    fn gather(&mut self, keyspace: &Keyspace, requests: &[Request]) {
+    fn gather<'r>(&mut self, keyspace: &Keyspace, requests: impl Iterator<Item = &'r Request>) {
         self.keys.clear();
         self.hashes.clear();
         self.counters.clear();
@@ -54,7 +70,13 @@ impl State {
         }
     }
 
-    fn call(&mut self, head: [&str; 2], keyspace: &Keyspace, requests: &[Request]) -> Args {
+    fn call(
+        &mut self,
+        head: [&str; 2],
+        keyspace: &Keyspace,
+        requests: &[Request],
+        has_twins: bool,
+    ) -> Args {
         let room = ROOM + head[1].len() + self.keys.bytes() + self.args.bytes();
         let mut call = Args::with_capacity(room + 8 * self.counters.len());
         for word in head {
@@ -69,14 +91,12 @@ impl State {
         } else {
             call.append(self.policy(*keyspace.quarantine()));
         }
-        call.push(
-            match (have_twins(&mut self.hashes), have_twins_of(&self.counters)) {
-                (true, true) => "both",
-                (true, false) => "keys",
-                (false, true) => "counters",
-                (false, false) => "",
-            },
-        );
+        call.push(match (has_twins, have_twins_of(&self.counters)) {
+            (true, true) => "both",
+            (true, false) => "keys",
+            (false, true) => "counters",
+            (false, false) => "",
+        });
         if self.counters.is_empty() && !requests.iter().any(is_opening) {
             call.push_number(0);
         } else {

@@ -6,10 +6,11 @@ mod done;
 mod encoded;
 mod jobs;
 mod memo;
+mod order;
 mod request;
 #[cfg(test)]
 mod tests;
 mod values;
 
 pub(crate) use self::call::Encoder;
-pub(super) use self::{answer::answer, done::done};
+pub(super) use self::{answer::answer, done::done, order::Order};
