@@ -79,33 +79,43 @@ async fn many_in_one_call_are_answered_in_their_order() {
 async fn a_call_does_nothing_of_what_calls_before_it_did() {
     let mut master = Master::witnessed().await;
     let take = |proposal, key, owner| request(acquire(proposal), key, owner);
-    let done = |master: &Master| {
-        let shard = Shard::of(&"{fn}:lock:b".into()).number().to_string();
-        let found = master.command(&["HGET", "{fn}:fence", &shard]);
-        (master.calls("time"), found.as_text().map(str::to_owned))
+    let shard = |key: &str| {
+        let key = format!("{{fn}}:lock:{key}");
+        Shard::of(&key.as_str().into()).number().to_string()
+    };
+    let counter = |master: &Master, key| {
+        let found = master.command(&["HGET", "{fn}:fence", &shard(key)]);
+        found.as_text().map(str::to_owned)
     };
     let quick = master.calls("time");
     let both = [take(100, "a", 1), take(200, "b", 2)];
     assert!(master.call(&both).await.replies.iter().all(Result::is_ok));
-    assert_eq!(done(&master).0, quick + 1);
+    assert_eq!(master.calls("time"), quick + 1);
     let both = [request(RELEASE, "a", 1), request(RELEASE, "b", 2)];
     let released = [Ok(Reply::Done), Ok(Reply::Done)];
     assert_eq!(master.call(&both).await.replies, released);
 
-    // It leaves a call with an old proposal to the script, when it has found something to let go already.
+    // It leaves a call with an old proposal to the script, when it has found something to count already.
     let taken = [Ok(Reply::Taken { counter: 300 })];
     assert_eq!(master.call(&[take(300, "a", 3)]).await.replies, taken);
-    let early = [request(RELEASE, "a", 3), take(150, "b", 4)];
-    let expected = [Ok(Reply::Done), Ok(Reply::Taken { counter: 201 })];
+    let early = [
+        request(RELEASE, "a", 3),
+        take(700, "e", 6),
+        take(150, "b", 4),
+    ];
+    let taken = |counter| Ok(Reply::Taken { counter });
+    let expected = [Ok(Reply::Done), taken(700), taken(201)];
     assert_eq!(master.call(&early).await.replies, expected);
 
-    // Somebody else has it before the next call.
+    // Others have the key, and have counted, before the next call.
     master.command(&["SET", "{fn}:lock:a", "somebody's"]);
-    let counted = "0000000000000201".to_owned();
+    let (counted, by_others) = ("0000000000000201", "0000000000002000");
+    master.command(&["HSET", "{fn}:fence", &shard("e"), by_others]);
     for (proposal, key) in [(400, "c"), (500, "d")] {
-        let taken = [Ok(Reply::Taken { counter: proposal })];
+        let taken = [taken(proposal)];
         assert_eq!(master.call(&[take(proposal, key, 5)]).await.replies, taken);
-        assert_eq!(done(&master).1.as_ref(), Some(&counted), "{key}");
+        assert_eq!(counter(&master, "b").as_deref(), Some(counted), "{key}");
+        assert_eq!(counter(&master, "e").as_deref(), Some(by_others), "{key}");
     }
     let release = master.call(&[request(RELEASE, "c", 5)]).await;
     assert_eq!(release.replies, [Ok(Reply::Done)]);
