@@ -1,20 +1,17 @@
 //! Takes passwords out of text that may repeat a URL.
 
-/// Returns a text with all that stands between `://` and the last `@` after it replaced; without `://`, between the first
-/// quotation mark and the last `@`, for a URL that is none.
+/// Returns a text with all replaced that stands before its last `@` and behind its first `://` or quotation mark,
+/// whichever comes first: a URL without its scheme is one that is wrong, and is quoted.
 ///
 /// More than a password may be lost this way, and no part of a password is left, whatever is in it.
 pub(crate) fn redacted(text: &str) -> String {
-    let Some((before, after)) = text.split_once("://") else {
-        let quoted = text.find(['"', '\'']).map(|at| text.split_at(at + 1));
-        return match quoted.map(|(before, after)| (before, after.rsplit_once('@'))) {
-            Some((before, Some((_, rest)))) => format!("{before}***@{rest}"),
-            _ => text.to_owned(),
-        };
-    };
-    match after.rsplit_once('@') {
-        Some((_, rest)) => format!("{before}://***@{rest}"),
-        None => text.to_owned(),
+    let scheme = text.find("://").map(|at| at + "://".len());
+    let quoted = text.find(['"', '\'']).map(|at| at + 1);
+    let from = scheme.into_iter().chain(quoted).min();
+    let parts = from.map(|from| text.split_at(from));
+    match parts.map(|(before, after)| (before, after.rsplit_once('@'))) {
+        Some((before, Some((_, rest)))) => format!("{before}***@{rest}"),
+        _ => text.to_owned(),
     }
 }
 
@@ -40,10 +37,14 @@ mod tests {
             ("redis://me:hunter2@host", "redis://***@host"),
             (
                 "\"redis://:p@ss://w@h, redis://:x@i\", expected",
-                "\"redis://***@i\", expected",
+                "\"***@i\", expected",
             ),
             ("redis://host", "redis://host"),
             ("mail me@host", "mail me@host"),
+            (
+                "unexpected argument 'me:hunter2@a,redis://me:x@b' found",
+                "unexpected argument '***@b' found",
+            ),
             (
                 "unexpected argument 'me:hunter2@h' found",
                 "unexpected argument '***@h' found",

@@ -1,64 +1,75 @@
 use super::Now;
 use crate::{FencingToken, KeySet, Reply, Shard};
 
-/// The greatest fencing counters that a client has seen or proposed, by shard.
+/// The greatest fencing counters that a client has seen, and those that it has proposed last, by shard.
 #[derive(Debug)]
 pub(super) struct Tokens {
     // invariant: one entry per shard
     counters: Vec<u64>,
+    // invariant: one entry per shard
+    proposed: Vec<u64>,
 }
 
 impl Tokens {
     pub(super) fn new() -> Self {
         Self {
             counters: vec![0; usize::from(Shard::COUNT)],
+            proposed: vec![0; usize::from(Shard::COUNT)],
         }
     }
 
     /// Notes how far a node has counted, as it said in an attempt for so many tokens of these keys.
     pub(super) fn note(&mut self, keys: &KeySet, tokens: u32, reply: &Reply) {
-        match reply {
-            Reply::Taken { counter } | Reply::Claimed { counter, .. } => {
-                self.reach(keys, last_of(*counter, tokens));
-            }
-            Reply::Held { counter, .. } => self.reach(keys, *counter),
-            _ => {}
-        }
-    }
-
-    /// Returns what to propose for so many tokens of these keys: a counter that is greater than any that was seen or
-    /// proposed before, and close to the clock, so that it exceeds those not seen.
-    ///
-    /// Two attempts of one shard that are on their way at once would else propose the same.
-    /// The second of them would have to be told another counter by each node, and nodes that hear them in different
-    /// orders would tell different ones.
-    pub(super) fn propose(&mut self, keys: &KeySet, tokens: u32, now: Now) -> u64 {
-        let known = keys
-            .iter()
-            .map(|key| self.counters[usize::from(key.shard().number())]);
-        let least = known.max().unwrap_or(0).saturating_add(1);
-        let proposal = wall(now).map_or(least, |wall| least.max(wall));
-        self.reach(keys, last_of(proposal, tokens));
-        proposal
-    }
-
-    /// Goes on from here; from a counter out of range, which somebody else has written, every node would refuse to.
-    fn reach(&mut self, keys: &KeySet, counter: u64) {
-        if counter > FencingToken::MAX.get() {
+        let seen = match reply {
+            Reply::Taken { counter } | Reply::Claimed { counter, .. } => last_of(*counter, tokens),
+            Reply::Held { counter, .. } => *counter,
+            _ => return,
+        };
+        if seen > FencingToken::MAX.get() {
+            // Somebody else has written it; whoever went on from there would be refused everywhere.
             return;
         }
         for key in keys {
             let known = &mut self.counters[usize::from(key.shard().number())];
-            *known = counter.max(*known);
+            *known = seen.max(*known);
         }
     }
 
-    /// Raises a floor to the greatest counter that this client has seen or proposed.
-    pub(super) fn at_least_known(&self, floor: u64) -> u64 {
-        let known = self.counters.iter().copied().max().unwrap_or(0);
-        floor.max(known)
+    /// Returns what to propose for so many tokens of these keys: a counter that is greater than any that was seen, and
+    /// close to the clock, so that it exceeds those not seen.
+    ///
+    /// It is beyond what was proposed before.
+    /// Two attempts of one shard that are on their way at once would else propose the same, and each node would have to
+    /// tell the second of them another counter.
+    pub(super) fn propose(&mut self, keys: &KeySet, tokens: u32, now: Now) -> u64 {
+        let greatest = |counters: &[u64]| {
+            let shards = keys.iter().map(|key| usize::from(key.shard().number()));
+            shards.map(|shard| counters[shard]).max().unwrap_or(0)
+        };
+        let seen = greatest(&self.counters).saturating_add(1);
+        let least = wall(now).map_or(seen, |wall| seen.max(wall));
+        let next = greatest(&self.proposed).saturating_add(1);
+        // Attempts that are refused take no counters. Without a bound they would lead proposals away from the clock.
+        let proposal = if next < least.saturating_add(LEAD) {
+            next.max(least)
+        } else {
+            least
+        };
+        for key in keys {
+            self.proposed[usize::from(key.shard().number())] = last_of(proposal, tokens);
+        }
+        proposal
+    }
+
+    /// Raises a floor to the greatest counter that this client has seen.
+    pub(super) fn at_least_seen(&self, floor: u64) -> u64 {
+        let seen = self.counters.iter().copied().max().unwrap_or(0);
+        floor.max(seen)
     }
 }
+
+/// By how much less than this proposals are ahead of what was seen and of the clock: a second.
+const LEAD: u64 = 1_000_000;
 
 fn last_of(first: u64, tokens: u32) -> u64 {
     first.saturating_add(u64::from(tokens.max(1)) - 1)
@@ -85,7 +96,19 @@ mod tests {
         assert_eq!(tokens.propose(&keys, 64, NOON), NOON.wall);
         assert_eq!(tokens.propose(&keys, 1, NOON), NOON.wall + 64);
         assert_eq!(tokens.propose(&keys, 0, NOON), NOON.wall + 65);
-        assert_eq!(tokens.at_least_known(0), NOON.wall + 65);
+        assert_eq!(tokens.at_least_seen(0), 0, "no node has said so");
+    }
+
+    #[test]
+    fn proposals_that_are_refused_do_not_run_away_from_the_clock() {
+        let (keys, mut tokens) = (KeySet::from("orders"), Tokens::new());
+        for _ in 0..10_000 {
+            let proposal = tokens.propose(&keys, 1_000, NOON);
+            assert!((NOON.wall..NOON.wall + LEAD).contains(&proposal));
+        }
+        let counter = NOON.wall + 2 * LEAD;
+        tokens.note(&keys, 1, &Reply::Taken { counter });
+        assert_eq!(tokens.propose(&keys, 1, NOON), counter + 1);
     }
 
     #[test]
@@ -94,10 +117,10 @@ mod tests {
         let max = FencingToken::MAX.get();
         for counter in [max - 62, max + 1, u64::MAX] {
             tokens.note(&keys, 64, &Reply::Taken { counter });
-            assert_eq!(tokens.at_least_known(0), 0);
+            assert_eq!(tokens.at_least_seen(0), 0);
         }
         let counter = max - 63;
         tokens.note(&keys, 64, &Reply::Taken { counter });
-        assert_eq!(tokens.at_least_known(0), max);
+        assert_eq!(tokens.at_least_seen(0), max);
     }
 }

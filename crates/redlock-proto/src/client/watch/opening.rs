@@ -155,7 +155,7 @@ impl Watch {
             return self.survey_over(node, cx, now);
         };
         let floor = match floor {
-            Floor::Known(floor) => cx.tokens.at_least_known(floor),
+            Floor::Known(floor) => cx.tokens.at_least_seen(floor),
             Floor::Degraded(floor) => stand_in(floor, node, survey, cx, now),
         };
         let nodes = vec![node];
@@ -183,7 +183,7 @@ impl Watch {
         let floors: Vec<u64> = told
             .iter()
             .map(|(node, _)| match survey.floor() {
-                Some(Floor::Known(floor)) => cx.tokens.at_least_known(floor),
+                Some(Floor::Known(floor)) => cx.tokens.at_least_seen(floor),
                 _ => stand_in(survey.greatest(), *node, survey, cx, now),
             })
             .collect();
@@ -216,7 +216,7 @@ fn stand_in<E: Entropy>(
 ) -> u64 {
     let is_first_use = survey.is_first_use();
     cx.notice(Notice::FencingDegraded { node, is_first_use });
-    let floor = cx.tokens.at_least_known(floor);
+    let floor = cx.tokens.at_least_seen(floor);
     wall(now).map_or(floor, |wall| floor.max(wall))
 }
 
