@@ -145,6 +145,10 @@ impl Desk {
             done.longest = done.longest.max(waited);
             let balances = [self.ledger.read(from)?, self.ledger.read(to)?];
             sleep(THINKS).await;
+            if !guard.lease().is_held() {
+                // Nothing is written yet: another may have the accounts by now.
+                return Err("the lease was lost".into());
+            }
             self.ledger.write(from, balances[0] - 1)?;
             sleep(THINKS).await;
             self.ledger.write(to, balances[1] + 1)?;

@@ -18,10 +18,11 @@ use crate::{
 /// Returns the routes of one replica.
 pub fn app(service: Service) -> Result<Router, ConfigError> {
     let redlock = || service.redlock.clone();
-    let room = RedlockLayer::new(redlock(), PathKey::new("room", "room").parsed::<u32>());
-    let payment = RedlockLayer::new(redlock(), HeaderKey::new("payment", IDEMPOTENCY_KEY));
+    let layer = || RedlockLayer::builder(redlock()).max_hold(REQUEST_MAY_TAKE);
+    let room = layer().build(PathKey::new("room", "room").parsed::<u32>())?;
+    let payment = layer().build(HeaderKey::new("payment", IDEMPOTENCY_KEY))?;
     // A move is for the clerk at the desk, who should not stand there for long.
-    let both_rooms = RedlockLayer::builder(redlock())
+    let both_rooms = layer()
         .wait(Wait::UpTo(Duration::from_secs(2)))
         .build(InHandler)?;
     Ok(Router::new()
@@ -36,3 +37,6 @@ pub fn app(service: Service) -> Result<Router, ConfigError> {
         .route("/alive", get(async || StatusCode::OK))
         .with_state(service))
 }
+
+/// The time for which a request may hold a lock: a client that stalls while it sends its body keeps others out for no longer.
+pub(crate) const REQUEST_MAY_TAKE: Duration = Duration::from_secs(15);

@@ -1,12 +1,14 @@
 //! The work of each request, under the lock of its route.
 
+use std::time::Duration;
+
 use axum::{
     Json,
     extract::{Path, State},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use redlock_core::{ResourceKey, ResourceKeys};
+use redlock_core::{AcquireOptions, ResourceKey, ResourceKeys, Wait};
 use redlock_cron::chrono::{NaiveDate, Utc};
 use redlock_tower::{KeyError, LockKey, Locked, RequestLease};
 use serde::Deserialize;
@@ -79,12 +81,30 @@ pub(crate) async fn pay(
     let key = key.and_then(|key| key.to_str().ok()).unwrap_or_default();
     // A request with this key that was answered before is not done again; one that goes on has this lock.
     if let Some(receipt) = service.hotel.receipt(key) {
-        return Ok(Json(receipt));
+        let is_the_same = receipt.booking == new.booking;
+        return if is_the_same {
+            Ok(Json(receipt))
+        } else {
+            Err(Refused::OtherPayment)
+        };
     }
+    // Two clients may pay the same booking, each with a key of its own: nothing is charged before it is known that it can
+    // be paid, and nobody else pays it meanwhile.
+    let booking = ResourceKey::new("booking", new.booking).map_err(|_| Refused::Unknown)?;
+    let options = AcquireOptions::new().wait(Wait::UpTo(OTHERS_MAY_PAY));
+    let guard = service.redlock.acquire_with(booking, options).await;
+    let guard = guard.map_err(|_| Refused::TooLate)?;
+    service.hotel.expect_unpaid(new.booking)?;
     // The bank takes its time. It has the same key, so it charges once, also if this process dies now.
     tokio::time::sleep(service.bank_takes).await;
-    service.hotel.pay(key, new.booking).map(Json)
+    let receipt = service.hotel.pay(key, new.booking);
+    // A lease that has ended meanwhile is no failure of the payment.
+    drop(guard.release().await);
+    receipt.map(Json)
 }
+
+/// The time for which a payment waits for another one of the same booking.
+const OTHERS_MAY_PAY: Duration = Duration::from_secs(5);
 
 pub(crate) async fn relocate(
     State(service): State<Service>,
@@ -117,6 +137,10 @@ impl IntoResponse for Refused {
             Self::Taken => (StatusCode::CONFLICT, "the room is taken in that night"),
             Self::Unknown => (StatusCode::NOT_FOUND, "there is no such booking"),
             Self::Paid => (StatusCode::CONFLICT, "it is paid"),
+            Self::OtherPayment => (
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "this key was used for another payment",
+            ),
             Self::TooLate => (StatusCode::SERVICE_UNAVAILABLE, "ask again"),
         };
         (status, Json(json!({ "error": why }))).into_response()

@@ -21,6 +21,8 @@ pub struct Hotel(Arc<Mutex<Tables>>);
 #[derive(Default)]
 struct Tables {
     bookings: BTreeMap<u64, Booking>,
+    /// How many there were.
+    booked: u64,
     rooms: HashMap<u32, Fence>,
     /// By the key that the client has chosen.
     receipts: HashMap<String, Receipt>,
@@ -67,6 +69,8 @@ pub enum Refused {
     Unknown,
     /// It is paid.
     Paid,
+    /// The key of the payment was used for another one.
+    OtherPayment,
     /// A later holder of the lock has been here.
     TooLate,
 }
@@ -86,7 +90,9 @@ impl Hotel {
         let mut tables = self.tables();
         tables.enter(room, token)?;
         tables.expect_free(room, night)?;
-        let id = tables.bookings.last_key_value().map_or(1, |(id, _)| id + 1);
+        // No number is given twice, also if its booking has expired.
+        tables.booked += 1;
+        let id = tables.booked;
         let booking = Booking {
             id,
             room,
@@ -122,6 +128,15 @@ impl Hotel {
     /// Returns what was answered to a payment with this key.
     pub fn receipt(&self, key: &str) -> Option<Receipt> {
         self.tables().receipts.get(key).cloned()
+    }
+
+    /// Refuses a booking that there is not, or that is paid.
+    pub fn expect_unpaid(&self, booking: u64) -> Result<(), Refused> {
+        match self.tables().bookings.get(&booking) {
+            None => Err(Refused::Unknown),
+            Some(booking) if booking.paid => Err(Refused::Paid),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Notes that a booking was paid, and what to answer to a client that asks again with the same key.

@@ -2,11 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::{Body, Bytes, to_bytes},
     http::{Request, StatusCode, header},
 };
 use bookings::{
@@ -14,6 +14,7 @@ use bookings::{
     hotel::{Booking, Hotel, Receipt, Refused},
     service::Service,
 };
+use futures_util::stream;
 use redlock_core::{FencingToken, MemoryNode, Redlock};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -122,6 +123,52 @@ async fn a_payment_that_is_sent_to_two_replicas_at_once_is_charged_once_and_answ
     assert_eq!(status, StatusCode::CONFLICT, "it is paid");
     let (status, _) = ask(&one, request("/payments", &json!({ "booking": 1 }))).await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "it has no key");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_booking_is_charged_once_whatever_the_keys_of_its_payments() {
+    let world = World::new().await;
+    let (one, other) = (world.replica().await, world.replica().await);
+    assert_eq!(book(&one, 7, "Ada").await.0, StatusCode::CREATED);
+    assert_eq!(book(&one, 8, "Grace").await.0, StatusCode::CREATED);
+    let (first, second) = join!(
+        ask(&one, payment("a-key", 1)),
+        ask(&other, payment("another-key", 1))
+    );
+    let (paid, refused) = (StatusCode::OK, StatusCode::CONFLICT);
+    let statuses = [first.0, second.0];
+    assert!(
+        statuses == [paid, refused] || statuses == [refused, paid],
+        "{statuses:?}"
+    );
+    let used = if first.0 == paid {
+        "a-key"
+    } else {
+        "another-key"
+    };
+    let began = Instant::now();
+    let (status, _) = ask(&one, payment(used, 2)).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "it was used");
+    let (status, _) = ask(&one, payment("a-third-key", 99)).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(
+        began.elapsed() < Duration::from_millis(50),
+        "the bank was asked"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_stalls_has_a_room_for_a_while_only() {
+    let world = World::new().await;
+    let app = world.replica().await;
+    let body = stream::pending::<Result<Bytes, Infallible>>();
+    let stalls = Request::post("/rooms/7/bookings")
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from_stream(body))
+        .unwrap();
+    let stalled = app.clone().oneshot(stalls).await.unwrap();
+    assert_eq!(stalled.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(book(&app, 7, "Ada").await.0, StatusCode::CREATED);
 }
 
 #[tokio::test(start_paused = true)]

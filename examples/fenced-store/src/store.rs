@@ -13,19 +13,24 @@ pub(crate) struct Store {
     keys: [String; 2],
 }
 
-/// What became of a write.
+/// A greater token has been here before.
 #[derive(Debug)]
-pub(crate) enum Written {
-    Yes,
-    /// A greater token has written before.
-    Refused {
-        newest: u64,
-    },
+pub(crate) struct Refused {
+    pub(crate) newest: u64,
 }
 
-/// The check and the write in one step, as the documentation of [`Fence`](redlock_core::Fence) has it.
+/// The check and the read in one step: from now on, holders of older leases write nothing.
 ///
+/// The write depends on what is read here. If the read did not raise the fence, an older holder could write between the
+/// two, and this holder would undo it.
 /// Tokens are below 2^53, so numbers compare them exactly.
+const READ: &str = "
+local newest = redis.call('GET', KEYS[1]) or '0'
+if tonumber(newest) > tonumber(ARGV[1]) then return {tonumber(newest), 0} end
+redis.call('SET', KEYS[1], ARGV[1])
+return {0, tonumber(redis.call('GET', KEYS[2]) or '0')}";
+
+/// The check and the write in one step, as the documentation of [`Fence`](redlock_core::Fence) has it.
 const WRITE: &str = "
 local newest = redis.call('GET', KEYS[1]) or '0'
 if tonumber(newest) > tonumber(ARGV[1]) then return tonumber(newest) end
@@ -34,6 +39,8 @@ redis.call('SET', KEYS[2], ARGV[2])
 return 0";
 
 /// What a store does that does not compare.
+const CARELESS_READ: &str = "return {0, tonumber(redis.call('GET', KEYS[2]) or '0')}";
+
 const CARELESS_WRITE: &str = "
 redis.call('SET', KEYS[2], ARGV[2])
 return 0";
@@ -45,6 +52,22 @@ impl Store {
             pool: Config::from_url(url).create_pool(Some(Runtime::Tokio1))?,
             mode,
             keys: ["fence", "balance"].map(|what| format!("{{{run}}}:{what}")),
+        })
+    }
+
+    /// Reads the balance to work on it.
+    pub(crate) async fn take(&self, token: FencingToken) -> Result<Result<i64, Refused>, BoxError> {
+        let script = match self.mode {
+            Mode::WithFence => READ,
+            Mode::WithoutFence => CARELESS_READ,
+        };
+        let script = Script::new(script);
+        let mut call = script.prepare_invoke();
+        call.key(&self.keys).arg(token.get());
+        let mut connection = self.pool.get().await?;
+        Ok(match call.invoke_async(&mut connection).await? {
+            (0, balance) => Ok(balance),
+            (newest, _) => Err(Refused { newest }),
         })
     }
 
@@ -61,7 +84,7 @@ impl Store {
         &self,
         balance: i64,
         token: FencingToken,
-    ) -> Result<Written, BoxError> {
+    ) -> Result<Result<(), Refused>, BoxError> {
         let script = match self.mode {
             Mode::WithFence => WRITE,
             Mode::WithoutFence => CARELESS_WRITE,
@@ -71,8 +94,8 @@ impl Store {
         call.key(&self.keys).arg(token.get()).arg(balance);
         let mut connection = self.pool.get().await?;
         Ok(match call.invoke_async(&mut connection).await? {
-            0 => Written::Yes,
-            newest => Written::Refused { newest },
+            0 => Ok(()),
+            newest => Err(Refused { newest }),
         })
     }
 

@@ -1,10 +1,10 @@
 use std::{fmt, thread, time::Duration};
 
-use redlock_core::{AcquireOptions, Config, Redlock, Wait};
+use redlock_core::{AcquireOptions, Config, FencingToken, Redlock, Wait};
 
 use crate::{
     BoxError, Mode,
-    store::{Store, Written},
+    store::{Refused, Store},
 };
 
 /// What one process is to do.
@@ -68,7 +68,13 @@ impl Worker {
         loop {
             let guard = redlock.acquire_with(&account, options.clone()).await?;
             let token = guard.token();
-            let balance = store.balance().await?;
+            let balance = match store.take(token).await? {
+                Ok(balance) => balance,
+                Err(refused) => {
+                    say_refused(token, &refused);
+                    continue;
+                }
+            };
             say(format_args!(
                 "has the lease, with token {token}, and reads a balance of {balance}"
             ));
@@ -81,19 +87,23 @@ impl Worker {
                 thread::sleep(LEASE / 3);
             }
             match store.write(balance + self.change, token).await? {
-                Written::Yes => {
+                Ok(()) => {
                     say(format_args!("{WROTE} {}", balance + self.change));
                     // A lease that has ended meanwhile is no failure of the work.
                     drop(guard.release().await);
                     redlock.close().await;
                     return Ok(());
                 }
-                Written::Refused { newest } => say(format_args!(
-                    "{REFUSED}: its token {token} is older than {newest}; it begins anew"
-                )),
+                Err(refused) => say_refused(token, &refused),
             }
         }
     }
+}
+
+fn say_refused(token: FencingToken, Refused { newest }: &Refused) {
+    say(format_args!(
+        "{REFUSED}: its token {token} is older than {newest}; it begins anew"
+    ));
 }
 
 fn say(what: fmt::Arguments<'_>) {

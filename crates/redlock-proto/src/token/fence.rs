@@ -47,6 +47,14 @@ use crate::FencingToken;
 /// return 1
 /// ```
 ///
+/// Before work that depends on the data, the holder reads it by a script that raises the fence, as in SQL:
+///
+/// ```lua
+/// if tonumber(redis.call('GET', KEYS[1]) or '0') > tonumber(ARGV[1]) then return 0 end
+/// redis.call('SET', KEYS[1], ARGV[1])
+/// return {redis.call('GET', KEYS[2])}
+/// ```
+///
 /// # Object stores
 ///
 /// Keep the token in the object's metadata.

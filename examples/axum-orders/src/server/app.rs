@@ -71,5 +71,5 @@ fn locked(handler: MethodRouter<App>, layer: Option<&RedlockLayer<PathKey>>) -> 
     }
 }
 
-/// Longer than a lease, so that whoever waits for a replica that died has its turn.
-const SHORT_WORK: Wait = Wait::UpTo(Duration::from_secs(5));
+/// Longer than a lease of the default length, so that whoever waits for a replica that died has its turn.
+const SHORT_WORK: Wait = Wait::UpTo(Duration::from_secs(12));

@@ -69,13 +69,6 @@ pub(crate) enum StoreError {
     Database(sqlx::Error),
 }
 
-impl StoreError {
-    /// Why a statement that compares the fence found no row.
-    fn no_row(exists: bool) -> Self {
-        if exists { Self::Stale } else { Self::NotFound }
-    }
-}
-
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error)

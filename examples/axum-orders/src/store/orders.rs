@@ -54,7 +54,8 @@ impl Store {
                 .execute(&self.pool)
                 .await?;
             if raised.rows_affected() == 0 {
-                return Err(StoreError::no_row(self.order(id).await.is_ok()));
+                // There is no such order, or it is another's.
+                return self.order(id).await.and(Err(StoreError::Stale));
             }
         }
         self.order(id).await

@@ -49,7 +49,7 @@ impl Store {
                 .execute(&self.pool)
                 .await?;
             if raised.rows_affected() == 0 {
-                return Err(StoreError::no_row(self.product(id).await.is_ok()));
+                return self.product(id).await.and(Err(StoreError::Stale));
             }
         }
         self.product(id).await

@@ -254,7 +254,7 @@ fn refused_url(url: &str, has_tls: bool) -> &'static str {
     if asks_for_tls && !has_tls {
         "asks for TLS, which needs the feature `tls-rustls` of redlock-core"
     } else {
-        "is not a URL like redis://host:6379/0, rediss://host or unix:///path"
+        "is not a URL like redis://[user:password@]host[:port][/db], rediss://… or unix:///path"
     }
 }
 

@@ -2,6 +2,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
+use redlock_core::FencingToken;
 use redlock_tower::RequestLease;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +56,8 @@ pub(crate) async fn show_order(
 /// Pays an order, in a task of its own: half a payment is worse than none, and a handler is dropped when its
 /// client hangs up or its lease is lost.
 ///
-/// The price of that is that the layer cannot drop the task.
+/// The task takes the lock with it, so that a client which hangs up and asks again waits for it.
+/// The price of a task is that the layer cannot drop it.
 /// A write that comes too late is refused by the database instead.
 pub(crate) async fn pay(
     State(app): State<App>,
@@ -64,8 +66,12 @@ pub(crate) async fn pay(
     Json(payment): Json<Payment>,
 ) -> Result<Json<Receipt>, AppError> {
     let payments = app.payments.clone();
+    let token = app.token(lease.as_ref());
+    let lock = lease.map(RequestLease::into_owned).transpose();
+    let lock = lock.map_err(|_| AppError::Internal)?;
     let paid = payments.spawn(async move {
-        let paid = carry_through(&app, order_id, lease, payment).await;
+        let paid = carry_through(&app, order_id, token, payment).await;
+        drop(lock);
         if let Err(AppError::Stale) = paid {
             app.counters.late_writes_refused.add_one();
             tracing::warn!("a payment of order {order_id} came too late and was refused");
@@ -81,10 +87,9 @@ pub(crate) async fn pay(
 async fn carry_through(
     app: &App,
     order_id: i64,
-    lease: Option<RequestLease>,
+    token: Option<FencingToken>,
     payment: Payment,
 ) -> Result<Json<Receipt>, AppError> {
-    let token = app.token(lease.as_ref());
     let order = app.store.take_order(order_id, token).await?;
     if order.paid {
         return Err(AppError::AlreadyPaid);
