@@ -12,9 +12,12 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Finds them; all are no number if there are no figures.
+    /// Finds them; all are no number if there are no figures, or if one is no finite number.
     pub(crate) fn of(figures: &[f64]) -> Self {
         let mut sorted = figures.to_vec();
+        if !sorted.iter().all(|figure| figure.is_finite()) {
+            sorted.clear();
+        }
         sorted.sort_by(f64::total_cmp);
         let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
         Self {
@@ -43,6 +46,7 @@ mod tests {
             (3.0, 1.0, 100.0)
         );
         assert!(Summary::of(&[]).median.is_nan());
+        assert!(Summary::of(&[1.0, 2.0, f64::INFINITY]).median.is_nan());
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn nodes(bench: &mut Bench, program: &Program) -> Result<()> {
             let outcome = contenders[index].run(&workload)?;
             // The first one does not count.
             if repeat > 0 {
-                all[index].add(&outcome, None);
+                all[index].add(&outcome, None)?;
             }
         }
     }

@@ -123,6 +123,9 @@ impl Hot {
         if outcomes.iter().any(|outcome| outcome.overlaps > 0) {
             return Err(Failed(format!("{}: two had the key at once", self.who)));
         }
+        if outcomes.iter().all(|one| one.done == 0) {
+            return Err(Failed(format!("{}: nobody had the key", self.who)));
+        }
         let rates = outcomes.iter();
         let rate: f64 = rates
             .map(|one| one.done as f64 / one.wall.as_secs_f64())
@@ -138,7 +141,11 @@ impl Hot {
         self.hand_over.push(mean(|one| one.hand_over.p50));
         self.wait
             .push(mean(|one| one.wait.p99) / (hold * waiters as f64));
-        self.of_ideal.push(rate * hold / 1e6);
+        let of_ideal = rate * hold / 1e6;
+        if of_ideal > MOST_OF_IDEAL {
+            return Err(Failed(format!("{}: two had the key at once", self.who)));
+        }
+        self.of_ideal.push(of_ideal);
         self.share.push(match outcomes {
             [alone] => largest(&alone.shares),
             several => largest(&several.iter().map(|one| one.done).collect::<Vec<_>>()),
@@ -204,6 +211,8 @@ fn print(all: &[Hot]) {
 }
 
 const HOLD: Duration = Duration::from_millis(1);
+/// One holder at a time; the clocks of several processes are not read at the same moment.
+const MOST_OF_IDEAL: f64 = 1.02;
 const LEAST: Duration = Duration::from_millis(1200);
 
 #[cfg(test)]
@@ -224,5 +233,17 @@ mod tests {
             ..Outcome::default()
         };
         assert!(Hot::default().add(&[outcome]).is_err());
+        let one = Outcome {
+            done: 700,
+            wall: Duration::from_secs(1),
+            hold: HOLD,
+            ..Outcome::default()
+        };
+        assert!(Hot::default().add(&[one.clone(), one]).is_err());
+    }
+
+    #[test]
+    fn a_client_that_has_no_key_is_not_measured() {
+        assert!(Hot::default().add(&[Outcome::default()]).is_err());
     }
 }

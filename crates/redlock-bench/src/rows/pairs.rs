@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     contender::{Outcome, Workload},
-    failed::Result,
+    failed::{Failed, Result},
     report::{OURS, Report, Table, number},
     site::{Contender, Nodes},
     statistics::{Series, Summary, ratios},
@@ -22,7 +22,6 @@ pub(super) struct Pairs {
     pub(super) client: Series,
     pub(super) nodes: Series,
     pub(super) per_second: Series,
-    pub(super) failed: u64,
 }
 
 /// Measures each contender once per repeat, in an order that changes, after one sample that does not count.
@@ -63,12 +62,20 @@ impl Pairs {
         let before = nodes.cpu()?;
         let outcome = contender.run(workload)?;
         let nodes = nodes.cpu()?.saturating_sub(before);
-        self.add(&outcome, Some(nodes));
-        Ok(())
+        self.add(&outcome, Some(nodes))
     }
 
     /// Adds what a contender says of a repeat, with the CPU time of the nodes if it is known.
-    pub(super) fn add(&mut self, outcome: &Outcome, nodes: Option<Duration>) {
+    ///
+    /// # Errors
+    ///
+    /// It has done nothing, or has failed at some of it: then no figure says how fast it is.
+    pub(super) fn add(&mut self, outcome: &Outcome, nodes: Option<Duration>) -> Result<()> {
+        if outcome.done == 0 || outcome.failed > 0 {
+            let Outcome { done, failed, .. } = outcome;
+            let who = &self.who;
+            return Err(Failed(format!("{who}: {done} pairs done, {failed} failed")));
+        }
         let done = outcome.done as f64;
         self.p50.push(micros(outcome.pair.p50));
         self.p99.push(micros(outcome.pair.p99));
@@ -77,7 +84,7 @@ impl Pairs {
         self.nodes
             .push(nodes.map_or(f64::NAN, |nodes| micros(nodes) / done));
         self.per_second.push(done / outcome.wall.as_secs_f64());
-        self.failed += outcome.failed;
+        Ok(())
     }
 }
 
@@ -96,7 +103,6 @@ pub(super) fn table(all: &[Pairs], base: &str) -> String {
         "pairs/s",
         &per_second,
         "min..max",
-        "failed",
     ]);
     let base = all.iter().find(|pairs| pairs.who == base);
     for pairs in all {
@@ -121,7 +127,6 @@ pub(super) fn table(all: &[Pairs], base: &str) -> String {
             median(&pairs.per_second),
             rate,
             rate_range,
-            pairs.failed.to_string(),
         ]);
     }
     table.text()

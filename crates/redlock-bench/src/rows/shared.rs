@@ -107,10 +107,12 @@ async fn longest_wait(clients: &[Redlock]) -> Result<Duration> {
         readers.spawn(async move {
             tokio::time::sleep(LONG / 64 * steps).await;
             loop {
-                let guard = redlock.acquire_with("report", options.clone()).await;
+                let guard = redlock.acquire_with("report", options.clone()).await?;
                 tokio::time::sleep(LONG).await;
-                drop(guard);
+                guard.release().await?;
             }
+            #[expect(unreachable_code, reason = "it says what the errors are")]
+            Ok::<(), Failed>(())
         });
     }
     tokio::time::sleep(3 * LONG).await;
@@ -122,6 +124,9 @@ async fn longest_wait(clients: &[Redlock]) -> Result<Duration> {
         longest = longest.max(began.elapsed());
         guard.release().await?;
         tokio::time::sleep(2 * LONG).await;
+    }
+    if let Some(reader) = readers.try_join_next() {
+        reader.map_err(|error| Failed(format!("{error}")))??;
     }
     readers.shutdown().await;
     Ok(longest)

@@ -68,7 +68,11 @@ async fn round(clients: &[Redlock], number: usize) -> Result<f64> {
     while let Some(caller) = callers.join_next().await {
         held += caller.map_err(|error| Failed(format!("{error}")))??;
     }
-    Ok(held.as_secs_f64() / SAMPLE.as_secs_f64() / SLOTS as f64)
+    let share = held.as_secs_f64() / SAMPLE.as_secs_f64() / SLOTS as f64;
+    if share > 1.0 {
+        return Err(Failed("more had a slot than there are".to_owned()));
+    }
+    Ok(share)
 }
 
 const USED: &str = "share of the slots' time in which one is held";
