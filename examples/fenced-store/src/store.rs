@@ -117,3 +117,26 @@ impl Store {
         Ok(call.invoke_async(&mut connection).await?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use redlock_sandbox::{ServerBinary, ServerOptions, ServerSet};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_was_overtaken_between_its_read_and_its_write_writes_nothing() {
+        let binary = ServerBinary::find().unwrap();
+        let servers = ServerSet::start(&binary, 1, &ServerOptions::default()).unwrap();
+        let store = Store::open(&servers.urls()[0], "test", Mode::WithFence).unwrap();
+        let [older, newer] = [7, 8].map(|token| FencingToken::new(token).unwrap());
+        store.deposit_first(100).await.unwrap();
+        assert_eq!(store.take(older).await.unwrap().unwrap(), 100);
+        assert_eq!(store.take(newer).await.unwrap().unwrap(), 100);
+        let late = store.write(70, older).await.unwrap();
+        assert_eq!(late.unwrap_err().newest, 8);
+        store.write(150, newer).await.unwrap().unwrap();
+        assert_eq!(store.take(older).await.unwrap().unwrap_err().newest, 8);
+        assert_eq!(store.balance().await.unwrap(), 150);
+    }
+}
