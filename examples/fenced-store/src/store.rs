@@ -139,4 +139,15 @@ mod tests {
         assert_eq!(store.take(older).await.unwrap().unwrap_err().newest, 8);
         assert_eq!(store.balance().await.unwrap(), 150);
     }
+
+    #[tokio::test]
+    async fn a_write_without_a_read_keeps_older_holders_out_too() {
+        let binary = ServerBinary::find().unwrap();
+        let servers = ServerSet::start(&binary, 1, &ServerOptions::default()).unwrap();
+        let store = Store::open(&servers.urls()[0], "test", Mode::WithFence).unwrap();
+        let [older, newer] = [7, 8].map(|token| FencingToken::new(token).unwrap());
+        store.write(150, newer).await.unwrap().unwrap();
+        let late = store.write(70, older).await.unwrap();
+        assert_eq!(late.unwrap_err().newest, 8);
+    }
 }
