@@ -201,6 +201,27 @@ fn a_replica_that_is_asked_to_end_carries_a_payment_through_though_its_client_hu
 }
 
 #[test]
+fn a_client_that_hung_up_and_pays_again_waits_for_its_first_payment() {
+    let servers = servers(3);
+    let folder = TempDir::new().expect("a folder");
+    let (mut replica, _output, url) = serve(&servers, folder.path());
+    let address = url.trim_start_matches("http://");
+    exchange(address, "PUT /orders/7", r#"{"amount":1}"#);
+    drop(send_and_await_bank(address, "POST /orders/7/pay"));
+    let again = exchange(address, "POST /orders/7/pay", r#"{"card":"usual"}"#);
+    assert!(again.starts_with("HTTP/1.1 409"), "{again}");
+    assert!(again.contains("paid already"), "{again}");
+    let statistics = exchange(address, "GET /statistics", "");
+    assert!(statistics.contains(r#""banks_asked":1"#), "{statistics}");
+    let order = exchange(address, "GET /orders/7", "");
+    assert!(
+        order.ends_with(r#"{"amount":1,"paid":true,"payments":1}"#),
+        "{order}"
+    );
+    ends_in_order(&mut replica, &servers);
+}
+
+#[test]
 fn when_it_is_interrupted_it_takes_everything_along() {
     let temporary = TempDir::new().expect("a folder");
     let mut command = clean(Process::command(env!("CARGO_BIN_EXE_axum-orders")));

@@ -146,7 +146,8 @@ impl Desk {
             let balances = [self.ledger.read(from)?, self.ledger.read(to)?];
             sleep(THINKS).await;
             if !guard.lease().is_held() {
-                // Nothing is written yet: another may have the accounts by now.
+                // Nothing is written yet: another may have the accounts by now. A ledger that must not rely on this look
+                // compares fencing tokens, as the example `fenced-store` does.
                 return Err("the lease was lost".into());
             }
             self.ledger.write(from, balances[0] - 1)?;

@@ -124,12 +124,18 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn who_was_overtaken_between_its_read_and_its_write_writes_nothing() {
+    /// An account on a server of its own, and two tokens of which the first is the older one.
+    fn account() -> (ServerSet, Store, [FencingToken; 2]) {
         let binary = ServerBinary::find().unwrap();
         let servers = ServerSet::start(&binary, 1, &ServerOptions::default()).unwrap();
         let store = Store::open(&servers.urls()[0], "test", Mode::WithFence).unwrap();
-        let [older, newer] = [7, 8].map(|token| FencingToken::new(token).unwrap());
+        let tokens = [7, 8].map(|token| FencingToken::new(token).unwrap());
+        (servers, store, tokens)
+    }
+
+    #[tokio::test]
+    async fn who_was_overtaken_between_its_read_and_its_write_writes_nothing() {
+        let (_servers, store, [older, newer]) = account();
         store.deposit_first(100).await.unwrap();
         assert_eq!(store.take(older).await.unwrap().unwrap(), 100);
         assert_eq!(store.take(newer).await.unwrap().unwrap(), 100);
@@ -142,10 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_write_without_a_read_keeps_older_holders_out_too() {
-        let binary = ServerBinary::find().unwrap();
-        let servers = ServerSet::start(&binary, 1, &ServerOptions::default()).unwrap();
-        let store = Store::open(&servers.urls()[0], "test", Mode::WithFence).unwrap();
-        let [older, newer] = [7, 8].map(|token| FencingToken::new(token).unwrap());
+        let (_servers, store, [older, newer]) = account();
         store.write(150, newer).await.unwrap().unwrap();
         let late = store.write(70, older).await.unwrap();
         assert_eq!(late.unwrap_err().newest, 8);

@@ -1,6 +1,6 @@
 //! P14: readers that share a key, against as many callers that have keys of their own; and how long a writer waits for them.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use redlock_core::{AcquireOptions, Redlock, Wait};
 use tokio::{task::JoinSet, time::Instant};
@@ -106,13 +106,7 @@ async fn longest_wait(clients: &[Redlock]) -> Result<Duration> {
         let steps = u32::try_from(reader).unwrap_or(0);
         readers.spawn(async move {
             tokio::time::sleep(LONG / 64 * steps).await;
-            loop {
-                let guard = redlock.acquire_with("report", options.clone()).await?;
-                tokio::time::sleep(LONG).await;
-                guard.release().await?;
-            }
-            #[expect(unreachable_code, reason = "it says what the errors are")]
-            Ok::<(), Failed>(())
+            read_on(redlock, options).await
         });
     }
     tokio::time::sleep(3 * LONG).await;
@@ -126,10 +120,19 @@ async fn longest_wait(clients: &[Redlock]) -> Result<Duration> {
         tokio::time::sleep(2 * LONG).await;
     }
     if let Some(reader) = readers.try_join_next() {
-        reader.map_err(|error| Failed(format!("{error}")))??;
+        match reader.map_err(|error| Failed(format!("{error}")))?? {}
     }
     readers.shutdown().await;
     Ok(longest)
+}
+
+/// Reads again and again, until a read fails.
+async fn read_on(redlock: Redlock, options: AcquireOptions) -> Result<Infallible> {
+    loop {
+        let guard = redlock.acquire_with("report", options.clone()).await?;
+        tokio::time::sleep(LONG).await;
+        guard.release().await?;
+    }
 }
 
 const SHARED: &str = "reads of one key a second";
