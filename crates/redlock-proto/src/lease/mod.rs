@@ -281,8 +281,6 @@ impl LeaseState {
         }
         let next = match verdict {
             ExtensionVerdict::Extended { deadline } => {
-                // Those that have not the key are given it now.
-                self.is_narrow = false;
                 self.deadline = earlier(self.deadline.max(deadline), self.ends);
                 self.danger = Some(danger(self.timing, start, self.deadline));
                 renewal(self.timing, start)
@@ -299,6 +297,13 @@ impl LeaseState {
             };
         }
         self.on_timer(now)
+    }
+
+    /// Takes in that an extension was confirmed: whoever has not the key is given it now.
+    ///
+    /// It is not called for a confirmation that asks only those who have voted.
+    pub const fn on_spread(&mut self) {
+        self.is_narrow = false;
     }
 
     /// Takes in an outcome of an acquire that became known after the attempt had been decided, or that of a healing.

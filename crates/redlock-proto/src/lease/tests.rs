@@ -284,6 +284,7 @@ fn a_lease_of_a_bare_majority_is_given_to_the_others_once_whoever_holds_it() {
     let deadline = timing.deadline(ms(150));
     let extended = ExtensionVerdict::Extended { deadline };
     assert_eq!(lease.on_extension(ms(150), extended, ms(151)), None);
+    lease.on_spread();
     lease.park();
     assert_eq!(lease.resume(ms(160)), None);
     assert_eq!(lease.next_timer(), Some(ms(1_150)));

@@ -24,6 +24,13 @@ struct Ahead {
     most: i128,
 }
 
+/// By how much a clock is ahead, as far as all its answers up to the last one tell.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    ahead: Ahead,
+    received: Instant,
+}
+
 /// Whose wall clocks agree, by the last answer of each node.
 ///
 /// Nodes expire keys by their wall clocks, so one that is set forward lets go of leases that are valid.
@@ -43,8 +50,8 @@ pub struct Clocks {
 struct Known {
     /// The last answer over the present connection.
     reading: Option<ClockReading>,
-    /// The last answer over any connection, and of which run of a server.
-    before: Option<(RunId, ClockReading)>,
+    /// Where it stands by all answers over any connection, and of which run of a server they are.
+    standing: Option<(RunId, Standing)>,
     /// By how much its clock went ahead of the client's for certain, since the beginning.
     jumped: i64,
 }
@@ -56,20 +63,47 @@ impl ClockReading {
         let shown = i128::from(self.time.as_micros());
         Ahead {
             least: shown - micros(self.received),
-            most: shown - micros(self.sent),
+            most: shown - micros(self.sent.min(self.received)),
         }
     }
 
     /// Returns by how much it can be ahead by now.
     fn ahead_by(&self, now: Instant) -> Ahead {
-        let Ahead { least, most } = self.ahead();
-        let age = now.saturating_since(self.received).as_micros();
-        // Narrow, because this is asked often.
-        let drifted = i128::from(u64::try_from(age).unwrap_or(u64::MAX) / DRIFT);
-        Ahead {
-            least: least - drifted,
-            most: most + drifted,
+        self.ahead().after(now.saturating_since(self.received))
+    }
+}
+
+impl Ahead {
+    /// Returns by how much the clock can be ahead after so much time.
+    fn after(self, time: Duration) -> Self {
+        // Narrow, because this is asked often. Not rounded down, because it is asked for each answer.
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let drifted = i128::from(micros.div_ceil(DRIFT));
+        Self {
+            least: self.least - drifted,
+            most: self.most + drifted,
         }
+    }
+}
+
+impl Standing {
+    /// Takes in another answer; returns by how many microseconds the clock has moved for certain.
+    ///
+    /// What all answers allow is kept, so that many small steps, each of which an answer's way could explain, are noticed
+    /// once they add up.
+    fn take_in(&mut self, reading: &ClockReading) -> i128 {
+        let last = self
+            .ahead
+            .after(reading.received.saturating_since(self.received));
+        let now = reading.ahead();
+        *self = Self {
+            ahead: Ahead {
+                least: last.least.clamp(now.least, now.most),
+                most: last.most.clamp(now.least, now.most),
+            },
+            received: reading.received,
+        };
+        (now.least - last.most).max(0) + (now.most - last.least).min(0)
     }
 }
 
@@ -93,21 +127,15 @@ impl Clocks {
         let Some(known) = self.nodes.get_mut(node) else {
             return;
         };
-        if let Some((before, last)) = &known.before
-            && before == run
-        {
-            let (last, now) = (last.ahead_by(reading.received), reading.ahead());
-            let moved = match (now.least > last.most, now.most < last.least) {
-                (true, _) => now.least - last.most,
-                (_, true) => now.most - last.least,
-                _ => 0,
-            };
-            let moved = i64::try_from(moved).unwrap_or_default();
-            known.jumped = known.jumped.saturating_add(moved);
-        }
-        match &mut known.before {
-            Some((before, last)) if before == run => *last = reading,
-            before => *before = Some((run.clone(), reading)),
+        match &mut known.standing {
+            Some((before, standing)) if before == run => {
+                let moved = i64::try_from(standing.take_in(&reading)).unwrap_or_default();
+                known.jumped = known.jumped.saturating_add(moved);
+            }
+            standing => {
+                let (ahead, received) = (reading.ahead(), reading.received);
+                *standing = Some((run.clone(), Standing { ahead, received }));
+            }
         }
         known.reading = Some(reading);
     }
@@ -354,6 +382,35 @@ mod tests {
         // What was set forward by mistake and set right again has not gone ahead.
         note(&mut clocks, 2, micros(4_000), (4_000, 4_002));
         assert!(clocks.jumped() < 200_000);
+    }
+
+    /// A hypervisor takes the client a millisecond between any two answers, each of which takes as long.
+    #[test]
+    fn standstills_that_are_shorter_than_an_answer_takes_are_noticed_once_they_add_up() {
+        let micros = |ms: u64| 36_000_000_000 + 1_000 * ms;
+        let mut clocks = clocks(&[0, 0, 0]);
+        for ms in 2..10_000 {
+            for node in 0..3 {
+                note(&mut clocks, node, micros(2 * ms), (ms, ms + 1));
+            }
+        }
+        let jumped = clocks.jumped();
+        // Ten seconds, but for the drift of a fiftieth and what the first answer could not tell.
+        assert!((9_700_000..=10_000_000).contains(&jumped), "{jumped}");
+    }
+
+    /// The way of an answer varies, and clocks drift apart by as much as is allowed for.
+    #[test]
+    fn clocks_that_drift_and_answers_that_are_late_are_no_jump() {
+        for ahead in [-1, 0, 1] {
+            let mut clocks = clocks(&[0]);
+            for at in 2..20_000_u64 {
+                let shown = i64::try_from(at).unwrap() * (1_000 + 19 * ahead) + 36_000_000_000;
+                let way = (at.saturating_sub(at % 7), at + 4 - at % 4);
+                note(&mut clocks, 0, shown.try_into().unwrap(), way);
+            }
+            assert_eq!(clocks.jumped(), 0, "{ahead}");
+        }
     }
 
     #[test]

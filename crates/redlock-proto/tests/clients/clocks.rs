@@ -97,6 +97,34 @@ fn a_client_whose_own_clock_stood_still_in_an_attempt_does_not_win_it() {
     assert!(!has_acquired(&bench.seen(0)));
 }
 
+/// The nodes' clocks were ahead before, so that the client has seen them as far ahead already.
+#[test]
+fn a_standstill_within_an_extension_that_is_late_ends_the_lease() {
+    let mut bench = Bench::new(3);
+    let set_clocks = |bench: &mut Bench, ahead| {
+        (0..3).for_each(|node| bench.set_clock(node, ahead));
+    };
+    bench.pass(6_000);
+    set_clocks(&mut bench, 500);
+    bench.read(0, 1);
+    bench.answer_all(0);
+    bench.acquire(0);
+    bench.answer_all(0);
+    assert!(has_acquired(&bench.seen(0)));
+    set_clocks(&mut bench, 0);
+    bench.read(0, 2);
+    bench.answer_all(0);
+    let at = bench.ms();
+    bench.run_until(0, at + 334);
+    assert!(bench.has_asked_to_extend(0, 0));
+    assert_eq!(losses(&bench.seen(0)), []);
+    // The answers come when the next extension is due.
+    set_clocks(&mut bench, 500);
+    bench.pass(340);
+    bench.answer_all(0);
+    assert_eq!(losses(&bench.seen(0)), [Loss::ClockJump]);
+}
+
 #[test]
 fn what_the_drift_allows_for_is_no_loss() {
     let mut bench = Bench::new(3);

@@ -130,6 +130,34 @@ fn a_lease_that_lasts_is_given_to_the_other_nodes_too() {
     assert!(asked(&bench, 0).is_empty());
 }
 
+/// Its counters differed, so those who had voted were asked to write the greatest one back, and nobody else.
+#[test]
+fn a_lease_whose_counter_was_written_back_is_given_to_the_other_nodes_all_the_same() {
+    let mut bench = Bench::narrow(5);
+    bench.acquire(0);
+    let first = asked(&bench, 0);
+    bench.answer_all(0);
+    bench.release(0);
+    bench.answer_all(0);
+    bench.seen(0);
+    bench.count_ahead(first[1]);
+    bench.acquire(0);
+    bench.answer_all(0);
+    assert!(has_won(&mut bench, 0));
+    assert_eq!(bench.locks().iter().filter(|lock| **lock > 0).count(), 3);
+    let at = bench.ms();
+    bench.run_until(0, at + 101);
+    bench.answer_all(0);
+    assert_eq!(bench.locks().iter().filter(|lock| **lock > 0).count(), 5);
+    // So it outlasts two of the nodes that voted.
+    bench.cut(0, first[0]);
+    bench.cut(0, first[1]);
+    bench.live(0, 1_200);
+    let seen = bench.seen(0);
+    let is_lost = |effect: &Effect| matches!(effect, Effect::Lost { .. });
+    assert!(!seen.iter().any(is_lost), "{seen:?}");
+}
+
 #[test]
 fn a_claim_asks_all_nodes() {
     let mut bench = Bench::narrow(5);

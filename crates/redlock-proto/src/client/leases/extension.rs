@@ -147,11 +147,12 @@ impl Leases {
         let mut live = false;
         if let Some(held) = self.held.get_mut(&id) {
             action = held.on_extension(started, jumped, verdict, now.clock);
-            if action.is_none() {
-                action = held.look_at_clocks(cx.nodes.members().jumped());
-            }
+            // Clocks may have gone ahead while the round was on its way, and whatever else the lease wants is over then.
+            let lost = held.look_at_clocks(cx.nodes.members().jumped());
+            action = lost.or(action);
             live = held.state.is_live();
             if live && matches!(verdict, ExtensionVerdict::Extended { .. }) {
+                held.state.on_spread();
                 cx.outbox.push(Effect::Extended {
                     lease: id,
                     deadline: held.state.deadline(),
