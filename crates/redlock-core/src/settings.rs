@@ -73,7 +73,8 @@ impl Settings {
             let message = "a lease cannot be held for no time".to_owned();
             return Err(InvalidOption::new("max_hold", message));
         }
-        self.timing(options.ttl.unwrap_or(self.ttl), options.lock_delay)
+        let lock_delay = options.lock_delay.unwrap_or_default();
+        self.timing(options.ttl.unwrap_or(self.ttl), lock_delay)
     }
 
     /// Returns what is told of a holder of something of this class.

@@ -99,8 +99,8 @@ impl Claim {
         self.guard.run(work).await
     }
 
-    /// Records how the run ended and how long it took, releases the lock, and waits until a majority has confirmed
-    /// the release.
+    /// Records how the run ended and how long it took, and releases the lock; the future waits until a majority has
+    /// confirmed the release.
     ///
     /// [`job_status`](crate::Redlock::job_status) returns the record.
     /// No guarantee rests on it, and a node that the client cannot reach now will not have it.
@@ -112,9 +112,14 @@ impl Claim {
     /// # Cancel safety
     ///
     /// The client begins both when the future is first polled or dropped; dropping it only gives up the confirmation.
-    pub async fn finish(self, outcome: Word, took: Duration) -> Result<(), ReleaseError> {
+    pub fn finish(
+        self,
+        outcome: Word,
+        took: Duration,
+    ) -> impl Future<Output = Result<(), ReleaseError>> + Send {
+        // Not in the future, which may be dropped before it is polled.
         self.guard.finish(outcome, took);
-        self.guard.release().await
+        self.guard.release()
     }
 }
 

@@ -283,7 +283,7 @@ impl Redlock {
                 None => client.key_space.encode_all(&keys)?,
             },
             timing,
-            renew: options.renewal == Renewal::Automatic,
+            renew: options.renewal.unwrap_or_default() == Renewal::Automatic,
             max_hold: options.max_hold,
             // A set is handed over to nobody, and neither is what others share.
             tokens: if keys.is_several() || options.mode == Mode::Shared {

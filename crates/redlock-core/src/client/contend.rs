@@ -143,9 +143,9 @@ impl Shared {
             return Err(AcquireError::closed());
         }
         if let Wait::Never = wait {
-            // It waits for nobody, whoever waits for it.
-            let turn = self.enter(keys, Vec::new(), limits)?.try_turn();
-            return turn.ok_or_else(AcquireError::contended_locally);
+            // It waits for nobody, whoever waits for it; and it is not one too many, however many do.
+            let place = self.enter(keys, Vec::new(), QueueLimits::UNLIMITED)?;
+            return place.try_turn().ok_or_else(AcquireError::contended_locally);
         }
         let client = self.engine.client();
         let mut held = within::places(client);

@@ -243,12 +243,11 @@ impl Parked {
         terms: Terms,
         clock: Clock,
     ) -> Option<Holding> {
-        // As it was parked, or since.
-        if self.before.was_lost() {
+        let was_lost = || self.before.was_lost();
+        if was_lost() {
             return None;
         }
         let tokens = self.lease.take_over(&terms, clock.now())?;
-        self.claimed = true;
         let engine = self.engine.clone();
         let (client, deadline) = (engine.client(), self.deadline);
         let shared = LeaseShared::new(client, subject, clock, deadline, None, tokens.first());
@@ -256,6 +255,13 @@ impl Parked {
         if engine.hand_overs().resume(self.id, Arc::clone(&shared)) {
             engine.send(Command::SeeHandOvers);
         }
+        // The driver tells the holder before of a loss for as long as it has not seen this one, so this one looks again
+        // once the driver can.
+        if was_lost() {
+            shared.end(LossReason::Released);
+            return None;
+        }
+        self.claimed = true;
         let mut holding = Holding::new(self.id, shared, engine, tokens, terms);
         holding.look = self.look.take();
         Some(holding)

@@ -186,13 +186,13 @@ impl NodeLink {
         if let LinkEvent::Connected { .. } = &event {
             let before = self.state.send_replace(LinkState::Up);
             if before == LinkState::Down {
-                self.origin.is_back(&self.node.name());
+                let_go(guarded(|| self.origin.is_back(&self.node.name())));
             }
         }
         if let LinkEvent::Disconnected { reason } = &event {
             let before = self.state.send_replace(LinkState::Down);
             if before != LinkState::Down {
-                self.origin.is_down(&self.node.name(), reason);
+                let_go(guarded(|| self.origin.is_down(&self.node.name(), reason)));
             }
         }
         Some(event)

@@ -1,6 +1,9 @@
 //! The log, under targets that stay as they are: `redlock::node`, `redlock::quorum` and `redlock::lease`.
 
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use redlock_proto::{Loss, Majority, Notice};
 
@@ -20,13 +23,21 @@ pub(crate) struct Origin {
 /// An event with its origin.
 macro_rules! event {
     ($level:ident, $target:expr, $origin:expr, $($field:tt)*) => {
-        tracing::$level!(
+        quietly(|| tracing::$level!(
             target: $target,
             client = $origin.client,
             namespace = &*$origin.namespace,
             $($field)*
-        )
+        ))
     };
+}
+
+/// Tells whoever listens to the log something.
+///
+/// A subscriber is an application's code, and it runs in the driver too: a mistake in it costs a line, and no lease.
+fn quietly(work: impl FnOnce()) {
+    // It changes nothing of ours, so nothing can be left half-done.
+    let _: Result<(), _> = catch_unwind(AssertUnwindSafe(work));
 }
 
 impl Origin {

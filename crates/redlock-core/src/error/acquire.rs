@@ -66,7 +66,7 @@ pub enum AcquireErrorKind {
     /// A majority granted too late for the time to live, or the lease was over before the caller was
     /// polled: the nodes or this process are too slow for the time to live.
     Expired,
-    /// Too many callers in this process wait already: shed load.
+    /// The caller would have to wait, and too many callers in this process wait already: shed load.
     Overloaded,
     /// The caller runs under a lease on the same resource, and would wait for itself.
     ///

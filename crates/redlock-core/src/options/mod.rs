@@ -26,9 +26,9 @@ pub struct AcquireOptions {
     pub(crate) ttl: Option<Duration>,
     pub(crate) wait: Option<Wait>,
     pub(crate) quorum_wait: Option<Duration>,
-    pub(crate) renewal: Renewal,
+    pub(crate) renewal: Option<Renewal>,
     pub(crate) max_hold: Option<Duration>,
-    pub(crate) lock_delay: Duration,
+    pub(crate) lock_delay: Option<Duration>,
     pub(crate) max_waiters_per_key: Option<usize>,
     pub(crate) max_waiters: Option<usize>,
     pub(crate) class: Option<Arc<str>>,
@@ -82,16 +82,9 @@ impl AcquireOptions {
             ttl: self.ttl.or(defaults.ttl),
             wait: self.wait.or(defaults.wait),
             quorum_wait: self.quorum_wait.or(defaults.quorum_wait),
-            renewal: match self.renewal {
-                Renewal::Automatic => defaults.renewal,
-                renewal @ Renewal::Manual => renewal,
-            },
+            renewal: self.renewal.or(defaults.renewal),
             max_hold: self.max_hold.or(defaults.max_hold),
-            lock_delay: if self.lock_delay.is_zero() {
-                defaults.lock_delay
-            } else {
-                self.lock_delay
-            },
+            lock_delay: self.lock_delay.or(defaults.lock_delay),
             max_waiters_per_key: self.max_waiters_per_key.or(defaults.max_waiters_per_key),
             max_waiters: self.max_waiters.or(defaults.max_waiters),
             class: self.class.or_else(|| defaults.class.clone()),
@@ -227,7 +220,7 @@ impl AcquireOptions {
     /// # }
     /// ```
     pub fn renewal(mut self, renewal: Renewal) -> Self {
-        self.renewal = renewal;
+        self.renewal = Some(renewal);
         self
     }
 
@@ -285,7 +278,7 @@ impl AcquireOptions {
     /// # }
     /// ```
     pub fn lock_delay(mut self, lock_delay: Duration) -> Self {
-        self.lock_delay = lock_delay;
+        self.lock_delay = Some(lock_delay);
         self
     }
 
@@ -293,6 +286,8 @@ impl AcquireOptions {
     /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
     ///
     /// With 0 the acquire does not wait behind another caller of this process, only for other processes.
+    /// One attempt, with [`Wait::Never`], does not wait in any case, and fails as
+    /// [`Contended`](crate::AcquireErrorKind::Contended).
     /// Default: the client's [`max_waiters_per_key`](crate::RedlockBuilder::max_waiters_per_key).
     ///
     /// # Examples
@@ -366,5 +361,26 @@ impl AcquireOptions {
     pub fn class(mut self, class: impl Into<Arc<str>>) -> Self {
         self.class = Some(class.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_set_goes_before_the_defaults_though_it_is_the_usual() {
+        let defaults = AcquireOptions::new()
+            .renewal(Renewal::Manual)
+            .lock_delay(Duration::from_secs(5));
+        let usual = AcquireOptions::new()
+            .renewal(Renewal::Automatic)
+            .lock_delay(Duration::ZERO)
+            .or(&defaults);
+        assert_eq!(usual.renewal, Some(Renewal::Automatic));
+        assert_eq!(usual.lock_delay, Some(Duration::ZERO));
+        let none = AcquireOptions::new().or(&defaults);
+        assert_eq!(none.renewal, Some(Renewal::Manual));
+        assert_eq!(none.lock_delay, Some(Duration::from_secs(5)));
     }
 }

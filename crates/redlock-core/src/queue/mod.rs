@@ -247,11 +247,12 @@ impl<P> Drop for Place<P> {
             .filter_map(|next| state.waiting.remove(&next))
             .collect();
         drop(state);
+        // Its release is on its way before the next caller can ask for one of its keys.
+        drop(unclaimed);
         for next in told {
             // It may have gone away just now; its place tells the one after it then.
             let _ = next.send(());
         }
-        drop(unclaimed);
     }
 }
 
@@ -259,7 +260,14 @@ impl<P> Drop for Place<P> {
 mod tests {
     use super::*;
     use futures_util::poll;
-    use std::{pin::pin, task::Poll};
+    use std::{
+        pin::pin,
+        sync::{
+            OnceLock,
+            atomic::{AtomicBool, Ordering},
+        },
+        task::{Context, Poll, Wake, Waker},
+    };
 
     const LIMITS: QueueLimits = QueueLimits {
         per_key: 2,
@@ -321,6 +329,57 @@ mod tests {
         drop(second);
         drop(third.await);
         assert!(is_empty(&queue));
+    }
+
+    /// A lease that is released once it is dropped.
+    struct Parked(Arc<AtomicBool>);
+
+    impl Drop for Parked {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// A caller that looks, when it is woken, whether the lease was released.
+    struct Waiting {
+        released: Arc<AtomicBool>,
+        was_released: OnceLock<bool>,
+    }
+
+    impl Wake for Waiting {
+        fn wake(self: Arc<Self>) {
+            let _ = self.was_released.set(self.released.load(Ordering::SeqCst));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_told() {
+        let clock = Clock::Tokio {
+            origin: tokio::time::Instant::now(),
+        };
+        let queue = Queue::<Parked>::new(clock);
+        let enter = |names: &[&str]| {
+            let keys = ResourceKeys::new(names.iter().copied()).unwrap();
+            Box::pin(queue.enter(&keys, Vec::new(), LIMITS).unwrap().turn())
+        };
+        let first = enter(&["a"]).await;
+        let mut second = enter(&["a"]);
+        let mut third = enter(&["a", "b"]);
+        let released = Arc::new(AtomicBool::new(false));
+        let waiting = Arc::new(Waiting {
+            released: Arc::clone(&released),
+            was_released: OnceLock::new(),
+        });
+        let waker = Waker::from(Arc::clone(&waiting));
+        assert!(poll!(second.as_mut()).is_pending());
+        let polled = third.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        let left = first.pass_on((), |()| Some(()), |(), ()| Parked(released));
+        assert!(left.is_none());
+        drop(first);
+        // It was told, and gives up before it takes the lease; a caller of several keys takes over none.
+        drop(second);
+        assert_eq!(waiting.was_released.get(), Some(&true));
     }
 
     #[tokio::test]

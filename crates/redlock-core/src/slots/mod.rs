@@ -236,15 +236,15 @@ impl Slots {
         let order = self.order();
         let (few, _) = order.split_at(TRIES.min(order.len()));
         let began = Instant::now();
-        let mut error = None;
+        let (mut error, mut is_of_all) = (None, false);
         for slot in few {
             let tried = self.take(*slot, options.clone().wait(Wait::Never)).await;
             match tried {
                 Ok(guard) => return Ok(guard),
                 Err(refused) => {
-                    let is_of_the_slot = is_of_the_slot(&refused);
+                    is_of_all = !is_of_the_slot(&refused);
                     keep(&mut error, refused);
-                    if !is_of_the_slot {
+                    if is_of_all {
                         break;
                     }
                 }
@@ -252,6 +252,7 @@ impl Slots {
         }
         let (others, options) = match self.redlock.wait_of(&options) {
             // Who makes one attempt has made it at those.
+            Wait::Never if is_of_all => (&order[..0], options),
             Wait::Never => (&order[few.len()..], options),
             Wait::UpTo(longest) => {
                 let left = Wait::UpTo(longest.saturating_sub(began.elapsed()));

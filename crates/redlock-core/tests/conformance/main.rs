@@ -268,6 +268,7 @@ async fn jobs_conform(session: &mut dyn Session) {
     let jobs = ["what is remembered".into(), "of no job".into()];
     assert_eq!(session.forget_jobs(&jobs).await, Ok(1));
     assert_eq!(session.forget_jobs(&jobs).await, Ok(0));
+    assert_eq!(session.forget_jobs(&[]).await, Ok(0));
     let nothing = Reply::Runs {
         entries: Vec::new(),
         free_in: Some(Duration::ZERO),

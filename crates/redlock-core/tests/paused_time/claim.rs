@@ -184,14 +184,18 @@ async fn the_end_of_a_run_is_read_back() {
     run.finish(word("failed"), 1_234 * MS).await.unwrap();
     drop(won(&one, 1).await);
     settle().await;
+    // Nobody waits for it.
+    drop(won(&one, 2).await.finish(word("ok"), 5 * MS));
+    settle().await;
     let status = other.job_status("job").await.unwrap();
     let state = status.state().unwrap();
     let ended = |run: usize| match &state.runs[run].state {
         RunState::Ended { outcome, took } => (outcome.as_str().to_owned(), *took),
         other => panic!("{other:?}"),
     };
-    assert_eq!(ended(1), ("failed".to_owned(), 1_234 * MS));
-    assert_eq!(ended(0), ("dropped".to_owned(), Duration::ZERO));
+    assert_eq!(ended(2), ("failed".to_owned(), 1_234 * MS));
+    assert_eq!(ended(1), ("dropped".to_owned(), Duration::ZERO));
+    assert_eq!(ended(0), ("ok".to_owned(), 5 * MS));
     assert_eq!(state.free_in, Some(Duration::ZERO));
 }
 

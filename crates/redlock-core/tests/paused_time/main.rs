@@ -21,4 +21,5 @@ mod scopes;
 mod sets;
 mod shared;
 mod slots;
+mod subscriber;
 mod within;

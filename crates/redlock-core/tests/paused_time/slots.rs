@@ -176,6 +176,48 @@ async fn whoever_has_a_slot_and_finds_no_other_is_told_that_others_have_them() {
     assert_eq!(slots.slot_of(own.guard().key()), Some(own.slot()));
 }
 
+/// Nobody may wait behind another caller, and the slot that is tried first is held by this process.
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_is_free_is_found_where_nobody_may_wait() {
+    for count in 2..=4 {
+        let redlock = client(&faulty(3)).await;
+        let slots = redlock.slots("reports", count).unwrap();
+        let options = AcquireOptions::new()
+            .max_waiters_per_key(0)
+            .wait(Wait::Never);
+        let mut held = Vec::new();
+        for _ in 0..count {
+            held.push(slots.acquire_with(options.clone()).await.unwrap());
+        }
+        let refused = slots.acquire_with(options).await.unwrap_err();
+        assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+    }
+}
+
+/// One attempt does not wait, so no limit of waiting concerns it.
+#[tokio::test(start_paused = true)]
+async fn one_attempt_at_a_key_that_is_held_is_contended_however_many_may_wait() {
+    let redlock = client(&faulty(3)).await;
+    let _held = redlock.acquire("key").await.unwrap();
+    let options = AcquireOptions::new().max_waiters_per_key(0).max_waiters(0);
+    let refused = redlock.acquire_with("key", options.clone()).await;
+    assert_eq!(refused.unwrap_err().kind(), AcquireErrorKind::Overloaded);
+    let refused = redlock.acquire_with("key", options.wait(Wait::Never)).await;
+    assert_eq!(refused.unwrap_err().kind(), AcquireErrorKind::Contended);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_attempt_without_a_majority_asks_for_few_slots() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let slots = redlock.slots("reports", 64).unwrap();
+    nodes[..2].iter().for_each(|node| node.set(Faults::SILENT));
+    let before = nodes[2].requests();
+    slots.try_acquire().await.unwrap_err();
+    let asked = nodes[2].requests() - before;
+    assert!(asked < 9, "{asked} requests");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_wait_for_a_slot_begins_with_the_first_attempt() {
     let nodes = faulty(3);

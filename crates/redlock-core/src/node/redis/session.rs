@@ -13,7 +13,7 @@ use deadpool_redis::{
 };
 use futures_util::{
     FutureExt,
-    future::{BoxFuture, join},
+    future::{BoxFuture, join, ready},
 };
 use redlock_proto::NodeVerb;
 
@@ -125,6 +125,10 @@ impl Session for RedisSession {
     }
 
     fn forget_jobs(&mut self, jobs: &[NodeKey]) -> BoxFuture<'static, Result<usize, Arc<str>>> {
+        if jobs.is_empty() {
+            // Servers refuse a DEL of nothing.
+            return ready(Ok(0)).boxed();
+        }
         let mut connection = self.connection.clone();
         let mut delete = cmd("DEL");
         for job in jobs {
