@@ -141,6 +141,7 @@ pub enum Delivery {
     ///
     /// The other replicas check whether a run was cut short: once a second, and every five seconds after a minute and a
     /// half.
+    /// A replica that did not get to ask for the tick checks it as well, until the next tick is due.
     /// A run without a recorded end was cut short when its lease is over.
     /// No replica claims a later tick before this is decided, even if all replicas were down meanwhile.
     /// The tick is started again first, until a run ends by itself, all its attempts are used, or it is too late for

@@ -41,7 +41,7 @@ pub enum Outcome {
     /// The run was started here, and told to stop or dropped, because the grace of a shutdown or of a removal of its
     /// job was over, or because the scheduler was dropped.
     Aborted,
-    /// This or another replica has started the tick before.
+    /// This or another replica has started the tick before, or a later one.
     NotWinner,
     /// A run of the job was in progress.
     ///
@@ -125,6 +125,20 @@ impl Outcome {
                 | Self::Cancelled
                 | Self::Lost
                 | Self::Aborted
+        )
+    }
+
+    /// Returns whether another replica may start the tick of which this one says so, and has not said that it has.
+    pub(crate) fn may_be_elsewhere(self) -> bool {
+        matches!(
+            self,
+            Self::Overlapping
+                | Self::NoPlace
+                | Self::Declined
+                | Self::TooEarly
+                | Self::TooLate
+                | Self::NoQuorum
+                | Self::Refused
         )
     }
 

@@ -1,8 +1,18 @@
-use std::sync::{Weak, mpsc};
+use std::{
+    future::pending,
+    sync::{Weak, mpsc},
+    task::{Context, Wake, Waker},
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{host::Host, *};
 use crate::{
-    Delivery, Missed, Overlap, Trigger, clock::to_tick, pulse::Jobs, replica::Tasks, tick::Start,
+    Delivery, Missed, Overlap, Trigger,
+    clock::to_tick,
+    pulse::Jobs,
+    replica::Tasks,
+    tick::{Start, Undecided},
 };
 
 /// Returns a job that takes so many seconds.
@@ -147,6 +157,50 @@ async fn a_tick_that_is_found_as_its_job_is_replaced_is_the_successor_s() {
         let seen = host.seen();
         assert_eq!(seen, [(tick(3), Outcome::Removed), (tick(3), Outcome::Ok)]);
     }
+}
+
+/// A task that decides about a tick, on another thread: it ends as soon as it is told that nothing is started any more.
+struct Deciding(Mutex<Option<BoxFuture<'static, ()>>>);
+
+impl Wake for Deciding {
+    fn wake(self: Arc<Self>) {
+        drop(self.0.lock().unwrap().take());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_whose_task_ends_while_its_job_is_replaced_is_the_successor_s() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let before = fleet.member(0, starts.quick_job(EVERY_FIVE_SECONDS)).await;
+    let before = before.runner;
+    fleet.sleep_until(3_200).await;
+    let mut after = JobRunner::new(&before.replica, starts.quick_job(EVERY_FIVE_SECONDS)).unwrap();
+    before
+        .progress
+        .lock()
+        .unwrap()
+        .due(&before.schedule, tick(4));
+    let undecided = Undecided::new(&before.undecided, tick(3));
+    let deciding = Arc::new(Deciding(Mutex::new(None)));
+    let waker = Waker::from(Arc::clone(&deciding));
+    let decides = Arc::clone(&before);
+    let mut task = async move {
+        let decision = async {
+            pending::<()>().await;
+            drop(undecided);
+            Ok(())
+        };
+        drop(decides.unless_draining(decision).await);
+    }
+    .boxed();
+    assert!(
+        task.poll_unpin(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    *deciding.0.lock().unwrap() = Some(task);
+    after.take_over(&before);
+    assert!(deciding.0.lock().unwrap().is_none());
+    assert_eq!(after.progress.lock().unwrap().next(), Some(tick(3)));
 }
 
 /// A job's closure has captured values of the application's, whose drop does what it likes.

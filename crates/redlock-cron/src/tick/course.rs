@@ -30,7 +30,13 @@ impl JobRunner {
         let tick = undecided.tick;
         match self.unless_draining(self.decide(undecided, trigger)).await {
             Ok(start) => self.start_all(start).await,
-            Err(refusal) => drop(self.refused(tick, trigger, refusal)),
+            Err(refusal) => {
+                let outcome = refusal.outcome;
+                drop(self.refused(tick, trigger, refusal));
+                if outcome.may_be_elsewhere() && self.terms.max_attempts > 1 {
+                    self.look_after(tick).await;
+                }
+            }
         }
     }
 

@@ -15,6 +15,8 @@ mod start;
 mod turns;
 mod undecided;
 
+#[cfg(test)]
+pub(crate) use self::undecided::Undecided;
 pub(crate) use self::{
     course::SHORT_WAIT,
     execution::Start,

@@ -22,7 +22,7 @@ use crate::{
 
 /// How far the runs of a tick are.
 enum Attempts {
-    /// One goes on, or nobody can tell.
+    /// One goes on or may yet begin, or nobody can tell.
     Open,
     /// The last was cut short.
     CutShort,
@@ -32,7 +32,7 @@ enum Attempts {
 
 /// What came of a look at the runs of a tick.
 enum Look {
-    /// One goes on, or nobody can tell.
+    /// One goes on or may yet begin, or nobody can tell.
     Open,
     /// This replica has the next one.
     Again(Box<Start>),
@@ -66,6 +66,25 @@ impl JobRunner {
         }
     }
 
+    /// Starts a tick again that this replica did not get to ask for, if another starts it and its run is cut short.
+    pub(crate) async fn look_after(self: &Arc<Self>, tick: DateTime<Utc>) {
+        // Whoever claims a later tick sees to it, and one is due.
+        if !self.is_newest(tick) {
+            return;
+        }
+        let retry = self.retry(tick, self.pause_after(Duration::ZERO));
+        match self.unless_draining(retry).await {
+            Ok(start) => self.start_all(start).await,
+            Err(refusal) => self.say_if_not_again(tick, refusal),
+        }
+    }
+
+    fn say_if_not_again(&self, tick: DateTime<Utc>, refusal: Refusal) {
+        if let Some(why) = refusal.detail {
+            tracing::warn!(target: crate::TARGET, job = &**self.id.name(), %tick, why, "not started again");
+        }
+    }
+
     /// Sees to it that a run which was cut short is started again, if it may be; returns whether a later tick may be
     /// claimed now.
     pub(crate) async fn settle(self: &Arc<Self>, tick: DateTime<Utc>) -> bool {
@@ -80,9 +99,7 @@ impl JobRunner {
                     return false;
                 }
                 Look::Over(refusal) => {
-                    if let Some(why) = refusal.detail {
-                        tracing::warn!(target: crate::TARGET, job = &**self.id.name(), %tick, why, "not started again");
-                    }
+                    self.say_if_not_again(tick, refusal);
                     return true;
                 }
                 Look::Open if attempt > looked_at => {}
@@ -161,7 +178,14 @@ impl JobRunner {
         };
         let not_winner = || Refusal::bare(Outcome::NotWinner);
         if first.watermark != to_tick(tick) {
-            return Attempts::Over(not_winner());
+            let may_be_claimed = first.watermark < to_tick(tick)
+                && self.is_newest(tick)
+                && self.is_worth_waiting_for(tick);
+            return if may_be_claimed {
+                Attempts::Open
+            } else {
+                Attempts::Over(not_winner())
+            };
         }
         let runs = match attempt {
             1 => first.runs,

@@ -86,7 +86,6 @@ impl JobRunner {
     ///
     /// What that has not decided is dealt with here.
     pub(crate) fn take_over(&mut self, before: &Self) {
-        self.ending = self.replica.tasks.hand_over(&before.ending);
         let late = TimeDelta::from_std(self.terms.start_within).unwrap_or(TimeDelta::MAX);
         let oldest = self.added.checked_sub_signed(late);
         let oldest = oldest.unwrap_or(DateTime::<Utc>::MIN_UTC);
@@ -95,6 +94,9 @@ impl JobRunner {
         let since = before.undecided.before(found.next(), oldest, self.added);
         drop(found);
         self.progress = Mutex::new(Progress::from(since, &self.schedule));
+        // Only now, because a task that is told of it forgets its tick. Both jobs may ask for a tick until then, and the
+        // nodes grant it once.
+        self.ending = self.replica.tasks.hand_over(&before.ending);
     }
 
     /// Returns the first tick that was not found yet.
