@@ -53,6 +53,8 @@ impl SingletonJob {
     /// * `zone` is an IANA zone or the name of one.
     ///   When clocks go forward, a fixed time that does not exist is due at the first instant after the gap, unless
     ///   that is on the next day and the pattern does not match that day.
+    ///   A gap may have a tick of its own no more than two hours before its end, as it can where a zone crosses the date
+    ///   line.
     ///   When clocks go back, a fixed time that exists twice is due at its first instant.
     ///   A pattern that repeats within the hour has ticks in both passes of the repeated hour and none in the gap.
     ///   A pattern with several hours counts as repeating.

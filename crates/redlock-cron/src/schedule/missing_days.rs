@@ -1,36 +1,44 @@
-//! Local days that do not exist, because a zone crossed the date line.
+//! Local days that do not exist, because a zone crossed the date line, and other gaps of more than two hours.
 //!
-//! Samoa went from 29 to 31 December 2011.
-//! croner ends its search where such a day would match, and says the same as where there is nothing more to find, so
-//! that the search has to go on behind the day.
-//! Such a day is stepped over: there is no instant at which its ticks would be due.
+//! Samoa went from 29 to 31 December 2011, and the station Casey put its clocks forward by three hours four times.
+//! croner ends its search where such a time would match, and says the same as where there is nothing more to find, so
+//! that the search has to go on behind the gap.
+//! Such a gap is stepped over, and its ticks with it.
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeDelta, TimeZone};
+use chrono::{DateTime, NaiveDate, NaiveTime, Offset, SubsecRound, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 use croner::Cron;
 
-/// Returns the first instant after the next day from `time` on that does not exist.
+/// Returns the first instant after the next long gap from `time` on.
 pub(super) fn next_end(time: &DateTime<Tz>) -> Option<DateTime<Tz>> {
-    let mut day = time.date_naive();
-    for _ in 0..LONGEST_SEARCH {
-        day = day.succ_opt()?;
-        if !exists(day, &time.timezone()) {
-            return end(day, &time.timezone());
-        }
-    }
-    None
+    let ahead = |steps: i32| time.checked_add_signed(STEP * steps);
+    (0..LONGEST_SEARCH).find_map(|steps| end_between(&ahead(steps)?, &ahead(steps + 1)?))
 }
 
-/// Returns the last second before the newest day before `time` that does not exist.
+/// Returns the last second before the newest long gap before `time`.
 pub(super) fn previous_begin(time: &DateTime<Tz>) -> Option<DateTime<Tz>> {
-    let mut day = time.date_naive();
-    for _ in 0..LONGEST_SEARCH {
-        day = day.pred_opt()?;
-        if !exists(day, &time.timezone()) {
-            return Some(end(day, &time.timezone())? - TimeDelta::seconds(1));
-        }
+    let back = |steps: i32| time.checked_sub_signed(STEP * steps);
+    let end = (0..LONGEST_SEARCH).find_map(|steps| end_between(&back(steps + 1)?, &back(steps)?));
+    Some(end? - TimeDelta::seconds(1))
+}
+
+/// Returns the first instant after a long gap, if there is one after `before` and not after `after`.
+fn end_between(before: &DateTime<Tz>, after: &DateTime<Tz>) -> Option<DateTime<Tz>> {
+    let offset = |time: &DateTime<Tz>| time.offset().fix().local_minus_utc();
+    if offset(after) - offset(before) <= LONGEST_GAP {
+        return None;
     }
-    None
+    let (mut before, mut after) = (*before, *after);
+    while after.timestamp() - before.timestamp() > 1 {
+        let middle = before + (after - before) / 2;
+        let side = if offset(&middle) == offset(&before) {
+            &mut before
+        } else {
+            &mut after
+        };
+        *side = middle.trunc_subsecs(0);
+    }
+    Some(after)
 }
 
 /// Returns whether a tick stands for one of such a day, of which croner makes some due at its end.
@@ -50,14 +58,15 @@ fn exists(day: NaiveDate, zone: &Tz) -> bool {
         .is_some()
 }
 
-fn end(day: NaiveDate, zone: &Tz) -> Option<DateTime<Tz>> {
-    let next = day.checked_add_days(Days::new(1))?;
-    zone.from_local_datetime(&next.and_time(NaiveTime::MIN))
-        .earliest()
-}
+/// In seconds: as far as croner looks for the end of a gap.
+const LONGEST_GAP: i32 = 2 * 60 * 60;
 
-/// In days: as far as zone data is likely to know of such a day, and near enough to be searched at each wake-up.
-const LONGEST_SEARCH: u32 = 10 * 366;
+/// Clocks do not change twice in so long.
+const STEP: TimeDelta = TimeDelta::hours(12);
+
+/// In steps, for ten years: as far as zone data is likely to know of such a gap, and near enough to be searched at each
+/// wake-up.
+const LONGEST_SEARCH: i32 = 10 * 366 * 2;
 
 #[cfg(test)]
 mod tests {
@@ -99,6 +108,29 @@ mod tests {
                 assert_eq!(found, expected, "{zone} at {hour}");
             }
         }
+    }
+
+    /// The station Casey went from 00:00 to 03:00 on 22 October 2016.
+    #[test]
+    fn a_gap_of_three_hours_does_not_end_a_schedule() {
+        let zone = Tz::Antarctica__Casey;
+        let at = |time: &str| time.parse::<DateTime<Utc>>().unwrap();
+        let schedule = Schedule::parse("0 30 0 * * *", zone).unwrap();
+        let (before, after) = (at("2016-10-20T16:30:00Z"), at("2016-10-22T13:30:00Z"));
+        for time in [
+            "2016-10-20T17:00:00Z",
+            "2016-10-21T15:59:59Z",
+            "2016-10-21T16:00:00Z",
+            "2016-10-21T16:00:01Z",
+            "2016-10-22T00:00:00Z",
+        ] {
+            assert_eq!(schedule.next_after(at(time)), Some(after), "{time}");
+            assert_eq!(schedule.latest_at(at(time)), Some(before), "{time}");
+        }
+        // And the others of that night are due at the end of the gap, as in any other.
+        let schedule = Schedule::parse("0 30 1 * * *", zone).unwrap();
+        let next = schedule.next_after(at("2016-10-21T12:00:00Z"));
+        assert_eq!(next, Some(at("2016-10-21T16:00:00Z")));
     }
 
     #[test]

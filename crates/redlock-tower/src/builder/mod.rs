@@ -94,6 +94,7 @@ impl RedlockLayerBuilder {
     /// axum, or a `ServiceBuilder` around a whole service.
     /// There, a request with `OPTIONS` or a wrong method would wait for the lock before its answer 405.
     /// The layer does not lock a method that is not named here, even if a handler for it is added later.
+    /// `GET` stands for `HEAD` too, because a `get` handler of axum answers both.
     /// Default: every method.
     ///
     /// # Examples
@@ -122,7 +123,11 @@ impl RedlockLayerBuilder {
     /// # }
     /// ```
     pub fn only(mut self, methods: impl IntoIterator<Item = Method>) -> Self {
-        self.only = Some(methods.into_iter().collect());
+        let mut only: Vec<_> = methods.into_iter().collect();
+        if only.contains(&Method::GET) {
+            only.push(Method::HEAD);
+        }
+        self.only = Some(only.into());
         self
     }
 

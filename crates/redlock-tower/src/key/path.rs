@@ -18,6 +18,8 @@ use crate::{KeyError, KeyExtractor};
 /// The layer answers a request that matches no route with 404; `Router::layer` sees such requests on their way to the
 /// fallback.
 /// The fallback may be another router, whose handlers must not run unlocked.
+/// It answers a route that has the parameter twice, as nested routers may, with 500 too, because the handler might read
+/// the other one.
 /// The layer answers a value that makes no valid [`ResourceKey`](redlock_core::ResourceKey) with 400.
 ///
 /// # One resource, one spelling
@@ -158,12 +160,15 @@ impl PathKey {
 
     /// Returns the key of the resource that these parameters name; an error is the parameter that is missing.
     fn key(&self, parameters: &RawPathParams) -> Result<Result<ResourceKey, KeyError>, Part> {
+        if let Some(part) = self.parts().find(|part| part.occurs_twice(parameters)) {
+            return Ok(Err(part.ambiguous()));
+        }
         let first = self.first.value(parameters)?;
         if self.more.is_empty() {
             return Ok(self.first.named.key(first));
         }
         let mut name = String::new();
-        for (place, part) in iter::once(&self.first).chain(&self.more).enumerate() {
+        for (place, part) in self.parts().enumerate() {
             let spelled = match part.named.spelled(part.value(parameters)?) {
                 Ok(spelled) => spelled,
                 Err(error) => return Ok(Err(error)),
@@ -176,6 +181,10 @@ impl PathKey {
         }
         Ok(self.first.named.key_of(&name))
     }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        iter::once(&self.first).chain(&self.more)
+    }
 }
 
 impl Part {
@@ -185,9 +194,24 @@ impl Part {
         value.map(|(_, value)| value).ok_or(*self)
     }
 
+    fn occurs_twice(&self, parameters: &RawPathParams) -> bool {
+        let mut named = parameters
+            .iter()
+            .filter(|(name, _)| *name == self.parameter);
+        named.nth(1).is_some()
+    }
+
     fn missing(&self) -> KeyError {
         KeyError::misuse(format!(
             "the route has no path parameter `{}` to lock",
+            self.parameter
+        ))
+    }
+
+    /// Nested routers may give two parameters one name.
+    fn ambiguous(&self) -> KeyError {
+        KeyError::misuse(format!(
+            "the route has two path parameters `{}`, and the handler might read the other: rename one",
             self.parameter
         ))
     }

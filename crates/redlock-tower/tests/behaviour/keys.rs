@@ -7,7 +7,7 @@ use std::sync::{
 
 use axum::{
     Router,
-    body::Body,
+    body::{Body, to_bytes},
     extract::Path,
     routing::{get, post},
 };
@@ -215,6 +215,27 @@ async fn a_parameter_that_the_route_does_not_have_is_the_programs_fault() {
         let (status, body) = get_path(path, "GET").await;
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR, "{path}");
         assert!(body.contains("path parameter"), "{body}");
+    }
+}
+
+/// The tenant and the order have one name, as nested routers may give them: it is not for the layer to choose.
+#[tokio::test(start_paused = true)]
+async fn a_parameter_that_the_route_has_twice_is_the_programs_fault() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    for key in [
+        PathKey::new("order", "id"),
+        PathKey::new("order", "shop").and("id"),
+    ] {
+        let pay = post(async || "paid").route_layer(RedlockLayer::new(redlock.clone(), key));
+        let orders = Router::new().route("/shops/{shop}/orders/{id}/pay", pay);
+        let app: Router = Router::new().nest("/tenants/{id}", orders);
+        let path = "/tenants/1/shops/2/orders/42/pay";
+        let request = Request::post(path).body(Body::empty()).unwrap();
+        let answer = app.oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = to_bytes(answer.into_body(), 1_000).await.unwrap();
+        let body = String::from_utf8_lossy(&body);
+        assert!(body.contains("two path parameters `id`"), "{body}");
     }
 }
 

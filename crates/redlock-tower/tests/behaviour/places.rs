@@ -89,6 +89,20 @@ async fn a_layer_that_is_told_its_methods_locks_no_other_wherever_it_is() {
     }
 }
 
+/// axum answers it by the handler of GET.
+#[tokio::test(start_paused = true)]
+async fn a_layer_that_locks_get_locks_head() {
+    let (redlock, _holder) = held().await;
+    let layer = RedlockLayer::builder(redlock).only([Method::GET]);
+    let layer = layer.build(PathKey::new("order", "id")).unwrap();
+    let order = get(async || "an order").layer(layer);
+    let app = Router::new().route("/orders/{id}", order);
+    for method in [Method::GET, Method::HEAD] {
+        let (status, _) = timed(&app, method, "/orders/1").await;
+        assert_eq!(status, StatusCode::CONFLICT);
+    }
+}
+
 #[tokio::test]
 async fn a_layer_that_would_lock_no_method_is_not_built() {
     let redlock = virtual_client(&Nodes::new()).await;
