@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use redlock_core::ResourceKey;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     ControlError, Outcome, Overlap, TickReport, Trigger,
@@ -131,6 +131,7 @@ impl Claims {
     /// Claims the present moment by the nodes' clocks, or the first after the newest that was claimed.
     ///
     /// A claim that a run follows waits for a place first, for so long.
+    /// A claim that waits for a lock for longer than its moment lasts asks for a later one.
     pub(crate) async fn claim_now(
         &self,
         place_within: Option<Duration>,
@@ -140,8 +141,14 @@ impl Claims {
         let place = self.place(place_within).await?;
         let mut now = self.clock.now().trunc_subsecs(3);
         let mut newest = None;
-        for _ in 0..MOMENT_ATTEMPTS {
-            let refusal = match self.claim(ask(now)).await {
+        let mut patient = None;
+        let mut attempts = 0;
+        while attempts < MOMENT_ATTEMPTS {
+            let asked = Instant::now();
+            let request = ask(now);
+            let patient = *patient.get_or_insert(asked + request.wait);
+            let wait = request.wait.min(patient - asked).min(LONGEST_WAIT);
+            let refusal = match self.claim(ClaimRequest { wait, ..request }).await {
                 Ok(won) => {
                     let won = Won {
                         _place: place,
@@ -169,8 +176,17 @@ impl Claims {
                     newest = Some(last);
                     now = last + TimeDelta::milliseconds(1);
                 }
+                None if refusal.outcome == Outcome::Overlapping
+                    && wait == LONGEST_WAIT
+                    && asked.elapsed() >= wait
+                    && Instant::now() < patient =>
+                {
+                    now += whole(asked.elapsed());
+                    continue;
+                }
                 None => return Err(refusal),
             }
+            attempts += 1;
         }
         Err(Refusal::new(Outcome::Refused, "others were in the way"))
     }
@@ -193,3 +209,6 @@ const MOMENT_ATTEMPTS: u32 = 10;
 /// It is short because nodes that lost their data refuse what could have been claimed before.
 const EARLY: Duration = Duration::from_secs(2);
 const LATE: Duration = Duration::from_secs(60);
+
+/// How long a claim of a moment may wait: nodes judge whether it is late before they judge its lock.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);

@@ -114,9 +114,10 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, attempts: u32) -> Memory
             memory.state = state.cloned();
         }
     }
+    // Not by when they were claimed, which the clocks of those who claimed them say.
     memory
         .runs
-        .sort_by_key(|run| std::cmp::Reverse((run.record.claimed_at, run.record.token)));
+        .sort_by_key(|run| std::cmp::Reverse(run.record.token));
     memory.find_running(redlock, id).await;
     memory
 }

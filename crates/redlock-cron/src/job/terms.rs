@@ -125,7 +125,8 @@ fn window(settings: &Settings, start_within: Duration) -> Result<Duration, Setup
         }
         _ => {}
     }
-    let window = settings.catch_up_window.unwrap_or(CATCH_UP_WINDOW);
+    let window = settings.catch_up_window;
+    let window = window.unwrap_or_else(|| CATCH_UP_WINDOW.max(start_within));
     check("catch_up_window", window, start_within..=LONGEST_WINDOW)?;
     Ok(window)
 }

@@ -42,6 +42,13 @@ struct Running {
     ending: u64,
 }
 
+impl Runs {
+    fn of_job(&self, job: &str) -> impl Iterator<Item = &Running> {
+        let all = self.in_flight.values();
+        all.filter(move |running| &*running.run.job == job)
+    }
+}
+
 /// How the runs of one job come to their end: with the scheduler's, or before, if the job is removed.
 ///
 /// A job that takes the place of another has the same, but for what must not start any more.
@@ -124,14 +131,16 @@ impl Tasks {
         })
     }
 
-    /// Returns whether a run of the job is in flight that was due or that somebody asked for.
+    /// Returns whether a run of the job is in flight.
     pub(crate) fn is_running(&self, job: &str) -> bool {
+        self.runs().of_job(job).next().is_some()
+    }
+
+    /// Returns whether a run of the job is in flight that was due or that somebody asked for.
+    pub(crate) fn is_running_in_time(&self, job: &str) -> bool {
         let runs = self.runs();
-        let mut of_job = runs
-            .in_flight
-            .values()
-            .filter(|running| &*running.run.job == job);
-        of_job.any(|running| !running.trigger.is_making_up())
+        runs.of_job(job)
+            .any(|running| !running.trigger.is_making_up())
     }
 
     /// Returns whether there are tasks besides the one that looks for ticks: each tick that is found has one until it is

@@ -13,7 +13,7 @@ impl SingletonScheduler {
     ///
     /// After the first poll, the scheduler starts nothing more, not even ticks that it is claiming.
     /// A run that is dropped releases its lease, so that other replicas can run the next tick; the run's own tick is
-    /// not run again.
+    /// not run again, unless the job is delivered [at least once](crate::Delivery::AtLeastOnce).
     /// The method returns some seconds after the grace at the latest, even if a run blocks its thread or the shutdown
     /// handler of tokio-cron-scheduler does not end.
     /// If a run awaits this method, both wait for each other until the grace is over: a run should spawn the call, and

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{ControlErrorKind, Delivery, Missed, Overlap, PastRun, Trigger, tick::Switch};
+use crate::{
+    ControlErrorKind, Delivery, Missed, Overlap, PastRun, Trigger, replica::ClaimRequest,
+    tick::Switch,
+};
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -278,7 +281,10 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     let ask = runner.ask(runner.id.job_key(), tick(3), Duration::from_secs(1));
     let claim = runner.replica.claims.claim(ask).await.unwrap();
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
-    let refusal = runner.unless_paused(claim).await.unwrap_err();
+    let refusal = runner
+        .unless_paused(claim, runner.terms.window)
+        .await
+        .unwrap_err();
     assert_eq!(refusal.outcome, Outcome::NoQuorum);
     assert!(refusal.detail.unwrap().contains("paused"));
 
@@ -292,8 +298,78 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
         tokio::time::sleep(Duration::from_secs(6)).await;
         fleet.nodes[..2].iter().for_each(MemoryNode::start);
     };
-    let (kept, ()) = tokio::join!(runner.unless_paused(won), starter);
+    let (kept, ()) = tokio::join!(runner.unless_paused(won, runner.terms.window), starter);
     assert!(kept.unwrap().claim.lease().is_held());
+}
+
+/// A run that is started again long after its tick would be used up without having begun.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_started_again_is_not_given_up_for_a_short_outage() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            if run.attempt() == 1 {
+                tokio::time::sleep(Duration::from_secs(40)).await;
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        });
+        job.delivery(Delivery::AtLeastOnce { max_attempts: 2 })
+            .start_within(Duration::from_secs(10))
+    };
+    let first = fleet.member(0, job()).await;
+    let other = fleet.member(0, job()).await;
+    first.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    fleet.sleep_until(30_000).await;
+    let runner = &other.runner;
+    first.crash().await;
+    fleet.sleep_until(45_000).await;
+    assert_eq!(starts.list(), [3, 3].map(tick));
+    // As the one that has just claimed the second run.
+    let ask = runner.ask(runner.id.manual_key(), tick(3), Duration::from_secs(1));
+    let ask = ClaimRequest {
+        start_within: runner.terms.retry_within,
+        ..ask
+    };
+    let won = runner.replica.claims.claim(ask).await.unwrap();
+    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
+    let starter = async {
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        fleet.nodes[..2].iter().for_each(MemoryNode::start);
+    };
+    let (starts_again, ()) = tokio::join!(runner.starts_again(won, tick(3)), starter);
+    assert!(starts_again);
+}
+
+/// A run on another replica goes on for longer than the moment of the request lasts.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_waits_for_another_as_long_as_ticks_do() {
+    for (patience, expected) in [(1_200, Outcome::Ok), (90, Outcome::Overlapping)] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = starts.job("3 0 * * * *", |run: Run| async move {
+                if run.trigger() == Trigger::Schedule {
+                    tokio::time::sleep(Duration::from_secs(900)).await;
+                }
+                Ok(())
+            });
+            job.overlap(Overlap::Wait)
+                .start_within(Duration::from_secs(patience))
+        };
+        let (runs, asks) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+        fleet.sleep_until(0).await;
+        let next = runs.runner.schedule.next_after(tick(0)).unwrap();
+        let seconds = u64::try_from((next - tick(0)).num_seconds()).unwrap();
+        runs.wake_at(i64::try_from(seconds).unwrap() * 1_000).await;
+        fleet.sleep_until(1_000 * (seconds + 5)).await;
+        let began = Instant::now();
+        let report = Arc::clone(&asks.runner).trigger().await;
+        assert_eq!(report.outcome(), expected, "{:?}", report.detail());
+        let waited = began.elapsed().as_secs();
+        let right = if expected == Outcome::Ok { 895 } else { 90 };
+        assert!(waited.abs_diff(right) <= 5, "{waited} s");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -123,6 +123,33 @@ async fn a_tick_that_cancels_the_run_before_it_has_its_place() {
     );
 }
 
+/// The run before is one that is made up for.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_cancels_a_run_that_is_made_up_for_has_its_place() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            if run.trigger() == Trigger::CatchUp {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        });
+        job.overlap(Overlap::CancelOther).missed(Missed::Latest)
+    };
+    let before = fleet.member(0, job()).await;
+    before.wake_at(3_000).await;
+    fleet.sleep_until(4_000).await;
+    drop(before);
+    fleet.sleep_until(115_000).await;
+    let mut host = Host::limited(&fleet, Some(1)).await;
+    let runner = host.put(job());
+    runner.replica.tasks.spawn(Arc::clone(&runner).begin());
+    host.until(150).await;
+    let seen = host.seen();
+    assert!(seen.contains(&(tick(63), Outcome::Cancelled)), "{seen:?}");
+    assert!(seen.contains(&(tick(123), Outcome::Ok)), "{seen:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn ticks_that_were_missed_wait_for_a_place_as_long_as_they_may_be_made_up_for() {
     let (fleet, starts, together) = (Fleet::new(), Starts::default(), Together::default());

@@ -59,8 +59,8 @@ impl JobRunner {
         Some(is_paused_by(&state))
     }
 
-    /// Keeps a claim that a pause forbids to start.
-    pub(crate) async fn unless_paused(&self, won: Won) -> Result<Won, Refusal> {
+    /// Keeps a claim that a pause forbids to start; one that is older than `limit` is given up if nobody can tell.
+    pub(crate) async fn unless_paused(&self, won: Won, limit: Duration) -> Result<Won, Refusal> {
         let tick = to_instant(won.claim.tick());
         for look in 1.. {
             match self.is_paused().await {
@@ -75,7 +75,7 @@ impl JobRunner {
                 }
                 None => {}
             }
-            let is_late = look >= PAUSE_LOOKS && lag(tick, self.nodes_now()) > self.terms.window;
+            let is_late = look >= PAUSE_LOOKS && lag(tick, self.nodes_now()) > limit;
             if is_late || !won.claim.lease().is_held() {
                 break;
             }

@@ -155,7 +155,7 @@ impl JobRunner {
                 .await;
             return Look::Over(refusal);
         }
-        match self.unless_paused(won).await {
+        match self.unless_paused(won, self.terms.retry_within).await {
             Ok(won) => Look::Again(Box::new(Start {
                 won,
                 tick,
@@ -164,6 +164,11 @@ impl JobRunner {
             })),
             Err(refusal) => Look::Over(refusal),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) async fn starts_again(&self, won: Won, tick: DateTime<Utc>) -> bool {
+        matches!(self.next_run(won, tick, 1).await, Look::Again(_))
     }
 
     /// Returns how long to wait for the next look at a run that began so long ago, as far as this replica knows.

@@ -193,7 +193,7 @@ impl JobRunner {
     /// A run that makes up for another tick is the scheduler's own doing, and the tick waits for its turn.
     fn skips(&self, tick: DateTime<Utc>) -> bool {
         self.terms.overlap == Overlap::Skip
-            && self.replica.tasks.is_running(self.id.name())
+            && self.replica.tasks.is_running_in_time(self.id.name())
             && self.is_fresh(tick)
     }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     Outcome, TickReport, Trigger,
     clock::lag,
-    replica::{Refusal, finish},
+    replica::{Refusal, Won, finish},
 };
 
 impl JobRunner {
@@ -44,7 +44,7 @@ impl JobRunner {
         let tasks = &self.replica.tasks;
         let Some(in_flight) = tasks.start(self.id.name(), tick, trigger, &self.ending) else {
             let refusal = self.ended();
-            self.finish(start.won.claim, refusal.outcome.as_str(), Duration::ZERO)
+            self.let_go(start.won, refusal.outcome, Duration::ZERO)
                 .await;
             return self.refused(tick, trigger, refusal);
         };
@@ -73,10 +73,20 @@ impl JobRunner {
             measured: Some(measured),
             detail,
         });
-        self.finish(start.won.claim, outcome.as_str(), took).await;
+        self.let_go(start.won, outcome, took).await;
         #[cfg(feature = "test-util")]
         self.replica.observer.over(&report);
         report
+    }
+
+    /// Records what came of a run, and lets its claim go, and its slot if it has one.
+    async fn let_go(&self, won: Won, outcome: Outcome, took: Duration) {
+        let claim = self.finish(won.claim, outcome.as_str(), took);
+        match won.slot {
+            // A failure is told by the nodes, and its time to live ends it.
+            Some(slot) => drop(tokio::join!(claim, slot.release())),
+            None => claim.await,
+        }
     }
 
     /// Records what came of a claim, and lets it go.

@@ -94,8 +94,8 @@ impl SingletonJob {
 
     /// Sets how old a missed tick may be when it is started: from `start_within` to 365 days.
     ///
-    /// Default: a day.
-    /// It has no effect without a policy for [missed](Self::missed) ticks.
+    /// Default: a day, and no less than `start_within`.
+    /// `add` refuses it without a policy for [missed](Self::missed) ticks.
     ///
     /// # Examples
     ///
@@ -155,7 +155,7 @@ impl SingletonJob {
     /// Default with a [`max_runtime`](Self::max_runtime): long enough for all attempts.
     /// That is the time in which the tick may be started first, and `max_runtime` and `ttl` for each further attempt.
     /// Default without a `max_runtime`: a day, and no less than `catch_up_window`.
-    /// It has no effect without [`Delivery::AtLeastOnce`].
+    /// `add` refuses it without [`Delivery::AtLeastOnce`].
     ///
     /// # Examples
     ///
