@@ -179,7 +179,7 @@ async fn whoever_has_a_slot_and_finds_no_other_is_told_that_others_have_them() {
 /// Nobody may wait behind another caller, and the slot that is tried first is held by this process.
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_is_free_is_found_where_nobody_may_wait() {
-    for count in 2..=4 {
+    for count in [2, 3, 8] {
         let redlock = client(&faulty(3)).await;
         let slots = redlock.slots("reports", count).unwrap();
         let options = AcquireOptions::new()

@@ -52,12 +52,14 @@ impl JobRunner {
         match self.terms.missed {
             Missed::Skip => {}
             Missed::Latest => {
-                if let Some(newest) = self.schedule.between(since, until, 1).await.pop() {
+                let missed = self.schedule.between(since, until, MOST_TOLD).await;
+                if let Some(newest) = self.without_skipped(missed).await.pop() {
                     self.deal_with(newest).await;
                 }
             }
             Missed::All { max } => {
                 let missed = self.schedule.between(since, until, max).await;
+                let missed = self.without_skipped(missed).await;
                 let begins = self.backlog.add(missed, max) | self.backlog.open();
                 self.work_off(begins).await;
             }
@@ -167,7 +169,7 @@ impl JobRunner {
             let told = async move { this.tell_of_many(since, before, tick).await };
             self.replica.tasks.spawn(told);
         }
-        for missed in missed {
+        for missed in self.without_skipped(missed).await {
             self.refused(missed, Trigger::Schedule, not_started(tick));
         }
     }
@@ -198,6 +200,22 @@ impl JobRunner {
         } else {
             covered.max(self.added)
         }
+    }
+
+    /// Returns those ticks that did not come while a run went on that somebody had asked for: it keeps them off like the
+    /// run of a tick, and is remembered by itself.
+    async fn without_skipped(&self, mut ticks: Vec<DateTime<Utc>>) -> Vec<DateTime<Utc>> {
+        let skips = !matches!(self.terms.overlap, Overlap::Allow | Overlap::UpTo(_));
+        if skips
+            && !ticks.is_empty()
+            && let Some(state) = self.replica.claims.read(self.id.manual_key()).await
+        {
+            for run in &state.runs {
+                let during = to_instant(run.tick)..=self.covered(run);
+                ticks.retain(|tick| !during.contains(tick));
+            }
+        }
+        ticks
     }
 
     /// Returns up to when ticks were claimed, or came while a run went on that they did not wait for.
