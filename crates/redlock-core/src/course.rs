@@ -13,15 +13,18 @@ use crate::{
 /// An acquire that is under way; one that is dropped was abandoned.
 #[derive(Debug)]
 pub(crate) struct Course {
-    meter: LockMeter,
+    /// None if it is a part of another, which is counted.
+    meter: Option<LockMeter>,
     began: Stopwatch,
     span: Span,
     is_over: bool,
 }
 
 impl Course {
-    pub(crate) fn begin(meter: LockMeter, span: Span) -> Self {
-        meter.begins_to_wait();
+    pub(crate) fn begin(meter: Option<LockMeter>, span: Span) -> Self {
+        if let Some(meter) = &meter {
+            meter.begins_to_wait();
+        }
         Self {
             meter,
             began: Stopwatch::start(),
@@ -32,7 +35,9 @@ impl Course {
 
     /// The caller has its turn in this process.
     pub(crate) fn has_its_turn(&self) {
-        self.meter.has_its_turn(&self.began);
+        if let Some(meter) = &self.meter {
+            meter.has_its_turn(&self.began);
+        }
     }
 
     /// The nodes were asked, in so many attempts.
@@ -70,7 +75,9 @@ impl Course {
     fn end(&mut self, result: &'static str) {
         self.is_over = true;
         self.span.record("result", result);
-        self.meter.is_over(result, &self.began);
+        if let Some(meter) = &self.meter {
+            meter.is_over(result, &self.began);
+        }
     }
 }
 

@@ -15,7 +15,7 @@ const KNOWN: &[&str] = &[
     "REDLOCK_CONNECT_TIMEOUT",
 ];
 
-/// Settings that exclusion rests on, which are not taken from the environment.
+/// Settings that are not taken from the environment, as they are called in a file and by the builder.
 const ELSEWHERE: &[&str] = &[
     "REDLOCK_VERBATIM_KEYS",
     "REDLOCK_CLOCK_RATE_ERROR",
@@ -23,6 +23,15 @@ const ELSEWHERE: &[&str] = &[
     "REDLOCK_DELAYED_RESTARTS",
     "REDLOCK_ACCEPT_REPLICAS",
     "REDLOCK_GUESS_FENCING_FLOOR",
+    "REDLOCK_DANGEROUS_TRUST_PERSISTENCE",
+    "REDLOCK_TRUST_DELAYED_RESTARTS",
+    "REDLOCK_DANGEROUS_TRUST_DELAYED_RESTARTS",
+    "REDLOCK_MAX_HAND_OVERS",
+    "REDLOCK_MAX_WAITERS",
+    "REDLOCK_MAX_WAITERS_PER_KEY",
+    "REDLOCK_FAN_OUT",
+    "REDLOCK_CONNECT_LAZILY",
+    "REDLOCK_WITHOUT_FUNCTIONS",
 ];
 
 /// Refuses a variable that is meant for the client and would be ignored.

@@ -69,6 +69,30 @@ async fn a_malformed_url_is_named_and_not_shown() {
     }
 }
 
+/// A parser takes what is before the `#` for the address, which is the node's name in every log.
+#[tokio::test]
+async fn a_url_whose_password_is_not_escaped_is_refused_and_not_shown() {
+    for url in [
+        "redis://app:4711#x@10.0.0.1",
+        "redis://app:4711?x@10.0.0.1",
+        "redis://:4711#hunter2@host:6379/0",
+    ] {
+        let error = refused(Redlock::builder().node(url).node("redis://127.0.0.1:1")).await;
+        let text = format!("{error} {error:?}");
+        assert!(text.contains("write %23 or %3F"), "{text}");
+        assert!(
+            !text.contains("4711") && !text.contains("hunter2"),
+            "{text}"
+        );
+        assert_eq!(NodeConfig::from(url).name(), None);
+    }
+    assert!(
+        NodeConfig::from("redis://:a%23b@host?protocol=resp3")
+            .name()
+            .is_some()
+    );
+}
+
 #[tokio::test]
 async fn s11_one_server_has_one_vote() {
     let twice = [

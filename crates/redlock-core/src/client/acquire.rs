@@ -7,6 +7,7 @@ use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, InvalidKey, LockGuard, Mode, Renewal, ResourceKey, ResourceKeys,
     Wait,
+    course::{self, Course},
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
     scope::{Found, Scopes},
@@ -273,6 +274,7 @@ impl Redlock {
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = self.wait_of(&options);
+        let is_slot = options.slots.is_some();
         let class = class_of(options.class.as_deref(), &keys);
         let meter = client.meter.lock(class);
         let acquire = Acquire {
@@ -310,6 +312,7 @@ impl Redlock {
             },
             acquire: Box::new(acquire),
             is_scoped: scopes.is_some(),
+            is_part: is_slot,
             claim: None,
         };
         let won = client.win(request, wait, limits);
@@ -333,6 +336,14 @@ impl Redlock {
             scopes.add(&guard);
         }
         Ok(guard)
+    }
+
+    /// Begins what those see who look on at a caller who looks for one of several slots, of which this is the first.
+    pub(crate) fn course_of(&self, slot: &ResourceKey, options: &AcquireOptions) -> Course {
+        let client = &*self.client;
+        let class = options.class.as_deref().or_else(|| slot.class());
+        let span = course::acquire(client.engine.client(), &client.namespace, class);
+        Course::begin(Some(client.meter.lock(class)), span)
     }
 
     /// Returns how long an acquire with these options waits.

@@ -25,7 +25,8 @@ impl Shared {
         let subject = &request.subject;
         let client = self.engine.client();
         let span = course::acquire(client, &self.namespace, subject.class());
-        let course = Course::begin(subject.meter.clone(), span.clone());
+        let meter = (!request.is_part).then(|| subject.meter.clone());
+        let course = Course::begin(meter, span.clone());
         let won = match subject.mode {
             Mode::Exclusive => {
                 let contend = self.contend(request, wait, limits, &course);

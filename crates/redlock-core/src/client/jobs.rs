@@ -5,9 +5,11 @@ use redlock_proto::{Acquire, Window};
 use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, Claim, ClaimOptions, ClaimOutcome, InvalidKey, InvalidOption,
-    JobReading, Mode, NodeReport, ResourceKey, Tick, Wait, Word,
+    JobReading, Mode, NodeReport, ResourceKey, ResourceKeys, Tick, Wait, Word,
     engine::{AcquireRequest, NotWon},
     lease::Subject,
+    scope::{Found, Scopes},
+    within,
 };
 
 /// The class of leases under which runs go on.
@@ -85,6 +87,16 @@ impl Redlock {
             .map_err(|invalid| AcquireError::from(invalid.into()))?;
         let key = options.lock.unwrap_or_else(|| job.clone());
         let client = &*self.client;
+        // It would wait for itself.
+        let keys = ResourceKeys::from(key.clone());
+        if let Some(scopes) = Scopes::current(client.engine.client())
+            && !matches!(scopes.look(&keys, Mode::Exclusive), Found::Nothing)
+        {
+            return Err(scopes.already_held(&keys, Mode::Exclusive));
+        }
+        if within::holds(client.engine.client(), &keys) {
+            return Err(AcquireError::already_held());
+        }
         let mut lease = AcquireOptions::new();
         (lease.ttl, lease.max_hold) = (options.ttl, options.max_hold);
         let timing = client.settings.timing_of(&lease);
@@ -124,7 +136,7 @@ impl Redlock {
         let request = AcquireRequest {
             subject: Subject {
                 mode: Mode::Exclusive,
-                keys: key.into(),
+                keys,
                 class: Some(JOB.into()),
                 timing,
                 meter: client.meter.lock(Some(JOB)),
@@ -132,6 +144,7 @@ impl Redlock {
             },
             acquire: Box::new(acquire),
             is_scoped: false,
+            is_part: false,
             claim: Some(Box::new(claim)),
         };
         match client.win(request, wait, client.settings.queue).await {
@@ -144,7 +157,11 @@ impl Redlock {
         }
     }
 
-    /// Returns the state of a job on the nodes: its newest claimed tick, its last runs, and whether its lock is free.
+    /// Returns the state of a job on the nodes: its newest claimed tick, its last runs, and whether the resource of its
+    /// name is free.
+    ///
+    /// That resource is the lock of its runs, unless they were claimed with [`ClaimOptions::lock`]: then whether that one
+    /// is free says nothing of them.
     ///
     /// It asks every node, and waits for the nodes' time limit at the longest.
     ///

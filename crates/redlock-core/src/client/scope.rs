@@ -1,7 +1,10 @@
 //! Scopes of a client's work.
 
 use super::Redlock;
-use crate::scope::{End, Scope, current};
+use crate::{
+    engine::Origin,
+    scope::{End, Scope, current},
+};
 
 impl Redlock {
     /// Runs `work` in a new [`Scope`], in which `work` can acquire again a resource that it holds.
@@ -35,7 +38,11 @@ impl Redlock {
     /// # }
     /// ```
     pub async fn scope<F: Future>(&self, work: F) -> F::Output {
-        let scope = Scope::new(self.id());
+        let origin = Origin {
+            client: self.id(),
+            namespace: self.namespace(),
+        };
+        let scope = Scope::new(origin);
         let _end = End(scope.clone());
         scope.enter(work).await
     }

@@ -7,7 +7,7 @@ use std::{
 
 use redlock_proto::{Loss, Majority, Notice};
 
-use crate::{LossReason, lease::LeaseShared};
+use crate::{FencingToken, LossReason, lease::LeaseShared};
 
 const NODE: &str = "redlock::node";
 const QUORUM: &str = "redlock::quorum";
@@ -54,6 +54,18 @@ impl Origin {
         event!(
             warn, LEASE, self, class, token, %cause,
             "a lease was lost before its release: another may hold what it was on"
+        );
+    }
+
+    pub(crate) fn outlives_its_scope(&self, class: &str, token: FencingToken) {
+        let token = token.get();
+        event!(
+            warn,
+            LEASE,
+            self,
+            class,
+            token,
+            "a guard outlives its scope, which has ended: nobody can rely on the lease any more"
         );
     }
 

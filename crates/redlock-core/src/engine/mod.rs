@@ -28,6 +28,7 @@ pub(crate) use self::{
     driver::EngineConfig,
     holding::{Holding, Parked, Won},
     link::LinkState,
+    log::Origin,
     look::Looked,
     tasks::{Placement, start},
 };

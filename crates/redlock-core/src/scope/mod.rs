@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use crate::{
     AcquireError, LockGuard, Mode, ResourceKeys,
+    engine::Origin,
     guard::{HeldLease, Scoped},
 };
 
@@ -79,7 +80,7 @@ pub struct Scope {
 }
 
 struct Shared {
-    client: u64,
+    origin: Origin,
     state: Mutex<State>,
     /// There is another lease.
     changed: Notify,
@@ -92,10 +93,10 @@ struct State {
 }
 
 impl Scope {
-    pub(crate) fn new(client: u64) -> Self {
+    pub(crate) fn new(origin: Origin) -> Self {
         Self {
             shared: Arc::new(Shared {
-                client,
+                origin,
                 state: Mutex::default(),
                 changed: Notify::new(),
             }),
@@ -167,10 +168,7 @@ impl Scope {
         for held in leases.iter().filter_map(Weak::upgrade) {
             let (class, token) = (held.lease().class().unwrap_or(""), held.lease().token());
             if held.end_with_its_scope() {
-                tracing::warn!(
-                    target: "redlock::lease", client = self.shared.client, class, token = token.get(),
-                    "a guard outlives its scope, whose end has released the lease"
-                );
+                self.shared.origin.outlives_its_scope(class, token);
             }
         }
     }
@@ -207,7 +205,7 @@ impl Scoped for Shared {
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope")
-            .field("client", &self.shared.client)
+            .field("client", &self.shared.origin.client)
             .finish_non_exhaustive()
     }
 }
@@ -330,7 +328,9 @@ fn is_on_one_of(held: &HeldLease, keys: &ResourceKeys) -> bool {
 /// Returns the scopes of a client in which this code runs, the outermost first.
 pub(crate) fn current(client: u64) -> Vec<Scope> {
     SCOPES.with_borrow(|scopes| {
-        let of_client = scopes.iter().filter(|scope| scope.shared.client == client);
+        let of_client = scopes
+            .iter()
+            .filter(|scope| scope.shared.origin.client == client);
         let goes_on = of_client.filter(|scope| !scope.shared.state().is_over);
         goes_on.cloned().collect()
     })

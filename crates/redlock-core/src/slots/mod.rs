@@ -18,6 +18,7 @@ pub use self::guard::SlotGuard;
 use crate::{
     AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock,
     ResourceKey, Wait,
+    engine::NotWon,
     key::{MAX_SLOTS, SlotsOf},
     scope::Scopes,
 };
@@ -233,6 +234,19 @@ impl Slots {
         {
             return Ok(again);
         }
+        let course = self.redlock.course_of(&self.keys[0], &options);
+        let won = self.search(options).await.map_err(NotWon::Failed);
+        match &won {
+            Ok(slot) => {
+                course.has_its_turn();
+                course.won(slot.guard.token(), slot.guard.is_held());
+            }
+            Err(why) => course.failed(why),
+        }
+        won.map_err(NotWon::into_error)
+    }
+
+    async fn search(&self, options: AcquireOptions) -> Result<SlotGuard, AcquireError> {
         let order = self.order();
         let (few, _) = order.split_at(TRIES.min(order.len()));
         let began = Instant::now();

@@ -119,6 +119,31 @@ async fn a_recorder_that_panics_costs_no_lease() {
     assert!(panics.load(Ordering::SeqCst) > 10);
 }
 
+/// An alert counts those who found a lock held until their wait ended.
+#[tokio::test(start_paused = true)]
+async fn who_finds_a_slot_is_counted_once_however_many_were_tried() {
+    let nodes = faulty(3);
+    let acquires = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&acquires);
+    let recorder = Watch::new(move |name, _| {
+        if name == "redlock_acquire_total" {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let recording = set_default_local_recorder(&recorder);
+    let redlock = client(&nodes).await;
+    let slots = || redlock.slots("reports", 8).unwrap();
+    let mut held = Vec::new();
+    for _ in 0..6 {
+        held.push(slots().acquire().await.unwrap());
+    }
+    for _ in 0..20 {
+        slots().acquire().await.unwrap().release().await.unwrap();
+    }
+    drop(recording);
+    assert_eq!(acquires.load(Ordering::SeqCst), 26);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_confirmed_deadline_is_the_leases_before_it_is_counted() {
     let nodes = faulty(3);

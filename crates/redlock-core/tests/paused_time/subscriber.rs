@@ -64,3 +64,19 @@ async fn a_subscriber_that_panics_costs_no_lease() {
     drop(guard);
     drop(soon(redlock.acquire("key")).await.unwrap());
 }
+
+/// The first event must not keep the scope from ending the second lease.
+#[tokio::test(start_paused = true)]
+async fn a_scope_whose_guards_outlive_it_ends_all_leases_though_a_subscriber_panics() {
+    let redlock = client(&faulty(3)).await;
+    let panics = Arc::new(AtomicU64::new(0));
+    let listening = set_default(Panicking(Arc::clone(&panics)));
+    let guards = redlock.scope(async {
+        let one = redlock.acquire("one").await.unwrap();
+        (one, redlock.acquire("two").await.unwrap())
+    });
+    let guards = guards.await;
+    drop(listening);
+    assert_eq!(panics.load(Ordering::SeqCst), 2);
+    assert!(!guards.0.is_held() && !guards.1.is_held());
+}

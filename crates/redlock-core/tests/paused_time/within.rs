@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, pin::pin, time::Duration};
 
 use futures_util::FutureExt;
-use redlock_core::{AcquireErrorKind, Redlock};
+use redlock_core::{AcquireErrorKind, ClaimOptions, Redlock, Tick, Wait};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::fixtures::{SECOND, client, faulty};
@@ -74,6 +74,39 @@ async fn only_the_one_that_would_wait_for_itself_is_refused() {
         drop(guard);
     });
     assert_eq!(waited, None);
+}
+
+/// A claim of a tick waits for no lease under which it is made, in whatever way.
+#[tokio::test(start_paused = true)]
+async fn a_claim_under_a_lease_on_its_lock_is_refused_at_once() {
+    let redlock = client(&faulty(3)).await;
+    // It is refused before any node looks at it.
+    let tick = Tick::from_millis(1_795_262_400_000).unwrap();
+    let began = Instant::now();
+    for wait in [Wait::Never, Wait::UpTo(60 * SECOND)] {
+        let claim = async || {
+            let options = ClaimOptions::new("pod").wait(wait);
+            redlock
+                .claim("key", tick, options)
+                .await
+                .unwrap_err()
+                .kind()
+        };
+        let guard = redlock.acquire("key").await.unwrap();
+        let kind = guard.run(claim()).await.unwrap();
+        assert_eq!(kind, AcquireErrorKind::AlreadyHeld);
+        drop(guard);
+        let shared = redlock.acquire_shared("key").await.unwrap();
+        let kind = shared.run(claim()).await.unwrap();
+        assert_eq!(kind, AcquireErrorKind::AlreadyHeld);
+        drop(shared);
+        let in_scope = async {
+            let _guard = redlock.acquire("key").await.unwrap();
+            claim().await
+        };
+        assert_eq!(redlock.scope(in_scope).await, AcquireErrorKind::AlreadyHeld);
+    }
+    assert!(began.elapsed() < SECOND, "{:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -205,7 +205,9 @@ async fn a_tick_that_is_skipped_because_of_a_run_that_was_asked_for_is_not_made_
         first.begin();
         first.wake_at(3_000).await;
         fleet.sleep_until(40_000).await;
-        tokio::spawn(Arc::clone(&first.runner).trigger());
+        let asked = Arc::clone(&first.runner).trigger();
+        let tasks = &first.runner.replica.tasks;
+        tasks.spawn(async { drop(asked.await) });
         first.wake_at(63_000).await;
         fleet.sleep_until(100_000).await;
         let mut second = fleet.member(0, job()).await;

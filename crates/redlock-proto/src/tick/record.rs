@@ -138,7 +138,12 @@ impl RunRecord {
     pub(crate) fn to_entry(&self) -> JobEntry {
         let (word, took) = match &self.state {
             RunState::Claimed => (CLAIMED, 0),
-            RunState::Ended { outcome, took } => (outcome.as_str(), took.as_millis()),
+            RunState::Ended { outcome, took } => {
+                let (word, took) = (outcome.as_str(), took.as_millis());
+                let took = u64::try_from(took).unwrap_or(u64::MAX);
+                // Without a time, that word says that nothing is known.
+                (word, took.max(u64::from(word == CLAIMED)))
+            }
         };
         let (fingerprint, at, replica) = (self.fingerprint, self.claimed_at, &self.replica);
         JobEntry {
@@ -157,7 +162,7 @@ impl RunRecord {
         let took = Duration::from_millis(words.next()?.parse().ok()?);
         let replica = Word::new(words.next()?)?;
         let state = match word {
-            CLAIMED => RunState::Claimed,
+            CLAIMED if took.is_zero() => RunState::Claimed,
             word => RunState::Ended {
                 outcome: Word::new(word)?,
                 took,
@@ -210,6 +215,29 @@ const CLAIMED: &str = "claimed";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_outcome_that_can_be_written_is_read_as_it_is() {
+        for (word, took, read) in [
+            (
+                "claimed",
+                Duration::from_millis(20),
+                Duration::from_millis(20),
+            ),
+            // That word needs a time.
+            ("claimed", Duration::ZERO, Duration::from_millis(1)),
+            ("ok", Duration::MAX, Duration::from_millis(u64::MAX)),
+        ] {
+            let outcome = Word::new(word).unwrap();
+            let ended = |took| {
+                record(RunState::Ended {
+                    outcome: outcome.clone(),
+                    took,
+                })
+            };
+            assert_eq!(RunRecord::of(&ended(took).to_entry()), Some(ended(read)));
+        }
+    }
 
     fn record(state: RunState) -> RunRecord {
         RunRecord {

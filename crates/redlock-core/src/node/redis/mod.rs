@@ -226,6 +226,10 @@ pub(crate) fn connection_info(
     config: &deadpool_redis::Config,
 ) -> Result<ConnectionInfo, RedisNodeError> {
     let info = match (&config.url, &config.connection) {
+        (Some(url), None) if is_cut_short(url) => {
+            let why = "has a `#` or a `?` in its user or password: write %23 or %3F there";
+            return Err(RedisNodeError(why.to_owned()));
+        }
         (Some(url), None) => url.as_str().into_connection_info(),
         (None, Some(connection)) => connection.clone().into_connection_info(),
         (None, None) => {
@@ -244,6 +248,16 @@ pub(crate) fn connection_info(
         let url = config.url.as_deref().unwrap_or_default();
         RedisNodeError(refused_url(url, cfg!(feature = "tls-rustls")).to_owned())
     })
+}
+
+/// Returns whether a parser would take what is before a `#` or a `?` of the user or the password for the host, which is
+/// shown.
+fn is_cut_short(url: &str) -> bool {
+    let is_path = url
+        .split_once("://")
+        .is_some_and(|(scheme, _)| scheme.to_ascii_lowercase().contains("unix"));
+    let end = url.find(['#', '?']);
+    !is_path && end.is_some_and(|end| url[end..].contains('@'))
 }
 
 /// Returns what is wrong with a URL that could not be read.
