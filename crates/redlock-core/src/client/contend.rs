@@ -44,7 +44,7 @@ impl Shared {
             Err(why) => course.failed(why),
         }
         let (guard, last) = won?;
-        guard.watch(course::hold(client, guard.lease().class(), guard.token()));
+        guard.watch(|| course::hold(client, guard.lease().class(), guard.token()));
         Ok((guard, last))
     }
 

@@ -119,10 +119,9 @@ impl HeldLease {
         }
     }
 
-    /// Goes on in this span.
-    pub(super) fn watch(&self, span: Span) {
-        // The first stays.
-        let _ = self.span.set(span);
+    /// Goes on in this span, unless it has one already: of a lease that others join, the first guard's stays.
+    pub(super) fn watch(&self, span: impl FnOnce() -> Span) {
+        self.span.get_or_init(span);
     }
 
     /// Says what came of the run under a lease that was claimed.

@@ -117,8 +117,8 @@ impl LockGuard {
         &self.held
     }
 
-    /// Goes on in this span.
-    pub(crate) fn watch(&self, span: Span) {
+    /// Goes on in this span, unless its lease has one already.
+    pub(crate) fn watch(&self, span: impl FnOnce() -> Span) {
         self.held.watch(span);
     }
 

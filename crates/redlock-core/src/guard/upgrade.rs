@@ -72,7 +72,7 @@ impl LockGuard {
         upgraded.still_held()?;
         self.still_held()?;
         let lease = upgraded.lease();
-        upgraded.watch(course::hold(lease.client(), lease.class(), lease.token()));
+        upgraded.watch(|| course::hold(lease.client(), lease.class(), lease.token()));
         self.held.give_place_to(&upgraded.held);
         *self = upgraded;
         drop(only);
