@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Delivery, Missed, Trigger};
+use crate::{Delivery, Missed, Overlap, Trigger};
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -60,6 +60,37 @@ async fn a_run_whose_replica_crashed_is_started_once_more_on_another() {
     }
     ended.sort_by_key(|(_, attempt)| *attempt);
     assert_eq!(ended, [(Outcome::NotWinner, 1), (Outcome::Ok, 2)]);
+}
+
+/// Somebody asks for a run while a dead one has the lock: that request is over when the tick is started again.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_came_before() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            if run.trigger() == Trigger::Schedule {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Ok(())
+        });
+        job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+            .overlap(Overlap::CancelOther)
+            .start_within(Duration::from_secs(30))
+    };
+    let (first, mut other) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    let asked = Arc::clone(&other.runner).trigger().await;
+    assert_eq!(asked.outcome(), Outcome::Ok, "{:?}", asked.detail());
+    fleet.sleep_until(60_000).await;
+    let mut ended = Vec::new();
+    while let Ok(report) = other.reports.try_recv() {
+        ended.push((report.trigger(), report.outcome()));
+    }
+    assert_eq!(ended[1..], [(Trigger::Retry, Outcome::Ok)], "{ended:?}");
 }
 
 /// The only other replica was not ready when the tick was due, or could not reach the nodes.

@@ -12,7 +12,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
-use redlock_core::LossReason;
+use redlock_core::{LossReason, Tick};
 use tokio::{select, time::sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, info_span};
@@ -170,19 +170,32 @@ impl JobRunner {
         outcome
     }
 
-    /// Resolves when a later tick asks for the end of this one's run.
+    /// Resolves when a later tick, or somebody, asks for the end of this one's run.
     async fn cancelled(&self, tick: DateTime<Utc>) {
         if self.terms.overlap != Overlap::CancelOther {
             return std::future::pending().await;
         }
-        let tick = to_tick(tick);
         loop {
             sleep((self.terms.ttl / 3).min(LONGEST_LOOK)).await;
             let asked = self.replica.claims.read(self.id.cancel_key()).await;
-            if asked.is_some_and(|asked| asked.watermark > tick) {
+            if let Some(asked) = asked.and_then(|asked| asked.watermark)
+                && Some(asked) > to_tick(tick)
+                && self.is_waited_for(tick, asked).await
+            {
                 return;
             }
         }
+    }
+
+    /// Returns whether who asked for the end of this tick's run, at that moment, may wait for it.
+    ///
+    /// A run that somebody asked for may have come before this one, which began after it.
+    async fn is_waited_for(&self, tick: DateTime<Utc>, asked: Tick) -> bool {
+        if !self.is_newest(tick) {
+            return true;
+        }
+        let manual = self.replica.claims.read(self.id.manual_key()).await;
+        manual.is_some_and(|manual| manual.watermark < Some(asked))
     }
 }
 
