@@ -53,7 +53,14 @@ impl Connection {
         };
         let environment =
             Config::from_env().map_err(|e| Failure::wrong(redacted(&e.to_string())))?;
-        let mut config = file.overridden_by(environment).overridden_by(self.flags());
+        let flags = self.flags();
+        if !self.nodes.is_empty() && flags.nodes.is_empty() {
+            // Those of the environment are others than were meant.
+            return Err(Failure::wrong(
+                "--nodes names no node: leave it out, or give a URL",
+            ));
+        }
+        let mut config = file.overridden_by(environment).overridden_by(flags);
         if self.verbatim_keys && self.namespace.is_none() {
             // The flag wins over a namespace of the environment, such as the sandbox's, or of the file.
             config.namespace = None;

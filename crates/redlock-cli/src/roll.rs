@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let nodes = client.node_reports().await;
     for (at, report) in nodes.iter().enumerate() {
         let node = &*report.node;
-        have_all_write(&client).await;
+        have_all_write(&client, &settings).await;
         others_vote(&client, at, &settings, node).await?;
         let before = run_id(&settings, at).await.ok_or_else(|| {
             Failure::wrong(format!(
@@ -104,15 +104,15 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 
 /// Asks all nodes for a lock on a key that nobody else uses, so that the client knows those that refuse to write: a node
 /// whose memory is full votes, and grants nothing.
-async fn have_all_write(client: &Redlock) {
+async fn have_all_write(client: &Redlock, settings: &Settings) {
     let key = format!("redlock-roll:{}", Uuid::new_v4().simple());
     let options = AcquireOptions::new().wait(Wait::Never);
     // Whatever comes of it, the nodes say why.
     if let Ok(guard) = client.acquire_with(key, options).await {
         drop(guard.release().await);
     }
-    // For the answers of those that were not among the first.
-    tokio::time::sleep(LOOK_EVERY).await;
+    // For the answers of those that were not among the first: a slow one refuses late.
+    tokio::time::sleep(settings.node_timeout() + LOOK_EVERY).await;
 }
 
 /// Waits for a moment until the other nodes are a quorum without this one.
@@ -161,10 +161,11 @@ async fn await_return(
     limit: Duration,
 ) -> Result<(), Failure> {
     let begun = clock::now();
-    let mut is_new = false;
+    let (mut is_new, mut is_there) = (false, true);
     loop {
         if !is_new {
             let now = run_id(settings, node).await;
+            is_there = now.is_some();
             is_new = now.is_some_and(|now| now != before);
         }
         let report = client.node_reports().await.swap_remove(node);
@@ -179,11 +180,17 @@ async fn await_return(
                     rounded(limit),
                     report.answer
                 )
-            } else {
+            } else if is_there {
                 format!("the command did not restart it within {}", rounded(limit))
+            } else {
+                format!(
+                    "it has not come back {} after its restart: {}",
+                    rounded(limit),
+                    report.answer
+                )
             };
             let name = &report.node;
-            let failure = if is_new {
+            let failure = if is_new || !is_there {
                 Failure::NoQuorum
             } else {
                 Failure::Wrong

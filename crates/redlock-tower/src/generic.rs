@@ -28,7 +28,9 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Lets one request per resource at a time through to the inner service, across every replica.
 ///
-/// It does what [`crate::RedlockLayer`] does, for requests that are not HTTP requests.
+/// It does what [`crate::RedlockLayer`] does, for requests that are not HTTP requests, but for one thing.
+/// Such a request carries no lock from layer to layer: behind another layer with the same key, the inner one refuses every
+/// request as [`Misuse`](crate::RejectionKind::Misuse), because it would wait for the outer one.
 /// The layer holds the lock until the inner service's future ends, unless the service takes the lock out by
 /// [`RequestLease::into_owned`].
 /// [`KeyExtractor::granted`] puts the fencing token into a request that needs it.

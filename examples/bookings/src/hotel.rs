@@ -163,15 +163,25 @@ impl Hotel {
         self.tables().charges
     }
 
-    /// Gives up bookings that were not paid in time, and returns their number.
-    pub fn expire(&self, now: DateTime<Utc>) -> usize {
-        let mut tables = self.tables();
-        let before = tables.bookings.len();
+    /// Returns the bookings that were not paid in time.
+    pub fn unpaid_too_long(&self, now: DateTime<Utc>) -> Vec<u64> {
         let is_fresh = |made: DateTime<Utc>| (now - made).to_std().unwrap_or_default() < PAY_WITHIN;
-        tables
+        let tables = self.tables();
+        let stale = tables
             .bookings
-            .retain(|_, booking| booking.paid || is_fresh(booking.made));
-        before - tables.bookings.len()
+            .values()
+            .filter(|booking| !booking.paid && !is_fresh(booking.made));
+        stale.map(|booking| booking.id).collect()
+    }
+
+    /// Gives up a booking, unless it was paid meanwhile; returns whether it was there.
+    pub fn expire(&self, booking: u64) -> bool {
+        let mut tables = self.tables();
+        let is_unpaid = tables
+            .bookings
+            .get(&booking)
+            .is_some_and(|found| !found.paid);
+        is_unpaid && tables.bookings.remove(&booking).is_some()
     }
 
     /// Begins to close days: from now on, an older run closes none.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_core::Redlock;
+use redlock_core::{AcquireOptions, Redlock, ResourceKey, Wait};
 use redlock_cron::{
     BoxError, Delivery, Missed, Run, SetupError, SingletonJob, SingletonScheduler,
     SingletonSchedulerBuilder,
@@ -16,22 +16,37 @@ pub fn scheduler(redlock: Redlock) -> SingletonSchedulerBuilder {
 }
 
 /// Adds the jobs, and starts them.
-pub async fn start(jobs: &SingletonScheduler, hotel: &Hotel) -> Result<(), SetupError> {
-    jobs.add(expiry(hotel.clone())).await?;
+pub async fn start(
+    jobs: &SingletonScheduler,
+    redlock: &Redlock,
+    hotel: &Hotel,
+) -> Result<(), SetupError> {
+    jobs.add(expiry(redlock.clone(), hotel.clone())).await?;
     jobs.add(closing(hotel.clone())).await?;
     jobs.start().await
 }
 
 /// Gives up bookings that were not paid in time, each minute. A minute that is missed does not matter: the next one does its work.
-fn expiry(hotel: Hotel) -> SingletonJob {
+fn expiry(redlock: Redlock, hotel: Hotel) -> SingletonJob {
     SingletonJob::every("expire", Duration::from_secs(60), move |run: Run| {
-        let hotel = hotel.clone();
-        async move {
-            let expired = hotel.expire(run.tick());
-            tracing::info!(expired, "bookings that nobody paid");
-            Ok::<(), BoxError>(())
-        }
+        expire(redlock.clone(), hotel.clone(), run)
     })
+}
+
+/// The lock of the job keeps other replicas' jobs away, and no request: one that is being paid has the lock of its booking.
+async fn expire(redlock: Redlock, hotel: Hotel, run: Run) -> Result<(), BoxError> {
+    let mut expired = 0;
+    for booking in hotel.unpaid_too_long(run.tick()) {
+        let resource = ResourceKey::new("booking", booking)?;
+        let options = AcquireOptions::new().wait(Wait::Never);
+        // Whoever has it will have paid, or the next minute finds it again.
+        if let Ok(guard) = redlock.acquire_with(resource, options).await {
+            expired += u32::from(hotel.expire(booking));
+            drop(guard);
+        }
+    }
+    tracing::info!(expired, "bookings that nobody paid");
+    Ok(())
 }
 
 /// Closes the day before, each night; also days on which no replica was up, and again if a replica dies in a run.

@@ -3,7 +3,7 @@
 //! | request | locks |
 //! |---|---|
 //! | `POST /rooms/{room}/bookings` | the room, which the path names |
-//! | `POST /payments` | the payment, which the header `Idempotency-Key` names |
+//! | `POST /payments` | the payment, which the header `Idempotency-Key` names, and then the booking |
 //! | `POST /moves` | both rooms, which the body names |
 //! | `GET /bookings/{booking}` | nothing |
 //! | `GET /ready`, `GET /alive` | nothing; for the balancer and the supervisor |

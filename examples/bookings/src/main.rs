@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let app = app(service)?;
     let jobs = jobs::scheduler(redlock.clone()).build()?;
-    jobs::start(&jobs, &hotel).await?;
+    jobs::start(&jobs, &redlock, &hotel).await?;
     let listen = env::var("BOOKINGS_LISTEN").unwrap_or_else(|_| "127.0.0.1:0".to_owned());
     let listener = TcpListener::bind(listen).await?;
     tracing::info!(address = %listener.local_addr()?, "listens");

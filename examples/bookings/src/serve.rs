@@ -17,7 +17,7 @@ use crate::app::REQUEST_MAY_TAKE;
 
 /// Serves until this process is asked to end, and then ends in order.
 ///
-/// Requests that wait for a lock are refused, requests that hold one are served, runs of jobs have their grace meanwhile,
+/// Requests that wait for a lock, be it their second, are refused, others that hold one are served, runs of jobs have their grace meanwhile,
 /// and the nodes confirm the last releases.
 pub async fn serve(
     listener: TcpListener,

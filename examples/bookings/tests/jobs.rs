@@ -33,8 +33,9 @@ impl World {
     async fn replica(&self, process: &VirtualProcess) -> SingletonScheduler {
         let redlock = Redlock::builder().nodes(self.nodes.clone());
         let redlock = redlock.virtual_process(process).build().await.unwrap();
-        let jobs = scheduler(redlock).clock(&self.clock).build().unwrap();
-        start(&jobs, &self.hotel).await.unwrap();
+        let jobs = scheduler(redlock.clone());
+        let jobs = jobs.clock(&self.clock).build().unwrap();
+        start(&jobs, &redlock, &self.hotel).await.unwrap();
         jobs
     }
 
@@ -74,6 +75,26 @@ async fn a_booking_that_nobody_pays_expires_and_a_paid_one_stays() {
     }
     assert!(world.hotel.booking(unpaid).is_none());
     assert!(world.hotel.booking(paid).is_some());
+}
+
+/// A request has the lock of the booking while the bank takes its time.
+#[tokio::test(start_paused = true)]
+async fn a_booking_that_is_being_paid_does_not_expire() {
+    let world = World::starting_at("2026-11-21T12:00:30Z");
+    let jobs = world.replica(&VirtualProcess::new()).await;
+    let booking = world.book(7).await;
+    let redlock = Redlock::builder().nodes(world.nodes.clone());
+    let redlock = redlock.virtual_time().build().await.unwrap();
+    let paying = redlock.acquire(format!("booking:{booking}")).await.unwrap();
+    let ends = world.clock.now() + TimeDelta::from_std(2 * PAY_WITHIN).unwrap();
+    while world.clock.now() < ends {
+        let report = jobs.advance_to_next_tick("expire").await.unwrap();
+        assert_eq!(report.outcome(), Outcome::Ok);
+    }
+    world.hotel.pay("a-key", booking).unwrap();
+    paying.release().await.unwrap();
+    jobs.advance_to_next_tick("expire").await.unwrap();
+    assert!(world.hotel.booking(booking).is_some());
 }
 
 #[tokio::test(start_paused = true)]

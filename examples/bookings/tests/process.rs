@@ -118,7 +118,8 @@ async fn a_replica_that_is_asked_to_end_answers_what_it_has_begun_and_releases_a
     let paid = replica.ask("/payments", &json!({ "booking": 1 }));
     let address = replica.address;
     let end = async {
-        until_locked(&redlock, "payment:a-key").await;
+        // Its second lock: then the bank is asked.
+        until_locked(&redlock, "booking:1").await;
         replica.end().await
     };
     let (paid, (status, last)) = join!(paid, end);

@@ -53,6 +53,8 @@ pub(super) struct Leash {
     ends_at: Option<u64>,
     /// Whether the group was lent the terminal.
     has_terminal: bool,
+    /// Whether a signal that ends the command was passed on.
+    is_to_end: bool,
 }
 
 impl Leash {
@@ -96,6 +98,7 @@ impl Leash {
             stops: 0,
             ends_at: None,
             has_terminal: terminal::lend(group),
+            is_to_end: false,
         };
         leash.tell(guard).await?;
         Ok(leash)
@@ -104,6 +107,11 @@ impl Leash {
     /// Returns whether the keys of the terminal are the command's, and nobody else's.
     pub(super) const fn has_terminal(&self) -> bool {
         self.has_terminal
+    }
+
+    /// Returns whether somebody has asked for the end, of the command or of what keeps the lock behind it.
+    pub(super) const fn is_to_end(&self) -> bool {
+        self.is_to_end
     }
 
     /// Keeps the warden told while the lease lasts, until the command has ended or was stopped.
@@ -160,12 +168,15 @@ impl Leash {
             }
         }
         // Elsewhere than on Linux the warden kills itself with the command, and can say nothing more.
-        let is_told = is_over || is_lost || !cfg!(target_os = "linux");
+        let is_told = is_over || !cfg!(target_os = "linux");
         let end = end.filter(|_| is_told).unwrap_or_else(|| {
             self.signal(Signal::KILL);
-            // What has left the group is below this process now.
+            // What has left the group is below this process now; another user's processes cannot be killed.
             let is_all = tree::kill_below(getpid());
-            End::WardenDied { is_all }
+            match is_lost && is_all {
+                true => End::Stopped,
+                false => End::WardenDied { is_all },
+            }
         });
         // It has ended or was killed, and there is nothing to learn from how.
         drop(self.warden.wait().await);
@@ -191,10 +202,11 @@ impl Leash {
     }
 
     /// Passes a signal on to the command.
-    fn pass_on(&self, signal: Signal) {
+    fn pass_on(&mut self, signal: Signal) {
         self.signal(signal);
         tree::signal_those_who_left(self.group, signal);
         if [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].contains(&signal) {
+            self.is_to_end = true;
             // Who is stopped would not see it.
             self.signal(Signal::CONT);
         }

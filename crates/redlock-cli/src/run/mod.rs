@@ -160,14 +160,15 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let leash = leash.map_err(|error| not_supervised(&error))?;
     let has_terminal = leash.has_terminal();
     let ended = supervise(&args.command, leash, &guard, &mut signals, context).await;
-    let Some((exit, has_run)) = ended else {
+    let Some((exit, keeps)) = ended else {
         // Its end would be its release, and what goes on must not meet the next holder: the lease outlives this process.
         Box::leak(Box::new(guard));
         return Ok(Exit::Wrong);
     };
     if guard.lease().is_held() {
-        // What has not run here may run on another machine.
-        let at_least = if has_run {
+        // What has not run here may run on another machine, and what was interrupted is to end now.
+        let is_interrupted = has_terminal && matches!(exit, Exit::Child(INTERRUPTED | QUIT));
+        let at_least = if keeps && !is_interrupted {
             args.at_least
         } else {
             Duration::ZERO
@@ -191,8 +192,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     })
 }
 
-/// Runs the command until it ends or must not go on, and returns whether it has run at all; `None` if nobody can tell
-/// whether it goes on.
+/// Runs the command until it ends or must not go on, and returns whether it has run and nobody asked for its end; `None`
+/// if nobody can tell whether it goes on.
 async fn supervise(
     command: &[OsString],
     mut leash: Leash,
@@ -230,7 +231,7 @@ async fn supervise(
             return None;
         }
     };
-    Some((exit, true))
+    Some((exit, !leash.is_to_end()))
 }
 
 fn not_supervised(error: &std::io::Error) -> Failure {

@@ -14,6 +14,17 @@ fn without_nodes_nothing_is_asked() {
     assert!(json["error"].as_str().unwrap().contains("REDLOCK_NODES"));
 }
 
+/// A script's variable is empty, and the nodes of the environment are others than it means.
+#[tokio::test]
+async fn a_flag_without_nodes_does_not_mean_those_of_the_environment() {
+    let nodes = Nodes::blessed(3).await;
+    for none in ["", ",", " , "] {
+        let done = nodes.run(&["ready", "1", "--nodes", none]);
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.err.contains("--nodes names no node"), "{done:?}");
+    }
+}
+
 #[test]
 fn unknown_verbs_flags_and_values_are_refused_with_2() {
     for arguments in [

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    process::Stdio,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -151,6 +152,26 @@ async fn a_command_that_fails_or_does_nothing_ends_the_roll() {
         remote.err.contains("nothing more is restarted"),
         "{remote:?}"
     );
+}
+
+/// The server ends, and its new one does not begin, as with a configuration that is wrong.
+#[tokio::test]
+async fn a_node_that_does_not_come_back_is_told_as_such() {
+    let mut nodes = Nodes::blessed(3).await;
+    let folder = restart_script();
+    let script = folder.path().join("restart");
+    let script = script.to_str().unwrap();
+    let arguments = ["roll", "--timeout", "1s", "--", script, "{host}", "{port}"];
+    let mut roll = nodes.command(&arguments);
+    let roll = roll.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let flag = format!("{script}.{}", nodes[0].port());
+    eventually("it is asked for", || fs::exists(&flag).unwrap());
+    nodes[0].kill().unwrap();
+    fs::remove_file(&flag).unwrap();
+    let done = roll.unwrap().wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    assert!(said.contains("has not come back 1 s after"), "{said}");
 }
 
 #[tokio::test]

@@ -244,6 +244,9 @@ fn lock<E: LockKey, R>(
 
 /// The rejection of [`Locked`].
 ///
+/// The layer replaces the whole response that is made from a refusal of the lock by the answer for which it is set up;
+/// [`reject_with`](crate::RedlockLayerBuilder::reject_with) makes another.
+///
 /// # Examples
 ///
 /// ```

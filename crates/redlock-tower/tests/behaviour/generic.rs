@@ -77,6 +77,15 @@ async fn a_request_is_served_under_its_lock_or_without_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_layer_behind_another_with_the_same_key_refuses_at_once() {
+    let redlock = virtual_client(&Nodes::new()).await;
+    let service = layer(&redlock).layer(layer(&redlock).layer(service_fn(double)));
+    let began = tokio::time::Instant::now();
+    assert_eq!(kind(service.oneshot(7).await), RejectionKind::Misuse);
+    assert!(began.elapsed() < Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_refusal_is_an_error_that_says_its_kind() {
     let nodes = Nodes::new();
     let redlock = virtual_client(&nodes).await;
@@ -90,7 +99,7 @@ async fn every_refusal_is_an_error_that_says_its_kind() {
     assert_eq!(ask(never().max_hold(hold), 7).await, RejectionKind::Lost);
     let holder = redlock.acquire("test:7").await.unwrap();
     assert_eq!(ask(never(), 7).await, RejectionKind::Contended);
-    let full = never().max_waiters_per_key(0);
+    let full = AcquireOptions::new().max_waiters_per_key(0);
     assert_eq!(ask(full, 7).await, RejectionKind::Overloaded);
     drop(holder);
     nodes.stop();

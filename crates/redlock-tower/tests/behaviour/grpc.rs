@@ -184,8 +184,10 @@ async fn a_held_resource_is_aborted() {
 async fn too_many_waiting_calls_are_resource_exhausted() {
     let nodes = Nodes::new();
     let redlock = nodes.client().build().await.unwrap();
-    let full =
-        |builder: RedlockLayerBuilder| builder.max_waiters_per_key(0).build(by_header()).unwrap();
+    let full = |builder: RedlockLayerBuilder| {
+        let waits = builder.wait(Wait::UpTo(Duration::from_secs(5)));
+        waits.max_waiters_per_key(0).build(by_header()).unwrap()
+    };
     let site = Site::behind(nodes, redlock, full).await;
     let _holder = site.redlock.acquire(format!("test:{KEY}")).await.unwrap();
     assert_failed(site.check("").await, Code::ResourceExhausted, Some(1500));

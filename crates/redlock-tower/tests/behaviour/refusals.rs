@@ -151,7 +151,9 @@ async fn every_kind_of_refusal_can_be_put_in_own_words() {
 
     let holder = redlock.acquire(format!("test:{KEY}")).await.unwrap();
     assert_own_words(builder(), request(KEY), RejectionKind::Contended).await;
-    let full = builder().max_waiters_per_key(0);
+    let full = builder()
+        .wait(Wait::UpTo(Duration::from_secs(5)))
+        .max_waiters_per_key(0);
     assert_own_words(full, request(KEY), RejectionKind::Overloaded).await;
     drop(holder);
 

@@ -146,7 +146,8 @@ async fn a_key_is_in_no_log_above_trace_and_in_no_answer() {
         format!("{holder:?} {:?}", holder.lease()),
     ));
     seen.push(refusal(builder(), request(KEY)).await);
-    seen.push(refusal(builder().max_waiters_per_key(0), request(KEY)).await);
+    let full = builder().wait(Wait::UpTo(Duration::from_secs(5)));
+    seen.push(refusal(full.max_waiters_per_key(0), request(KEY)).await);
     nodes.stop();
     assert_eq!(
         holder.lease().lost().await,

@@ -84,6 +84,33 @@ async fn a_lock_is_kept_for_as_long_as_was_asked_for() {
     assert!(begun.elapsed() < Duration::from_secs(30));
 }
 
+/// As `systemctl stop` sends it, once.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the patience of a test")]
+async fn a_signal_ends_the_command_and_the_keeping_behind_it() {
+    let nodes = Nodes::blessed(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let begins = folder.path().join("begins");
+    let script = "touch \"$0\"; exec sleep 20";
+    let command = ["sh", "-c", script, begins.to_str().unwrap()];
+    let mut running = under(&nodes, &["--at-least", "1m"], &command)
+        .spawn()
+        .unwrap();
+    let is_held = || nodes.keys().iter().any(|key| key.contains(":lock:job"));
+    // Before it runs, a signal ends `redlock run` itself.
+    crate::kit::eventually("it runs", || begins.exists());
+    assert!(is_held());
+    let pid = running.id().to_string();
+    let begun = std::time::Instant::now();
+    let told = std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .status();
+    assert!(told.unwrap().success());
+    assert_eq!(running.wait().unwrap().code(), Some(143));
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    assert!(!is_held());
+}
+
 #[tokio::test]
 async fn what_makes_no_sense_is_refused() {
     let nodes = Nodes::blessed(3).await;
