@@ -147,7 +147,10 @@ impl Claims {
             let asked = Instant::now();
             let request = ask(now);
             let patient = *patient.get_or_insert(asked + request.wait);
-            let wait = request.wait.min(patient - asked).min(LONGEST_WAIT);
+            let wait = match request.wait {
+                long if long > LONGEST_WAIT => LONGEST_WAIT.min(patient - asked),
+                short => short,
+            };
             let refusal = match self.claim(ClaimRequest { wait, ..request }).await {
                 Ok(won) => {
                     let won = Won {
