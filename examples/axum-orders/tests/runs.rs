@@ -185,10 +185,7 @@ fn a_replica_that_is_asked_to_end_carries_payments_through_and_sends_those_away_
 fn a_replica_that_is_asked_to_end_carries_a_payment_through_though_its_client_hung_up() {
     let servers = servers(3);
     let folder = TempDir::new().expect("a folder");
-    let (mut replica, _output, url) = serve(&servers, folder.path());
-    let address = url.trim_start_matches("http://");
-    exchange(address, "PUT /orders/7", r#"{"amount":1}"#);
-    drop(send_and_await_bank(address, "POST /orders/7/pay"));
+    let (mut replica, _output, _url) = serve_one_that_hung_up(&servers, folder.path());
     ends_in_order(&mut replica, &servers);
 
     let (_replica, _output, url) = serve(&servers, folder.path());
@@ -204,10 +201,8 @@ fn a_replica_that_is_asked_to_end_carries_a_payment_through_though_its_client_hu
 fn a_client_that_hung_up_and_pays_again_waits_for_its_first_payment() {
     let servers = servers(3);
     let folder = TempDir::new().expect("a folder");
-    let (mut replica, _output, url) = serve(&servers, folder.path());
+    let (mut replica, _output, url) = serve_one_that_hung_up(&servers, folder.path());
     let address = url.trim_start_matches("http://");
-    exchange(address, "PUT /orders/7", r#"{"amount":1}"#);
-    drop(send_and_await_bank(address, "POST /orders/7/pay"));
     let again = exchange(address, "POST /orders/7/pay", r#"{"card":"usual"}"#);
     assert!(again.starts_with("HTTP/1.1 409"), "{again}");
     assert!(again.contains("paid already"), "{again}");
@@ -272,6 +267,18 @@ fn serve(nodes: &ServerSet, folder: &Path) -> (Process, BufReader<ChildStdout>, 
     let line = line_with(&mut output, "listening on ");
     let url = line.trim_start_matches("listening on ").to_owned();
     (process, output, url)
+}
+
+/// One replica, and its URL, of whose clients one hung up while the bank was asked to pay order 7.
+fn serve_one_that_hung_up(
+    nodes: &ServerSet,
+    folder: &Path,
+) -> (Process, BufReader<ChildStdout>, String) {
+    let served = serve(nodes, folder);
+    let address = served.2.trim_start_matches("http://");
+    exchange(address, "PUT /orders/7", r#"{"amount":1}"#);
+    drop(send_and_await_bank(address, "POST /orders/7/pay"));
+    served
 }
 
 /// A replica ends by itself when it is asked to, and leaves no lock behind.

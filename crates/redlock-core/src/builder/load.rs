@@ -8,6 +8,8 @@ impl RedlockBuilder {
     /// [`Overloaded`](crate::AcquireErrorKind::Overloaded).
     ///
     /// With 0 a caller does not wait behind another caller of this process, only for other processes.
+    /// One attempt, with [`Wait::Never`](crate::Wait::Never), does not wait, and fails as
+    /// [`Contended`](crate::AcquireErrorKind::Contended).
     /// Default: 1,024.
     ///
     /// # Examples

@@ -144,8 +144,8 @@ impl Shared {
             return Err(AcquireError::closed());
         }
         if let Wait::Never = wait {
-            // It waits for nobody, whoever waits for it; and it is not one too many, however many do.
-            let place = self.enter(keys, Vec::new(), QueueLimits::UNLIMITED)?;
+            // It waits for nobody, whoever waits for it.
+            let place = self.enter(keys, Vec::new(), UNLIMITED)?;
             return place.try_turn().ok_or_else(AcquireError::contended_locally);
         }
         let client = self.engine.client();
@@ -178,3 +178,9 @@ impl Shared {
         })
     }
 }
+
+/// Who does not wait is not one too many, however many do.
+const UNLIMITED: QueueLimits = QueueLimits {
+    per_key: usize::MAX,
+    total: usize::MAX,
+};

@@ -314,6 +314,7 @@ impl AcquireOptions {
     /// Sets how many callers of this client may wait for any resource already; with more, this acquire fails with
     /// [`Overloaded`](crate::AcquireErrorKind::Overloaded) instead of waiting too.
     ///
+    /// One attempt, with [`Wait::Never`], does not wait in any case.
     /// Default: the client's [`max_waiters`](crate::RedlockBuilder::max_waiters).
     ///
     /// # Examples

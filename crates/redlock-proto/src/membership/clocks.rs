@@ -1,35 +1,7 @@
 use std::time::Duration;
 
+use super::clock_reading::{Ahead, ClockReading, Track};
 use crate::{Instant, NodeTime, Quorum, RunId};
-
-/// A node's wall clock as one answer showed it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(
-    clippy::exhaustive_structs,
-    reason = "a driver must fill in every part of it"
-)]
-pub struct ClockReading {
-    /// The time that it showed.
-    pub time: NodeTime,
-    /// The time at which the request was sent.
-    pub sent: Instant,
-    /// The time at which the answer was seen.
-    pub received: Instant,
-}
-
-/// The least and the most by which a node's clock is ahead of the client's, in microseconds.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Ahead {
-    least: i128,
-    most: i128,
-}
-
-/// By how much a clock is ahead, as far as all its answers up to the last one tell.
-#[derive(Clone, Copy, Debug)]
-struct Standing {
-    ahead: Ahead,
-    received: Instant,
-}
 
 /// Whose wall clocks agree, by the last answer of each node.
 ///
@@ -50,61 +22,10 @@ pub struct Clocks {
 struct Known {
     /// The last answer over the present connection.
     reading: Option<ClockReading>,
-    /// Where it stands by all answers over any connection, and of which run of a server they are.
-    standing: Option<(RunId, Standing)>,
+    /// What all answers over any connection tell of it, and of which run of a server they are.
+    track: Option<(RunId, Track)>,
     /// By how much its clock went ahead of the client's for certain, since the beginning.
     jumped: i64,
-}
-
-impl ClockReading {
-    /// Returns by how much the node's clock was ahead at some moment between sending and seeing.
-    fn ahead(&self) -> Ahead {
-        let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
-        let shown = i128::from(self.time.as_micros());
-        Ahead {
-            least: shown - micros(self.received),
-            most: shown - micros(self.sent.min(self.received)),
-        }
-    }
-
-    /// Returns by how much it can be ahead by now.
-    fn ahead_by(&self, now: Instant) -> Ahead {
-        self.ahead().after(now.saturating_since(self.received))
-    }
-}
-
-impl Ahead {
-    /// Returns by how much the clock can be ahead after so much time.
-    fn after(self, time: Duration) -> Self {
-        // Narrow, because this is asked often. Not rounded down, because it is asked for each answer.
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let drifted = i128::from(micros.div_ceil(DRIFT));
-        Self {
-            least: self.least - drifted,
-            most: self.most + drifted,
-        }
-    }
-}
-
-impl Standing {
-    /// Takes in another answer; returns by how many microseconds the clock has moved for certain.
-    ///
-    /// What all answers allow is kept, so that many small steps, each of which an answer's way could explain, are noticed
-    /// once they add up.
-    fn take_in(&mut self, reading: &ClockReading) -> i128 {
-        let last = self
-            .ahead
-            .after(reading.received.saturating_since(self.received));
-        let now = reading.ahead();
-        *self = Self {
-            ahead: Ahead {
-                least: last.least.clamp(now.least, now.most),
-                most: last.most.clamp(now.least, now.most),
-            },
-            received: reading.received,
-        };
-        (now.least - last.most).max(0) + (now.most - last.least).min(0)
-    }
 }
 
 impl Clocks {
@@ -127,15 +48,12 @@ impl Clocks {
         let Some(known) = self.nodes.get_mut(node) else {
             return;
         };
-        match &mut known.standing {
-            Some((before, standing)) if before == run => {
-                let moved = i64::try_from(standing.take_in(&reading)).unwrap_or_default();
+        match &mut known.track {
+            Some((before, track)) if before == run => {
+                let moved = i64::try_from(track.take_in(&reading)).unwrap_or_default();
                 known.jumped = known.jumped.saturating_add(moved);
             }
-            standing => {
-                let (ahead, received) = (reading.ahead(), reading.received);
-                *standing = Some((run.clone(), Standing { ahead, received }));
-            }
+            track => *track = Some((run.clone(), Track::of(&reading))),
         }
         known.reading = Some(reading);
     }
@@ -272,9 +190,6 @@ fn is_within(start: i128, Ahead { least, most }: Ahead) -> bool {
     let tolerance = Clocks::TOLERANCE.as_micros().cast_signed();
     least <= start + tolerance && most >= start
 }
-
-/// Two clocks drift apart by a part of this at most, since an answer was seen.
-const DRIFT: u64 = 50;
 
 #[cfg(test)]
 mod tests {

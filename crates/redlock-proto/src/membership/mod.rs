@@ -1,5 +1,6 @@
 //! The nodes that vote: the quorum, what is known of each node, their clocks and their counters.
 
+mod clock_reading;
 mod clocks;
 mod members;
 mod node_answer;
@@ -9,7 +10,8 @@ mod survey;
 
 pub(crate) use self::clocks::Agreement;
 pub use self::{
-    clocks::{ClockReading, Clocks},
+    clock_reading::ClockReading,
+    clocks::Clocks,
     members::Membership,
     node_answer::NodeAnswer,
     not_a_vote::NotAVote,

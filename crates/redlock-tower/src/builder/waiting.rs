@@ -124,6 +124,8 @@ impl RedlockLayerBuilder {
 
     /// Sets how many requests of this replica may wait for one resource; the layer answers the next one with 503.
     ///
+    /// A request that makes one attempt ([`Wait::Never`](redlock_core::Wait::Never)) does not wait, and is answered as one
+    /// whose wait is over, with 409.
     /// Default: the client's setting, which is 1,024 by default.
     /// Callers of the client that do not come through this layer count as well.
     ///

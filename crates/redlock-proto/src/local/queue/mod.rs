@@ -52,14 +52,6 @@ pub struct QueueLimits {
     pub total: usize,
 }
 
-impl QueueLimits {
-    /// As many as there are.
-    pub const UNLIMITED: Self = Self {
-        per_key: usize::MAX,
-        total: usize::MAX,
-    };
-}
-
 /// The reason for which a caller has no place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every reason")]

@@ -1,0 +1,96 @@
+//! What one answer tells of a node's clock, and what all of them do.
+
+use std::time::Duration;
+
+use crate::{Instant, NodeTime};
+
+/// A node's wall clock as one answer showed it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a driver must fill in every part of it"
+)]
+pub struct ClockReading {
+    /// The time that it showed.
+    pub time: NodeTime,
+    /// The time at which the request was sent.
+    pub sent: Instant,
+    /// The time at which the answer was seen.
+    pub received: Instant,
+}
+
+/// The least and the most by which a node's clock is ahead of the client's, in microseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Ahead {
+    pub(super) least: i128,
+    pub(super) most: i128,
+}
+
+/// By how much a clock is ahead, as far as all its answers up to the last one tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Track {
+    ahead: Ahead,
+    received: Instant,
+}
+
+impl ClockReading {
+    /// Returns by how much the node's clock was ahead at some moment between sending and seeing.
+    pub(super) fn ahead(&self) -> Ahead {
+        let micros = |instant: Instant| instant.since_origin().as_micros().cast_signed();
+        let shown = i128::from(self.time.as_micros());
+        Ahead {
+            least: shown - micros(self.received),
+            most: shown - micros(self.sent.min(self.received)),
+        }
+    }
+
+    /// Returns by how much it can be ahead by now.
+    pub(super) fn ahead_by(&self, now: Instant) -> Ahead {
+        self.ahead().after(now.saturating_since(self.received))
+    }
+}
+
+impl Ahead {
+    /// Returns by how much the clock can be ahead after so much time.
+    fn after(self, time: Duration) -> Self {
+        // Narrow, because this is asked often. Not rounded down, because it is asked for each answer.
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let drifted = i128::from(micros.div_ceil(DRIFT));
+        Self {
+            least: self.least - drifted,
+            most: self.most + drifted,
+        }
+    }
+}
+
+impl Track {
+    /// Begins with a clock's first answer.
+    pub(super) fn of(reading: &ClockReading) -> Self {
+        Self {
+            ahead: reading.ahead(),
+            received: reading.received,
+        }
+    }
+
+    /// Takes in another answer; returns by how many microseconds the clock has moved for certain.
+    ///
+    /// What all answers allow is kept, so that many small steps, each of which an answer's way could explain, are noticed
+    /// once they add up.
+    pub(super) fn take_in(&mut self, reading: &ClockReading) -> i128 {
+        let last = self
+            .ahead
+            .after(reading.received.saturating_since(self.received));
+        let now = reading.ahead();
+        *self = Self {
+            ahead: Ahead {
+                least: last.least.clamp(now.least, now.most),
+                most: last.most.clamp(now.least, now.most),
+            },
+            received: reading.received,
+        };
+        (now.least - last.most).max(0) + (now.most - last.least).min(0)
+    }
+}
+
+/// Two clocks drift apart by a part of this at most, since an answer was seen.
+const DRIFT: u64 = 50;
