@@ -15,6 +15,7 @@ mod pulse;
 mod removal;
 mod shutdown;
 mod skew;
+mod slow;
 mod spans;
 mod tries;
 

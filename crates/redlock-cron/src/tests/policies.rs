@@ -227,19 +227,6 @@ async fn up_to_so_many_runs_go_on_at_once_on_all_replicas_and_no_tick_runs_twice
     assert_eq!(skipped.count(), 2, "{outcomes:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_shutdown_returns_when_the_slot_of_a_run_is_given_back() {
-    let (fleet, starts, most) = (Fleet::new(), Starts::default(), Arc::default());
-    let job = long_job(&starts, EVERY_FIVE_SECONDS, 12, &most).overlap(Overlap::UpTo(2));
-    let member = fleet.member(0, job).await;
-    member.wake_at(3_000).await;
-    fleet.sleep_until(5_000).await;
-    let locks = || fleet.nodes.iter().map(MemoryNode::keys).max();
-    assert_eq!(locks(), Some(2), "the tick's and the slot's");
-    assert!(member.shut_down(Duration::from_secs(60)).await.is_clean());
-    assert_eq!(locks(), Some(0));
-}
-
 /// A replica that finds all slots taken says what became of the tick.
 #[tokio::test(start_paused = true)]
 async fn a_tick_that_went_with_the_last_slot_has_another_winner() {

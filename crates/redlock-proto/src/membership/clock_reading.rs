@@ -1,4 +1,4 @@
-//! What one answer tells of a node's clock, and what all of them do.
+//! The clock of a node as one answer shows it, and as all of its answers do.
 
 use std::time::Duration;
 
