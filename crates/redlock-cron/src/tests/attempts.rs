@@ -1,10 +1,10 @@
 use super::*;
-use crate::{Delivery, Missed, Overlap, Trigger};
+use crate::{Delivery, Missed, Trigger};
 
 const MINUTE: &str = "5 * * * * *";
 
 /// Returns a job that is endless in its first runs, so many, and then quick.
-fn job(starts: &Starts, endless: u32, max_attempts: u32) -> SingletonJob {
+pub(super) fn job(starts: &Starts, endless: u32, max_attempts: u32) -> SingletonJob {
     let job = starts.job(MINUTE, move |run: Run| async move {
         if run.attempt() <= endless {
             std::future::pending::<()>().await;
@@ -60,87 +60,6 @@ async fn a_run_whose_replica_crashed_is_started_once_more_on_another() {
     }
     ended.sort_by_key(|(_, attempt)| *attempt);
     assert_eq!(ended, [(Outcome::NotWinner, 1), (Outcome::Ok, 2)]);
-}
-
-/// Somebody asks for a run while a dead one has the lock: that request is over when the tick is started again.
-#[tokio::test(start_paused = true)]
-async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_came_before() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let job = starts.job(MINUTE, |run: Run| async move {
-            if run.trigger() == Trigger::Schedule {
-                std::future::pending::<()>().await;
-            }
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            Ok(())
-        });
-        job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
-            .overlap(Overlap::CancelOther)
-            .start_within(Duration::from_secs(30))
-    };
-    let (first, mut other) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-    first.wake_at(3_000).await;
-    other.wake_at(3_200).await;
-    fleet.sleep_until(5_000).await;
-    first.crash().await;
-    let asked = Arc::clone(&other.runner).trigger().await;
-    assert_eq!(asked.outcome(), Outcome::Ok, "{:?}", asked.detail());
-    fleet.sleep_until(60_000).await;
-    let mut ended = Vec::new();
-    while let Ok(report) = other.reports.try_recv() {
-        ended.push((report.trigger(), report.outcome()));
-    }
-    assert_eq!(ended[1..], [(Trigger::Retry, Outcome::Ok)], "{ended:?}");
-}
-
-/// The only other replica was not ready when the tick was due, or could not reach the nodes.
-#[tokio::test(start_paused = true)]
-async fn a_run_whose_replica_crashed_is_started_again_by_one_that_had_not_asked_for_the_tick() {
-    for is_cut_off in [false, true] {
-        let (fleet, starts) = (Fleet::new(), Starts::default());
-        let first = fleet.member(0, job(&starts, 1, 3)).await;
-        let is_ready = Arc::new(AtomicBool::new(is_cut_off));
-        let other = job(&starts, 1, 3)
-            .start_within(Duration::from_secs(5))
-            .only_if({
-                let is_ready = Arc::clone(&is_ready);
-                move |_| is_ready.load(Ordering::SeqCst)
-            });
-        let mut other = fleet.member(0, other).await;
-        first.wake_at(3_000).await;
-        fleet.sleep_until(3_200).await;
-        if is_cut_off {
-            other.nodes.iter().for_each(MemoryNode::stop);
-        }
-        other.wake_at(3_200).await;
-        let report = other.report().await;
-        let expected = match is_cut_off {
-            true => Outcome::NoQuorum,
-            false => Outcome::Declined,
-        };
-        assert_eq!(report.outcome(), expected);
-        other.nodes.iter().for_each(MemoryNode::start);
-        is_ready.store(true, Ordering::SeqCst);
-        first.crash().await;
-        fleet.sleep_until(55_000).await;
-        assert_eq!(starts.list(), [3, 3].map(tick), "{expected}");
-        let report = other.report().await;
-        assert_eq!((report.outcome(), report.attempt()), (Outcome::Ok, 2));
-    }
-}
-
-/// Nobody has started it, so there is nothing to look after once it is too late.
-#[tokio::test(start_paused = true)]
-async fn a_tick_that_nobody_has_started_is_looked_after_no_longer_than_it_could_be() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let declines = job(&starts, 1, 3).only_if(|_| false);
-    let mut member = fleet.member(0, declines).await;
-    member.wake_at(3_000).await;
-    assert_eq!(member.outcome().await, Outcome::Declined);
-    assert!(Arc::strong_count(&member.runner) > 1);
-    fleet.sleep_until(60_000).await;
-    assert_eq!(Arc::strong_count(&member.runner), 1);
-    assert!(starts.list().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,5 @@
 use super::*;
-use crate::{
-    ControlErrorKind, Delivery, Missed, Overlap, PastRun, Trigger, replica::ClaimRequest,
-    tick::Switch,
-};
+use crate::{ControlErrorKind, Delivery, Missed, Overlap, PastRun, tick::Switch};
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -101,84 +98,6 @@ async fn a_pause_that_no_majority_confirms_is_an_error() {
     assert_eq!(error.kind(), ControlErrorKind::Unconfirmed);
     assert!(error.to_string().contains("no_quorum"), "{error}");
     assert_eq!(member.runner.is_paused().await, None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_was_asked_for_uses_up_no_tick_and_excludes_others() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        starts.job(MINUTE, |run: Run| async move {
-            let manual = run.trigger() == Trigger::Manual;
-            let seconds = if manual { 30 } else { 1 };
-            tokio::time::sleep(Duration::from_secs(seconds)).await;
-            Ok(())
-        })
-    };
-    let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-    fleet.sleep_until(2_000).await;
-    let triggered = Arc::clone(&first.runner).trigger();
-    let meanwhile = async {
-        second.wake_at(3_000).await;
-        // The tick is not used up by that, and neither by the run that it finds.
-        assert_eq!(second.outcome().await, Outcome::Overlapping);
-        let again = Arc::clone(&second.runner).trigger().await;
-        assert_eq!(again.outcome(), Outcome::Overlapping);
-    };
-    let (report, ()) = tokio::join!(triggered, meanwhile);
-    assert_eq!(
-        (report.outcome(), report.trigger()),
-        (Outcome::Ok, Trigger::Manual)
-    );
-    assert_eq!(first.outcome().await, Outcome::Ok);
-    first.wake_at(33_000).await;
-    assert_eq!(first.outcome().await, Outcome::Ok);
-    assert_eq!(starts.list(), [2, 3].map(tick));
-    let status = second.runner.status().await;
-    let runs: Vec<_> = status
-        .runs()
-        .iter()
-        .map(|run| (run.tick(), run.is_manual()))
-        .collect();
-    assert_eq!(runs, [(tick(3), false), (tick(2), true)]);
-    let token = |manual| {
-        let run = status.runs().iter().find(|run| run.is_manual() == manual);
-        run.unwrap().fencing_token()
-    };
-    assert!(token(false) > token(true));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_was_asked_for_starts_though_the_job_is_paused_and_as_often_as_that() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    // Its clock stands behind the other's.
-    let slow = fleet.member(-20_000, starts.quick_job(MINUTE)).await;
-    let fast = fleet.member(20_000, starts.quick_job(MINUTE)).await;
-    fast.runner.set_paused(true).await.unwrap();
-    for member in [&fast, &slow, &slow, &fast] {
-        let report = Arc::clone(&member.runner).trigger().await;
-        assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
-    }
-    assert_eq!(starts.list().len(), 4);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_was_asked_for_cancels_another_if_ticks_do() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let job = starts.job(MINUTE, |run: Run| async move {
-            if run.trigger() == Trigger::Schedule {
-                std::future::pending::<()>().await;
-            }
-            Ok(())
-        });
-        job.overlap(Overlap::CancelOther)
-    };
-    let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-    first.wake_at(3_000).await;
-    fleet.sleep_until(10_000).await;
-    let report = Arc::clone(&second.runner).trigger().await;
-    assert_eq!(report.outcome(), Outcome::Ok);
-    assert_eq!(first.outcome().await, Outcome::Cancelled);
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,76 +221,6 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     assert!(kept.unwrap().claim.lease().is_held());
 }
 
-/// A run that is started again long after its tick would be used up without having begun.
-#[tokio::test(start_paused = true)]
-async fn a_run_that_is_started_again_is_not_given_up_for_a_short_outage() {
-    let (fleet, starts) = (Fleet::new(), Starts::default());
-    let job = || {
-        let job = starts.job(MINUTE, |run: Run| async move {
-            if run.attempt() == 1 {
-                tokio::time::sleep(Duration::from_secs(40)).await;
-                std::future::pending::<()>().await;
-            }
-            Ok(())
-        });
-        job.delivery(Delivery::AtLeastOnce { max_attempts: 2 })
-            .start_within(Duration::from_secs(10))
-    };
-    let first = fleet.member(0, job()).await;
-    let other = fleet.member(0, job()).await;
-    first.wake_at(3_000).await;
-    other.wake_at(3_200).await;
-    fleet.sleep_until(30_000).await;
-    let runner = &other.runner;
-    first.crash().await;
-    fleet.sleep_until(45_000).await;
-    assert_eq!(starts.list(), [3, 3].map(tick));
-    // As the one that has just claimed the second run.
-    let ask = runner.ask(runner.id.manual_key(), tick(3), Duration::from_secs(1));
-    let ask = ClaimRequest {
-        start_within: runner.terms.retry_within,
-        ..ask
-    };
-    let won = runner.replica.claims.claim(ask).await.unwrap();
-    fleet.nodes[..2].iter().for_each(MemoryNode::stop);
-    let starter = async {
-        tokio::time::sleep(Duration::from_secs(6)).await;
-        fleet.nodes[..2].iter().for_each(MemoryNode::start);
-    };
-    let (starts_again, ()) = tokio::join!(runner.starts_again(won, tick(3)), starter);
-    assert!(starts_again);
-}
-
-/// A run on another replica goes on for longer than the moment of the request lasts.
-#[tokio::test(start_paused = true)]
-async fn a_run_that_was_asked_for_waits_for_another_as_long_as_ticks_do() {
-    for (patience, expected) in [(1_200, Outcome::Ok), (90, Outcome::Overlapping)] {
-        let (fleet, starts) = (Fleet::new(), Starts::default());
-        let job = || {
-            let job = starts.job("3 0 * * * *", |run: Run| async move {
-                if run.trigger() == Trigger::Schedule {
-                    tokio::time::sleep(Duration::from_secs(900)).await;
-                }
-                Ok(())
-            });
-            job.overlap(Overlap::Wait)
-                .start_within(Duration::from_secs(patience))
-        };
-        let (runs, asks) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
-        fleet.sleep_until(0).await;
-        let next = runs.runner.schedule.next_after(tick(0)).unwrap();
-        let seconds = u64::try_from((next - tick(0)).num_seconds()).unwrap();
-        runs.wake_at(i64::try_from(seconds).unwrap() * 1_000).await;
-        fleet.sleep_until(1_000 * (seconds + 5)).await;
-        let began = Instant::now();
-        let report = Arc::clone(&asks.runner).trigger().await;
-        assert_eq!(report.outcome(), expected, "{:?}", report.detail());
-        let waited = began.elapsed().as_secs();
-        let right = if expected == Outcome::Ok { 895 } else { 90 };
-        assert!(waited.abs_diff(right) <= 5, "{waited} s");
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_was_not_confirmed_is_none() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
@@ -395,29 +244,5 @@ async fn a_pause_that_was_not_confirmed_is_none() {
         let won = runner.replica.claims.claim(ask).await.unwrap();
         runner.finish(won.claim, "unstarted", Duration::ZERO).await;
         assert_eq!(runner.is_paused().await, Some(expected));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_that_was_asked_for_cancels_others_whatever_the_clock_of_its_replica() {
-    for skew in [0, 8_000, 30_000, 7_200_000, -8_000, -30_000, -7_200_000] {
-        let (fleet, starts) = (Fleet::new(), Starts::default());
-        let job = || {
-            let job = starts.job(MINUTE, |run: Run| async move {
-                let manual = run.trigger() == Trigger::Manual;
-                let seconds = if manual { 20 } else { 50 };
-                tokio::time::sleep(Duration::from_secs(seconds)).await;
-                Ok(())
-            });
-            job.overlap(Overlap::CancelOther)
-                .start_within(Duration::from_secs(20))
-        };
-        let mut first = fleet.member(0, job()).await;
-        first.wake_at(3_000).await;
-        fleet.sleep_until(10_000).await;
-        let second = fleet.member(skew, job()).await;
-        let report = Arc::clone(&second.runner).trigger().await;
-        assert_eq!(report.outcome(), Outcome::Ok, "{skew}: {report:?}");
-        assert_eq!(first.ticks(Outcome::Cancelled), [tick(3)], "{skew}");
     }
 }

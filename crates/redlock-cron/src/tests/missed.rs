@@ -186,52 +186,6 @@ async fn a_tick_that_is_skipped_because_a_run_goes_on_is_not_made_up_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tick_that_is_skipped_because_of_a_run_that_was_asked_for_is_not_made_up_for() {
-    for policy in [Missed::Skip, Missed::Latest, Missed::All { max: 9 }] {
-        let (fleet, starts) = (Fleet::new(), Starts::default());
-        let job = || {
-            let job = starts.job(MINUTE, |run: Run| async move {
-                let seconds = if run.trigger() == Trigger::Manual {
-                    50
-                } else {
-                    1
-                };
-                tokio::time::sleep(Duration::from_secs(seconds)).await;
-                Ok(())
-            });
-            job.missed(policy)
-        };
-        let mut first = fleet.member(0, job()).await;
-        first.begin();
-        first.wake_at(3_000).await;
-        fleet.sleep_until(40_000).await;
-        let asked = Arc::clone(&first.runner).trigger();
-        let tasks = &first.runner.replica.tasks;
-        tasks.spawn(async { drop(asked.await) });
-        first.wake_at(63_000).await;
-        fleet.sleep_until(100_000).await;
-        let mut second = fleet.member(0, job()).await;
-        second.begin();
-        first.wake_at(123_000).await;
-        fleet.sleep_until(150_000).await;
-        let mut outcomes = Vec::new();
-        for member in [&mut first, &mut second] {
-            while let Ok(report) = member.reports.try_recv() {
-                if report.trigger() != Trigger::Manual {
-                    outcomes.push((report.tick(), report.outcome()));
-                }
-            }
-        }
-        let expected = [
-            (tick(3), Outcome::Ok),
-            (tick(63), Outcome::Overlapping),
-            (tick(123), Outcome::Ok),
-        ];
-        assert_eq!(outcomes, expected, "{policy:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn ticks_without_a_majority_start_when_there_is_one_again() {
     for (policy, expected) in [
         (Missed::Skip, vec![]),

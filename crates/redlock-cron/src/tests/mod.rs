@@ -2,6 +2,7 @@
 
 mod attempts;
 mod behind;
+mod bystanders;
 mod claims;
 mod control;
 mod hooks;
@@ -13,6 +14,7 @@ mod places;
 mod policies;
 mod pulse;
 mod removal;
+mod requests;
 mod shutdown;
 mod skew;
 mod slow;

@@ -1,0 +1,215 @@
+//! Runs that somebody asked for, beside those that are due.
+
+use super::*;
+use crate::{Delivery, Missed, Overlap, Trigger};
+
+const MINUTE: &str = "5 * * * * *";
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_uses_up_no_tick_and_excludes_others() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        starts.job(MINUTE, |run: Run| async move {
+            let manual = run.trigger() == Trigger::Manual;
+            let seconds = if manual { 30 } else { 1 };
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok(())
+        })
+    };
+    let (mut first, mut second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    fleet.sleep_until(2_000).await;
+    let triggered = Arc::clone(&first.runner).trigger();
+    let meanwhile = async {
+        second.wake_at(3_000).await;
+        // The tick is not used up by that, and neither by the run that it finds.
+        assert_eq!(second.outcome().await, Outcome::Overlapping);
+        let again = Arc::clone(&second.runner).trigger().await;
+        assert_eq!(again.outcome(), Outcome::Overlapping);
+    };
+    let (report, ()) = tokio::join!(triggered, meanwhile);
+    assert_eq!(
+        (report.outcome(), report.trigger()),
+        (Outcome::Ok, Trigger::Manual)
+    );
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    first.wake_at(33_000).await;
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    assert_eq!(starts.list(), [2, 3].map(tick));
+    let status = second.runner.status().await;
+    let runs: Vec<_> = status
+        .runs()
+        .iter()
+        .map(|run| (run.tick(), run.is_manual()))
+        .collect();
+    assert_eq!(runs, [(tick(3), false), (tick(2), true)]);
+    let token = |manual| {
+        let run = status.runs().iter().find(|run| run.is_manual() == manual);
+        run.unwrap().fencing_token()
+    };
+    assert!(token(false) > token(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_starts_though_the_job_is_paused_and_as_often_as_that() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    // Its clock stands behind the other's.
+    let slow = fleet.member(-20_000, starts.quick_job(MINUTE)).await;
+    let fast = fleet.member(20_000, starts.quick_job(MINUTE)).await;
+    fast.runner.set_paused(true).await.unwrap();
+    for member in [&fast, &slow, &slow, &fast] {
+        let report = Arc::clone(&member.runner).trigger().await;
+        assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
+    }
+    assert_eq!(starts.list().len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_cancels_another_if_ticks_do() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            if run.trigger() == Trigger::Schedule {
+                std::future::pending::<()>().await;
+            }
+            Ok(())
+        });
+        job.overlap(Overlap::CancelOther)
+    };
+    let (mut first, second) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.wake_at(3_000).await;
+    fleet.sleep_until(10_000).await;
+    let report = Arc::clone(&second.runner).trigger().await;
+    assert_eq!(report.outcome(), Outcome::Ok);
+    assert_eq!(first.outcome().await, Outcome::Cancelled);
+}
+
+/// A run on another replica goes on for longer than the moment of the request lasts.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_waits_for_another_as_long_as_ticks_do() {
+    for (patience, expected) in [(1_200, Outcome::Ok), (90, Outcome::Overlapping)] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = starts.job("3 0 * * * *", |run: Run| async move {
+                if run.trigger() == Trigger::Schedule {
+                    tokio::time::sleep(Duration::from_secs(900)).await;
+                }
+                Ok(())
+            });
+            job.overlap(Overlap::Wait)
+                .start_within(Duration::from_secs(patience))
+        };
+        let (runs, asks) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+        fleet.sleep_until(0).await;
+        let next = runs.runner.schedule.next_after(tick(0)).unwrap();
+        let seconds = u64::try_from((next - tick(0)).num_seconds()).unwrap();
+        runs.wake_at(i64::try_from(seconds).unwrap() * 1_000).await;
+        fleet.sleep_until(1_000 * (seconds + 5)).await;
+        let began = Instant::now();
+        let report = Arc::clone(&asks.runner).trigger().await;
+        assert_eq!(report.outcome(), expected, "{:?}", report.detail());
+        let waited = began.elapsed().as_secs();
+        let right = if expected == Outcome::Ok { 895 } else { 90 };
+        assert!(waited.abs_diff(right) <= 5, "{waited} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_asked_for_cancels_others_whatever_the_clock_of_its_replica() {
+    for skew in [0, 8_000, 30_000, 7_200_000, -8_000, -30_000, -7_200_000] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = starts.job(MINUTE, |run: Run| async move {
+                let manual = run.trigger() == Trigger::Manual;
+                let seconds = if manual { 20 } else { 50 };
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Ok(())
+            });
+            job.overlap(Overlap::CancelOther)
+                .start_within(Duration::from_secs(20))
+        };
+        let mut first = fleet.member(0, job()).await;
+        first.wake_at(3_000).await;
+        fleet.sleep_until(10_000).await;
+        let second = fleet.member(skew, job()).await;
+        let report = Arc::clone(&second.runner).trigger().await;
+        assert_eq!(report.outcome(), Outcome::Ok, "{skew}: {report:?}");
+        assert_eq!(first.ticks(Outcome::Cancelled), [tick(3)], "{skew}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_skipped_because_of_a_run_that_was_asked_for_is_not_made_up_for() {
+    for policy in [Missed::Skip, Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || {
+            let job = starts.job(MINUTE, |run: Run| async move {
+                let seconds = if run.trigger() == Trigger::Manual {
+                    50
+                } else {
+                    1
+                };
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Ok(())
+            });
+            job.missed(policy)
+        };
+        let mut first = fleet.member(0, job()).await;
+        first.begin();
+        first.wake_at(3_000).await;
+        fleet.sleep_until(40_000).await;
+        let asked = Arc::clone(&first.runner).trigger();
+        let tasks = &first.runner.replica.tasks;
+        tasks.spawn(async { drop(asked.await) });
+        first.wake_at(63_000).await;
+        fleet.sleep_until(100_000).await;
+        let mut second = fleet.member(0, job()).await;
+        second.begin();
+        first.wake_at(123_000).await;
+        fleet.sleep_until(150_000).await;
+        let mut outcomes = Vec::new();
+        for member in [&mut first, &mut second] {
+            while let Ok(report) = member.reports.try_recv() {
+                if report.trigger() != Trigger::Manual {
+                    outcomes.push((report.tick(), report.outcome()));
+                }
+            }
+        }
+        let expected = [
+            (tick(3), Outcome::Ok),
+            (tick(63), Outcome::Overlapping),
+            (tick(123), Outcome::Ok),
+        ];
+        assert_eq!(outcomes, expected, "{policy:?}");
+    }
+}
+
+/// Somebody asks for a run while a dead one has the lock: that request is over when the tick is started again.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_came_before() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            if run.trigger() == Trigger::Schedule {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Ok(())
+        });
+        job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+            .overlap(Overlap::CancelOther)
+            .start_within(Duration::from_secs(30))
+    };
+    let (first, mut other) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    fleet.sleep_until(5_000).await;
+    first.crash().await;
+    let asked = Arc::clone(&other.runner).trigger().await;
+    assert_eq!(asked.outcome(), Outcome::Ok, "{:?}", asked.detail());
+    fleet.sleep_until(60_000).await;
+    let mut ended = Vec::new();
+    while let Ok(report) = other.reports.try_recv() {
+        ended.push((report.trigger(), report.outcome()));
+    }
+    assert_eq!(ended[1..], [(Trigger::Retry, Outcome::Ok)], "{ended:?}");
+}
