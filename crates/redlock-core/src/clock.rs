@@ -157,4 +157,13 @@ mod tests {
         assert!(before > Instant::ORIGIN);
         assert!(Clock::Boot.now() >= before);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_in_virtual_time_have_one_clock_whenever_they_are_built() {
+        let first = Clock::of_runtime(&Handle::current());
+        tokio::time::sleep(AN_HOUR).await;
+        let second = Clock::of_runtime(&Handle::current());
+        assert_eq!((first.now(), first.wall()), (second.now(), second.wall()));
+        assert_eq!(second.wall(), SOME_DAY + micros(AN_HOUR));
+    }
 }
