@@ -2,7 +2,8 @@
 
 use std::{ffi::OsString, io, time::Duration};
 
-use redlock_core::{AcquireOptions, Redlock, Wait};
+use futures_util::future::join_all;
+use redlock_core::{AcquireErrorKind, AcquireOptions, LockGuard, NodeReport, Redlock, Wait};
 use serde::Serialize;
 use tokio::process::Command;
 use uuid::Uuid;
@@ -50,11 +51,19 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let limit = args
         .timeout
         .unwrap_or_else(|| settings.quarantine() * 2 + Duration::from_secs(60));
+    // Held to the end, by the nodes that are left.
+    let alone = keep_others_out(&client).await?;
     let nodes = client.node_reports().await;
     for (at, report) in nodes.iter().enumerate() {
         let node = &*report.node;
         have_all_write(&client, &settings).await;
         others_vote(&client, at, &settings, node).await?;
+        if !alone.is_held() {
+            return Err(Failure::NoQuorum(format!(
+                "{node} is not restarted: the lock {ROLL_KEY} is lost, so another roll may be under way; nothing more is \
+                 restarted"
+            )));
+        }
         let before = run_id(&settings, at).await.ok_or_else(|| {
             Failure::wrong(format!(
                 "{node} is not restarted: it does not say which run of the server it is, so nobody could tell whether it \
@@ -102,6 +111,24 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     Ok(Exit::Yes)
 }
 
+/// Acquires the lock that two rolls of one namespace cannot both have: each would count on nodes that the other restarts.
+async fn keep_others_out(client: &Redlock) -> Result<LockGuard, Failure> {
+    let options = AcquireOptions::new().wait(Wait::UpTo(SETTLE));
+    client
+        .acquire_with(ROLL_KEY, options)
+        .await
+        .map_err(|error| match error.kind() {
+            AcquireErrorKind::Contended => {
+                let holder = error.holder().map(|holder| format!(" ({holder})"));
+                let holder = holder.unwrap_or_default();
+                Failure::wrong(format!(
+                    "another roll is under way{holder}: it holds the lock {ROLL_KEY}; nothing is restarted"
+                ))
+            }
+            _ => error.into(),
+        })
+}
+
 /// Asks all nodes for a lock on a key that nobody else uses, so that the client knows those that refuse to write: a node
 /// whose memory is full votes, and grants nothing.
 async fn have_all_write(client: &Redlock, settings: &Settings) {
@@ -115,7 +142,8 @@ async fn have_all_write(client: &Redlock, settings: &Settings) {
     tokio::time::sleep(settings.node_timeout() + LOOK_EVERY).await;
 }
 
-/// Waits for a moment until the other nodes are a quorum without this one.
+/// Waits for a moment until the other nodes are a quorum without this one: they vote as the client knows them, and answer
+/// now, because a client takes a moment to notice one that froze.
 async fn others_vote(
     client: &Redlock,
     node: usize,
@@ -125,11 +153,10 @@ async fn others_vote(
     let begun = clock::now();
     loop {
         let reports = client.node_reports().await;
-        let others = reports
-            .iter()
-            .enumerate()
-            .filter(|(at, report)| *at != node && votes(report));
-        let count = others.count();
+        let others = reports.iter().enumerate().filter(|(at, _)| *at != node);
+        let objections = others.map(|(at, report)| objection(report, at, settings));
+        let objections = join_all(objections).await;
+        let count = objections.iter().filter(|why| why.is_none()).count();
         if count >= settings.majority() {
             return Ok(());
         }
@@ -139,16 +166,23 @@ async fn others_vote(
                 reports.len(),
                 settings.majority()
             );
-            for (_, report) in reports
-                .iter()
-                .enumerate()
-                .filter(|(at, report)| *at != node && !votes(report))
-            {
-                message += &format!("\n  {report}");
+            for why in objections.iter().flatten() {
+                message += &format!("\n  {why}");
             }
             return Err(Failure::NoQuorum(message));
         }
         tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Says why a node cannot be counted on; `None` if it can.
+async fn objection(report: &NodeReport, node: usize, settings: &Settings) -> Option<String> {
+    if !votes(report) {
+        return Some(report.to_string());
+    }
+    match run_id(settings, node).await {
+        Some(_) => None,
+        None => Some(format!("{}: it does not answer INFO", report.node)),
     }
 }
 
@@ -235,6 +269,9 @@ fn bare(host: &str) -> &str {
         .and_then(|host| host.strip_suffix(']'));
     inner.unwrap_or(host)
 }
+
+/// The name of the lock that is held for a whole roll.
+const ROLL_KEY: &str = "redlock-roll";
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Nodes say where they stand a moment after they were reached.

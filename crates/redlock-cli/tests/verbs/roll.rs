@@ -106,6 +106,51 @@ async fn nothing_more_is_restarted_when_a_quorum_would_be_at_risk() {
     assert!(!done.err.contains("restarting"), "{done:?}");
 }
 
+/// A client takes some seconds to notice it, and says meanwhile that the node votes.
+#[tokio::test]
+async fn a_node_that_has_just_frozen_is_none_of_those_that_are_left() {
+    let mut nodes = Nodes::blessed(3).await;
+    let folder = restart_script();
+    let script = folder.path().join("restart");
+    let script = script.to_str().unwrap();
+    let mut roll = nodes.command(&["roll", "--", script, "{host}", "{port}"]);
+    let mut roll = Running::start(&mut roll);
+    let flag = |node: usize| format!("{script}.{}", nodes[node].port());
+    let (first, second) = (flag(0), flag(1));
+    eventually("it is asked for", || fs::exists(&first).unwrap());
+    nodes[0].restart().unwrap();
+    fs::remove_file(&first).unwrap();
+    roll.await_line(&format!("{} votes again", nodes[0].address()));
+    nodes[2].freeze().unwrap();
+    let mut ended = None;
+    eventually("it ends, or asks for the second", || {
+        ended = roll.child.try_wait().unwrap();
+        ended.is_some() || fs::exists(&second).unwrap()
+    });
+    nodes[2].thaw().unwrap();
+    assert_eq!(ended.and_then(|status| status.code()), Some(3));
+}
+
+#[tokio::test]
+async fn two_rolls_do_not_restart_nodes_at_the_same_time() {
+    let nodes = Nodes::blessed(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let began = folder.path().join("began");
+    let script = ": >\"$BEGAN\"; while :; do sleep 0.02; done";
+    let mut first = nodes.command(&["roll", "--", "sh", "-c", script]);
+    let first = Running::start(first.env("BEGAN", &began));
+    eventually("it runs", || began.exists());
+    let second = nodes.run(&["roll", "--", "true"]);
+    assert_eq!(second.code, 2, "{second:?}");
+    let words = "another roll is under way";
+    assert!(second.err.contains(words), "{second:?}");
+    assert!(!second.err.contains("restarting"), "{second:?}");
+    // It is no obstacle once it has ended.
+    assert_eq!(first.interrupt(), Some(130));
+    let third = nodes.run(&["roll", "--timeout", "100ms", "--", "true"]);
+    assert!(third.err.contains("restarting"), "{third:?}");
+}
+
 #[tokio::test]
 async fn a_node_whose_memory_is_full_is_none_of_those_that_are_left() {
     let nodes = Nodes::blessed(3).await;
