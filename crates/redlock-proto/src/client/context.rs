@@ -64,9 +64,9 @@ impl<E: Entropy> Context<E> {
     pub(super) fn start_round(&mut self, kind: RoundKind, limit: Duration, now: Now) -> u64 {
         let id = self.rounds.next();
         let limit = self.timers.set(now.clock + limit, Timer::RoundLimit(id));
-        let jumped = self.nodes.members().jumped();
+        let baseline = self.nodes.baseline(now.clock);
         let nodes = self.quorum().nodes();
-        self.rounds.add(kind, now.clock, jumped, nodes, limit)
+        self.rounds.add(kind, (now.clock, baseline), nodes, limit)
     }
 
     /// Returns the time limit of a round for such a lease: what takes longer than half the lease is no use.

@@ -330,7 +330,8 @@ impl<E: Entropy> Client<E> {
 
     fn on_standing(&mut self, node: usize, standing: Standing, sent: Instant, now: Now) {
         let nodes = &mut self.cx.nodes;
-        if nodes.on_standing(node, standing, sent, now.clock) {
+        let step = self.leases.least_step();
+        if nodes.on_standing(node, standing, sent, now.clock, step) {
             let is_awaited = |id| self.acquisitions.is_under_way(id);
             self.leases.on_jump(is_awaited, &mut self.cx, now);
         }

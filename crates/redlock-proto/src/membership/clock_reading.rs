@@ -72,11 +72,10 @@ impl Track {
         }
     }
 
-    /// Takes in another answer; returns by how many microseconds the clock has moved for certain.
+    /// Takes in another answer; returns whether the clock has moved for certain.
     ///
-    /// What all answers allow is kept, so that many small steps, each of which an answer's way could explain, are noticed
-    /// once they add up.
-    pub(super) fn take_in(&mut self, reading: &ClockReading) -> i128 {
+    /// What all answers allow is kept, because the way of each leaves more open than all of them do.
+    pub(super) fn take_in(&mut self, reading: &ClockReading) -> bool {
         let last = self
             .ahead
             .after(reading.received.saturating_since(self.received));
@@ -88,8 +87,23 @@ impl Track {
             },
             received: reading.received,
         };
-        (now.least - last.most).max(0) + (now.most - last.least).min(0)
+        now.least > last.most || now.most < last.least
     }
+
+    /// Returns the least by which the clock was ahead at the last answer, in microseconds.
+    pub(super) fn least(&self) -> i64 {
+        narrow(self.ahead.least)
+    }
+
+    /// Returns the most by which the clock can be ahead by now, in microseconds.
+    pub(super) fn most(&self, now: Instant) -> i64 {
+        narrow(self.ahead.after(now.saturating_since(self.received)).most)
+    }
+}
+
+/// Clocks are not so far apart that this makes a difference.
+fn narrow(micros: i128) -> i64 {
+    i64::try_from(micros).unwrap_or(if micros < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// Two clocks drift apart by a part of this at most, since an answer was seen.

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use super::clock_reading::{Ahead, ClockReading, Track};
+use super::{
+    clock_reading::{Ahead, ClockReading},
+    standstill::{Baseline, Tracks},
+};
 use crate::{Instant, NodeTime, Quorum, RunId};
 
 /// Whose wall clocks agree, by the last answer of each node.
@@ -14,18 +17,10 @@ use crate::{Instant, NodeTime, Quorum, RunId};
 #[derive(Clone, Debug)]
 pub struct Clocks {
     quorum: Quorum,
+    /// The last answer of each node over the present connection.
     // invariant: one entry per node
-    nodes: Vec<Known>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Known {
-    /// The last answer over the present connection.
-    reading: Option<ClockReading>,
-    /// What all answers over any connection tell of it, and of which run of a server they are.
-    track: Option<(RunId, Track)>,
-    /// By how much its clock went ahead of the client's for certain, since the beginning.
-    jumped: i64,
+    readings: Vec<Option<ClockReading>>,
+    tracks: Tracks,
 }
 
 impl Clocks {
@@ -39,49 +34,50 @@ impl Clocks {
     pub fn new(quorum: Quorum) -> Self {
         Self {
             quorum,
-            nodes: vec![Known::default(); quorum.nodes()],
+            readings: vec![None; quorum.nodes()],
+            tracks: Tracks::new(quorum),
         }
     }
 
     /// Notes the time that a node's clock showed, in this run of the server.
     pub fn note(&mut self, node: usize, run: &RunId, reading: ClockReading) {
-        let Some(known) = self.nodes.get_mut(node) else {
+        let Some(last) = self.readings.get_mut(node) else {
             return;
         };
-        match &mut known.track {
-            Some((before, track)) if before == run => {
-                let moved = i64::try_from(track.take_in(&reading)).unwrap_or_default();
-                known.jumped = known.jumped.saturating_add(moved);
-            }
-            track => *track = Some((run.clone(), Track::of(&reading))),
-        }
-        known.reading = Some(reading);
+        *last = Some(reading);
+        self.tracks.note(node, run, &reading);
     }
 
     /// Forgets the clock of a node whose connection was lost, because another server may be behind the next one.
     pub fn forget(&mut self, node: usize) {
-        if let Some(known) = self.nodes.get_mut(node) {
-            known.reading = None;
+        if let Some(last) = self.readings.get_mut(node) {
+            *last = None;
         }
     }
 
-    /// Returns by how many microseconds a majority's clocks have gone ahead of the client's for certain, since the
-    /// beginning.
-    ///
-    /// Clocks drift apart by little.
-    /// If so many are ahead at once, the client's own stood still, as it does while a hypervisor pauses the machine;
-    /// or else all of theirs were set.
-    pub fn jumped(&self) -> i64 {
-        let all = || self.nodes.iter().map(|known| known.jumped);
-        let is_certain =
-            |jumped: &i64| all().filter(|other| other >= jumped).count() >= self.quorum.majority();
-        // The least of all is certain.
-        all().filter(is_certain).max().unwrap_or(0)
+    /// Returns what the clocks are compared with later that have gone ahead since now.
+    pub(crate) fn baseline(&mut self, now: Instant) -> Baseline {
+        self.tracks.baseline(now)
+    }
+
+    /// Returns by how many microseconds the clocks of a majority have gone ahead of the client's for certain since then.
+    pub(crate) fn ahead_since(&self, baseline: &Baseline) -> i64 {
+        self.tracks.ahead_since(baseline)
+    }
+
+    /// Returns whether a node's clock has gone ahead by more than this since leases were looked at last.
+    pub(crate) fn is_news(&self, node: usize, by: Duration) -> bool {
+        self.tracks.is_news(node, by)
+    }
+
+    /// Notes that all leases were looked at.
+    pub(crate) fn on_look(&mut self) {
+        self.tracks.on_look();
     }
 
     /// Returns what a node's clock showed in its last answer.
     pub fn time(&self, node: usize) -> Option<NodeTime> {
-        Some(self.nodes.get(node)?.reading?.time)
+        Some(self.readings.get(node)?.as_ref()?.time)
     }
 
     /// Returns what a node's clock shows now, unless nothing was heard of it for long.
@@ -129,8 +125,8 @@ impl Clocks {
 
     /// Returns by how much each node's clock is ahead, unless nothing was heard of it for long.
     fn fresh(&self, now: Instant) -> impl Iterator<Item = Option<Ahead>> + Clone {
-        self.nodes.iter().map(move |known| {
-            let reading = known.reading?;
+        self.readings.iter().map(move |reading| {
+            let reading = (*reading)?;
             let age = now.saturating_since(reading.received);
             (age <= Self::LONGEST_AGE).then(|| reading.ahead_by(now))
         })
@@ -274,75 +270,6 @@ mod tests {
         let hour = 3_600_000_000;
         note(&mut clocks, 0, 11 * hour, (600_000, 600_000));
         assert!(!clocks.agrees(0, at(600_000)));
-    }
-
-    #[test]
-    fn a_majority_that_goes_ahead_of_the_clients_clock_is_noticed() {
-        let micros = |ms: u64| 36_000_000_000 + 1_000 * ms;
-        let mut clocks = clocks(&[0, 0, 0]);
-        for node in 0..3 {
-            note(&mut clocks, node, micros(1_000), (1_000, 1_002));
-        }
-        assert_eq!(clocks.jumped(), 0);
-        // The client's clock stood still for ten seconds.
-        note(&mut clocks, 0, micros(12_000), (2_000, 2_002));
-        assert_eq!(clocks.jumped(), 0, "one may have been set");
-        note(&mut clocks, 2, micros(12_000), (2_000, 2_002));
-        let jumped = clocks.jumped();
-        assert!((9_900_000..=10_000_000).contains(&jumped), "{jumped}");
-        // It is told once.
-        note(&mut clocks, 0, micros(13_000), (3_000, 3_002));
-        note(&mut clocks, 2, micros(13_000), (3_000, 3_002));
-        assert_eq!(clocks.jumped(), jumped);
-        // What was set forward by mistake and set right again has not gone ahead.
-        note(&mut clocks, 2, micros(4_000), (4_000, 4_002));
-        assert!(clocks.jumped() < 200_000);
-    }
-
-    /// A hypervisor takes the client a millisecond between any two answers, each of which takes as long.
-    #[test]
-    fn standstills_that_are_shorter_than_an_answer_takes_are_noticed_once_they_add_up() {
-        let micros = |ms: u64| 36_000_000_000 + 1_000 * ms;
-        let mut clocks = clocks(&[0, 0, 0]);
-        for ms in 2..10_000 {
-            for node in 0..3 {
-                note(&mut clocks, node, micros(2 * ms), (ms, ms + 1));
-            }
-        }
-        let jumped = clocks.jumped();
-        // Ten seconds, but for the drift of a fiftieth and what the first answer could not tell.
-        assert!((9_700_000..=10_000_000).contains(&jumped), "{jumped}");
-    }
-
-    /// The way of an answer varies, and clocks drift apart by as much as is allowed for.
-    #[test]
-    fn clocks_that_drift_and_answers_that_are_late_are_no_jump() {
-        for ahead in [-1, 0, 1] {
-            let mut clocks = clocks(&[0]);
-            for at in 2..20_000_u64 {
-                let shown = i64::try_from(at).unwrap() * (1_000 + 19 * ahead) + 36_000_000_000;
-                let way = (at.saturating_sub(at % 7), at + 4 - at % 4);
-                note(&mut clocks, 0, shown.try_into().unwrap(), way);
-            }
-            assert_eq!(clocks.jumped(), 0, "{ahead}");
-        }
-    }
-
-    #[test]
-    fn a_connection_that_breaks_hides_no_jump_and_another_server_makes_none() {
-        let micros = |ms: u64| 36_000_000_000 + 1_000 * ms;
-        let mut clocks = clocks(&[0]);
-        clocks.forget(0);
-        note(&mut clocks, 0, micros(9_000), (1_000, 1_001));
-        assert!(clocks.jumped() > 7_900_000);
-        let jumped = clocks.jumped();
-        let other = ClockReading {
-            time: NodeTime::from_micros(micros(99_000)),
-            sent: at(1_001),
-            received: at(1_002),
-        };
-        clocks.note(0, &RunId::from("another"), other);
-        assert_eq!(clocks.jumped(), jumped);
     }
 
     #[test]

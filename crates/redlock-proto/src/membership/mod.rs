@@ -6,9 +6,9 @@ mod members;
 mod node_answer;
 mod not_a_vote;
 mod quorum;
+mod standstill;
 mod survey;
 
-pub(crate) use self::clocks::Agreement;
 pub use self::{
     clock_reading::ClockReading,
     clocks::Clocks,
@@ -18,3 +18,4 @@ pub use self::{
     quorum::Quorum,
     survey::{Counters, Floor, Survey},
 };
+pub(crate) use self::{clocks::Agreement, standstill::Baseline};

@@ -118,11 +118,77 @@ fn a_standstill_within_an_extension_that_is_late_ends_the_lease() {
     bench.run_until(0, at + 334);
     assert!(bench.has_asked_to_extend(0, 0));
     assert_eq!(losses(&bench.seen(0)), []);
-    // The answers come when the next extension is due.
+    // The answers of two come when the next extension is due.
     set_clocks(&mut bench, 500);
     bench.pass(340);
-    bench.answer_all(0);
+    bench.drop_sent(0, 2);
+    bench.answer_all_once(0);
     assert_eq!(losses(&bench.seen(0)), [Loss::ClockJump]);
+}
+
+/// Somebody sets the nodes' clocks right, one after the other.
+#[test]
+fn clocks_that_are_set_right_one_after_another_cost_no_lease() {
+    let mut bench = Bench::new(3);
+    bench.pass(6_000);
+    bench.read(0, 1);
+    bench.answer_all(0);
+    bench.set_clock(0, 500);
+    bench.read(0, 2);
+    bench.answer_all(0);
+    bench.acquire(0);
+    bench.answer_all(0);
+    assert!(has_acquired(&bench.seen(0)));
+    bench.set_clock(1, 500);
+    bench.read(0, 3);
+    bench.answer_all(0);
+    assert_eq!(losses(&bench.seen(0)), []);
+}
+
+/// Whatever the nodes' clocks did before, and whichever majority answers.
+#[test]
+fn a_standstill_is_seen_by_the_two_of_three_that_answer() {
+    for before in [[0, 0, 0], [0, -100, -900], [900, 800, 0]] {
+        let mut bench = Bench::new(3);
+        bench.pass(6_000);
+        bench.read(0, 1);
+        bench.answer_all(0);
+        (0..3).for_each(|node| bench.set_clock(node, before[node]));
+        bench.read(0, 2);
+        bench.answer_all(0);
+        bench.acquire(0);
+        bench.answer_all(0);
+        assert!(has_acquired(&bench.seen(0)));
+        (0..3).for_each(|node| bench.set_clock(node, before[node] + 700));
+        bench.read(0, 3);
+        bench.answer(0, 0);
+        bench.answer(0, 2);
+        assert_eq!(losses(&bench.seen(0)), [Loss::ClockJump], "{before:?}");
+    }
+}
+
+#[test]
+fn standstills_of_a_part_of_the_drift_end_the_lease_once_they_add_up() {
+    let mut bench = Bench::new(3);
+    bench.pass(6_000);
+    bench.read(0, 1);
+    bench.answer_all(0);
+    bench.acquire(0);
+    bench.answer_all(0);
+    assert!(has_acquired(&bench.seen(0)));
+    let mut lost = Vec::new();
+    let mut stood = 0;
+    while lost.is_empty() {
+        stood += 4;
+        assert!(stood < 100, "it goes on");
+        (0..3).for_each(|node| bench.set_clock(node, stood));
+        bench.read(0, stood.unsigned_abs());
+        bench.answer_all(0);
+        lost = losses(&bench.seen(0));
+    }
+    assert_eq!(lost, [Loss::ClockJump]);
+    // The drift of a second is 22 ms.
+    assert!((23..=32).contains(&stood), "{stood}");
 }
 
 #[test]

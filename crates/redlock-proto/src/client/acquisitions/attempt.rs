@@ -114,7 +114,7 @@ impl Acquisitions {
                     lock: &lock,
                     grant: &grant,
                     votes: attempt.votes(),
-                    jumped: entry.jumped(),
+                    baseline: &entry.baseline().clone(),
                 };
                 self.won(id, &won, round, leases, cx, now);
             }
@@ -191,9 +191,8 @@ impl Acquisitions {
         let Some(acquisition) = self.acquisitions.remove(&id) else {
             return;
         };
-        let by_now = cx.nodes.members().jumped();
         let held = leases.get_mut(id);
-        if held.is_some_and(|held| held.may_hand_out(by_now, now.clock)) {
+        if held.is_some_and(|held| held.may_hand_out(cx.nodes.clocks(), now.clock)) {
             return leases.hand_out(id, cx);
         }
         leases.release(id, None, cx, now);

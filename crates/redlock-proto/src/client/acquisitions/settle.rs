@@ -128,7 +128,7 @@ impl Acquisitions {
         let Some(entry) = cx.rounds.get(round) else {
             return;
         };
-        let (started, jumped) = (entry.started(), entry.jumped());
+        let (started, baseline) = (entry.started(), entry.baseline().clone());
         let RoundKind::WriteBack {
             lease, extension, ..
         } = entry.kind()
@@ -150,8 +150,8 @@ impl Acquisitions {
         let Some(held) = leases.get_mut(id) else {
             return;
         };
-        let action = held.on_extension(started, jumped, verdict, now.clock);
-        let usable = held.may_hand_out(cx.nodes.members().jumped(), now.clock);
+        let action = held.on_extension((started, baseline), verdict, now.clock);
+        let usable = held.may_hand_out(cx.nodes.clocks(), now.clock);
         if usable && matches!(verdict, ExtensionVerdict::Extended { .. }) {
             leases.hand_out(id, cx);
             return leases.follow(id, action, cx, now);
@@ -201,9 +201,8 @@ impl Acquisitions {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let jumped = cx.nodes.members().jumped();
         let held = leases.get_mut(id);
-        if held.is_some_and(|held| held.may_hand_out(jumped, now.clock)) {
+        if held.is_some_and(|held| held.may_hand_out(cx.nodes.clocks(), now.clock)) {
             self.acquisitions.insert(id, acquisition);
             return self.ask_to_confirm(id, settlement, leases, cx, now);
         }

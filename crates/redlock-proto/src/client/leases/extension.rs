@@ -126,7 +126,7 @@ impl Leases {
         let Some(entry) = cx.rounds.get_mut(round) else {
             return;
         };
-        let (started, jumped) = (entry.started(), entry.jumped());
+        let started = (entry.started(), entry.baseline().clone());
         let RoundKind::Extension {
             lease,
             ask,
@@ -146,9 +146,9 @@ impl Leases {
         let mut action = None;
         let mut live = false;
         if let Some(held) = self.held.get_mut(&id) {
-            action = held.on_extension(started, jumped, verdict, now.clock);
+            action = held.on_extension(started, verdict, now.clock);
             // Clocks may have gone ahead while the round was on its way, and whatever else the lease wants is over then.
-            let lost = held.look_at_clocks(cx.nodes.members().jumped());
+            let lost = held.look_at_clocks(cx.nodes.clocks());
             action = lost.or(action);
             live = held.state.is_live();
             if live && matches!(verdict, ExtensionVerdict::Extended { .. }) {

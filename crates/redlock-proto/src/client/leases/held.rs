@@ -5,8 +5,8 @@ use super::{
     claimed::Claimed,
 };
 use crate::{
-    ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, LeftOver, Lock, Mode,
-    NodeOutcome, OwnerId, Request, Timing, TokenBlock, Verb, Votes,
+    Clocks, ExtensionVerdict, Grant, Instant, JobVerb, LeaseAction, LeaseState, LeftOver, Lock,
+    Mode, NodeOutcome, OwnerId, Request, Timing, TokenBlock, Verb, Votes, membership::Baseline,
 };
 
 /// A lease that was won and is not released.
@@ -19,8 +19,8 @@ pub(in super::super) struct Held {
     /// The run that goes on under it, if it was claimed.
     pub(super) claimed: Option<Box<Claimed>>,
     pub(super) timer: Option<TimerKey>,
-    /// How far the nodes' clocks had gone ahead of the client's when the round was started on which it rests.
-    jumped: i64,
+    /// The nodes' clocks when the round was started on which its deadline rests.
+    baseline: Baseline,
     /// Whether the latest round of extension has failed.
     pub(super) has_failed: bool,
     /// The node that is asked first by a renewal for which the nodes take turns.
@@ -33,8 +33,8 @@ pub(in super::super) struct Won<'a> {
     pub(in super::super) lock: &'a Arc<Lock>,
     pub(in super::super) grant: &'a Grant,
     pub(in super::super) votes: &'a Votes,
-    /// How far the nodes' clocks had gone ahead when it was started.
-    pub(in super::super) jumped: i64,
+    /// The nodes' clocks when it was started.
+    pub(in super::super) baseline: &'a Baseline,
 }
 
 impl Held {
@@ -45,7 +45,7 @@ impl Held {
             tokens,
             claimed: None,
             timer: None,
-            jumped: won.jumped,
+            baseline: won.baseline.clone(),
             has_failed: false,
             // Leases of one moment are spread over the nodes.
             next: won.lock.keys.first_shard().number().into(),
@@ -87,17 +87,19 @@ impl Held {
         self.claimed.is_some()
     }
 
-    /// A round of extension that was started at `start`, when clocks had gone ahead so far, came to this `verdict`.
+    /// A round of extension that was started at `start`, when the clocks were so, came to this `verdict`.
     pub(in super::super) fn on_extension(
         &mut self,
-        start: Instant,
-        jumped: i64,
+        (start, baseline): (Instant, Baseline),
         verdict: ExtensionVerdict,
         now: Instant,
     ) -> Option<LeaseAction> {
         self.has_failed = verdict == ExtensionVerdict::Failed;
-        if let ExtensionVerdict::Extended { .. } = verdict {
-            self.jumped = jumped;
+        // A round that was decided after a later one does not move the deadline, which rests on that.
+        if let ExtensionVerdict::Extended { deadline } = verdict
+            && deadline >= self.state.deadline()
+        {
+            self.baseline = baseline;
         }
         self.state.on_extension(start, verdict, now)
     }
@@ -112,15 +114,15 @@ impl Held {
         self.state.on_late_outcome(node, outcome);
     }
 
-    /// The nodes' clocks have gone ahead so far.
-    pub(super) fn look_at_clocks(&mut self, jumped: i64) -> Option<LeaseAction> {
-        self.state.on_jump(jumped.saturating_sub(self.jumped))
+    /// Ends the lease if the nodes' clocks have gone too far ahead since its round was started.
+    pub(super) fn look_at_clocks(&mut self, clocks: &Clocks) -> Option<LeaseAction> {
+        self.state.on_jump(clocks.ahead_since(&self.baseline))
     }
 
     /// Returns whether the lease may be handed out now.
-    pub(in super::super) fn may_hand_out(&mut self, jumped: i64, now: Instant) -> bool {
+    pub(in super::super) fn may_hand_out(&mut self, clocks: &Clocks, now: Instant) -> bool {
         // Whoever has not got it yet need not be told that it is lost.
-        let _ = self.look_at_clocks(jumped);
+        let _ = self.look_at_clocks(clocks);
         self.state.is_live() && self.state.may_hand_out(now)
     }
 

@@ -7,7 +7,7 @@ mod held;
 mod release;
 mod turns;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 pub(super) use self::{
     held::{Held, Won},
@@ -23,6 +23,8 @@ use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, Reply, Token
 pub(super) struct Leases {
     // In boxes, so that they stay where they are while others come and go.
     held: BTreeMap<u64, Box<Held>>,
+    /// The least drift that any of them allows for, or less: nothing is known of it before the first look.
+    least_drift: Duration,
 }
 
 impl Leases {
@@ -63,6 +65,7 @@ impl Leases {
         } = request;
         let state = LeaseState::new(*timing, won.grant, won.votes, *renew, *max_hold)
             .on_several_keys(keys.is_several());
+        self.least_drift = self.least_drift.min(timing.drift());
         self.held
             .insert(id, Box::new(Held::new(state, tokens, won)));
     }
@@ -84,6 +87,12 @@ impl Leases {
         });
     }
 
+    /// Returns by how much a clock may go ahead before leases are looked at again: each is ended soon after its drift is used
+    /// up, and all are looked at seldom.
+    pub(super) fn least_step(&self) -> Duration {
+        self.least_drift / 4
+    }
+
     /// Ends the leases that are no longer safe because the clocks of a majority have gone ahead of the client's.
     ///
     /// Those that nobody has got yet, as `is_awaited` says, are looked at when they are handed out.
@@ -93,16 +102,22 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let jumped = cx.nodes.members().jumped();
-        let held = self.held.keys().copied();
-        let held: Vec<u64> = held.filter(|id| !is_awaited(*id)).collect();
-        for id in held {
-            let held = self.held.get_mut(&id);
-            let action = held.and_then(|held| held.look_at_clocks(jumped));
+        self.least_drift = Duration::MAX;
+        let mut ended = Vec::new();
+        for (id, held) in &mut self.held {
+            self.least_drift = self.least_drift.min(held.timing().drift());
+            if is_awaited(*id) {
+                continue;
+            }
+            let action = held.look_at_clocks(cx.nodes.clocks());
             if action.is_some() {
-                self.follow(id, action, cx, now);
+                ended.push((*id, action));
             }
         }
+        for (id, action) in ended {
+            self.follow(id, action, cx, now);
+        }
+        cx.nodes.on_look_at_clocks();
     }
 
     /// Ends a lease and leaves its key to its time to live.

@@ -20,8 +20,8 @@ use self::{
 };
 use super::{ClientConfig, Notice, Now, outbox::Outbox};
 use crate::{
-    Instant, MarkState, Membership, NodeAnswer, NodeOutcome, Quarantine, Quorum, ServerInfo,
-    Standing, Vote, Votes,
+    Clocks, Instant, MarkState, Membership, NodeAnswer, NodeOutcome, Quarantine, Quorum,
+    ServerInfo, Standing, Vote, Votes, membership::Baseline,
 };
 
 /// All that a client knows of its nodes.
@@ -105,19 +105,34 @@ impl Nodes {
         self.news.on_disconnected(node);
     }
 
-    /// A node said where it stands; returns whether its clock shows that the client's stood still.
+    /// A node said where it stands; returns whether its clock has gone ahead by more than `step` since leases were looked at.
     pub(super) fn on_standing(
         &mut self,
         node: usize,
         standing: Standing,
         sent: Instant,
         received: Instant,
+        step: Duration,
     ) -> bool {
         let votes = standing.state == MarkState::Voting;
         self.absences[node].on_answer(&standing.run, votes, received);
-        let before = self.members.jumped();
         self.members.on_standing(node, standing, sent, received);
-        self.members.jumped() > before
+        self.clocks().is_news(node, step)
+    }
+
+    /// Returns what the nodes' clocks say.
+    pub(super) const fn clocks(&self) -> &Clocks {
+        self.members.clocks()
+    }
+
+    /// Returns what the clocks are compared with later that have gone ahead since now.
+    pub(super) fn baseline(&mut self, now: Instant) -> Baseline {
+        self.members.clocks_mut().baseline(now)
+    }
+
+    /// All leases were looked at.
+    pub(super) fn on_look_at_clocks(&mut self) {
+        self.members.clocks_mut().on_look();
     }
 
     /// A node said what it is.

@@ -10,7 +10,7 @@ pub use self::request_error::RequestError;
 use self::round::Heard;
 pub(super) use self::{held_back::HeldBack, kind::RoundKind, round::Round, seen::Seen};
 use super::timers::TimerKey;
-use crate::Instant;
+use crate::{Instant, membership::Baseline};
 
 /// The rounds of which something is still to come, by number.
 ///
@@ -33,17 +33,17 @@ impl Rounds {
         (self.added << PLACES) | place as u64
     }
 
-    /// Adds a round of so many nodes that is started now, and that has this time limit; returns its number.
+    /// Adds a round of so many nodes that is started at this moment, at which the clocks were so, and that has this time
+    /// limit; returns its number.
     pub(super) fn add(
         &mut self,
         kind: RoundKind,
-        started: Instant,
-        jumped: i64,
+        started: (Instant, Baseline),
         nodes: usize,
         limit: TimerKey,
     ) -> u64 {
         let spare = self.spare.pop().unwrap_or_default();
-        let round = Round::new(kind, started, jumped, (nodes, spare), limit);
+        let round = Round::new(kind, started, (nodes, spare), limit);
         let id = self.next();
         self.added += 1;
         match self.free.pop() {

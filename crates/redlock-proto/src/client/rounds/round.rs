@@ -1,7 +1,10 @@
 use std::sync::Arc;
 
 use super::{super::timers::TimerKey, RequestError, RoundKind, Seen};
-use crate::{Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vote, Votes};
+use crate::{
+    Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vote, Votes,
+    membership::Baseline,
+};
 
 /// One request to every node that is concerned, until each has had its outcome.
 ///
@@ -10,8 +13,8 @@ use crate::{Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vo
 pub(in super::super) struct Round {
     kind: RoundKind,
     started: Instant,
-    /// How far the nodes' clocks had gone ahead of the client's then.
-    jumped: i64,
+    /// What the nodes' clocks are compared with that have gone ahead since.
+    baseline: Baseline,
     /// The requests whose outcome is still to come.
     open: usize,
     /// The time limit, while there is one.
@@ -34,12 +37,11 @@ pub(super) struct Heard {
 }
 
 impl Round {
-    /// Makes a round of so many nodes that is started now, and that has this time limit; it keeps what it hears in
+    /// Makes a round of so many nodes that is started at this moment, at which the clocks were so, and that has this time limit; it keeps what it hears in
     /// `spare`.
     pub(super) fn new(
         kind: RoundKind,
-        started: Instant,
-        jumped: i64,
+        (started, baseline): (Instant, Baseline),
         (nodes, mut spare): (usize, Vec<Heard>),
         limit: TimerKey,
     ) -> Self {
@@ -48,7 +50,7 @@ impl Round {
         Self {
             kind,
             started,
-            jumped,
+            baseline,
             open: 0,
             limit: Some(limit),
             is_split: false,
@@ -84,9 +86,9 @@ impl Round {
         self.started
     }
 
-    /// Returns how far the nodes' clocks had gone ahead of the client's when it was started.
-    pub(in super::super) const fn jumped(&self) -> i64 {
-        self.jumped
+    /// Returns what the nodes' clocks are compared with that have gone ahead since it was started.
+    pub(in super::super) const fn baseline(&self) -> &Baseline {
+        &self.baseline
     }
 
     /// Returns how many of its requests wait for their outcome.

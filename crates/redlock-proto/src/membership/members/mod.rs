@@ -105,9 +105,14 @@ impl Membership {
         Some(LONGER_POLICY.into())
     }
 
-    /// Returns by how many microseconds the clocks of a majority have gone ahead of the client's since the beginning.
-    pub(crate) fn jumped(&self) -> i64 {
-        self.clocks.jumped()
+    /// Returns what the nodes' clocks say by themselves.
+    pub(crate) const fn clocks(&self) -> &Clocks {
+        &self.clocks
+    }
+
+    /// Returns what the nodes' clocks say by themselves, to be told more.
+    pub(crate) const fn clocks_mut(&mut self) -> &mut Clocks {
+        &mut self.clocks
     }
 
     /// The clock of a server that is there twice counts once.
