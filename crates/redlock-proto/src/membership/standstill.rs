@@ -1,4 +1,4 @@
-//! How far the nodes' clocks have gone ahead of the client's since some moment.
+//! The standstill of a client's clock, by how far the nodes' clocks have gone ahead of it since some moment.
 //!
 //! Clocks drift apart by little.
 //! If those of a majority are ahead at once, the client's own stood still, as it does while a hypervisor pauses the
@@ -145,7 +145,7 @@ mod tests {
 
     const MS: i64 = 1_000;
 
-    /// What is known of so many nodes.
+    /// Makes a record of so many nodes.
     fn tracks(nodes: usize) -> Tracks {
         Tracks::new(Quorum::of(NonZeroUsize::new(nodes).unwrap()))
     }
