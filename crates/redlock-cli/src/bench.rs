@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 /// Measures over scratch keys, which are released.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     if args.length.is_zero() {
         return Err(Failure::wrong("--for 0s measures nothing: give 1s or more"));
     }

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 /// Shows what speaks for and against it, node by node, asks, and lets quarantined nodes vote.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     let output = context.output;
     // Before the client leaves its mark there.
     let places = probe::connect(&settings).await;

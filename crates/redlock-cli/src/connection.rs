@@ -3,11 +3,16 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use clap::Args;
-use redlock_core::{Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey};
-use redlock_proto::Quarantine;
+use futures_util::future::join_all;
+use redlock_core::{
+    Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey,
+    deadpool_redis::redis::{cmd, from_redis_value},
+};
+use redlock_proto::{Keyspace, Quarantine};
 
 use crate::{
     exit::Failure,
+    probe,
     redact::{redacted, unquoted},
 };
 
@@ -27,7 +32,8 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
 
-    /// The longest lease of any client of the namespace [env: REDLOCK_MAX_TTL] [default: 30s]
+    /// The longest lease of any client of the namespace [env: REDLOCK_MAX_TTL] [default: that which the nodes remember, or
+    /// 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     max_ttl: Option<Duration>,
 
@@ -45,8 +51,21 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Reads all settings.
-    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+    /// Reads all settings, and asks the nodes for a `max_ttl` that is not given.
+    ///
+    /// A command with another one than the clients' would get no vote, and would leave its own at a node that restarts.
+    pub(crate) async fn settings(&self) -> Result<Settings, Failure> {
+        let mut settings = self.given()?;
+        if settings.config.max_ttl.is_none() {
+            settings.config.max_ttl = remembered_max_ttl(&settings).await;
+            let ttl = settings.ttl().min(settings.max_ttl());
+            settings.config.ttl = Some(ttl);
+        }
+        Ok(settings)
+    }
+
+    /// Reads all settings that are given.
+    fn given(&self) -> Result<Settings, Failure> {
         let file = match &self.config {
             Some(path) => read(path)?,
             None => Config::default(),
@@ -132,6 +151,17 @@ impl Settings {
         }
     }
 
+    /// Returns the key under which a node remembers with which policy clients use the namespace.
+    fn mark(&self) -> String {
+        let prefix = if self.config.verbatim_keys {
+            "{redlock:verbatim}".to_owned()
+        } else {
+            format!("{{{}}}", self.namespace())
+        };
+        let keyspace = Keyspace::new(&prefix, self.policy());
+        keyspace.mark().as_str().to_owned()
+    }
+
     pub(crate) fn ttl(&self) -> Duration {
         self.config.ttl.unwrap_or(Self::TTL)
     }
@@ -170,6 +200,22 @@ impl Settings {
     pub(crate) fn majority(&self) -> usize {
         self.config.nodes.len() / 2 + 1
     }
+}
+
+/// Returns the `max_ttl` of the namespace that a majority of the nodes remembers.
+async fn remembered_max_ttl(settings: &Settings) -> Option<Duration> {
+    let mark = settings.mark();
+    let places = probe::connect(settings).await;
+    let marks = places.into_iter().map(async |place| {
+        let answer = place.probe.ok()?.ask(cmd("MGET").arg(&mark)).await.ok()?;
+        let [mark]: [Option<String>; 1] = from_redis_value(answer).ok()?;
+        // What it is, the run, the data, and then the policy.
+        Quarantine::max_ttl_of(mark?.split(' ').nth(3)?)
+    });
+    let all: Vec<Duration> = join_all(marks).await.into_iter().flatten().collect();
+    let count = |max_ttl: &Duration| all.iter().filter(|other| *other == max_ttl).count();
+    let most = all.iter().max_by_key(|max_ttl| count(max_ttl))?;
+    (count(most) >= settings.majority()).then_some(*most)
 }
 
 /// Reads a duration as the library does.

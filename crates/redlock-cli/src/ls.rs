@@ -29,7 +29,7 @@ pub(crate) struct Args {
 
 /// Lists the keys that nodes have; it scans, for which a user needs `+scan` beside what a client needs.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     let places = probe::connect(&settings).await;
     let Listed { lines, silent } = list(&places, &settings, &args.prefix).await;
     let output = context.output;

@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 /// Ends with 0 if a node votes in this namespace, and else says why not, and for how long.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     let node = find(&settings, &args.node)?;
     let client = context.client(settings.builder().connect_lazily()).await?;
     let report = wait(&client, node, &settings, args.wait).await;

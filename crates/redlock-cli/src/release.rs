@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// Reads the owner, says what is broken, and deletes the key where that owner still has it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     let places = probe::connect(&settings).await;
     let (key, said) = lookup::find(&places, &settings, &args.key).await?;
     let output = context.output;

@@ -3,7 +3,9 @@
 use std::{ffi::OsString, io, time::Duration};
 
 use futures_util::future::join_all;
-use redlock_core::{AcquireErrorKind, AcquireOptions, LockGuard, NodeReport, Redlock, Wait};
+use redlock_core::{
+    AcquireErrorKind, AcquireOptions, LockGuard, NodeAnswer, NodeReport, NotAVote, Redlock, Wait,
+};
 use serde::Serialize;
 use tokio::process::Command;
 use uuid::Uuid;
@@ -45,7 +47,7 @@ struct Done<'a> {
 
 /// For each node: makes sure that the others are a quorum, restarts it, and waits until it votes.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     let client = context.client(settings.builder()).await?;
     let output = context.output;
     let limit = args
@@ -206,6 +208,15 @@ async fn await_return(
         // A client that has not noticed the restart yet says that the node votes.
         if is_new && votes(&report) && was_seen_in_this_run(settings, node).await {
             return Ok(());
+        }
+        if let NodeAnswer::NotAVote {
+            reason: NotAVote::PolicyMismatch { .. },
+        } = &report.answer
+        {
+            // Waiting does not help.
+            return Err(Failure::NoQuorum(format!(
+                "{report}\nnothing more is restarted"
+            )));
         }
         if begun.elapsed() > limit {
             let why = if is_new {

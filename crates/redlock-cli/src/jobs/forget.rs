@@ -37,7 +37,7 @@ struct Json<'a> {
 
 /// Says what is lost by it, asks, and deletes it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     let output = context.output;
     let job: Job = args.job.parse()?;
     let client = client(context, &settings).await?;

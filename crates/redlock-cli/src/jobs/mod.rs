@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         Some(Action::Resume(args)) => act::resume(args, context).await,
         Some(Action::Forget(args)) => forget::run(args, context).await,
         None => {
-            let settings = args.connection.settings()?;
+            let settings = args.connection.settings().await?;
             match args.job {
                 Some(job) => show::run(&job.parse()?, &settings, context).await,
                 None => list::run(&settings, context).await,

@@ -99,7 +99,7 @@ ends the wait.";
 
 /// Runs the command under the lock.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     let ttl = args.ttl.unwrap_or_else(|| settings.ttl());
     let grace = grace(args.grace, ttl)?;
     let key = args.key.parse::<ResourceKey>()?;

@@ -43,7 +43,7 @@ pub(crate) struct Args {
 
 /// Shows the nodes and the keys until somebody presses q; with JSON, writes a line for each look.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     let is_json = context.output.is_json();
     if !is_json && !io::stdout().is_terminal() {
         let message = "top needs a terminal; for a program: redlock top --json, redlock ls --json";

@@ -54,7 +54,7 @@ impl Seen {
 
 /// Watches until it is interrupted.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings()?;
+    let settings = args.connection.settings().await?;
     // A client asks for what it measures when it is built.
     let exposition = args.listen.map(|_| Exposition::begin()).transpose();
     let exposition = exposition.map_err(|error| Failure::wrong(error.to_string()))?;

@@ -2,6 +2,8 @@
 
 use std::{fs, process::Stdio};
 
+use redlock_core::NodeAnswer;
+
 use crate::kit::{Nodes, redlock, run};
 
 #[test]
@@ -174,4 +176,35 @@ async fn output_fits_narrow_terminals_and_colours_are_for_terminals_only() {
     let mut command = nodes.command(&["doctor"]);
     let none = run(command.env("NO_COLOR", "1"));
     assert!(!none.out.contains('\x1b'));
+}
+
+/// It would get no vote from these nodes, and would leave its own at one that restarts.
+#[tokio::test]
+async fn a_max_ttl_that_is_not_given_is_that_of_the_nodes() {
+    let mut nodes = Nodes::blessed(3).await;
+    let bare = |nodes: &Nodes, arguments: &[&str]| {
+        let mut command = nodes.command(arguments);
+        run(command.env_remove("REDLOCK_MAX_TTL"))
+    };
+    let doctor = bare(&nodes, &["doctor"]);
+    assert_eq!(doctor.code, 0, "{doctor:?}");
+    assert!(doctor.out.contains("max_ttl 2 s"), "{doctor:?}");
+    let locked = bare(&nodes, &["run", "job", "--", "true"]);
+    assert_eq!(locked.code, 0, "{locked:?}");
+    // Whoever reaches an empty node first says which policy it remembers.
+    nodes[1].restart().unwrap();
+    let address = nodes[1].address().to_string();
+    let ready = bare(&nodes, &["ready", &address, "--wait", "20s"]);
+    assert_eq!(ready.code, 0, "{ready:?}");
+    let client = nodes.client().await;
+    let reports = client.node_reports().await;
+    assert!(
+        reports
+            .iter()
+            .all(|report| report.answer == NodeAnswer::Reachable),
+        "{reports:?}"
+    );
+    // What is given wins.
+    let given = run(nodes.command(&["doctor"]).env("REDLOCK_MAX_TTL", "60s"));
+    assert_eq!(given.code, 3, "{given:?}");
 }

@@ -250,3 +250,29 @@ async fn a_command_is_asked_to_end_when_the_roll_is_interrupted() {
     assert_eq!(roll.interrupt(), Some(130));
     assert!(ended.exists(), "it was killed before it had ended");
 }
+
+/// Its clients and the roll disagree, and waiting does not change that.
+#[tokio::test]
+async fn a_node_that_remembers_another_policy_ends_the_roll_at_once() {
+    let mut nodes = Nodes::blessed(3).await;
+    let folder = restart_script();
+    let script = folder.path().join("restart");
+    let script = script.to_str().unwrap();
+    let arguments = ["roll", "--timeout", "60s", "--", script, "{host}", "{port}"];
+    let mut roll = nodes.command(&arguments);
+    let roll = roll.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let flag = format!("{script}.{}", nodes[0].port());
+    eventually("it is asked for", || fs::exists(&flag).unwrap());
+    nodes[0].restart().unwrap();
+    // As a client with another policy would leave it that reached the node first.
+    let mark = || nodes.ask(0, &["GET", "{redlock}:mark"]);
+    eventually("the node has a mark", || mark().contains("2000ms"));
+    let theirs = mark().replace("2000ms", "60000ms");
+    nodes.ask(0, &["SET", "{redlock}:mark", &theirs]);
+    fs::remove_file(&flag).unwrap();
+    let done = roll.unwrap().wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    assert!(said.contains("all clients must agree"), "{said}");
+    assert!(!said.contains("after its restart"), "it has waited: {said}");
+}

@@ -85,7 +85,7 @@ impl fmt::Display for NotAVote {
             }
             Self::PolicyMismatch { theirs, ours } => write!(
                 f,
-                "this namespace is used with {theirs} there (max_ttl, clock_rate_error), and this client has {ours}; all clients must agree"
+                "clients with max_ttl,clock_rate_error {theirs} use this namespace there, and this client has {ours}; all clients must agree: see Another policy in docs/operating.md"
             ),
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::Unexamined => f.write_str("it has not said yet what it is"),

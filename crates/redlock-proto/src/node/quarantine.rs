@@ -150,7 +150,7 @@ impl Quarantine {
     }
 
     /// Returns the longest time to live in what another client has written, if it can be read.
-    pub(crate) fn max_ttl_of(wire: &str) -> Option<Duration> {
+    pub fn max_ttl_of(wire: &str) -> Option<Duration> {
         let (max_ttl, _) = wire.split_once("ms")?;
         max_ttl.parse().ok().map(Duration::from_millis)
     }
