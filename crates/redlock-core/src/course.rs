@@ -1,13 +1,14 @@
 //! The course of one acquire, for those who look on: its span and its metrics.
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
-use tracing::{Span, field::Empty};
+use tracing::field::Empty;
 
 use crate::{
     AcquireErrorKind, FencingToken,
     engine::NotWon,
     meter::{LockMeter, Stopwatch},
+    quiet::QuietSpan,
 };
 
 /// An acquire that is under way; one that is dropped was abandoned.
@@ -16,12 +17,12 @@ pub(crate) struct Course {
     /// None if it is a part of another, which is counted.
     meter: Option<LockMeter>,
     began: Stopwatch,
-    span: Span,
+    span: QuietSpan,
     is_over: bool,
 }
 
 impl Course {
-    pub(crate) fn begin(meter: Option<LockMeter>, span: Span) -> Self {
+    pub(crate) fn begin(meter: Option<LockMeter>, span: QuietSpan) -> Self {
         if let Some(meter) = &meter {
             meter.begins_to_wait();
         }
@@ -31,6 +32,11 @@ impl Course {
             span,
             is_over: false,
         }
+    }
+
+    /// Runs the work of the acquire in its span.
+    pub(crate) async fn around<F: Future>(&self, work: Pin<&mut F>) -> F::Output {
+        self.span.around(work).await
     }
 
     /// The caller has its turn in this process.
@@ -90,23 +96,27 @@ impl Drop for Course {
 }
 
 /// Returns the span of an acquire.
-pub(crate) fn acquire(client: u64, namespace: &Arc<str>, class: Option<&str>) -> Span {
-    tracing::info_span!(
-        target: LEASE,
-        "redlock.acquire",
-        client,
-        namespace = &**namespace,
-        class,
-        result = Empty,
-        attempts = Empty,
-        token = Empty,
-        holder = Empty,
-    )
+pub(crate) fn acquire(client: u64, namespace: &Arc<str>, class: Option<&str>) -> QuietSpan {
+    QuietSpan::new(|| {
+        tracing::info_span!(
+            target: LEASE,
+            "redlock.acquire",
+            client,
+            namespace = &**namespace,
+            class,
+            result = Empty,
+            attempts = Empty,
+            token = Empty,
+            holder = Empty,
+        )
+    })
 }
 
 /// Returns the span of a lease, from its acquire to the end of its guard.
-pub(crate) fn hold(client: u64, class: Option<&str>, token: FencingToken) -> Span {
-    tracing::info_span!(target: LEASE, "redlock.hold", client, class, token = token.get(), lost = Empty)
+pub(crate) fn hold(client: u64, class: Option<&str>, token: FencingToken) -> QuietSpan {
+    QuietSpan::new(
+        || tracing::info_span!(target: LEASE, "redlock.hold", client, class, token = token.get(), lost = Empty),
+    )
 }
 
 const LEASE: &str = "redlock::lease";

@@ -30,6 +30,7 @@ pub mod node;
 mod options;
 mod process;
 mod queue;
+mod quiet;
 mod scope;
 mod settings;
 mod slots;

@@ -1,8 +1,9 @@
 //! From a request to its lease: the turn in this process, what the holder before has left, the nodes.
 
+use std::pin::pin;
+
 use redlock_proto::{NoPlace, QueueLimits, RunRecord, Terms, Ticket};
 use tokio::select;
-use tracing::Instrument;
 
 use super::Shared;
 use crate::{
@@ -26,16 +27,16 @@ impl Shared {
         let client = self.engine.client();
         let span = course::acquire(client, &self.namespace, subject.class());
         let meter = (!request.is_part).then(|| subject.meter.clone());
-        let course = Course::begin(meter, span.clone());
+        let course = Course::begin(meter, span);
         let won = match subject.mode {
             Mode::Exclusive => {
                 let contend = self.contend(request, wait, limits, &course);
-                contend.instrument(span).await
+                course.around(pin!(contend)).await
             }
             Mode::Shared => {
                 // In a box of its own, because every acquire has to carry the room that this takes.
-                let share = Box::pin(self.share(request, wait, limits, &course));
-                let won = share.instrument(span).await;
+                let mut share = Box::pin(self.share(request, wait, limits, &course));
+                let won = course.around(share.as_mut()).await;
                 won.map(|guard| (guard, None))
             }
         };

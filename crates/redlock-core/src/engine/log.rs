@@ -1,13 +1,10 @@
 //! The log, under targets that stay as they are: `redlock::node`, `redlock::quorum` and `redlock::lease`.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use redlock_proto::{Loss, Majority, Notice};
 
-use crate::{FencingToken, LossReason, lease::LeaseShared};
+use crate::{FencingToken, LossReason, lease::LeaseShared, quiet::quietly};
 
 const NODE: &str = "redlock::node";
 const QUORUM: &str = "redlock::quorum";
@@ -23,21 +20,13 @@ pub(crate) struct Origin {
 /// An event with its origin.
 macro_rules! event {
     ($level:ident, $target:expr, $origin:expr, $($field:tt)*) => {
-        quietly(|| tracing::$level!(
+        _ = quietly(|| tracing::$level!(
             target: $target,
             client = $origin.client,
             namespace = &*$origin.namespace,
             $($field)*
         ))
     };
-}
-
-/// Tells whoever listens to the log something.
-///
-/// A subscriber is an application's code, and it runs in the driver too: a mistake in it costs a line, and no lease.
-fn quietly(work: impl FnOnce()) {
-    // It changes nothing of ours, so nothing can be left half-done.
-    let _: Result<(), _> = catch_unwind(AssertUnwindSafe(work));
 }
 
 impl Origin {

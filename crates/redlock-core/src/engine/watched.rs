@@ -1,56 +1,60 @@
 //! A call to a node, for those who look on: its span and its metrics.
 
+use std::pin::Pin;
+
 use futures_util::{FutureExt, future::BoxFuture};
 use redlock_proto::{Request, Verb};
-use tracing::{Instrument, field::Empty};
+use tracing::field::Empty;
 
 use super::log::Origin;
 use crate::{
     meter::{NodeMeter, Stopwatch},
     node::{CallError, CallResult, Node},
+    quiet::QuietSpan,
 };
 
 /// Returns the call as it is, unless somebody looks on.
 ///
 /// The span is none of an acquire's: a call has the operations of many, and of leases that are extended or released.
 pub(super) fn watched(
-    call: BoxFuture<'static, CallResult>,
+    mut call: BoxFuture<'static, CallResult>,
     node: &dyn Node,
     requests: &[Request],
     origin: &Origin,
     meter: &NodeMeter,
 ) -> BoxFuture<'static, CallResult> {
-    let span = tracing::debug_span!(
-        target: "redlock::node",
-        parent: None,
-        "redlock.node",
-        otel.kind = "client",
-        db.system.name = "redis",
-        db.operation.name = operation(requests),
-        db.operation.batch.size = requests.len(),
-        server.address = split(&node.name()).0,
-        server.port = split(&node.name()).1,
-        client = origin.client,
-        namespace = &*origin.namespace,
-        "error.type" = Empty,
-        reason = Empty,
-    );
+    let span = QuietSpan::new(|| {
+        tracing::debug_span!(
+            target: "redlock::node",
+            parent: None,
+            "redlock.node",
+            otel.kind = "client",
+            db.system.name = "redis",
+            db.operation.name = operation(requests),
+            db.operation.batch.size = requests.len(),
+            server.address = split(&node.name()).0,
+            server.port = split(&node.name()).1,
+            client = origin.client,
+            namespace = &*origin.namespace,
+            "error.type" = Empty,
+            reason = Empty,
+        )
+    });
     if span.is_disabled() && !NodeMeter::IS_ON {
         return call;
     }
     let (meter, began) = (meter.clone(), Stopwatch::start());
-    let seen = span.clone();
     let mut unanswered = Unanswered(Some((meter, began)));
     let work = async move {
-        let result = call.await;
+        let result = span.around(Pin::new(&mut call)).await;
         if let Err(error) = &result {
-            seen.record("error.type", error_type(error));
-            seen.record("reason", &*error.reason);
+            span.record("error.type", error_type(error));
+            span.record("reason", &*error.reason);
         }
         unanswered.is_over(result.is_ok());
         result
     };
-    work.instrument(span).boxed()
+    work.boxed()
 }
 
 /// A call that has no answer yet; if it never gets one, it has failed.

@@ -7,13 +7,13 @@ use std::{
 };
 
 use redlock_proto::Word;
-use tracing::Span;
 
 use crate::{
     ExtendError, Lease, LossReason, ReleaseError,
     engine::{Holding, Looked, NotWon, Parked},
     lease::Kept,
     queue::Turn,
+    quiet::QuietSpan,
 };
 
 /// What the guards of one lease share; the lease is released with the last of them.
@@ -28,7 +28,7 @@ pub(crate) struct HeldLease {
     /// Whether the key stays on the nodes when it is given up.
     stays: AtomicBool,
     /// Its span, which ends with it.
-    span: OnceLock<Span>,
+    span: OnceLock<QuietSpan>,
     /// What ends it, and must know the lease that takes its place.
     scope: OnceLock<Weak<dyn Scoped>>,
 }
@@ -120,7 +120,7 @@ impl HeldLease {
     }
 
     /// Goes on in this span, unless it has one already: of a lease that others join, the first guard's stays.
-    pub(super) fn watch(&self, span: impl FnOnce() -> Span) {
+    pub(super) fn watch(&self, span: impl FnOnce() -> QuietSpan) {
         self.span.get_or_init(span);
     }
 

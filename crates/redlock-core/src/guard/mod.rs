@@ -5,13 +5,13 @@ mod view;
 use std::{fmt, sync::Arc, time::Duration};
 
 use redlock_proto::Word;
-use tracing::Span;
 
 pub(crate) use self::held::{HeldLease, Scoped};
 use crate::{
     ExtendError, LossReason, ReleaseError,
     engine::{Holding, Parked},
     queue::Turn,
+    quiet::QuietSpan,
 };
 
 /// The owner of a lease.
@@ -118,7 +118,7 @@ impl LockGuard {
     }
 
     /// Goes on in this span, unless its lease has one already.
-    pub(crate) fn watch(&self, span: impl FnOnce() -> Span) {
+    pub(crate) fn watch(&self, span: impl FnOnce() -> QuietSpan) {
         self.held.watch(span);
     }
 

@@ -8,35 +8,97 @@ use std::sync::{
 use tracing::{
     Event, Metadata, Subscriber,
     span::{Attributes, Id, Record},
-    subscriber::set_default,
+    subscriber::{DefaultGuard, set_default},
 };
 
 use crate::fixtures::{Faults, SECOND, client, faulty, soon};
 
-/// A subscriber of the log whose code panics at each event.
-struct Panicking(Arc<AtomicU64>);
+/// What a subscriber is told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Told {
+    Event,
+    New,
+    Record,
+    Enter,
+    Exit,
+    Close,
+}
+
+/// A subscriber whose code panics each time that it is told one thing.
+struct Panicking {
+    /// The only span of which it wants to hear, if it wants to hear of spans and not of events.
+    span: Option<&'static str>,
+    at: Told,
+    panics: Arc<AtomicU64>,
+}
+
+impl Panicking {
+    /// Listens to the events of this thread; the number is how often it has panicked.
+    fn at_events() -> (DefaultGuard, Arc<AtomicU64>) {
+        Self::listens(None, Told::Event)
+    }
+
+    /// Listens to the spans of this name in this thread.
+    fn in_span(name: &'static str, at: Told) -> (DefaultGuard, Arc<AtomicU64>) {
+        Self::listens(Some(name), at)
+    }
+
+    fn listens(span: Option<&'static str>, at: Told) -> (DefaultGuard, Arc<AtomicU64>) {
+        let panics = Arc::default();
+        let subscriber = Self {
+            span,
+            at,
+            panics: Arc::clone(&panics),
+        };
+        (set_default(subscriber), panics)
+    }
+
+    fn is_told(&self, what: Told) {
+        if self.at == what {
+            self.panics.fetch_add(1, Ordering::SeqCst);
+            panic!(
+                "a mistake in the subscriber, at {what:?} of {:?}",
+                self.span
+            );
+        }
+    }
+}
 
 impl Subscriber for Panicking {
     fn enabled(&self, of: &Metadata<'_>) -> bool {
-        of.is_event()
+        match self.span {
+            None => of.is_event(),
+            Some(name) => of.is_span() && of.name() == name,
+        }
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
+        self.is_told(Told::New);
         Id::from_u64(1)
     }
 
-    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record(&self, _: &Id, _: &Record<'_>) {
+        self.is_told(Told::Record);
+    }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
-    fn event(&self, event: &Event<'_>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        panic!("a mistake in the subscriber, which was told of {event:?}");
+    fn event(&self, _: &Event<'_>) {
+        self.is_told(Told::Event);
     }
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, _: &Id) {
+        self.is_told(Told::Enter);
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {
+        self.is_told(Told::Exit);
+    }
+
+    fn try_close(&self, _: Id) -> bool {
+        self.is_told(Told::Close);
+        true
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -44,8 +106,7 @@ async fn a_subscriber_that_panics_costs_no_lease() {
     let nodes = faulty(3);
     let redlock = client(&nodes).await;
     let guard = redlock.acquire("key").await.unwrap();
-    let panics = Arc::new(AtomicU64::new(0));
-    let listening = set_default(Panicking(Arc::clone(&panics)));
+    let (listening, panics) = Panicking::at_events();
     for faults in [Faults::BLACK_HOLE, Faults::default()] {
         nodes[0].set(faults);
         tokio::time::sleep(60 * SECOND).await;
@@ -61,22 +122,70 @@ async fn a_subscriber_that_panics_costs_no_lease() {
     tokio::time::sleep(5 * SECOND).await;
     drop(listening);
     assert!(panics.load(Ordering::SeqCst) > 4, "{panics:?}");
+    assert!(guard.is_held(), "{:?}", guard.lease());
     drop(guard);
     drop(soon(redlock.acquire("key")).await.unwrap());
+}
+
+/// Whatever it is told of whichever span: of an acquire, of a lease and of the calls to nodes.
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_that_panics_in_a_span_costs_no_lease() {
+    for name in ["redlock.acquire", "redlock.hold", "redlock.node"] {
+        for at in [
+            Told::New,
+            Told::Record,
+            Told::Enter,
+            Told::Exit,
+            Told::Close,
+        ] {
+            let nodes = faulty(3);
+            let redlock = client(&nodes).await;
+            let earlier = redlock.acquire("earlier").await.unwrap();
+            let (listening, panics) = Panicking::in_span(name, at);
+            let guard = redlock.acquire("key").await.unwrap();
+            // An error is recorded.
+            nodes[0].set(Faults::CUT);
+            tokio::time::sleep(10 * SECOND).await;
+            nodes[0].heal();
+            tokio::time::sleep(60 * SECOND).await;
+            for lease in [earlier.lease(), guard.lease()] {
+                assert!(lease.is_held(), "{at:?} of {name}: {lease:?}");
+            }
+            soon(guard.release()).await.unwrap();
+            drop(soon(redlock.acquire("key")).await.unwrap());
+            drop(listening);
+            let never = match at {
+                // Only what is lost is recorded of a lease, and nothing runs in its span.
+                Told::Record | Told::Enter | Told::Exit => name == "redlock.hold",
+                _ => false,
+            };
+            let panics = panics.load(Ordering::SeqCst);
+            assert_eq!(panics == 0, never, "{at:?} of {name}: {panics}");
+        }
+    }
 }
 
 /// The first event must not keep the scope from ending the second lease.
 #[tokio::test(start_paused = true)]
 async fn a_scope_whose_guards_outlive_it_ends_all_leases_though_a_subscriber_panics() {
-    let redlock = client(&faulty(3)).await;
-    let panics = Arc::new(AtomicU64::new(0));
-    let listening = set_default(Panicking(Arc::clone(&panics)));
-    let guards = redlock.scope(async {
-        let one = redlock.acquire("one").await.unwrap();
-        (one, redlock.acquire("two").await.unwrap())
-    });
-    let guards = guards.await;
-    drop(listening);
-    assert_eq!(panics.load(Ordering::SeqCst), 2);
-    assert!(!guards.0.is_held() && !guards.1.is_held());
+    for listens in [
+        Panicking::at_events,
+        || Panicking::in_span("redlock.hold", Told::Record),
+        || Panicking::in_span("redlock.hold", Told::Close),
+    ] {
+        let redlock = client(&faulty(3)).await;
+        let (listening, panics) = listens();
+        let guards = redlock.scope(async {
+            let one = redlock.acquire("one").await.unwrap();
+            (one, redlock.acquire("two").await.unwrap())
+        });
+        let (one, two) = guards.await;
+        assert!(!one.is_held() && !two.is_held());
+        drop((one, two));
+        drop(listening);
+        assert_eq!(panics.load(Ordering::SeqCst), 2);
+        for key in ["one", "two"] {
+            drop(soon(redlock.acquire(key)).await.unwrap());
+        }
+    }
 }
