@@ -1,6 +1,12 @@
 //! The course of one acquire, for those who look on: its span and its metrics.
 
-use std::{pin::Pin, sync::Arc};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+};
 
 use tracing::field::Empty;
 
@@ -12,25 +18,28 @@ use crate::{
 };
 
 /// An acquire that is under way; one that is dropped was abandoned.
+///
+/// The parts of a search for a slot share one.
 #[derive(Debug)]
 pub(crate) struct Course {
-    /// None if it is a part of another, which is counted.
-    meter: Option<LockMeter>,
+    meter: LockMeter,
     began: Stopwatch,
     span: QuietSpan,
-    is_over: bool,
+    had_a_turn: AtomicBool,
+    attempts: AtomicU32,
+    is_over: AtomicBool,
 }
 
 impl Course {
-    pub(crate) fn begin(meter: Option<LockMeter>, span: QuietSpan) -> Self {
-        if let Some(meter) = &meter {
-            meter.begins_to_wait();
-        }
+    pub(crate) fn begin(meter: LockMeter, span: QuietSpan) -> Self {
+        meter.begins_to_wait();
         Self {
             meter,
             began: Stopwatch::start(),
             span,
-            is_over: false,
+            had_a_turn: AtomicBool::new(false),
+            attempts: AtomicU32::new(0),
+            is_over: AtomicBool::new(false),
         }
     }
 
@@ -39,25 +48,27 @@ impl Course {
         self.span.around(work).await
     }
 
-    /// The caller has its turn in this process.
+    /// The caller has its turn in this process; the first counts.
     pub(crate) fn has_its_turn(&self) {
-        if let Some(meter) = &self.meter {
-            meter.has_its_turn(&self.began);
+        if !self.had_a_turn.swap(true, Ordering::Relaxed) {
+            self.meter.has_its_turn(&self.began);
         }
     }
 
     /// The nodes were asked, in so many attempts.
     pub(crate) fn attempted(&self, attempts: u32) {
-        self.span.record("attempts", attempts);
+        self.attempts.fetch_add(attempts, Ordering::Relaxed);
     }
 
     /// It has won a lease, which may be over already.
-    pub(crate) fn won(mut self, token: FencingToken, is_held: bool) {
+    pub(crate) fn won(&self, token: FencingToken, is_held: bool) {
+        self.tell_attempts();
         self.span.record("token", token.get());
         self.end(if is_held { "acquired" } else { "expired" });
     }
 
-    pub(crate) fn failed(mut self, why: &NotWon) {
+    pub(crate) fn failed(&self, why: &NotWon) {
+        self.tell_attempts();
         if let NotWon::Failed(error) = why
             && let Some(holder) = error.holder()
         {
@@ -73,23 +84,38 @@ impl Course {
                 AcquireErrorKind::Overloaded => "overloaded",
                 AcquireErrorKind::Deadlock => "deadlock",
                 AcquireErrorKind::OtherSlots => "other_slots",
-                _ => "closed",
+                AcquireErrorKind::Closed => "closed",
+                AcquireErrorKind::AlreadyHeld => return self.end_uncounted("already_held"),
+                AcquireErrorKind::Misuse => return self.end_uncounted("misuse"),
             },
         });
     }
 
-    fn end(&mut self, result: &'static str) {
-        self.is_over = true;
-        self.span.record("result", result);
-        if let Some(meter) = &self.meter {
-            meter.is_over(result, &self.began);
+    /// A span has each field once.
+    fn tell_attempts(&self) {
+        let attempts = self.attempts.load(Ordering::Relaxed);
+        if attempts > 0 {
+            self.span.record("attempts", attempts);
         }
+    }
+
+    /// It was refused for what the caller is or asks for, as most such acquires are before they begin.
+    fn end_uncounted(&self, result: &'static str) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.span.record("result", result);
+        self.meter.stops_waiting();
+    }
+
+    fn end(&self, result: &'static str) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.span.record("result", result);
+        self.meter.is_over(result, &self.began);
     }
 }
 
 impl Drop for Course {
     fn drop(&mut self) {
-        if !self.is_over {
+        if !*self.is_over.get_mut() {
             self.end("abandoned");
         }
     }

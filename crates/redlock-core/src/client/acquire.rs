@@ -7,7 +7,7 @@ use super::Redlock;
 use crate::{
     AcquireError, AcquireOptions, InvalidKey, LockGuard, Mode, Renewal, ResourceKey, ResourceKeys,
     Wait,
-    course::{self, Course},
+    course::Course,
     engine::{AcquireRequest, NotWon},
     lease::{Subject, class_of},
     scope::{Found, Scopes},
@@ -161,7 +161,7 @@ impl Redlock {
         let key = key
             .try_into()
             .map_err(|invalid| AcquireError::from(invalid.into()))?;
-        self.acquire_all_with(key.into(), options).await
+        self.acquire_keys(key.into(), options, None).await
     }
 
     /// Acquires one lease on all of `keys`, waiting as long as the client's default wait (5 s) if other callers hold
@@ -255,6 +255,16 @@ impl Redlock {
         keys: ResourceKeys,
         options: AcquireOptions,
     ) -> Result<LockGuard, AcquireError> {
+        self.acquire_keys(keys, options, None).await
+    }
+
+    /// Acquires one lease on all of `keys`, by itself or as a part of a search for a slot, whose course this is.
+    pub(crate) async fn acquire_keys(
+        &self,
+        keys: ResourceKeys,
+        options: AcquireOptions,
+        search: Option<&Course>,
+    ) -> Result<LockGuard, AcquireError> {
         let client = &*self.client;
         let scopes = if options.outside_scopes {
             None
@@ -274,7 +284,6 @@ impl Redlock {
         let timing = client.settings.timing_of(&options);
         let timing = timing.map_err(|invalid| AcquireError::option(&invalid))?;
         let wait = self.wait_of(&options);
-        let is_slot = options.slots.is_some();
         let class = class_of(options.class.as_deref(), &keys);
         let meter = client.meter.lock(class);
         let acquire = Acquire {
@@ -312,10 +321,10 @@ impl Redlock {
             },
             acquire: Box::new(acquire),
             is_scoped: scopes.is_some(),
-            is_part: is_slot,
+            is_part: search.is_some(),
             claim: None,
         };
-        let won = client.win(request, wait, limits);
+        let won = client.win(request, wait, limits, search);
         let won = match &scopes {
             None => won.await,
             Some(scopes) => {
@@ -342,8 +351,7 @@ impl Redlock {
     pub(crate) fn course_of(&self, slot: &ResourceKey, options: &AcquireOptions) -> Course {
         let client = &*self.client;
         let class = options.class.as_deref().or_else(|| slot.class());
-        let span = course::acquire(client.engine.client(), &client.namespace, class);
-        Course::begin(Some(client.meter.lock(class)), span)
+        client.course(class, client.meter.lock(class))
     }
 
     /// Returns how long an acquire with these options waits.

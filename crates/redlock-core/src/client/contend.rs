@@ -10,6 +10,7 @@ use crate::{
     AcquireError, LockGuard, Mode, ResourceKeys, Wait,
     course::{self, Course},
     engine::{AcquireRequest, NotWon, Parked, Won},
+    meter::LockMeter,
     queue::{Place, Turn},
     scope::Scopes,
     within,
@@ -17,36 +18,51 @@ use crate::{
 
 impl Shared {
     /// Wins the lease as [`contend`](Self::contend) does, and has those see it who look on.
+    ///
+    /// A part of a search has the course of the search.
     pub(super) async fn win(
         &self,
         request: AcquireRequest,
         wait: Wait,
         limits: QueueLimits,
+        search: Option<&Course>,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
         let subject = &request.subject;
-        let client = self.engine.client();
-        let span = course::acquire(client, &self.namespace, subject.class());
-        let meter = (!request.is_part).then(|| subject.meter.clone());
-        let course = Course::begin(meter, span);
+        let own;
+        let course = match search {
+            Some(search) => search,
+            None => {
+                own = self.course(subject.class(), subject.meter.clone());
+                &own
+            }
+        };
         let won = match subject.mode {
             Mode::Exclusive => {
-                let contend = self.contend(request, wait, limits, &course);
+                let contend = self.contend(request, wait, limits, course);
                 course.around(pin!(contend)).await
             }
             Mode::Shared => {
                 // In a box of its own, because every acquire has to carry the room that this takes.
-                let mut share = Box::pin(self.share(request, wait, limits, &course));
+                let mut share = Box::pin(self.share(request, wait, limits, course));
                 let won = course.around(share.as_mut()).await;
                 won.map(|guard| (guard, None))
             }
         };
         match &won {
+            _ if search.is_some() => {}
             Ok((guard, _)) => course.won(guard.token(), guard.lease().is_held()),
             Err(why) => course.failed(why),
         }
         let (guard, last) = won?;
+        let client = self.engine.client();
         guard.watch(|| course::hold(client, guard.lease().class(), guard.token()));
         Ok((guard, last))
+    }
+
+    /// Begins what those see who look on at an acquire.
+    pub(super) fn course(&self, class: Option<&str>, meter: LockMeter) -> Course {
+        let span = course::acquire(self.engine.client(), &self.namespace, class);
+        Course::begin(meter, span)
     }
 
     /// Waits for the turn of its key in this process and wins the lease, from the holder before or from the nodes.

@@ -147,7 +147,8 @@ impl Redlock {
             is_part: false,
             claim: Some(Box::new(claim)),
         };
-        match client.win(request, wait, client.settings.queue).await {
+        let limits = client.settings.queue;
+        match client.win(request, wait, limits, None).await {
             Ok((guard, _)) if !guard.lease().is_held() => Ok(ClaimOutcome::Unconfirmed {
                 reports: Vec::new(),
             }),

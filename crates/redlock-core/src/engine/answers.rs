@@ -33,6 +33,7 @@ impl Driver {
             terms,
             attempts,
             answer,
+            ..
         } = waiting;
         let shared = Arc::new(LeaseShared::new(
             engine.client(),

@@ -16,6 +16,8 @@ pub(super) struct Waiting {
     pub(super) terms: Terms,
     /// How many attempts were begun.
     pub(super) attempts: u32,
+    /// Whether it is a part of a search for a slot.
+    pub(super) is_part: bool,
     pub(super) answer: oneshot::Sender<AcquireAnswer<Won>>,
 }
 

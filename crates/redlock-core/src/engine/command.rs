@@ -88,7 +88,7 @@ pub(crate) struct AcquireRequest {
     pub(crate) acquire: Box<Acquire>,
     /// Whether it is made in a scope, whose end takes its leases away: others must not join them.
     pub(crate) is_scoped: bool,
-    /// Whether it is one of several by which one caller looks for a slot: the caller is counted, and not each of them.
+    /// Whether it is one of several by which one caller looks for a slot: none of them is counted by itself.
     pub(crate) is_part: bool,
     /// The tick that is to be claimed together with the lease.
     pub(crate) claim: Option<Box<TickClaim>>,

@@ -198,6 +198,7 @@ impl Driver {
                 let AcquireRequest {
                     subject,
                     acquire,
+                    is_part,
                     claim,
                     ..
                 } = request;
@@ -206,6 +207,7 @@ impl Driver {
                     subject,
                     terms,
                     attempts: 1,
+                    is_part,
                     answer,
                 };
                 self.waiting.insert(id, waiting);
@@ -225,6 +227,7 @@ impl Driver {
                     subject: *subject,
                     terms,
                     attempts: 1,
+                    is_part: false,
                     answer,
                 };
                 self.waiting.insert(id, waiting);

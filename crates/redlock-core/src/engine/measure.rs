@@ -18,8 +18,11 @@ impl Driver {
     pub(super) fn retries(&mut self, acquisition: u64) {
         if let Some(waiting) = self.waiting.get_mut(&acquisition) {
             waiting.attempts += 1;
-            let meter = waiting.subject.meter.clone();
-            self.counts.push((meter, LockMeter::retries));
+            // A caller who asks for many slots at once makes no more retries for that.
+            if !waiting.is_part {
+                let meter = waiting.subject.meter.clone();
+                self.counts.push((meter, LockMeter::retries));
+            }
         }
     }
 

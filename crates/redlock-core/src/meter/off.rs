@@ -51,6 +51,7 @@ impl LockMeter {
     }
 
     pub(crate) fn begins_to_wait(&self) {}
+    pub(crate) fn stops_waiting(&self) {}
     pub(crate) fn has_its_turn(&self, _waited: &Stopwatch) {}
     pub(crate) fn is_over(&self, _result: &'static str, _took: &Stopwatch) {}
     pub(crate) fn retries(&self) {}

@@ -165,9 +165,13 @@ impl LockMeter {
         tell(|| self.0.wait_seconds.record(waited.0.elapsed()));
     }
 
+    pub(crate) fn stops_waiting(&self) {
+        tell(|| self.0.waiters.decrement(1.0));
+    }
+
     /// An acquire is over, that began to wait.
     pub(crate) fn is_over(&self, result: &'static str, took: &Stopwatch) {
-        tell(|| self.0.waiters.decrement(1.0));
+        self.stops_waiting();
         tell(|| self.0.acquire_seconds.record(took.0.elapsed()));
         let mut acquires = self.0.acquires.iter();
         if let Some((_, count)) = acquires.find(|(of, _)| *of == result) {

@@ -82,7 +82,8 @@ pub const ALL: &[Metric] = &[
     counter(
         "redlock_acquire_retries_total",
         BY_LOCK,
-        "Attempts of acquires after their first one, because nodes had granted others the key or did not answer.",
+        "Attempts of acquires after their first one, because nodes had granted others the key or did not answer; not those \
+         of callers of slots.",
     ),
     seconds(
         "redlock_acquire_duration_seconds",
@@ -92,7 +93,7 @@ pub const ALL: &[Metric] = &[
     seconds(
         "redlock_wait_duration_seconds",
         BY_LOCK,
-        "How long callers waited for their turn in this process.",
+        "How long callers waited for their turn in this process, or for their first turn at one of several slots.",
     ),
     seconds(
         "redlock_hold_duration_seconds",

@@ -18,6 +18,7 @@ pub use self::guard::SlotGuard;
 use crate::{
     AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock,
     ResourceKey, Wait,
+    course::Course,
     engine::NotWon,
     key::{MAX_SLOTS, SlotsOf},
     scope::Scopes,
@@ -235,25 +236,27 @@ impl Slots {
             return Ok(again);
         }
         let course = self.redlock.course_of(&self.keys[0], &options);
-        let won = self.search(options).await.map_err(NotWon::Failed);
+        let won = self.search(options, &course).await;
+        let won = won.map_err(NotWon::Failed);
         match &won {
-            Ok(slot) => {
-                course.has_its_turn();
-                course.won(slot.guard.token(), slot.guard.is_held());
-            }
+            Ok(slot) => course.won(slot.guard.token(), slot.guard.is_held()),
             Err(why) => course.failed(why),
         }
         won.map_err(NotWon::into_error)
     }
 
-    async fn search(&self, options: AcquireOptions) -> Result<SlotGuard, AcquireError> {
+    async fn search(
+        &self,
+        options: AcquireOptions,
+        course: &Course,
+    ) -> Result<SlotGuard, AcquireError> {
         let order = self.order();
         let (few, _) = order.split_at(TRIES.min(order.len()));
         let began = Instant::now();
         let (mut error, mut is_of_all) = (None, false);
         for slot in few {
-            let tried = self.take(*slot, options.clone().wait(Wait::Never)).await;
-            match tried {
+            let options = options.clone().wait(Wait::Never);
+            match self.take(*slot, options, course).await {
                 Ok(guard) => return Ok(guard),
                 Err(refused) => {
                     is_of_all = !is_of_the_slot(&refused);
@@ -273,10 +276,8 @@ impl Slots {
                 (&order[..], options.wait(left))
             }
         };
-        let takes = others
-            .iter()
-            .map(|slot| self.take(*slot, options.clone()).boxed());
-        let mut takes: Vec<_> = takes.collect();
+        let take = |slot: &usize| self.take(*slot, options.clone(), course).boxed();
+        let mut takes: Vec<_> = others.iter().map(take).collect();
         while !takes.is_empty() {
             let (taken, _, rest) = select_all(takes).await;
             match taken {
@@ -327,9 +328,12 @@ impl Slots {
         &self,
         slot: usize,
         mut options: AcquireOptions,
+        course: &Course,
     ) -> Result<SlotGuard, AcquireError> {
         options.slots = Some(self.of.clone());
-        let guard = self.redlock.acquire_with(&self.keys[slot], options).await?;
+        let key = self.keys[slot].clone().into();
+        let taken = self.redlock.acquire_keys(key, options, Some(course));
+        let guard = taken.await?;
         self.last.store(slot, Ordering::Relaxed);
         Ok(SlotGuard { guard, slot })
     }

@@ -18,6 +18,8 @@ mod random;
 mod recorder;
 mod renewal;
 mod scopes;
+#[cfg(feature = "metrics")]
+mod searches;
 mod sets;
 mod shared;
 mod slots;

@@ -19,15 +19,15 @@ use crate::fixtures::{Faults, FaultyNode, SECOND, client, client_of, faulty, set
 
 type Sees = dyn Fn(&str, f64) + Send + Sync;
 
-/// Passes each change of a metric to a function, by the metric's name, with its new value if that is what is told.
+/// Passes each change of a metric to a function, by the metric's name, with its new value or by how much it changes.
 #[derive(Clone)]
-struct Watch {
+pub(crate) struct Watch {
     name: Arc<str>,
     sees: Arc<Sees>,
 }
 
 impl Watch {
-    fn new(sees: impl Fn(&str, f64) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(sees: impl Fn(&str, f64) + Send + Sync + 'static) -> Self {
         Self {
             name: "".into(),
             sees: Arc::new(sees),
@@ -65,8 +65,8 @@ impl Recorder for Watch {
 }
 
 impl CounterFn for Watch {
-    fn increment(&self, _: u64) {
-        self.sees(f64::NAN);
+    fn increment(&self, by: u64) {
+        self.sees(by as f64);
     }
 
     fn absolute(&self, _: u64) {
@@ -75,12 +75,12 @@ impl CounterFn for Watch {
 }
 
 impl GaugeFn for Watch {
-    fn increment(&self, _: f64) {
-        self.sees(f64::NAN);
+    fn increment(&self, by: f64) {
+        self.sees(by);
     }
 
-    fn decrement(&self, _: f64) {
-        self.sees(f64::NAN);
+    fn decrement(&self, by: f64) {
+        self.sees(-by);
     }
 
     fn set(&self, value: f64) {
@@ -89,8 +89,8 @@ impl GaugeFn for Watch {
 }
 
 impl HistogramFn for Watch {
-    fn record(&self, _: f64) {
-        self.sees(f64::NAN);
+    fn record(&self, value: f64) {
+        self.sees(value);
     }
 }
 
