@@ -229,7 +229,7 @@ pub(crate) struct Parked {
     lease: ParkedLease,
     /// Up to when it is valid; an extension may have been confirmed after `lease` was made.
     deadline: Instant,
-    /// The lease of the holder before, which the driver tells of a loss as long as there is no other.
+    /// The lease of the holder before, which knows of a loss whichever holder the driver tells of it.
     before: Arc<LeaseShared>,
     look: Option<Look>,
     claimed: bool,
@@ -249,14 +249,12 @@ impl Parked {
         }
         let tokens = self.lease.take_over(&terms, clock.now())?;
         let engine = self.engine.clone();
-        let (client, deadline) = (engine.client(), self.deadline);
-        let shared = LeaseShared::new(client, subject, clock, deadline, None, tokens.first());
-        let shared = Arc::new(shared);
+        let next = (self.before).handed_over(subject, self.deadline, tokens.first());
+        let shared = Arc::new(next);
         if engine.hand_overs().resume(self.id, Arc::clone(&shared)) {
             engine.send(Command::SeeHandOvers);
         }
-        // The driver tells the holder before of a loss for as long as it has not seen this one, so this one looks again
-        // once the driver can.
+        // A loss that the driver knows of already is that of no holder.
         if was_lost() {
             shared.end(LossReason::Released);
             return None;

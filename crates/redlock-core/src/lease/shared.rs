@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -39,6 +39,9 @@ pub(crate) struct LeaseShared {
     pub(super) token: FencingToken,
     clock: Clock,
     validity: Mutex<Validity>,
+    /// Why it was lost, if it was, perhaps after its holder had released it: for all holders that it has had one after
+    /// the other.
+    fate: Arc<OnceLock<LossReason>>,
     began: Stopwatch,
     /// Whether readers may share it; this never becomes false again.
     is_shared: AtomicBool,
@@ -52,8 +55,6 @@ struct Validity {
     /// When it ends however often it is extended, if it does.
     ends: Option<Instant>,
     over: Option<LossReason>,
-    /// Whether it was lost, perhaps after its holder had released it.
-    was_lost: bool,
     /// Whether it was counted that it is over.
     is_counted: bool,
     /// What the holder must not keep beyond a loss, even if it is never polled.
@@ -73,7 +74,6 @@ impl LeaseShared {
             deadline,
             ends,
             over: None,
-            was_lost: false,
             is_counted: false,
             kept: None,
         });
@@ -86,7 +86,22 @@ impl LeaseShared {
             token,
             clock,
             validity,
+            fate: Arc::default(),
             over: Notify::new(),
+        }
+    }
+
+    /// Returns the lease of the next holder, which is lost for whatever reason this one is.
+    pub(crate) fn handed_over(
+        &self,
+        subject: Subject,
+        deadline: Instant,
+        token: FencingToken,
+    ) -> Self {
+        let next = Self::new(self.client, subject, self.clock, deadline, None, token);
+        Self {
+            fate: Arc::clone(&self.fate),
+            ..next
         }
     }
 
@@ -144,8 +159,11 @@ impl LeaseShared {
 
     /// Ends the lease; the first reason stays.
     pub(crate) fn end(&self, reason: LossReason) {
+        if reason != LossReason::Released {
+            // The first reason stays.
+            let _ = self.fate.set(reason);
+        }
         let mut validity = self.look();
-        validity.was_lost |= reason != LossReason::Released;
         let reason = *validity.over.get_or_insert(reason);
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
         // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
@@ -175,10 +193,10 @@ impl LeaseShared {
         self.look().over
     }
 
-    /// Returns whether it was lost, also if that was after its holder had released it: nobody may take it over.
+    /// Returns whether it was lost, also if that was after its holder had released it, or told to a holder before: nobody
+    /// may take it over.
     pub(crate) fn was_lost(&self) -> bool {
-        let validity = self.look();
-        validity.was_lost || !matches!(validity.over, None | Some(LossReason::Released))
+        self.fate.get().is_some() || !matches!(self.loss(), None | Some(LossReason::Released))
     }
 
     /// Returns how much longer the lease is not in danger.
@@ -195,10 +213,14 @@ impl LeaseShared {
         }
     }
 
-    /// Returns the state as of now: a deadline that has passed ends the lease by being looked at.
+    /// Returns the state as of now: a loss that another holder was told of, and a deadline that has passed, end the lease by
+    /// being looked at.
     fn look(&self) -> std::sync::MutexGuard<'_, Validity> {
         // Nothing panics while the lock is held, and a state is whole at every moment.
         let mut validity = self.validity.lock().unwrap_or_else(PoisonError::into_inner);
+        if validity.over.is_none() {
+            validity.over = self.fate.get().copied();
+        }
         if validity.over.is_none() && self.clock.now() >= validity.deadline {
             validity.over = Some(match validity.ends {
                 Some(ends) if validity.deadline >= ends => LossReason::MaxHold,

@@ -99,6 +99,25 @@ async fn a_lease_that_was_seen_to_expire_never_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_loss_is_that_of_the_next_holder_whichever_holder_is_told_of_it() {
+    let (lease, _) = lease(Duration::from_secs(5));
+    let (subject, token) = (lease.shared.subject().clone(), lease.token());
+    let next = |before: &LeaseShared| {
+        let next = before.handed_over(subject.clone(), before.deadline(), token);
+        before.end(LossReason::Released);
+        next
+    };
+    let second = next(&lease.shared);
+    let third = next(&second);
+    assert!(!third.was_lost() && third.loss().is_none());
+    lease.shared.end(LossReason::Revoked);
+    assert!(second.was_lost() && third.was_lost());
+    third.end(LossReason::Expired);
+    assert_eq!(third.loss(), Some(LossReason::Revoked));
+    assert_eq!(second.loss(), Some(LossReason::Released));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_revocation_is_told_at_once() {
     let (lease, clock) = lease(Duration::from_secs(5));
     let start = clock.now();

@@ -62,6 +62,51 @@ async fn a_lease_that_is_lost_while_it_is_parked_is_nobodys() {
     assert!(theirs.is_held() && !ours);
 }
 
+/// Has a lease pass on `hops` times and once more while the driver sees none of it, and then hears that the lease is
+/// lost; returns whether the last caller gets it all the same, while somebody else has the key.
+async fn is_handed_out_after_a_loss(hops: usize) -> bool {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    let options = patient().ttl(400 * MS);
+    let first = redlock.acquire_with("key", options.clone()).await.unwrap();
+    let wait = |_| Box::pin(redlock.acquire_with("key", options.clone()));
+    let mut waiting: Vec<_> = (0..=hops).map(wait).collect();
+    for waiter in &mut waiting {
+        assert!(poll!(waiter.as_mut()).is_pending());
+    }
+    settle().await;
+    // The renewal is due after 133 ms; its answers come 60 ms later, and say that the key is gone.
+    for node in &nodes {
+        node.set(Faults::late_replies(60 * MS));
+        node.node.drop_locks();
+    }
+    sleep(150 * MS).await;
+    settle().await;
+    assert!(first.is_held());
+    // The driver has no turn between these.
+    drop(first);
+    for mut waiter in waiting.drain(..hops) {
+        let Poll::Ready(guard) = poll!(waiter.as_mut()) else {
+            panic!("it was handed over")
+        };
+        drop(guard.unwrap());
+    }
+    sleep(70 * MS).await;
+    nodes.iter().for_each(FaultyNode::heal);
+    let other = client(&nodes).await;
+    let theirs = other.try_acquire("key").await.unwrap();
+    let ours = poll!(waiting[0].as_mut());
+    assert!(theirs.is_held());
+    matches!(&ours, Poll::Ready(Ok(guard)) if guard.is_held())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_the_driver_tells_a_holder_of_before_is_that_of_all_holders_since() {
+    for hops in 0..=3 {
+        assert!(!is_handed_out_after_a_loss(hops).await, "{hops} hops");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn closing_lets_go_of_a_lease_that_waits_for_its_next_holder() {
     let nodes = faulty(3);
