@@ -10,7 +10,7 @@ use super::{
 use crate::{
     ExtendError, Lease, LossReason, Mode, ReleaseError,
     clock::Clock,
-    lease::{Kept, LeaseShared, Subject},
+    lease::{Kept, LeaseShared, Over, Subject},
 };
 
 /// An acquisition that has won.
@@ -133,9 +133,9 @@ impl Holding {
         }
     }
 
-    /// Tells the views that the lease is over.
-    pub(crate) fn tell(&self, reason: LossReason) {
-        self.shared.end(reason);
+    /// Ends the lease for its views, which are told once what it returns is dropped.
+    pub(crate) fn tell(&self, reason: LossReason) -> Over {
+        self.shared.is_over(reason)
     }
 
     /// Sends the release now; the future awaits its confirmation.

@@ -11,7 +11,7 @@ use redlock_proto::Word;
 use crate::{
     ExtendError, Lease, LossReason, ReleaseError,
     engine::{Holding, Looked, NotWon, Parked},
-    lease::Kept,
+    lease::{Kept, Telling},
     queue::Turn,
     quiet::QuietSpan,
 };
@@ -195,12 +195,12 @@ impl HeldLease {
         let stays = self.stays();
         // First, so that the loss does not pass the turn on: it does that by itself once the release is on its way.
         let turn = self.turn.take();
-        if let Some(holding) = &*self.holding()
-            && !stays
-        {
-            // The first reason stays.
-            holding.tell(LossReason::ScopeEnded);
-        }
+        let holding = self.holding();
+        let held = holding.as_ref().filter(|_| !stays);
+        // The first reason stays.
+        let over = held.map(|holding| holding.tell(LossReason::ScopeEnded));
+        drop(holding);
+        drop(over);
         let Some(holding) = self.give_up() else {
             return false;
         };
@@ -283,8 +283,9 @@ fn pass_on(turn: &Turn<Parked>, mut holding: Holding) -> Option<Holding> {
 }
 
 impl Kept for HolderTurn {
-    fn let_go(&self) {
-        drop(self.take());
+    fn let_go(&self) -> Option<Telling> {
+        let turn = self.take()?;
+        Some(Box::new(turn.end()))
     }
 }
 
@@ -292,8 +293,9 @@ impl Kept for HolderTurn {
 mod tests {
     use std::{
         pin::pin,
-        sync::atomic::AtomicUsize,
+        sync::{atomic::AtomicUsize, mpsc},
         task::{Context, Wake},
+        thread,
     };
 
     use redlock_proto::QueueLimits;
@@ -308,6 +310,57 @@ mod tests {
         fn wake(self: Arc<Self>) {
             self.1.store((self.0)(), Ordering::Relaxed);
         }
+    }
+
+    /// Looks at a lease, and at what is held, when it is woken.
+    struct Looks(Arc<HeldLease>, mpsc::Sender<()>);
+
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {
+            assert!(!self.0.is_held());
+            self.0.finish(Word::new("woken").unwrap(), Duration::ZERO);
+            let _ = self.1.send(());
+        }
+    }
+
+    /// Ends a lease while somebody waits for its turn, and somebody for its end; returns how many of them have looked at it.
+    async fn looks_at_the_end(end: impl FnOnce(&HeldLease) + Send + 'static) -> usize {
+        let (holding, _, clock) = Holding::for_tests();
+        let limits = QueueLimits {
+            per_key: 2,
+            total: 2,
+        };
+        let (queue, keys) = (Queue::new(clock), holding.lease().keys().to_vec());
+        let keys = crate::ResourceKeys::new(keys).unwrap();
+        let turn = queue.enter(&keys, Vec::new(), limits).unwrap().turn().await;
+        let next = queue.enter(&keys, Vec::new(), limits).unwrap().turn();
+        let held = Arc::new(HeldLease::new(holding, Some(turn)));
+        let view = held.lease().clone();
+        let (mut next, mut over) = (Box::pin(next), Box::pin(async move { view.lost().await }));
+        let (looked, looks) = mpsc::channel();
+        let waker = Arc::new(Looks(Arc::clone(&held), looked)).into();
+        let mut context = Context::from_waker(&waker);
+        assert!(next.as_mut().poll(&mut context).is_pending());
+        assert!(over.as_mut().poll(&mut context).is_pending());
+        // Whoever looks at what is locked hangs a thread of its own.
+        thread::spawn(move || end(&held));
+        let looked = |_: &usize| looks.recv_timeout(Duration::from_secs(2)).is_ok();
+        (0..2).take_while(looked).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_woken_by_a_loss_can_look_at_the_lease() {
+        let lost = |held: &HeldLease| {
+            let holding = held.give_up().unwrap();
+            drop(holding.tell(LossReason::MaxHold));
+        };
+        assert_eq!(looks_at_the_end(lost).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_woken_by_the_end_of_a_scope_can_look_at_the_lease() {
+        let ended = |held: &HeldLease| assert!(held.end_with_its_scope());
+        assert_eq!(looks_at_the_end(ended).await, 2);
     }
 
     #[tokio::test(start_paused = true)]

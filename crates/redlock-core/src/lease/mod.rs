@@ -11,7 +11,7 @@ use tokio::select;
 
 pub use self::mode::Mode;
 pub(crate) use self::{
-    shared::{Kept, LeaseShared},
+    shared::{Kept, LeaseShared, Over, Telling},
     subject::{Subject, class_of},
 };
 use crate::{FencingToken, LeaseLost, LossReason, ResourceKey};

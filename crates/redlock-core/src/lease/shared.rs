@@ -21,15 +21,13 @@ use crate::{
 
 /// Something that the holder of a lease has for as long as the lease is held: its turn in the local queue.
 pub(crate) trait Kept: fmt::Debug + Send + Sync {
-    /// The lease is over: lets it go, if the holder has not taken it by itself.
-    fn let_go(&self);
+    /// The lease is over: lets it go, if the holder has not taken it by itself; returns what tells others of that once it is
+    /// dropped.
+    fn let_go(&self) -> Option<Telling>;
 }
 
-fn let_go(kept: Option<Arc<dyn Kept>>) {
-    if let Some(kept) = kept {
-        kept.let_go();
-    }
-}
+/// Wakes others once it is dropped: nothing may be locked then, because wakers are an application's code.
+pub(crate) type Telling = Box<dyn Send>;
 
 /// What the engine, the guard and the views of a lease share.
 #[derive(Debug)]
@@ -158,7 +156,12 @@ impl LeaseShared {
     }
 
     /// Ends the lease; the first reason stays.
-    pub(crate) fn end(&self, reason: LossReason) {
+    pub(crate) fn end(self: &Arc<Self>, reason: LossReason) {
+        drop(self.is_over(reason));
+    }
+
+    /// Ends the lease, as [`end`](Self::end) does, but tells nobody before what it returns is dropped.
+    pub(crate) fn is_over(self: &Arc<Self>, reason: LossReason) -> Over {
         if reason != LossReason::Released {
             // The first reason stays.
             let _ = self.fate.set(reason);
@@ -168,12 +171,13 @@ impl LeaseShared {
         let was_counted = std::mem::replace(&mut validity.is_counted, true);
         // Under the lock: whoever sees the end finds the turn passed on. A guard that passes a lease on takes the
         // queue's lock first and this one then, but has taken its turn by itself before that.
-        let_go(validity.kept.take());
+        let kept = validity.kept.take();
+        let next = kept.and_then(|kept| kept.let_go());
         drop(validity);
-        self.over.notify_waiters();
-        // Whoever measures is an application's code, and must not keep a lease from ending.
-        if !was_counted {
-            self.subject.meter.ended(reason, &self.began);
+        Over {
+            next,
+            shared: Arc::clone(self),
+            counted: (!was_counted).then_some(reason),
         }
     }
 
@@ -185,7 +189,7 @@ impl LeaseShared {
             validity.kept = Some(kept);
         } else {
             drop(validity);
-            kept.let_go();
+            drop(kept.let_go());
         }
     }
 
@@ -228,5 +232,25 @@ impl LeaseShared {
             });
         }
         validity
+    }
+}
+
+/// The end of a lease; whoever waits for it, or for its turn, is told once this is dropped.
+#[must_use = "dropping it tells those who wait"]
+pub(crate) struct Over {
+    next: Option<Telling>,
+    shared: Arc<LeaseShared>,
+    /// The reason that is counted, unless an end was counted before.
+    counted: Option<LossReason>,
+}
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        drop(self.next.take());
+        self.shared.over.notify_waiters();
+        // Whoever measures is an application's code, and must not keep a lease from ending.
+        if let Some(reason) = self.counted {
+            self.shared.subject.meter.ended(reason, &self.shared.began);
+        }
     }
 }

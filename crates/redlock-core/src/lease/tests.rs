@@ -102,8 +102,8 @@ async fn a_lease_that_was_seen_to_expire_never_comes_back() {
 async fn a_loss_is_that_of_the_next_holder_whichever_holder_is_told_of_it() {
     let (lease, _) = lease(Duration::from_secs(5));
     let (subject, token) = (lease.shared.subject().clone(), lease.token());
-    let next = |before: &LeaseShared| {
-        let next = before.handed_over(subject.clone(), before.deadline(), token);
+    let next = |before: &Arc<LeaseShared>| {
+        let next = Arc::new(before.handed_over(subject.clone(), before.deadline(), token));
         before.end(LossReason::Released);
         next
     };

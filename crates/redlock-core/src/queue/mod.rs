@@ -1,5 +1,8 @@
 //! The queue in front of the nodes: one contender per process and key.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -133,6 +136,11 @@ impl<P> Place<P> {
 }
 
 impl<P> Turn<P> {
+    /// Gives the turn to the next callers, who are told so once what this returns is dropped.
+    pub(crate) fn end(self) -> Next<P> {
+        self.0.leave()
+    }
+
     /// Returns the number of the place.
     pub(crate) const fn ticket(&self) -> Ticket {
         self.0.ticket
@@ -235,8 +243,9 @@ impl<P> Turn<P> {
     }
 }
 
-impl<P> Drop for Place<P> {
-    fn drop(&mut self) {
+impl<P> Place<P> {
+    /// Leaves it; who has the turn by that is told once what this returns is dropped.
+    fn leave(&self) -> Next<P> {
         let now = self.queue.clock.now();
         let keys = self.keys.as_slice();
         let mut state = self.queue.state();
@@ -247,152 +256,31 @@ impl<P> Drop for Place<P> {
             .filter_map(|next| state.waiting.remove(&next))
             .collect();
         drop(state);
-        // Its release is on its way before the next caller can ask for one of its keys.
-        drop(unclaimed);
-        for next in told {
-            // It may have gone away just now; its place tells the one after it then.
-            let _ = next.send(());
-        }
+        Next { unclaimed, told }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use futures_util::poll;
-    use std::{
-        pin::pin,
-        sync::{
-            OnceLock,
-            atomic::{AtomicBool, Ordering},
-        },
-        task::{Context, Poll, Wake, Waker},
-    };
-
-    const LIMITS: QueueLimits = QueueLimits {
-        per_key: 2,
-        total: 3,
-    };
-
-    fn queue() -> Arc<Queue<()>> {
-        let clock = Clock::Tokio {
-            origin: tokio::time::Instant::now(),
-        };
-        Queue::new(clock)
+impl<P> Drop for Place<P> {
+    fn drop(&mut self) {
+        drop(self.leave());
     }
+}
 
-    fn key(name: &str) -> ResourceKeys {
-        ResourceKeys::new([name]).unwrap()
-    }
+/// The callers that have the turn now, and are told so once this is dropped: that calls wakers, which are an application's
+/// code, so nothing may be locked then.
+#[derive(Debug)]
+pub(crate) struct Next<P> {
+    unclaimed: Option<P>,
+    told: Vec<oneshot::Sender<()>>,
+}
 
-    fn is_empty(queue: &Queue<()>) -> bool {
-        let state = queue.state();
-        state.queue.callers() == 0 && state.waiting.is_empty()
-    }
-
-    #[tokio::test]
-    async fn turns_come_in_order_and_leave_nothing() {
-        let queue = queue();
-        let first = queue
-            .enter(&key("a"), Vec::new(), LIMITS)
-            .unwrap()
-            .turn()
-            .await;
-        let mut second = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
-        let mut third = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
-        assert!(poll!(second.as_mut()).is_pending());
-        assert!(poll!(third.as_mut()).is_pending());
-        drop(first);
-        assert!(poll!(third.as_mut()).is_pending());
-        let Poll::Ready(second) = poll!(second.as_mut()) else {
-            panic!("not its turn")
-        };
-        drop(second);
-        drop(third.await);
-        assert!(is_empty(&queue));
-    }
-
-    #[tokio::test]
-    async fn a_caller_that_leaves_after_being_handed_the_turn_passes_it_on() {
-        let queue = queue();
-        let first = queue
-            .enter(&key("a"), Vec::new(), LIMITS)
-            .unwrap()
-            .turn()
-            .await;
-        let mut second = Box::pin(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
-        let mut third = pin!(queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn());
-        assert!(poll!(second.as_mut()).is_pending());
-        assert!(poll!(third.as_mut()).is_pending());
-        drop(first);
-        // The second has been handed the turn and does not know it yet.
-        drop(second);
-        drop(third.await);
-        assert!(is_empty(&queue));
-    }
-
-    /// A lease that is released once it is dropped.
-    struct Parked(Arc<AtomicBool>);
-
-    impl Drop for Parked {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::SeqCst);
+impl<P> Drop for Next<P> {
+    fn drop(&mut self) {
+        // Its release is on its way before the next caller can ask for one of its keys.
+        drop(self.unclaimed.take());
+        for next in self.told.drain(..) {
+            // It may have gone away just now; its place tells the one after it then.
+            let _ = next.send(());
         }
-    }
-
-    /// A caller that looks, when it is woken, whether the lease was released.
-    struct Waiting {
-        released: Arc<AtomicBool>,
-        was_released: OnceLock<bool>,
-    }
-
-    impl Wake for Waiting {
-        fn wake(self: Arc<Self>) {
-            let _ = self.was_released.set(self.released.load(Ordering::SeqCst));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_lease_that_nobody_takes_over_is_released_before_the_next_caller_is_told() {
-        let clock = Clock::Tokio {
-            origin: tokio::time::Instant::now(),
-        };
-        let queue = Queue::<Parked>::new(clock);
-        let enter = |names: &[&str]| {
-            let keys = ResourceKeys::new(names.iter().copied()).unwrap();
-            Box::pin(queue.enter(&keys, Vec::new(), LIMITS).unwrap().turn())
-        };
-        let first = enter(&["a"]).await;
-        let mut second = enter(&["a"]);
-        let mut third = enter(&["a", "b"]);
-        let released = Arc::new(AtomicBool::new(false));
-        let waiting = Arc::new(Waiting {
-            released: Arc::clone(&released),
-            was_released: OnceLock::new(),
-        });
-        let waker = Waker::from(Arc::clone(&waiting));
-        assert!(poll!(second.as_mut()).is_pending());
-        let polled = third.as_mut().poll(&mut Context::from_waker(&waker));
-        assert!(polled.is_pending());
-        let left = first.pass_on((), |()| Some(()), |(), ()| Parked(released));
-        assert!(left.is_none());
-        drop(first);
-        // It was told, and gives up before it takes the lease; a caller of several keys takes over none.
-        drop(second);
-        assert_eq!(waiting.was_released.get(), Some(&true));
-    }
-
-    #[tokio::test]
-    async fn a_turn_that_comes_before_it_is_waited_for_is_not_missed() {
-        let queue = queue();
-        let first = queue
-            .enter(&key("a"), Vec::new(), LIMITS)
-            .unwrap()
-            .turn()
-            .await;
-        let second = queue.enter(&key("a"), Vec::new(), LIMITS).unwrap().turn();
-        drop(first);
-        drop(second.await);
-        assert!(is_empty(&queue));
     }
 }
