@@ -354,6 +354,11 @@ impl Redlock {
         client.course(class, client.meter.lock(class))
     }
 
+    /// Returns how long a node has to answer.
+    pub(crate) fn node_timeout(&self) -> std::time::Duration {
+        self.client.settings.node_timeout
+    }
+
     /// Returns how long an acquire with these options waits.
     pub(crate) fn wait_of(&self, options: &AcquireOptions) -> Wait {
         options.wait.unwrap_or(self.client.settings.wait)

@@ -261,12 +261,12 @@ impl Driver {
                 self.client.downgrade(lease, ask, now);
             }
             Command::Release { lease, answer } => {
-                self.leases.remove(&lease);
+                self.forget(lease);
                 let ask = answer.map(|answer| self.ask(Asked::Release { answer }));
                 self.client.release(lease, ask, now);
             }
             Command::Leave { lease } => {
-                self.leases.remove(&lease);
+                self.forget(lease);
                 self.client.leave(lease);
             }
             // It has seen them before this.

@@ -63,7 +63,7 @@ impl Driver {
                 Effect::Lost { lease, loss } => {
                     if let Some(shared) = self.leases.get(&lease) {
                         shared.end(loss.into());
-                        self.origin.lost(shared, loss);
+                        self.origin.lost(shared, loss.into());
                     }
                 }
                 Effect::ExtensionOver { ask, result } => self.extension_over(ask, result),
@@ -86,6 +86,16 @@ impl Driver {
                     self.origin.notice(&notice, &self.names, lease);
                 }
             }
+        }
+    }
+
+    /// A lease is let go.
+    pub(super) fn forget(&mut self, lease: u64) {
+        let shared = self.leases.remove(&lease);
+        if let Some(shared) = shared
+            && let Some(reason) = shared.loss_that_a_view_has_seen()
+        {
+            self.origin.lost(&shared, reason);
         }
     }
 }

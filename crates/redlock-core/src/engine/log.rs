@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use redlock_proto::{Loss, Majority, Notice};
+use redlock_proto::{Majority, Notice};
 
 use crate::{FencingToken, LossReason, lease::LeaseShared, quiet::quietly};
 
@@ -38,8 +38,8 @@ impl Origin {
         event!(info, NODE, self, node, "node is back");
     }
 
-    pub(super) fn lost(&self, lease: &LeaseShared, loss: Loss) {
-        let (class, token, cause) = (lease.class(), lease.token().get(), LossReason::from(loss));
+    pub(super) fn lost(&self, lease: &LeaseShared, cause: LossReason) {
+        let (class, token) = (lease.class(), lease.token().get());
         event!(
             warn, LEASE, self, class, token, %cause,
             "a lease was lost before its release: another may hold what it was on"

@@ -203,6 +203,14 @@ impl LeaseShared {
         self.fate.get().is_some() || !matches!(self.loss(), None | Some(LossReason::Released))
     }
 
+    /// Returns why the lease was lost, if a view has seen that its time was over before the driver did.
+    pub(crate) fn loss_that_a_view_has_seen(&self) -> Option<LossReason> {
+        let is_its_own = |reason: &LossReason| {
+            matches!(reason, LossReason::Expired | LossReason::MaxHold) && self.fate.get().is_none()
+        };
+        self.look().over.filter(is_its_own)
+    }
+
     /// Returns how much longer the lease is not in danger.
     pub(super) fn safe_for(&self) -> Duration {
         self.remaining()

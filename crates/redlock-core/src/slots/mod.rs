@@ -251,10 +251,13 @@ impl Slots {
         course: &Course,
     ) -> Result<SlotGuard, AcquireError> {
         let order = self.order();
-        let (few, _) = order.split_at(TRIES.min(order.len()));
         let began = Instant::now();
-        let (mut error, mut is_of_all) = (None, false);
-        for slot in few {
+        let (mut error, mut is_of_all, mut tried) = (None, false, 0);
+        for slot in order.iter().take(TRIES) {
+            if tried > 0 && began.elapsed() > self.redlock.node_timeout() / 4 {
+                break; // Nodes are slow.
+            }
+            tried += 1;
             let options = options.clone().wait(Wait::Never);
             match self.take(*slot, options, course).await {
                 Ok(guard) => return Ok(guard),
@@ -270,7 +273,7 @@ impl Slots {
         let (others, options) = match self.redlock.wait_of(&options) {
             // Who makes one attempt has made it at those.
             Wait::Never if is_of_all => (&order[..0], options),
-            Wait::Never => (&order[few.len()..], options),
+            Wait::Never => (&order[tried..], options),
             Wait::UpTo(longest) => {
                 let left = Wait::UpTo(longest.saturating_sub(began.elapsed()));
                 (&order[..], options.wait(left))

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, LazyLock, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -12,6 +12,10 @@ use futures_util::{FutureExt, future::BoxFuture};
 use redlock_core::{
     MemoryNode, NodeConfig, Redlock, RedlockBuilder,
     node::{CallError, CallResult, Keyspace, Node, Request, Session},
+};
+use tracing::{
+    Dispatch, Subscriber,
+    subscriber::{DefaultGuard, NoSubscriber, set_default},
 };
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -199,4 +203,14 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(60 * SECOND, future)
         .await
         .expect("nothing here takes a minute")
+}
+
+/// Has a subscriber hear what this thread says, until what this returns is dropped.
+pub(crate) fn listens(subscriber: impl Subscriber + Send + Sync + 'static) -> DefaultGuard {
+    // While a process has one subscriber, a line that another thread comes to first is silent for that one too, because
+    // `tracing` asks only the subscriber of the thread. So there are always more.
+    static OTHERS: LazyLock<[Dispatch; 2]> =
+        LazyLock::new(|| [(); 2].map(|()| Dispatch::new(NoSubscriber::new())));
+    LazyLock::force(&OTHERS);
+    set_default(subscriber)
 }

@@ -15,11 +15,10 @@ use tracing::{
     Event, Metadata, Subscriber,
     field::Field,
     span::{Attributes, Id, Record},
-    subscriber::set_default,
 };
 
 use crate::{
-    fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty},
+    fixtures::{Faults, FaultyNode, MS, SECOND, client, faulty, listens},
     recorder::Watch,
 };
 
@@ -185,7 +184,7 @@ async fn a_call_for_a_slot_has_one_span() {
     let (redlock, other) = (client(&nodes).await, client(&nodes).await);
     let mut held = all_slots(&other, 8).await;
     let seen = Acquires::default();
-    let listening = set_default(seen.clone());
+    let listening = listens(seen.clone());
     let slots = redlock.slots("reports", 8).unwrap();
     let release = async {
         tokio::time::sleep(SECOND).await;

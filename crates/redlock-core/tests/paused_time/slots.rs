@@ -56,6 +56,29 @@ async fn s25_no_more_hold_than_there_are_slots_and_hardly_fewer() {
     assert_eq!(keys(&nodes), [0; 3]);
 }
 
+/// All slots are another client's, and nodes take almost their time limit to say so.
+#[tokio::test(start_paused = true)]
+async fn slots_of_slow_nodes_are_not_tried_one_after_the_other() {
+    for wait in [Wait::Never, Wait::UpTo(100 * MS)] {
+        let nodes = faulty(3);
+        let (holder, redlock) = (client(&nodes).await, client(&nodes).await);
+        let held = holder.slots("reports", 8).unwrap();
+        let mut guards = Vec::new();
+        for _ in 0..8 {
+            guards.push(held.acquire().await.unwrap());
+        }
+        for node in &nodes {
+            node.set(Faults::late_replies(400 * MS));
+        }
+        let began = Instant::now();
+        let options = AcquireOptions::new().wait(wait);
+        let slots = redlock.slots("reports", 8).unwrap();
+        let refused = slots.acquire_with(options).await.unwrap_err();
+        assert_eq!(refused.kind(), AcquireErrorKind::Contended);
+        assert!(began.elapsed() <= 1_100 * MS, "{:?}", began.elapsed());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_attempt_finds_the_slot_that_is_free() {
     let nodes = faulty(3);
