@@ -70,8 +70,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     grace: Option<Duration>,
 
-    /// Keeps the lock for this time at least, for commands that end before other machines have begun; a signal ends
-    /// this
+    /// Keeps the lock for this time at least, for commands that end before other machines have begun; a signal or
+    /// the loss of the lease ends this
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     at_least: Duration,
 
@@ -174,16 +174,23 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             Duration::ZERO
         };
         let rest = at_least.saturating_sub(held_since.elapsed());
-        tokio::select! {
-            () = tokio::time::sleep(rest) => {}
-            _ = signals.interrupted() => {}
-        }
-        let released = guard.release().await;
+        let lost = tokio::select! {
+            () = tokio::time::sleep(rest) => None,
+            _ = signals.interrupted() => None,
+            reason = guard.lease().lost() => Some(reason),
+        };
+        // Of a lock that is lost there is nothing to release.
+        let complaint = match lost {
+            Some(reason) => Some(format!(
+                "the lease was lost: {reason}; the lock is kept no longer"
+            )),
+            None => guard.release().await.err().map(|error| error.to_string()),
+        };
         // Nodes that do not renew a lease do not confirm its end either, and it was said already.
-        if let Err(error) = released
+        if let Some(complaint) = complaint
             && exit != Exit::Lost
         {
-            drop(context.output.complain(&error.to_string()));
+            drop(context.output.complain(&complaint));
         }
     }
     Ok(match exit {
@@ -192,8 +199,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     })
 }
 
-/// Runs the command until it ends or must not go on, and returns whether it has run and nobody asked for its end; `None`
-/// if nobody can tell whether it goes on.
+/// Runs the command until it ends or must not go on, and returns whether it has ended by itself, unasked; `None` if nobody
+/// can tell whether it goes on.
 async fn supervise(
     command: &[OsString],
     mut leash: Leash,
@@ -231,7 +238,7 @@ async fn supervise(
             return None;
         }
     };
-    Some((exit, !leash.is_to_end()))
+    Some((exit, exit != Exit::Lost && !leash.is_to_end()))
 }
 
 fn not_supervised(error: &std::io::Error) -> Failure {

@@ -1,8 +1,10 @@
 //! What happens to a command that must not go on, however stubborn it is: nobody else holds the lock while it runs.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
-use super::{Run, next};
+use super::{Run, next, under};
 use crate::kit::{Nodes, Relay, eventually};
 
 const RUN: [&str; 4] = ["run", "job", "--grace", "300ms"];
@@ -94,5 +96,26 @@ async fn a_command_that_leaves_its_group_is_over_before_the_next_holder() {
         }
         assert_eq!(run.code(), 76);
         run.is_over();
+    }
+}
+
+/// Neither for a command that was stopped, nor for one that has ended by itself, whose code stays its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "the patience of a test")]
+async fn a_lock_that_is_lost_is_kept_no_longer() {
+    for (end, code) in [("exec sleep 100", 76), ("exit 7", 7)] {
+        let (nodes, relays) = cut_off().await;
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        let script = format!("touch \"$0\"; {end}");
+        let arguments = ["--at-least", "1m"];
+        let command = ["sh", "-c", &script, runs.to_str().unwrap()];
+        let mut running = under(&nodes, &arguments, &command).spawn().unwrap();
+        eventually("it runs", || runs.exists());
+        relays.iter().for_each(Relay::cut);
+        let begun = std::time::Instant::now();
+        assert_eq!(running.wait().unwrap().code(), Some(code));
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(20), "{took:?}");
     }
 }
