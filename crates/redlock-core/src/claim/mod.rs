@@ -111,7 +111,10 @@ impl Claim {
     ///
     /// # Cancel safety
     ///
-    /// The client begins both when the future is first polled or dropped; dropping it only gives up the confirmation.
+    /// The call records the outcome.
+    /// The client begins the release when the future is first polled or dropped; dropping it only gives up the
+    /// confirmation.
+    /// Until then, the claim keeps its lease, and the client renews it: a caller must not store the future away unpolled.
     pub fn finish(
         self,
         outcome: Word,

@@ -310,3 +310,22 @@ async fn a_claim_that_is_dropped_at_any_moment_leaves_no_lock() {
     }
     assert!(burnt >= 10 && free >= 3, "{burnt} burnt, {free} free");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_to_finish_records_the_outcome_and_its_future_releases_the_lock() {
+    let (nodes, [one, other]) = fleet().await;
+    let finish = won(&one, 0).await.finish(word("ok"), 5 * MS);
+    tokio::time::sleep(60 * SECOND).await;
+    let status = other.job_status("job").await.unwrap();
+    let outcome = word("ok");
+    let took = 5 * MS;
+    assert_eq!(
+        status.state().unwrap().runs[0].state,
+        RunState::Ended { outcome, took }
+    );
+    // It is renewed for as long as nobody polls the future.
+    assert_eq!(keys(&nodes), [1; 3]);
+    drop(finish);
+    settle().await;
+    assert_eq!(keys(&nodes), [0; 3]);
+}
