@@ -106,6 +106,9 @@ impl Redlock {
     /// [`max_hand_overs`](crate::RedlockBuilder::max_hand_overs).
     /// When callers of the process have followed each other for a quarter of a second, the next caller leaves a gap of
     /// 25 ms for other processes.
+    /// A caller whose wait ends sooner leaves a part of the gap and then makes its last attempt; the callers after it leave
+    /// the rest.
+    /// A caller that makes one attempt leaves none.
     /// If they hand over a lease that is renewed, and a majority remembers that it has refused the key to nobody for four
     /// seconds, the gap comes after five seconds; nodes that are called by functions remember that.
     /// A strict majority decides an acquire.

@@ -95,7 +95,7 @@ impl Shared {
             }
             turn.look_again();
         }
-        turn.leave_a_gap(wait.duration()).await;
+        turn.leave_a_gap(request.acquire.wait_until).await;
         let (attempts, won) = self.engine.acquire(request).await;
         course.attempted(attempts);
         let Won { holding, last } = won.map_err(|why| why.ahead(turn.behind()))?;
@@ -138,7 +138,7 @@ impl Shared {
             return Ok(guard);
         }
         if let Some(turn) = &turn {
-            turn.leave_a_gap(wait.duration()).await;
+            turn.leave_a_gap(request.acquire.wait_until).await;
         }
         let (attempts, won) = self.engine.acquire(request).await;
         course.attempted(attempts);

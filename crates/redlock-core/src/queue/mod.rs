@@ -146,10 +146,11 @@ impl<P> Turn<P> {
         self.0.ticket
     }
 
-    /// Waits before contending if it is time that other processes get their turn too, and the wait allows it.
-    pub(crate) async fn leave_a_gap(&self, longest_wait: Duration) {
+    /// Waits before contending if it is time that other processes get their turn too, for as long as the wait allows.
+    pub(crate) async fn leave_a_gap(&self, wait_until: Instant) {
         let Place { queue, keys, .. } = &self.0;
         let now = queue.clock.now();
+        let longest_wait = wait_until.saturating_since(now);
         let gap = |key: &ResourceKey| queue.state().queue.gap(key, longest_wait, now);
         let gaps = keys.iter().filter_map(|key| Some((key, gap(key)?)));
         // Mostly there is none.
@@ -159,7 +160,7 @@ impl<P> Turn<P> {
         };
         tokio::time::sleep(longest).await;
         for (key, _) in gaps {
-            queue.state().queue.on_gap_left(key);
+            queue.state().queue.on_gap_left(key, longest);
         }
     }
 

@@ -6,6 +6,7 @@ mod cancel;
 mod claim;
 mod close;
 mod fixtures;
+mod gap;
 mod hand_over;
 mod odd;
 mod odd_node;

@@ -8,6 +8,7 @@ use crate::Instant;
 /// processes, which come back after a random delay and find the key taken.
 /// So after [`LONGEST`](Self::LONGEST) the next turn waits for [`PAUSE`](Self::PAUSE) before it contends,
 /// and leaves a gap in which another process can be first.
+/// A turn that may not wait for so long leaves a part of the gap, and the turns after it the rest.
 ///
 /// Nodes can remember that they refused nobody else the key.
 /// A holder asks them ahead of the gap; if that is so, there is nobody to leave it for, and the time begins again.
@@ -20,6 +21,8 @@ pub struct Streak {
     undisputed: Option<Instant>,
     /// Whether a holder has asked since then.
     has_looked: bool,
+    /// The part of the gap that was left.
+    paused: Duration,
 }
 
 impl Streak {
@@ -60,17 +63,22 @@ impl Streak {
         if unseen < Some(Self::LONGEST_UNSEEN) {
             self.undisputed = self.undisputed.max(Some(asked));
             self.has_looked = false;
+            self.paused = Duration::ZERO;
         }
     }
 
     /// Returns how long the next turn must wait before it contends, if it must.
     pub fn pause(&self, now: Instant) -> Option<Duration> {
-        (self.lasts(now) >= Some(Self::LONGEST)).then_some(Self::PAUSE)
+        (self.lasts(now) >= Some(Self::LONGEST)).then_some(Self::PAUSE - self.paused)
     }
 
-    /// Notes that the gap was left: the next win begins another streak.
-    pub fn on_paused(&mut self) {
-        *self = Self::default();
+    /// Notes that a turn has waited: once all of the gap was left, the next win begins another streak.
+    pub fn on_paused(&mut self, waited: Duration) {
+        // invariant: less than `PAUSE`
+        self.paused = self.paused.saturating_add(waited);
+        if self.paused >= Self::PAUSE {
+            *self = Self::default();
+        }
     }
 
     /// Returns for how long somebody else may have wanted the key; `None` if it was not won yet.
@@ -98,8 +106,25 @@ mod tests {
         assert_eq!(streak.pause(ms(1_249)), None);
         assert_eq!(streak.pause(ms(1_250)), Some(Streak::PAUSE));
         assert_eq!(streak.pause(ms(1_251)), Some(Streak::PAUSE), "not left yet");
-        streak.on_paused();
+        streak.on_paused(Streak::PAUSE);
         assert_eq!(streak.pause(ms(9_000)), None, "the next win begins another");
+    }
+
+    #[test]
+    fn a_gap_that_is_left_in_parts_is_left_once_they_add_up_to_it() {
+        let part = Duration::from_millis(10);
+        let mut streak = Streak::default();
+        streak.on_won(ms(0));
+        for times in 0..3 {
+            assert_eq!(streak.pause(ms(300)), Some(Streak::PAUSE - times * part));
+            streak.on_paused(part);
+        }
+        assert_eq!(streak.pause(ms(300)), None);
+        // Nobody was there to whom a part was left.
+        streak.on_won(ms(300));
+        streak.on_paused(part);
+        streak.on_undisputed(ms(400));
+        assert_eq!(streak.pause(ms(650)), Some(Streak::PAUSE));
     }
 
     #[test]
@@ -128,7 +153,7 @@ mod tests {
         }
         assert_eq!(streak.pause(ms(5_149)), None);
         assert_eq!(streak.pause(ms(5_150)), Some(Streak::PAUSE));
-        streak.on_paused();
+        streak.on_paused(Streak::PAUSE);
         streak.on_won(ms(6_000));
         assert_eq!(streak.pause(ms(6_249)), None);
     }

@@ -35,8 +35,6 @@ pub(super) struct Caller {
     pub(super) ticket: Ticket,
     pub(super) acquire: Acquire,
     pub(super) rest: Micros,
-    /// For how long it waits at most.
-    pub(super) wait: Duration,
     /// When it goes away.
     pub(super) leaves_at: Micros,
     /// When it goes away once it contends, if it does.
@@ -51,7 +49,7 @@ pub(super) enum Stage {
     /// It has its turn, and notices when it is polled next.
     Called,
     /// It leaves a gap for other processes.
-    LeavesGap { until: Micros },
+    LeavesGap { until: Micros, gap: Duration },
 }
 
 impl Callers {

@@ -1,7 +1,5 @@
 //! The turns of callers of one process.
 
-use std::time::Duration;
-
 use redlock_proto::{Acquire, Left, ParkedLease, QueueLimits, Streak, Terms, Ticket, TokenBlock};
 
 use super::{
@@ -49,7 +47,6 @@ impl World {
             ticket,
             acquire,
             rest,
-            wait: Duration::from_micros(wait),
             leaves_at: abandons_at.unwrap_or(ends_at).min(ends_at),
             abandons_at,
             stage: if has_turn {
@@ -78,9 +75,9 @@ impl World {
         };
         match caller.stage {
             Stage::Called => self.take_turn(client, waiter),
-            Stage::LeavesGap { until } if now >= until => {
+            Stage::LeavesGap { until, gap } if now >= until => {
                 for key in self.setup.keys_of(caller.key) {
-                    process.callers.queue.on_gap_left(&key);
+                    process.callers.queue.on_gap_left(&key, gap);
                 }
                 self.contend(client, waiter);
             }
@@ -97,7 +94,7 @@ impl World {
         let Some(caller) = process.callers.find(waiter) else {
             return;
         };
-        let (key, wait) = (caller.key, caller.wait);
+        let (key, wait_until) = (caller.key, caller.acquire.wait_until);
         let terms = Terms::of(&caller.acquire);
         let keys = self.setup.keys_of(key);
         if let [only] = &keys[..]
@@ -112,6 +109,7 @@ impl World {
         }
         let process = &mut self.processes[client];
         let queue = &process.callers.queue;
+        let wait = wait_until.saturating_since(clock);
         let gaps = keys.iter().filter_map(|key| queue.gap(key, wait, clock));
         let Some(gap) = gaps.max() else {
             return self.contend(client, waiter);
@@ -119,7 +117,7 @@ impl World {
         self.counters.gaps += 1;
         let at = process.when(clock + gap);
         if let Some(caller) = process.callers.find(waiter) {
-            caller.stage = Stage::LeavesGap { until: at };
+            caller.stage = Stage::LeavesGap { until: at, gap };
         }
         self.agenda.add(at, Due::Caller { client, waiter });
     }
@@ -341,14 +339,12 @@ impl World {
             .report(at, Violation::OutOfTurn { client, key, what });
     }
 
-    /// By when a caller that waits until a moment must have an answer: it may leave a gap after its wait.
+    /// By when a caller that waits until a moment must have an answer.
     pub(super) fn caller_due(&self, until: Micros, ttl: Micros) -> Moment {
-        let gap = 2 * Streak::PAUSE.as_micros();
-        let gap = Micros::try_from(gap).unwrap_or(Micros::MAX);
         // The last attempt begins when the wait ends, and its token may have to be written back, or its tick to be
         // remembered, for which nodes are asked while the lease lasts.
         let confirming = if self.setup.jobs.is_some() { ttl } else { 0 };
-        Moment::from_micros(until + gap + confirming + self.answer_due(2) - self.now)
+        Moment::from_micros(until + confirming + self.answer_due(2) - self.now)
     }
 }
 

@@ -178,17 +178,17 @@ impl<K: Clone + Eq + Hash, P> LocalQueue<K, P> {
         Some(*parked)
     }
 
-    /// Returns how long the present turn waits before it contends, if it is time that other processes have their turn
-    /// too and the caller waits as long; [`on_gap_left`](Self::on_gap_left) is told afterwards.
+    /// Returns how long the present turn waits before it contends, if it is time that other processes have their turn too:
+    /// for what is left of the gap, or as long as the caller waits; [`on_gap_left`](Self::on_gap_left) is told afterwards.
     pub fn gap(&self, key: &K, longest_wait: Duration, now: Instant) -> Option<Duration> {
-        let pause = self.queues.get(key)?.streak.pause(now);
-        pause.filter(|pause| *pause <= longest_wait)
+        let pause = self.queues.get(key)?.streak.pause(now)?;
+        Some(pause.min(longest_wait)).filter(|gap| !gap.is_zero())
     }
 
-    /// Notes that the gap was left.
-    pub fn on_gap_left(&mut self, key: &K) {
+    /// Notes that the gap, or a part of it, was left.
+    pub fn on_gap_left(&mut self, key: &K, gap: Duration) {
         if let Some(queue) = self.queues.get_mut(key) {
-            queue.streak.on_paused();
+            queue.streak.on_paused(gap);
         }
     }
 

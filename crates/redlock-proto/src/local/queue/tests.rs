@@ -83,9 +83,13 @@ fn a_gap_is_left_once_turns_have_followed_each_other_for_long() {
             .unwrap();
     }
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(298)), Some(Streak::PAUSE));
-    let short = Streak::PAUSE - Duration::from_millis(1);
-    assert_eq!(queue.gap(&"a", short, at(298)), None, "it waits for less");
-    queue.on_gap_left(&"a");
+    let part = Duration::from_millis(10);
+    assert_eq!(queue.gap(&"a", part, at(298)), Some(part), "all its wait");
+    queue.on_gap_left(&"a", part);
+    let (none, rest) = (Duration::ZERO, Streak::PAUSE - part);
+    assert_eq!(queue.gap(&"a", none, at(308)), None, "it waits for nobody");
+    assert_eq!(queue.gap(&"a", Streak::PAUSE, at(308)), Some(rest));
+    queue.on_gap_left(&"a", rest);
     assert_eq!(queue.gap(&"a", Streak::PAUSE, at(323)), None);
     queue.on_won(&"a", at(323));
     queue.leave(&["a"], before, at(573));
