@@ -1,11 +1,11 @@
 //! Fencing counters that are not what a client wrote.
 
 use redlock_core::node::{Reply, Request};
-use redlock_proto::{MarkState, NodeVerb};
+use redlock_proto::{MarkState, NodeVerb, Verb};
 
 use super::fixtures::{
-    FENCE, Fixture, RELEASE, TOMBSTONE, acquire, counter_of, extend, heal, open, request, says,
-    taken,
+    FENCE, Fixture, RELEASE, TOMBSTONE, TTL, acquire, counter_of, extend, heal, open, request,
+    says, taken,
 };
 
 /// What must be counted is refused and changes nothing; what needs no counter is done.
@@ -58,10 +58,24 @@ async fn without_a_place_for_counters_nothing_is_granted() {
     }
 }
 
+/// Values that are no counters; the last ones are as long as one.
+const DAMAGED: [&str; 10] = [
+    "",
+    "12",
+    "1e15",
+    "12345678901234567890",
+    "abcdefghijklmnop",
+    "0000000000000x15",
+    "9007199.25369241",
+    "1e15            ",
+    "-000000000000001",
+    "000000000000001\n",
+];
+
 #[tokio::test]
 async fn a_damaged_counter_grants_nothing() {
     let mut fixture = Fixture::voting().await;
-    for counter in ["", "12", "1e15", "12345678901234567890"] {
+    for counter in DAMAGED {
         assert!(taken(&fixture.ask(request(acquire(), "held", 1)).await));
         let counters = ["held", "new", "lost"].map(counter_of);
         for field in &counters {
@@ -72,6 +86,53 @@ async fn a_damaged_counter_grants_nothing() {
             fixture.command(&["HDEL", FENCE, field]);
         }
         fixture.command(&["DEL", "{odd}:tomb:01010101010101010101010101010101"]);
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_meets_a_damaged_counter_does_what_needs_none() {
+    let mut fixture = Fixture::voting().await;
+    // The floor is that of every counter.
+    let (shard, floor) = (counter_of("new"), "floor".to_owned());
+    for (counter, field) in DAMAGED.iter().flat_map(|it| [(it, &shard), (it, &floor)]) {
+        for (key, owner) in [("left", 1), ("held", 2), ("new", 3)] {
+            assert!(taken(&fixture.ask(request(acquire(), key, owner)).await));
+        }
+        let _ = fixture.ask(request(RELEASE, "new", 3)).await;
+        let before = fixture.command(&["HGET", FENCE, field]);
+        fixture.command(&["HSET", FENCE, field, counter]);
+        // It proposes more than has been given.
+        let ahead = Verb::Acquire {
+            ttl: TTL,
+            proposal: 1 << 40,
+            block: 1,
+            wish: None,
+        };
+        let requests = [
+            request(ahead, "new", 3),
+            request(RELEASE, "left", 1),
+            request(extend(None), "held", 2),
+        ];
+        let replies = fixture.call(&requests).await.replies;
+        assert!(says(&replies[0], "the fencing counters are damaged"));
+        assert_eq!(replies[1..], [Ok(Reply::Done), Ok(Reply::Done)]);
+        assert!(!fixture.exists("{odd}:lock:new") && !fixture.exists("{odd}:lock:left"));
+        let left = fixture.command(&["PTTL", "{odd}:lock:held"]).as_integer();
+        assert!(left > Some(20_000), "it is prolonged: {left:?}");
+
+        // Whoever gave up the acquire is told so, whatever the counter is.
+        assert_eq!(
+            fixture.ask(request(TOMBSTONE, "new", 3)).await,
+            Ok(Reply::Missing)
+        );
+        let late = fixture.ask(request(acquire(), "new", 3)).await;
+        assert_eq!(late, Ok(Reply::Tombstoned));
+        fixture.command(&["DEL", "{odd}:tomb:03030303030303030303030303030303"]);
+        fixture.command(&["DEL", "{odd}:lock:held"]);
+        match before.as_text() {
+            Some(before) => fixture.command(&["HSET", FENCE, field, before]),
+            None => fixture.command(&["HDEL", FENCE, field]),
+        };
     }
 }
 

@@ -27,7 +27,7 @@ local function remaining(key)
 end
 
 local function leases(KEYS, ARGV)
-  local try, policy, fence = redis.pcall, ARGV[1], KEYS[#KEYS]
+  local try, find, policy, fence = redis.pcall, string.find, ARGV[1], KEYS[#KEYS]
   if ARGV[3] == 'keys' or ARGV[3] == 'both' then return look(KEYS, ARGV) end
   local owners = try('MGET', unpack(KEYS, 1, #KEYS - 1))
   if owners.err then return look(KEYS, ARGV) end
@@ -49,12 +49,12 @@ local function leases(KEYS, ARGV)
     local counters = try('HMGET', fence, unpack(ARGV, 5, 4 + needed))
     if counters.err then return look(KEYS, ARGV) end
     local floor = counters[1] or '0000000000000000'
-    if #floor ~= 16 then return look(KEYS, ARGV) end
+    if #floor ~= 16 or find(floor, '%D') then return look(KEYS, ARGV) end
     local latest = ARGV[3] == 'counters' and {}
     for at = 2, needed do
       local shard, found = ARGV[4 + at], owners[place]
       local stored = latest and latest[shard] or counters[at] or floor
-      if #stored ~= 16 then return look(KEYS, ARGV) end
+      if #stored ~= 16 or find(stored, '%D') then return look(KEYS, ARGV) end
       if stored < floor then stored = floor end
       if owners[place + 1] then
         first[op], second[op], is_short = -3, stored, false
