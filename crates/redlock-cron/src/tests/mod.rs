@@ -20,6 +20,7 @@ mod skew;
 mod slow;
 mod spans;
 mod tries;
+mod unclaimed;
 
 use std::{
     sync::{

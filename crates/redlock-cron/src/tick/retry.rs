@@ -22,7 +22,9 @@ use crate::{
 
 /// How far the runs of a tick are.
 enum Attempts {
-    /// One goes on or may yet begin, or nobody can tell.
+    /// Nobody has the tick yet.
+    Unclaimed,
+    /// One goes on, or nobody can tell.
     Open,
     /// The last was cut short.
     CutShort,
@@ -32,7 +34,9 @@ enum Attempts {
 
 /// What came of a look at the runs of a tick.
 enum Look {
-    /// One goes on or may yet begin, or nobody can tell.
+    /// Nobody has the tick yet.
+    Unclaimed,
+    /// One goes on, or nobody can tell.
     Open,
     /// This replica has the next one.
     Again(Box<Start>),
@@ -60,8 +64,10 @@ impl JobRunner {
             match self.look(tick, &mut attempt).await {
                 Look::Again(start) => return Ok(*start),
                 Look::Over(refusal) => return Err(refusal),
-                Look::Open if self.is_too_late_for_another(tick) => return Err(too_late()),
-                Look::Open => pause = self.pause_after(begun.elapsed()),
+                Look::Unclaimed | Look::Open if self.is_too_late_for_another(tick) => {
+                    return Err(too_late());
+                }
+                Look::Unclaimed | Look::Open => pause = self.pause_after(begun.elapsed()),
             }
         }
     }
@@ -103,7 +109,7 @@ impl JobRunner {
                     return true;
                 }
                 Look::Open if attempt > looked_at => {}
-                Look::Open => return false,
+                Look::Unclaimed | Look::Open => return false,
             }
         }
     }
@@ -112,6 +118,7 @@ impl JobRunner {
     async fn look(&self, tick: DateTime<Utc>, attempt: &mut u32) -> Look {
         match self.attempts(tick, *attempt).await {
             Attempts::Over(refusal) => return Look::Over(refusal),
+            Attempts::Unclaimed => return Look::Unclaimed,
             Attempts::Open => return Look::Open,
             Attempts::CutShort if *attempt == self.terms.max_attempts => {
                 let why = "the last run that it may have did not end by itself";
@@ -150,10 +157,16 @@ impl JobRunner {
     /// Starts the run after the `attempt`-th, which was claimed, unless it may not start any more.
     async fn next_run(&self, won: Won, tick: DateTime<Utc>, attempt: u32) -> Look {
         // Nobody else can claim a tick now.
-        if let Attempts::Over(refusal) = self.attempts(tick, attempt).await {
+        let not_again = match self.attempts(tick, attempt).await {
+            // Too few nodes had heard of the run before, which was never one: the tick may be claimed as any other.
+            Attempts::Unclaimed => Some(Look::Unclaimed),
+            Attempts::Over(refusal) => Some(Look::Over(refusal)),
+            Attempts::Open | Attempts::CutShort => None,
+        };
+        if let Some(not_again) = not_again {
             self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
                 .await;
-            return Look::Over(refusal);
+            return not_again;
         }
         match self.unless_paused(won, self.terms.retry_within).await {
             Ok(won) => Look::Again(Box::new(Start {
@@ -187,7 +200,7 @@ impl JobRunner {
                 && self.is_newest(tick)
                 && self.is_worth_waiting_for(tick);
             return if may_be_claimed {
-                Attempts::Open
+                Attempts::Unclaimed
             } else {
                 Attempts::Over(not_winner())
             };
