@@ -5,6 +5,7 @@ mod behind;
 mod bystanders;
 mod claims;
 mod control;
+mod elsewhere;
 mod hooks;
 mod host;
 mod missed;

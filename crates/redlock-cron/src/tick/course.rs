@@ -26,15 +26,33 @@ enum InTheWay {
 
 impl JobRunner {
     /// Claims the tick, runs the job if it is ours, and reports.
+    ///
+    /// What waits for runs elsewhere is a task of its own, so that no later tick waits with it.
     pub(crate) async fn tick(self: Arc<Self>, undecided: Undecided, trigger: Trigger) {
         let tick = undecided.tick;
         match self.unless_draining(self.decide(undecided, trigger)).await {
-            Ok(start) => self.start_all(start).await,
+            Ok(start) => {
+                let attempt = start.attempt;
+                let is_lost = self.start(start).await.outcome == Outcome::Lost;
+                if is_lost && attempt < self.terms.max_attempts {
+                    let pause = self.pause_after(Duration::ZERO);
+                    let tasks = &self.replica.tasks;
+                    tasks.spawn(Arc::clone(&self).resume(tick, pause));
+                }
+            }
+            Err(refusal) if self.terms.max_attempts == 1 => {
+                drop(self.refused(tick, trigger, refusal));
+            }
+            Err(refusal) if refusal.outcome == Outcome::NotWinner => {
+                let follow = Arc::clone(&self).follow(tick, trigger);
+                self.replica.tasks.spawn(follow);
+            }
             Err(refusal) => {
                 let outcome = refusal.outcome;
                 drop(self.refused(tick, trigger, refusal));
-                if outcome.may_be_elsewhere() && self.terms.max_attempts > 1 {
-                    self.look_after(tick).await;
+                if outcome.may_be_elsewhere() {
+                    let look_after = Arc::clone(&self).look_after(tick);
+                    self.replica.tasks.spawn(look_after);
                 }
             }
         }
@@ -125,10 +143,6 @@ impl JobRunner {
                     }
                     sleep(pause).await;
                     tries += 1;
-                }
-                None if refusal.outcome == Outcome::NotWinner && self.terms.max_attempts > 1 => {
-                    drop(undecided);
-                    return self.retry(tick, self.pause_after(Duration::ZERO)).await;
                 }
                 None => return Err(refusal),
             }

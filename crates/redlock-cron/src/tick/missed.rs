@@ -37,7 +37,7 @@ impl JobRunner {
         if let Some(last) = &last
             && self.terms.max_attempts > 1
         {
-            let resume = Arc::clone(&self).resume(to_instant(last.tick));
+            let resume = Arc::clone(&self).resume(to_instant(last.tick), Duration::ZERO);
             self.replica.tasks.spawn(resume);
         }
         self.replica.look_at_clocks().await;
@@ -63,14 +63,6 @@ impl JobRunner {
                 let begins = self.backlog.add(missed, max) | self.backlog.open();
                 self.work_off(begins).await;
             }
-        }
-    }
-
-    /// Starts a tick again that was started before this replica came up, if its run is cut short.
-    async fn resume(self: Arc<Self>, tick: DateTime<Utc>) {
-        // Without a run here, nothing became of the tick on this replica.
-        if let Ok(start) = self.unless_draining(self.retry(tick, Duration::ZERO)).await {
-            self.start_all(start).await;
         }
     }
 

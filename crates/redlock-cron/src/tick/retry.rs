@@ -72,8 +72,25 @@ impl JobRunner {
         }
     }
 
+    /// Starts a tick again that another replica has, if its run is cut short; reports that it does not, else.
+    pub(crate) async fn follow(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
+        let retry = self.retry(tick, self.pause_after(Duration::ZERO));
+        match self.unless_draining(retry).await {
+            Ok(start) => self.start_all(start).await,
+            Err(refusal) => drop(self.refused(tick, trigger, refusal)),
+        }
+    }
+
+    /// Starts a tick again that was started before this replica came up, or lost its lease here, if its run is cut short.
+    pub(crate) async fn resume(self: Arc<Self>, tick: DateTime<Utc>, pause: Duration) {
+        // Without a run here, nothing became of the tick on this replica, or what became of it was reported.
+        if let Ok(start) = self.unless_draining(self.retry(tick, pause)).await {
+            self.start_all(start).await;
+        }
+    }
+
     /// Starts a tick again that this replica did not get to ask for, if another starts it and its run is cut short.
-    pub(crate) async fn look_after(self: &Arc<Self>, tick: DateTime<Utc>) {
+    pub(crate) async fn look_after(self: Arc<Self>, tick: DateTime<Utc>) {
         // Whoever claims a later tick sees to it, and one is due.
         if !self.is_newest(tick) {
             return;
