@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Delivery, Missed, Trigger};
+use crate::{Delivery, Missed, Trigger, tick::Unclaimed};
 
 const MINUTE: &str = "5 * * * * *";
 
@@ -215,7 +215,8 @@ async fn a_tick_is_not_started_again_after_a_later_one() {
     other.wake_at(69_000).await;
     assert_eq!(other.outcome().await, Outcome::Ok);
     let again = fleet.member(0, slow()).await;
-    assert!(again.runner.retry(tick(3), Duration::ZERO).await.is_err());
+    let retry = again.runner.retry(tick(3), Duration::ZERO, Unclaimed::Wait);
+    assert!(retry.await.is_err());
     fleet.sleep_until(120_000).await;
     assert_eq!(starts.list(), [3, 63].map(tick));
 }

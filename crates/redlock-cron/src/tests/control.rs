@@ -201,7 +201,7 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
     let claim = runner.replica.claims.claim(ask).await.unwrap();
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
     let refusal = runner
-        .unless_paused(claim, runner.terms.window)
+        .unless_forbidden(claim, 1, runner.terms.window)
         .await
         .unwrap_err();
     assert_eq!(refusal.outcome, Outcome::NoQuorum);
@@ -217,7 +217,10 @@ async fn a_run_is_not_started_if_nobody_can_tell_whether_the_job_is_paused() {
         tokio::time::sleep(Duration::from_secs(6)).await;
         fleet.nodes[..2].iter().for_each(MemoryNode::start);
     };
-    let (kept, ()) = tokio::join!(runner.unless_paused(won, runner.terms.window), starter);
+    let (kept, ()) = tokio::join!(
+        runner.unless_forbidden(won, 1, runner.terms.window),
+        starter
+    );
     assert!(kept.unwrap().claim.lease().is_held());
 }
 

@@ -120,7 +120,7 @@ impl JobRunner {
                         .won(won.claim.tick(), &self.replica.claims.replica);
                     self.tell_missed(won.claim.last(), tick).await;
                     return Ok(Start {
-                        won: self.unless_paused(won, self.terms.window).await?,
+                        won: self.unless_forbidden(won, 1, self.terms.window).await?,
                         tick,
                         trigger,
                         attempt: 1,

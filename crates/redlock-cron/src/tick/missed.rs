@@ -104,7 +104,7 @@ impl JobRunner {
     }
 
     /// Deals with a tick that is due or was missed.
-    async fn deal_with(self: &Arc<Self>, tick: DateTime<Utc>) {
+    pub(crate) async fn deal_with(self: &Arc<Self>, tick: DateTime<Utc>) {
         let trigger = self.by_age(tick, Trigger::Schedule);
         let undecided = Undecided::new(&self.undecided, tick);
         Arc::clone(self).tick(undecided, trigger).await;

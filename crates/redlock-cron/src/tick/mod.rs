@@ -15,11 +15,11 @@ mod start;
 mod turns;
 mod undecided;
 
-#[cfg(test)]
-pub(crate) use self::undecided::Undecided;
 pub(crate) use self::{
     course::SHORT_WAIT,
     execution::Start,
     pause::{Switch, is_paused_by},
     runner::JobRunner,
 };
+#[cfg(test)]
+pub(crate) use self::{retry::Unclaimed, undecided::Undecided};

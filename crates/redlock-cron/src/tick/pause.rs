@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join;
 use redlock_core::{JobState, RunRecord, RunState};
 use tokio::time::sleep;
 
@@ -59,21 +60,30 @@ impl JobRunner {
         Some(is_paused_by(&state))
     }
 
-    /// Keeps a claim that a pause forbids to start; one that is older than `limit` is given up if nobody can tell.
-    pub(crate) async fn unless_paused(&self, won: Won, limit: Duration) -> Result<Won, Refusal> {
+    /// Keeps the claim of a tick's `attempt`-th run, unless a pause or a further run forbids it to start.
+    ///
+    /// A claim that is older than `limit` is given up if nobody can tell.
+    pub(crate) async fn unless_forbidden(
+        &self,
+        won: Won,
+        attempt: u32,
+        limit: Duration,
+    ) -> Result<Won, Refusal> {
         let tick = to_instant(won.claim.tick());
         for look in 1.. {
-            match self.is_paused().await {
-                Some(false) => return Ok(won),
-                Some(true) => {
-                    let word = Outcome::Paused.as_str();
-                    self.finish(won.claim, word, Duration::ZERO).await;
-                    return Err(Refusal {
-                        measured: Some(won.measured),
-                        ..Refusal::bare(Outcome::Paused)
-                    });
-                }
-                None => {}
+            let is_started_again = self.is_started_again(tick, attempt);
+            let (outcome, word) = match join(is_started_again, self.is_paused()).await {
+                (Some(false), Some(false)) => return Ok(won),
+                (Some(true), _) => (Some(Outcome::NotWinner), RunRecord::UNSTARTED),
+                (_, Some(true)) => (Some(Outcome::Paused), Outcome::Paused.as_str()),
+                _ => (None, RunRecord::UNSTARTED),
+            };
+            if let Some(outcome) = outcome {
+                self.finish(won.claim, word, Duration::ZERO).await;
+                return Err(Refusal {
+                    measured: Some(won.measured),
+                    ..Refusal::bare(outcome)
+                });
             }
             let is_late = look >= PAUSE_LOOKS && lag(tick, self.nodes_now()) > limit;
             if is_late || !won.claim.lease().is_held() {
@@ -83,7 +93,7 @@ impl JobRunner {
         }
         self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
             .await;
-        let why = "too few nodes said whether the job is paused";
+        let why = "too few nodes said whether the job is paused or the tick was started again";
         Err(Refusal {
             measured: Some(won.measured),
             ..Refusal::new(Outcome::NoQuorum, why)
@@ -98,7 +108,7 @@ pub(crate) fn is_paused_by(state: &JobState) -> bool {
 }
 
 /// Returns whether it was claimed, and nothing came of it.
-fn is_unstarted(run: &RunRecord) -> bool {
+pub(super) fn is_unstarted(run: &RunRecord) -> bool {
     matches!(&run.state, RunState::Ended { outcome, .. } if outcome.as_str() == RunRecord::UNSTARTED)
 }
 

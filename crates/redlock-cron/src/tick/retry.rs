@@ -10,19 +10,20 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
+use futures_util::future::{BoxFuture, FutureExt};
 use redlock_core::{ResourceKey, RunRecord, RunState};
 use tokio::time::{Instant, sleep};
 
-use super::{course::SHORT_WAIT, execution::Start, runner::JobRunner};
+use super::{course::SHORT_WAIT, execution::Start, pause::is_unstarted, runner::JobRunner};
 use crate::{
-    Outcome, Trigger,
+    Missed, Outcome, Trigger,
     clock::{lag, to_tick},
     replica::{ClaimRequest, Refusal, Won, cut_short_outcomes},
 };
 
 /// How far the runs of a tick are.
 enum Attempts {
-    /// Nobody has the tick yet.
+    /// Nobody has the one that was looked for.
     Unclaimed,
     /// One goes on, or nobody can tell.
     Open,
@@ -30,6 +31,15 @@ enum Attempts {
     CutShort,
     /// There will be no other.
     Over(Refusal),
+}
+
+/// What to do when nobody has a tick that was looked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Unclaimed {
+    /// Look again: another replica may claim it.
+    Wait,
+    /// Say so, by a refusal that is open.
+    Tell,
 }
 
 /// What came of a look at the runs of a tick.
@@ -56,6 +66,7 @@ impl JobRunner {
         &self,
         tick: DateTime<Utc>,
         pause: Duration,
+        unclaimed: Unclaimed,
     ) -> Result<Start, Refusal> {
         let begun = Instant::now();
         let (mut attempt, mut pause) = (1, pause);
@@ -64,6 +75,12 @@ impl JobRunner {
             match self.look(tick, &mut attempt).await {
                 Look::Again(start) => return Ok(*start),
                 Look::Over(refusal) => return Err(refusal),
+                Look::Unclaimed if unclaimed == Unclaimed::Tell => {
+                    return Err(Refusal {
+                        is_open: true,
+                        ..Refusal::bare(Outcome::NotWinner)
+                    });
+                }
                 Look::Unclaimed | Look::Open if self.is_too_late_for_another(tick) => {
                     return Err(too_late());
                 }
@@ -74,17 +91,32 @@ impl JobRunner {
 
     /// Starts a tick again that another replica has, if its run is cut short; reports that it does not, else.
     pub(crate) async fn follow(self: Arc<Self>, tick: DateTime<Utc>, trigger: Trigger) {
-        let retry = self.retry(tick, self.pause_after(Duration::ZERO));
+        let pause = self.pause_after(Duration::ZERO);
+        let retry = self.retry(tick, pause, Unclaimed::Tell);
         match self.unless_draining(retry).await {
             Ok(start) => self.start_all(start).await,
+            // It was taken for claimed because a few nodes had heard of a claim that no majority confirmed.
+            Err(refusal) if refusal.is_open => self.ask_again(tick).await,
             Err(refusal) => drop(self.refused(tick, trigger, refusal)),
+        }
+    }
+
+    /// Deals with a tick once more, in its order among others.
+    fn ask_again(self: Arc<Self>, tick: DateTime<Utc>) -> BoxFuture<'static, ()> {
+        match self.terms.missed {
+            Missed::All { max } => {
+                let begins = self.backlog.add([tick], max);
+                self.work_off(begins).boxed()
+            }
+            _ => async move { self.deal_with(tick).await }.boxed(),
         }
     }
 
     /// Starts a tick again that was started before this replica came up, or lost its lease here, if its run is cut short.
     pub(crate) async fn resume(self: Arc<Self>, tick: DateTime<Utc>, pause: Duration) {
         // Without a run here, nothing became of the tick on this replica, or what became of it was reported.
-        if let Ok(start) = self.unless_draining(self.retry(tick, pause)).await {
+        let retry = self.retry(tick, pause, Unclaimed::Wait);
+        if let Ok(start) = self.unless_draining(retry).await {
             self.start_all(start).await;
         }
     }
@@ -95,7 +127,8 @@ impl JobRunner {
         if !self.is_newest(tick) {
             return;
         }
-        let retry = self.retry(tick, self.pause_after(Duration::ZERO));
+        let pause = self.pause_after(Duration::ZERO);
+        let retry = self.retry(tick, pause, Unclaimed::Wait);
         match self.unless_draining(retry).await {
             Ok(start) => self.start_all(start).await,
             Err(refusal) => self.say_if_not_again(tick, refusal),
@@ -135,7 +168,11 @@ impl JobRunner {
     async fn look(&self, tick: DateTime<Utc>, attempt: &mut u32) -> Look {
         match self.attempts(tick, *attempt).await {
             Attempts::Over(refusal) => return Look::Over(refusal),
-            Attempts::Unclaimed => return Look::Unclaimed,
+            Attempts::Unclaimed if *attempt == 1 => return Look::Unclaimed,
+            Attempts::Unclaimed => {
+                *attempt = 1;
+                return Look::Open;
+            }
             Attempts::Open => return Look::Open,
             Attempts::CutShort if *attempt == self.terms.max_attempts => {
                 let why = "the last run that it may have did not end by itself";
@@ -175,8 +212,9 @@ impl JobRunner {
     async fn next_run(&self, won: Won, tick: DateTime<Utc>, attempt: u32) -> Look {
         // Nobody else can claim a tick now.
         let not_again = match self.attempts(tick, attempt).await {
-            // Too few nodes had heard of the run before, which was never one: the tick may be claimed as any other.
-            Attempts::Unclaimed => Some(Look::Unclaimed),
+            // Too few nodes had heard of the run before, which was never one: it may still be claimed.
+            Attempts::Unclaimed if attempt == 1 => Some(Look::Unclaimed),
+            Attempts::Unclaimed => Some(Look::Open),
             Attempts::Over(refusal) => Some(Look::Over(refusal)),
             Attempts::Open | Attempts::CutShort => None,
         };
@@ -185,12 +223,13 @@ impl JobRunner {
                 .await;
             return not_again;
         }
-        match self.unless_paused(won, self.terms.retry_within).await {
+        let (limit, attempt) = (self.terms.retry_within, attempt + 1);
+        match self.unless_forbidden(won, attempt, limit).await {
             Ok(won) => Look::Again(Box::new(Start {
                 won,
                 tick,
                 trigger: Trigger::Retry,
-                attempt: attempt + 1,
+                attempt,
             })),
             Err(refusal) => Look::Over(refusal),
         }
@@ -230,6 +269,7 @@ impl JobRunner {
             },
         };
         match runs.into_iter().find(|run| Some(run.tick) == to_tick(tick)) {
+            None if attempt > 1 => Attempts::Unclaimed,
             None => Attempts::Open,
             Some(run) => match &run.state {
                 RunState::Ended { .. } if run.was_cut_short(&cut_short_outcomes()) => {
@@ -244,6 +284,22 @@ impl JobRunner {
                 _ => Attempts::Open,
             },
         }
+    }
+
+    /// Returns whether a run of the tick was claimed after the `attempt`-th, and may have begun; `None` if too few nodes
+    /// answered.
+    ///
+    /// So it is if another replica had heard of such a claim that no majority confirmed, before this one's.
+    pub(crate) async fn is_started_again(&self, tick: DateTime<Utc>, attempt: u32) -> Option<bool> {
+        for further in attempt + 1..=self.terms.max_attempts {
+            let state = self.replica.claims.read(self.attempt_key(further)).await?;
+            let mut runs = state.runs.iter();
+            match runs.find(|run| Some(run.tick) == to_tick(tick)) {
+                Some(run) if is_unstarted(run) => {}
+                run => return Some(run.is_some()),
+            }
+        }
+        Some(false)
     }
 
     /// Returns whether the tick may not be started again any more, by the nodes' clocks as far as they are known.

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::{
     execution::{Ended, Start},
+    retry::Unclaimed,
     runner::JobRunner,
 };
 use crate::{
@@ -26,7 +27,8 @@ impl JobRunner {
             {
                 return;
             }
-            let retry = self.retry(tick, self.pause_after(Duration::ZERO));
+            let pause = self.pause_after(Duration::ZERO);
+            let retry = self.retry(tick, pause, Unclaimed::Wait);
             match self.unless_draining(retry).await {
                 Ok(next) => start = next,
                 // What became of the tick here was reported.
