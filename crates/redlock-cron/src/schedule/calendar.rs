@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use chrono_tz::Tz;
@@ -198,10 +198,27 @@ impl Schedule {
         before: DateTime<Utc>,
         most: usize,
     ) -> Vec<DateTime<Utc>> {
+        self.between_without(after, before, most, &[]).await
+    }
+
+    /// Returns the ticks after one instant and before another that are in none of some ranges, in order; of more than
+    /// `most`, the newest.
+    pub(crate) async fn between_without(
+        &self,
+        after: DateTime<Utc>,
+        before: DateTime<Utc>,
+        most: usize,
+        without: &[RangeInclusive<DateTime<Utc>>],
+    ) -> Vec<DateTime<Utc>> {
         let (mut ticks, mut time) = (Vec::new(), before);
         while ticks.len() < most
             && let Some(tick) = self.latest_before(time).filter(|tick| *tick > after)
         {
+            // All that are in it are passed over at once.
+            if let Some(range) = without.iter().find(|range| range.contains(&tick)) {
+                time = *range.start();
+                continue;
+            }
             ticks.push(tick);
             time = tick;
             if (ticks.len() as u64).is_multiple_of(BETWEEN_PAUSES) {

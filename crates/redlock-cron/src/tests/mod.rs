@@ -9,6 +9,7 @@ mod elsewhere;
 mod hooks;
 mod host;
 mod missed;
+mod on_request;
 mod once;
 mod outcomes;
 mod places;

@@ -52,14 +52,12 @@ impl JobRunner {
         match self.terms.missed {
             Missed::Skip => {}
             Missed::Latest => {
-                let missed = self.schedule.between(since, until, MOST_TOLD).await;
-                if let Some(newest) = self.without_skipped(missed).await.pop() {
+                if let Some(newest) = self.not_skipped(since, until, 1).await.pop() {
                     self.deal_with(newest).await;
                 }
             }
             Missed::All { max } => {
-                let missed = self.schedule.between(since, until, max).await;
-                let missed = self.without_skipped(missed).await;
+                let missed = self.not_skipped(since, until, max).await;
                 let begins = self.backlog.add(missed, max) | self.backlog.open();
                 self.work_off(begins).await;
             }
@@ -154,14 +152,14 @@ impl JobRunner {
     ) {
         let Some(last) = last else { return };
         let since = self.promised_since(last);
-        let missed = self.schedule.between(since, tick, MOST_TOLD).await;
+        let missed = self.not_skipped(since, tick, MOST_TOLD).await;
         if missed.len() == MOST_TOLD {
             let (this, before) = (Arc::clone(self), missed[0]);
             // It may take a while to count them, and the run is to start.
             let told = async move { this.tell_of_many(since, before, tick).await };
             self.replica.tasks.spawn(told);
         }
-        for missed in self.without_skipped(missed).await {
+        for missed in missed {
             self.refused(missed, Trigger::Schedule, not_started(tick));
         }
     }
@@ -194,20 +192,29 @@ impl JobRunner {
         }
     }
 
-    /// Returns those ticks that did not come while a run went on that somebody had asked for: it keeps them off like the
-    /// run of a tick, and is remembered by itself.
-    async fn without_skipped(&self, mut ticks: Vec<DateTime<Utc>>) -> Vec<DateTime<Utc>> {
+    /// Returns the ticks after one instant and before another that did not come while a run went on that somebody had
+    /// asked for, in order; of more than `most`, the newest.
+    ///
+    /// Such a run keeps ticks off like the run of a tick, and is remembered by itself.
+    async fn not_skipped(
+        &self,
+        after: DateTime<Utc>,
+        before: DateTime<Utc>,
+        most: usize,
+    ) -> Vec<DateTime<Utc>> {
         let skips = !matches!(self.terms.overlap, Overlap::Allow | Overlap::UpTo(_));
+        let mut during = Vec::new();
+        // Most of the time there is none.
         if skips
-            && !ticks.is_empty()
+            && self.schedule.latest_before(before) > Some(after)
             && let Some(state) = self.replica.claims.read(self.id.manual_key()).await
         {
-            for run in &state.runs {
-                let during = to_instant(run.tick)..=self.covered(run);
-                ticks.retain(|tick| !during.contains(tick));
-            }
+            let runs = state.runs.iter();
+            during.extend(runs.map(|run| to_instant(run.tick)..=self.covered(run)));
         }
-        ticks
+        self.schedule
+            .between_without(after, before, most, &during)
+            .await
     }
 
     /// Returns up to when ticks were claimed, or came while a run went on that they did not wait for.

@@ -1,0 +1,69 @@
+//! Ticks that came while a run went on that somebody had asked for, and replicas that come up during it or after.
+
+use super::*;
+use crate::{Missed, Trigger};
+
+const MINUTE: &str = "5 * * * * *";
+
+/// Returns a job whose runs on request take so many seconds.
+fn job_of(starts: &Starts, seconds: u64, missed: Missed) -> SingletonJob {
+    let job = starts.job(MINUTE, move |run: Run| async move {
+        if run.trigger() == Trigger::Manual {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+        }
+        Ok(())
+    });
+    job.missed(missed)
+}
+
+impl Member {
+    /// Asks for a run, which goes on in a task.
+    fn request(&self) {
+        let asked = Arc::clone(&self.runner).trigger();
+        let tasks = &self.runner.replica.tasks;
+        tasks.spawn(async { drop(asked.await) });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_missed_ticks_those_in_a_run_on_request_take_no_other_s_place() {
+    for (missed, expected) in [
+        (Missed::Latest, vec![3, 170, 123]),
+        (Missed::All { max: 3 }, vec![3, 170, 63, 123]),
+        (Missed::All { max: 1 }, vec![3, 170, 123]),
+    ] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let mut first = fleet.member(0, job_of(&starts, 200, missed)).await;
+        first.begin();
+        first.wake_at(3_000).await;
+        assert_eq!(first.outcome().await, Outcome::Ok);
+        fleet.sleep_until(170_000).await;
+        first.request();
+        fleet.sleep_until(380_000).await;
+        let second = fleet.member(0, job_of(&starts, 200, missed)).await;
+        second.begin();
+        fleet.sleep_until(400_000).await;
+        let expected: Vec<_> = expected.into_iter().map(tick).collect();
+        assert_eq!(starts.list(), expected, "{missed:?}");
+    }
+}
+
+/// They are as many as have reports of their own.
+#[tokio::test(start_paused = true)]
+async fn missed_ticks_before_a_long_run_on_request_are_told_though_many_came_in_it() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || job_of(&starts, 101 * 60, Missed::Skip);
+    let mut first = fleet.member(0, job()).await;
+    first.wake_at(3_000).await;
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    fleet.sleep_until(170_000).await;
+    first.request();
+    let next = 3 + 105 * 60;
+    let mut second = fleet.member(0, job()).await;
+    fleet.sleep_until(next * 1_000 - 1_000).await;
+    second.runner.clock_was_set();
+    second.wake_at(next as i64 * 1_000).await;
+    fleet.sleep_until(next * 1_000 + 5_000).await;
+    let expected = [63, 123, 6_243].map(tick);
+    assert_eq!(second.ticks(Outcome::Missed), expected);
+}
