@@ -67,3 +67,62 @@ async fn missed_ticks_before_a_long_run_on_request_are_told_though_many_came_in_
     let expected = [63, 123, 6_243].map(tick);
     assert_eq!(second.ticks(Outcome::Missed), expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn ticks_in_a_run_on_request_are_not_started_by_a_replica_that_comes_up_during_it() {
+    for missed in [Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let first = fleet.member(0, job_of(&starts, 100, missed)).await;
+        first.begin();
+        first.wake_at(3_000).await;
+        fleet.sleep_until(40_000).await;
+        first.request();
+        fleet.sleep_until(100_000).await;
+        let second = fleet.member(0, job_of(&starts, 100, missed)).await;
+        second.begin();
+        second.wake_at(123_000).await;
+        fleet.sleep_until(175_000).await;
+        assert_eq!(starts.list(), [3, 40].map(tick), "{missed:?}");
+        second.wake_at(183_000).await;
+        fleet.sleep_until(190_000).await;
+        assert_eq!(starts.list(), [3, 40, 183].map(tick), "{missed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_before_a_run_on_request_are_started_after_it_by_a_replica_that_comes_up_during_it() {
+    for missed in [Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let first = fleet.member(0, job_of(&starts, 75, missed)).await;
+        first.begin();
+        first.wake_at(3_000).await;
+        fleet.sleep_until(100_000).await;
+        first.request();
+        fleet.sleep_until(160_000).await;
+        let second = fleet.member(0, job_of(&starts, 75, missed)).await;
+        second.begin();
+        fleet.sleep_until(182_000).await;
+        assert_eq!(starts.list(), [3, 100, 63].map(tick), "{missed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ticks_in_a_run_on_request_that_is_cut_short_are_started_by_a_replica_that_came_up_during_it()
+ {
+    for missed in [Missed::Latest, Missed::All { max: 9 }] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let first = fleet.member(0, job_of(&starts, 600, missed)).await;
+        first.begin();
+        first.wake_at(3_000).await;
+        fleet.sleep_until(40_000).await;
+        first.request();
+        fleet.sleep_until(95_000).await;
+        let second = fleet.member(0, job_of(&starts, 1, missed)).await;
+        second.begin();
+        fleet.sleep_until(100_000).await;
+        assert_eq!(starts.list(), [3, 40].map(tick), "{missed:?}");
+        first.crash().await;
+        fleet.sleep_until(115_000).await;
+        assert_eq!(starts.list(), [3, 40, 63].map(tick), "{missed:?}");
+    }
+}

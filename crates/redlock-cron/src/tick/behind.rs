@@ -6,10 +6,19 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use redlock_core::Tick;
+use redlock_core::{JobState, RunRecord, Tick};
 
 use super::runner::JobRunner;
-use crate::job::is_made_up;
+use crate::{clock::to_instant, job::is_made_up};
+
+/// The run that went on when this replica got the job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found {
+    /// That of a tick.
+    OfTick(Tick),
+    /// The one that somebody asked for at that moment.
+    OnRequest(Tick),
+}
 
 /// How a tick stands to the run that went on when this replica got the job.
 pub(crate) enum Behind {
@@ -22,6 +31,19 @@ pub(crate) enum Behind {
 }
 
 impl JobRunner {
+    /// Looks for a run that goes on, given the newest of a tick.
+    pub(crate) async fn find_open(&self, last: Option<&RunRecord>) {
+        let manual = self.replica.claims.read(self.id.manual_key()).await;
+        let manual = manual.as_ref().and_then(|state| state.runs.first());
+        let runs = last.map(|run| (run, Found::OfTick(run.tick)));
+        let runs = runs.into_iter();
+        let runs = runs.chain(manual.map(|run| (run, Found::OnRequest(run.tick))));
+        let open = runs.filter(|(run, _)| run.is_open());
+        // All of them have one lock, which the last has.
+        let newest = open.max_by_key(|(run, _)| run.token);
+        self.found_open(newest.map(|(_, found)| found));
+    }
+
     /// Returns how a tick stands to the run that went on when this replica got the job, and in which ticks are skipped.
     ///
     /// Replicas that had the job when such a tick came have skipped it, which this one did not see.
@@ -34,6 +56,13 @@ impl JobRunner {
             // The claim is refused for the same reason, and says it.
             return Behind::Nothing;
         };
+        match found {
+            Found::OfTick(found) => self.behind_run_of(found, &state, tick),
+            Found::OnRequest(moment) => self.behind_request(moment, &state, tick).await,
+        }
+    }
+
+    fn behind_run_of(&self, found: Tick, state: &JobState, tick: DateTime<Utc>) -> Behind {
         match state.runs.first() {
             Some(run) if run.tick != found || is_made_up(run.fingerprint) => {
                 self.found_open(None);
@@ -46,12 +75,45 @@ impl JobRunner {
         }
     }
 
+    async fn behind_request(&self, moment: Tick, state: &JobState, tick: DateTime<Utc>) -> Behind {
+        if tick < to_instant(moment) {
+            return Behind::Nothing;
+        }
+        // After the lock was looked at, which it gives back at its end.
+        let Some(manual) = self.replica.claims.read(self.id.manual_key()).await else {
+            return Behind::Nothing;
+        };
+        let Some(run) = manual.runs.iter().find(|run| run.tick == moment) else {
+            self.found_open(None);
+            return Behind::Nothing;
+        };
+        if run.is_open() {
+            let is_locked = state.free_in != Some(Duration::ZERO);
+            let newest = state.runs.first().filter(|newest| newest.is_open());
+            let is_another = newest.is_some_and(|newest| newest.token > run.token);
+            return if is_locked && !is_another {
+                Behind::Open
+            } else {
+                Behind::Nothing
+            };
+        }
+        let covered = self.covered(run);
+        if state.watermark.map(to_instant) > Some(covered) {
+            self.found_open(None);
+        }
+        if tick <= covered {
+            Behind::Skipped
+        } else {
+            Behind::Nothing
+        }
+    }
+
     /// Notes the run that goes on, or that none does whose ticks are skipped.
-    pub(crate) fn found_open(&self, run: Option<Tick>) {
+    fn found_open(&self, run: Option<Found>) {
         *self.open_at_first() = run;
     }
 
-    fn open_at_first(&self) -> MutexGuard<'_, Option<Tick>> {
+    fn open_at_first(&self) -> MutexGuard<'_, Option<Found>> {
         // Nothing panics while the lock is held.
         let open = self.open_at_first.lock();
         open.unwrap_or_else(PoisonError::into_inner)

@@ -31,8 +31,7 @@ impl JobRunner {
         };
         self.compare(last.as_ref());
         if self.terms.overlap == Overlap::Skip {
-            let open = last.as_ref().filter(|run| run.is_open());
-            self.found_open(open.map(|run| run.tick));
+            self.find_open(last.as_ref()).await;
         }
         if let Some(last) = &last
             && self.terms.max_attempts > 1
@@ -52,8 +51,13 @@ impl JobRunner {
         match self.terms.missed {
             Missed::Skip => {}
             Missed::Latest => {
-                if let Some(newest) = self.not_skipped(since, until, 1).await.pop() {
+                let mut dealt_with = None;
+                // Once more if it was skipped, in a run on request that has ended since.
+                while let Some(newest) = self.not_skipped(since, until, 1).await.pop()
+                    && Some(newest) != dealt_with
+                {
                     self.deal_with(newest).await;
+                    dealt_with = Some(newest);
                 }
             }
             Missed::All { max } => {

@@ -4,11 +4,12 @@ use std::{
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
-use redlock_core::{Redlock, Slots, Tick};
+use redlock_core::{Redlock, Slots};
 use tokio::select;
 
 use super::{
     backlog::Backlog,
+    behind::Found,
     progress::Progress,
     turns::Turns,
     undecided::{Ticks, Undecided},
@@ -40,8 +41,8 @@ pub(crate) struct JobRunner {
     pub(crate) progress: Mutex<Progress>,
     pub(crate) journal: Journal,
     pub(crate) backlog: Backlog,
-    /// The tick of the run that went on when this replica got the job, as long as no later one is known.
-    pub(crate) open_at_first: Mutex<Option<Tick>>,
+    /// The run that went on when this replica got the job, as long as no later one is known.
+    pub(crate) open_at_first: Mutex<Option<Found>>,
     pub(crate) turns: Turns,
     pub(crate) undecided: Arc<Ticks>,
     pub(crate) ending: Ending,
