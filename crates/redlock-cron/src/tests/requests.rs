@@ -213,3 +213,53 @@ async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_came_before(
     }
     assert_eq!(ended[1..], [(Trigger::Retry, Outcome::Ok)], "{ended:?}");
 }
+
+/// Returns the reports of runs of a tick that was started again, after a crash at `crashed` and a request at once.
+async fn retried_after_a_request(pattern: &str, crashed: u64, patience: u64) -> Vec<Outcome> {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(pattern, |run: Run| async move {
+            if run.trigger() == Trigger::Schedule {
+                std::future::pending::<()>().await;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Ok(())
+        });
+        job.delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+            .overlap(Overlap::CancelOther)
+            .ttl(Duration::from_secs(if patience < 10 { 30 } else { 10 }))
+            .start_within(Duration::from_secs(patience))
+    };
+    let (first, mut other) = (fleet.member(0, job()).await, fleet.member(0, job()).await);
+    first.wake_at(3_000).await;
+    other.wake_at(3_200).await;
+    fleet.sleep_until(crashed).await;
+    first.crash().await;
+    let asked = Arc::clone(&other.runner).trigger().await;
+    let given_up = patience < 10;
+    assert_eq!(
+        asked.outcome() == Outcome::Overlapping,
+        given_up,
+        "{asked:?}"
+    );
+    fleet.sleep_until(55_000).await;
+    let reports = std::iter::from_fn(|| other.reports.try_recv().ok());
+    let again = reports.filter(|report| report.trigger() == Trigger::Retry);
+    again.map(|report| report.outcome()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_was_given_up() {
+    let again = retried_after_a_request(MINUTE, 5_000, 8).await;
+    assert_eq!(again, [Outcome::Ok]);
+}
+
+/// Later ticks are due, of which nobody has asked for one.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_was_served_before_later_ticks()
+{
+    for crashed in [5_000, 9_500] {
+        let again = retried_after_a_request(EVERY_FIVE_SECONDS, crashed, 30).await;
+        assert_eq!(again, [Outcome::Ok], "{crashed}");
+    }
+}

@@ -20,7 +20,7 @@ use tracing::{Instrument, info_span};
 use super::{random::up_to, runner::JobRunner};
 use crate::{
     BoxError, OnLost, Outcome, Overlap, Run, Trigger,
-    clock::to_tick,
+    clock::{lag, to_instant, to_tick},
     replica::{STOP_GRACE, Won},
 };
 
@@ -180,18 +180,26 @@ impl JobRunner {
             let asked = self.replica.claims.read(self.id.cancel_key()).await;
             if let Some(asked) = asked.and_then(|asked| asked.watermark)
                 && Some(asked) > to_tick(tick)
-                && self.is_waited_for(tick, asked).await
+                && self.is_waited_for(asked).await
             {
                 return;
             }
         }
     }
 
-    /// Returns whether who asked for the end of this tick's run, at that moment, may wait for it.
+    /// Returns whether who asked for the end of a run, at that moment, may wait for it.
     ///
-    /// A run that somebody asked for may have come before this one, which began after it.
-    async fn is_waited_for(&self, tick: DateTime<Utc>, asked: Tick) -> bool {
-        if !self.is_newest(tick) {
+    /// The run may have begun after that one had waited long enough, or had its own run.
+    async fn is_waited_for(&self, asked: Tick) -> bool {
+        let asked_at = to_instant(asked);
+        // The moment is one of the nodes' clocks, however far this replica's is off.
+        let ahead = self.replica.claims.ahead().await.unwrap_or_default();
+        let longest = self.terms.start_within.saturating_add(ASKING);
+        if lag(asked_at, self.now() - ahead) > longest {
+            return false;
+        }
+        // It asked for a tick, and once that is claimed no run of an earlier one begins.
+        if self.schedule.latest_at(asked_at) == Some(asked_at) {
             return true;
         }
         let manual = self.replica.claims.read(self.id.manual_key()).await;
@@ -263,3 +271,6 @@ fn message(panic: &(dyn Any + Send)) -> String {
 
 /// How often a run looks for a later tick that asks for its end, at the least.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
+
+/// How long it takes at most to ask for the end of a run, before the wait for it begins.
+const ASKING: Duration = Duration::from_secs(5);
