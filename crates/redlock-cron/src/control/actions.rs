@@ -38,7 +38,7 @@ pub(super) async fn switch(
         place_within: None,
     };
     let word = switch.as_str();
-    match claims.claim_now(None, ask).await {
+    match claims.claim_now(None, TimeDelta::zero(), ask).await {
         Ok((won, _)) => {
             finish(id, won.claim, word, Duration::ZERO).await;
             Ok(())
@@ -75,21 +75,23 @@ impl JobRunner {
         let ask = |wait| move |now| self.moment(self.id.manual_key(), now, wait);
         let claims = self.claims();
         let place = Some(patient);
+        // So that the next request comes later by the nodes' clocks as well, at whose moment it cancels this run.
+        let ahead = claims.ahead().await.unwrap_or_default();
         let claimed = match self.terms.overlap {
-            Overlap::Wait => claims.claim_now(place, ask(patient)).await,
+            Overlap::Wait => claims.claim_now(place, ahead, ask(patient)).await,
             Overlap::Skip | Overlap::Allow | Overlap::UpTo(_) => {
-                claims.claim_now(place, ask(SHORT_WAIT)).await
+                claims.claim_now(place, ahead, ask(SHORT_WAIT)).await
             }
             Overlap::CancelOther => {
                 let first = Some(self.patience_for_a_place(patient));
-                match claims.claim_now(first, ask(SHORT_WAIT)).await {
+                match claims.claim_now(first, ahead, ask(SHORT_WAIT)).await {
                     Err(refusal) if self.is_in_its_own_way(&refusal) => {
                         let asked = self.nodes_moment().await;
                         let cancel = self.moment(self.id.cancel_key(), asked, SHORT_WAIT);
                         self.cancel_others(cancel).await;
                         // A run of an earlier moment would be among those that were asked to end.
                         let ask = |now: DateTime<Utc>| ask(patient)(now.max(asked));
-                        let claimed = claims.claim_now(place, ask).await;
+                        let claimed = claims.claim_now(place, ahead, ask).await;
                         claimed.map(|(won, now)| (won, now.max(asked)))
                     }
                     decided => decided,
@@ -130,16 +132,19 @@ impl JobRunner {
 impl Claims {
     /// Claims the present moment by the nodes' clocks, or the first after the newest that was claimed.
     ///
+    /// The first moment that it asks for is that of this replica's clock, which is `ahead` by so much.
     /// A claim that a run follows waits for a place first, for so long.
     /// A claim that waits for a lock for longer than its moment lasts asks for a later one.
     pub(crate) async fn claim_now(
         &self,
         place_within: Option<Duration>,
+        ahead: TimeDelta,
         ask: impl Fn(DateTime<Utc>) -> ClaimRequest,
     ) -> Result<(Won, DateTime<Utc>), Refusal> {
         // Before the clock is read: the wait may be long.
         let place = self.place(place_within).await?;
-        let mut now = self.clock.now().trunc_subsecs(3);
+        let present = || (self.clock.now() - ahead).trunc_subsecs(3);
+        let mut now = present();
         let mut newest = None;
         let mut patient = None;
         let mut attempts = 0;
@@ -172,7 +177,7 @@ impl Claims {
                 // What comes a moment later could not be claimed before the nodes forgot.
                 None if refusal.outcome == Outcome::Forgotten => {
                     sleep(SHORT_WAIT).await;
-                    now = self.clock.now().trunc_subsecs(3).max(now);
+                    now = present().max(now);
                 }
                 None if refusal.outcome == Outcome::NotWinner => {
                     let last = refusal.run.map_or(now, |run| to_instant(run.tick)).max(now);

@@ -121,7 +121,7 @@ async fn the_present_is_claimed_whatever_the_replica_s_clock_shows_while_time_pa
             ..claims(&fleet).await
         };
         let (_, now) = claims
-            .claim_now(None, ask_moments(&fleet, &asked))
+            .claim_now(None, TimeDelta::zero(), ask_moments(&fleet, &asked))
             .await
             .unwrap_or_else(|refusal| panic!("{skew}: {refusal:?}"));
         assert!((now - tick(0)).abs() <= TimeDelta::seconds(61), "{now}");
@@ -139,7 +139,7 @@ async fn the_present_is_what_it_is_after_the_wait_for_a_place() {
     };
     let taken = places.try_acquire_owned().unwrap();
     let patient = Some(Duration::from_secs(600));
-    let claimed = claims.claim_now(patient, ask_moments(&fleet, &asked));
+    let claimed = claims.claim_now(patient, TimeDelta::zero(), ask_moments(&fleet, &asked));
     let freed = async {
         fleet.sleep_until(100_000).await;
         drop(taken);

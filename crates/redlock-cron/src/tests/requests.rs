@@ -263,3 +263,34 @@ async fn a_run_is_started_again_and_not_cancelled_by_a_request_that_was_served_b
         assert_eq!(again, [Outcome::Ok], "{crashed}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_on_request_is_cancelled_by_the_next_whatever_the_clock_of_its_replica() {
+    for skew in [0, 1_900, 8_000, -1_900, -8_000] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let is_second = Arc::new(AtomicBool::default());
+        let job = || {
+            let is_second = Arc::clone(&is_second);
+            let job = starts.job(MINUTE, move |_| {
+                let is_second = is_second.swap(true, Ordering::SeqCst);
+                async move {
+                    if !is_second {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok(())
+                }
+            });
+            job.overlap(Overlap::CancelOther)
+                .start_within(Duration::from_secs(20))
+        };
+        let mut first = fleet.member(skew, job()).await;
+        let second = fleet.member(0, job()).await;
+        let asked = Arc::clone(&first.runner).trigger();
+        let tasks = &first.runner.replica.tasks;
+        tasks.spawn(async { drop(asked.await) });
+        fleet.sleep_until(500).await;
+        let report = Arc::clone(&second.runner).trigger().await;
+        assert_eq!(report.outcome(), Outcome::Ok, "{skew}: {report:?}");
+        assert_eq!(first.outcome().await, Outcome::Cancelled, "{skew}");
+    }
+}
