@@ -1,6 +1,6 @@
 //! A look at a job from outside of its service.
 
-use std::time::Duration;
+use std::{cmp::Reverse, time::Duration};
 
 use futures_util::future::{join, join_all};
 use redlock_core::{JobReading, JobState, NodeReport, Redlock};
@@ -47,7 +47,7 @@ pub async fn inspect(
     name: &str,
 ) -> Result<JobMemory, SetupError> {
     let id = JobId::new(Namespace::new(namespace)?, name)?;
-    let memory = read(redlock, &id, MOST_ATTEMPTS).await;
+    let memory = read(redlock, &id, MOST_ATTEMPTS, None).await;
     let state = memory.state.as_ref();
     Ok(JobMemory {
         is_known: memory.is_known,
@@ -76,8 +76,15 @@ pub(super) struct Memory {
 
 /// Reads what is under all keys of a job, at once: an outage costs one time limit.
 ///
+/// Whether its runs have one lock is judged by their tokens if it is not known.
+///
 /// Pauses have a key of their own, as attempts after the first have, and runs that somebody asked for.
-pub(super) async fn read(redlock: &Redlock, id: &JobId, attempts: u32) -> Memory {
+pub(super) async fn read(
+    redlock: &Redlock,
+    id: &JobId,
+    attempts: u32,
+    have_one_lock: Option<bool>,
+) -> Memory {
     let further = (2..=attempts).map(|attempt| (attempt, false, id.attempt_key(attempt)));
     let others = [(1, true, id.manual_key()), (1, false, id.job_key())];
     let runs = further.chain(others);
@@ -114,12 +121,36 @@ pub(super) async fn read(redlock: &Redlock, id: &JobId, attempts: u32) -> Memory
             memory.state = state.cloned();
         }
     }
-    // Not by when they were claimed, which the clocks of those who claimed them say.
-    memory
-        .runs
-        .sort_by_key(|run| std::cmp::Reverse(run.record.token));
+    newest_first(&mut memory.runs, have_one_lock);
     memory.find_running(redlock, id).await;
     memory
+}
+
+/// Sorts runs, the newest first: by the tokens of their lock, and by their ticks if each has a lock of its own, whose
+/// tokens have no order.
+///
+/// It is not by when they were claimed, which the clocks of those who claimed them say.
+pub(crate) fn newest_first(runs: &mut [PastRun], have_one_lock: Option<bool>) {
+    let by_tick = |run: &PastRun| (run.record.tick, run.attempt, run.record.token);
+    if have_one_lock.unwrap_or_else(|| may_have_one_lock(runs)) {
+        runs.sort_by_key(|run| Reverse(run.record.token));
+    } else {
+        runs.sort_by_key(|run| Reverse(by_tick(run)));
+    }
+}
+
+/// Returns whether the tokens of runs under one key grow with their ticks, as they do under one lock.
+fn may_have_one_lock(runs: &[PastRun]) -> bool {
+    let key = |run: &PastRun| (run.attempt, run.is_manual);
+    let is_in_order = |(a, b): (&PastRun, &PastRun)| {
+        let (a_is_older, is_lower) = (
+            a.record.tick < b.record.tick,
+            a.record.token < b.record.token,
+        );
+        key(a) != key(b) || !a_is_older || is_lower
+    };
+    let pairs = runs.iter().flat_map(|a| runs.iter().map(move |b| (a, b)));
+    pairs.into_iter().all(is_in_order)
 }
 
 impl Memory {

@@ -7,6 +7,8 @@ mod inspect;
 mod remote;
 mod status;
 
+#[cfg(test)]
+pub(crate) use self::inspect::newest_first;
 pub use self::{
     error::{ControlError, ControlErrorKind},
     forget::dangerous_forget,

@@ -6,12 +6,13 @@ use crate::{JobStatus, clock::to_instant, tick::JobRunner};
 impl JobRunner {
     pub(crate) async fn status(&self) -> JobStatus {
         let claims = &self.replica.claims;
-        let memory = read(&claims.redlock, &self.id, self.terms.max_attempts).await;
-        let state = memory.state.as_ref();
         let shared_lock = !matches!(
             self.terms.overlap,
             crate::Overlap::Allow | crate::Overlap::UpTo(_)
         );
+        let attempts = self.terms.max_attempts;
+        let memory = read(&claims.redlock, &self.id, attempts, Some(shared_lock)).await;
+        let state = memory.state.as_ref();
         let free_in = state.and_then(|state| state.free_in);
         JobStatus {
             is_known: memory.is_known,

@@ -98,6 +98,7 @@ impl JobStatus {
 
     /// Returns the last runs, the newest first: up to ten of ticks, ten of each further attempt, and ten on request.
     ///
+    /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
     /// Ticks that were claimed and not started, for example because the job was paused, are among them.
     pub fn runs(&self) -> &[PastRun] {
         &self.runs

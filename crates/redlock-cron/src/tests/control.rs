@@ -249,3 +249,42 @@ async fn a_pause_that_was_not_confirmed_is_none() {
         assert_eq!(runner.is_paused().await, Some(expected));
     }
 }
+
+/// Tokens of different locks have no order, and those of one lock have that of its claims.
+#[tokio::test(start_paused = true)]
+async fn the_newest_run_comes_first_whatever_the_tokens_of_other_locks() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || starts.quick_job(MINUTE);
+    let member = fleet.member(0, job().overlap(Overlap::Allow)).await;
+    member.wake_at(3_000).await;
+    fleet.sleep_until(30_000).await;
+    let _ = Arc::clone(&member.runner).trigger().await;
+    member.wake_at(63_000).await;
+    fleet.sleep_until(70_000).await;
+    let runs = member.runner.status().await.runs().to_vec();
+    let order = |runs: &[PastRun]| runs.iter().map(PastRun::tick).collect::<Vec<_>>();
+    let by_tick = [63, 30, 3].map(tick);
+    assert_eq!(order(&runs), by_tick);
+    // As those of locks whose counters are ahead of others'.
+    let with_tokens = |places: [usize; 3]| {
+        let of = |place: usize| runs[place].record.token;
+        let mut told = runs.clone();
+        for (run, place) in told.iter_mut().zip(places) {
+            run.record.token = of(place);
+        }
+        told
+    };
+    let newest_first = |places, have_one_lock| {
+        let mut told = with_tokens(places);
+        crate::control::newest_first(&mut told, have_one_lock);
+        order(&told)
+    };
+    assert_eq!(newest_first([1, 0, 2], Some(false)), by_tick);
+    assert_eq!(newest_first([2, 1, 0], Some(false)), by_tick);
+    // What was due at 3 was started after the request, and before what was due at 63.
+    let made_up = [63, 3, 30].map(tick);
+    assert_eq!(newest_first([0, 2, 1], Some(true)), made_up);
+    assert_eq!(newest_first([0, 2, 1], None), made_up);
+    // Under one lock, the tick of 63 would have the greater token.
+    assert_eq!(newest_first([2, 1, 0], None), by_tick);
+}
