@@ -294,3 +294,42 @@ async fn a_run_on_request_is_cancelled_by_the_next_whatever_the_clock_of_its_rep
         assert_eq!(first.outcome().await, Outcome::Cancelled, "{skew}");
     }
 }
+
+/// A clock that is set back in the middle of it.
+struct SetBack(SkewedClock, AtomicBool);
+
+impl Clock for SetBack {
+    fn now(&self) -> DateTime<Utc> {
+        let back = TimeDelta::seconds(if self.1.load(Ordering::SeqCst) { 10 } else { 0 });
+        self.0.now() - back
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_on_request_does_not_cancel_itself_when_the_clock_of_its_replica_is_set_back() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || {
+        let job = starts.job(MINUTE, |run: Run| async move {
+            let manual = run.trigger() == Trigger::Manual;
+            tokio::time::sleep(Duration::from_secs(if manual { 10 } else { 50 })).await;
+            Ok(())
+        });
+        job.overlap(Overlap::CancelOther)
+            .start_within(Duration::from_secs(20))
+    };
+    let first = fleet.member(0, job()).await;
+    first.wake_at(3_000).await;
+    let clock = Arc::new(SetBack(fleet.clock(0), AtomicBool::default()));
+    let (client, observer) = (fleet.client().await, Observer::new(None));
+    let clock_of = Arc::clone(&clock);
+    let asks = Replica::new(client, "tests", None, observer, clock_of, None).unwrap();
+    let asks = Arc::new(JobRunner::new(&asks, job()).unwrap());
+    fleet.sleep_until(10_000).await;
+    let set_back = async {
+        // The first claim waits until then.
+        fleet.sleep_until(10_500).await;
+        clock.1.store(true, Ordering::SeqCst);
+    };
+    let (report, ()) = tokio::join!(asks.trigger(), set_back);
+    assert_eq!(report.outcome(), Outcome::Ok, "{report:?}");
+}

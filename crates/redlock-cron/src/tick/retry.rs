@@ -4,6 +4,9 @@
 //! started once at most, on one replica, and the fencing tokens grow from one to the next.
 //! Before and after it claims, a replica looks at what is remembered of the run before: that it did not end by
 //! itself, and that no later tick was claimed.
+//! A claim that no majority confirmed may be remembered by a node for a while, and may be taken for a run that was cut
+//! short.
+//! So whoever wins a run looks whether a further one was claimed, and then does not start its own.
 //! A later tick is claimed only when the last run is settled: the nodes say with their grant that it was cut short.
 //! A run whose end is known too few nodes when its replica crashes is started again, which is what was asked for.
 
@@ -231,6 +234,8 @@ impl JobRunner {
                 trigger: Trigger::Retry,
                 attempt,
             })),
+            // One after it may go on.
+            Err(refusal) if refusal.outcome == Outcome::NotWinner => Look::Open,
             Err(refusal) => Look::Over(refusal),
         }
     }
