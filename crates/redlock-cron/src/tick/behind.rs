@@ -8,17 +8,8 @@ use std::{
 use chrono::{DateTime, Utc};
 use redlock_core::{JobState, RunRecord, Tick};
 
-use super::runner::JobRunner;
+use super::{found::Found, runner::JobRunner};
 use crate::{clock::to_instant, job::is_made_up};
-
-/// The run that went on when this replica got the job.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Found {
-    /// That of a tick.
-    OfTick(Tick),
-    /// The one that somebody asked for at that moment.
-    OnRequest(Tick),
-}
 
 /// How a tick stands to the run that went on when this replica got the job.
 pub(crate) enum Behind {

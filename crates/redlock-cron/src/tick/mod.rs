@@ -5,6 +5,7 @@ mod backlog;
 mod behind;
 mod course;
 mod execution;
+mod found;
 mod missed;
 mod pause;
 mod progress;

@@ -9,7 +9,7 @@ use tokio::select;
 
 use super::{
     backlog::Backlog,
-    behind::Found,
+    found::Found,
     progress::Progress,
     turns::Turns,
     undecided::{Ticks, Undecided},
