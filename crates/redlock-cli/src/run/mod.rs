@@ -22,7 +22,7 @@ mod warden;
 use std::{ffi::OsString, time::Duration};
 
 use clap::Args as ClapArgs;
-use redlock_core::{AcquireOptions, BuildErrorKind, LockGuard, ResourceKey, Wait};
+use redlock_core::{AcquireOptions, BuildErrorKind, LockGuard, Redlock, ResourceKey, Wait};
 
 use self::{
     acquire::acquire,
@@ -39,6 +39,7 @@ use crate::{
     connection::{Connection, duration},
     context::Context,
     exit::{Exit, Failure},
+    standing::votes,
 };
 
 /// Runs a command while it holds a lock, and stops it before another holder can get the lock
@@ -159,7 +160,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let leash = Leash::start(&args.command, &guard, grace, door).await;
     let leash = leash.map_err(|error| not_supervised(&error))?;
     let has_terminal = leash.has_terminal();
-    let ended = supervise(&args.command, leash, &guard, &mut signals, context).await;
+    let held = (&client, &guard);
+    let ended = supervise(&args.command, leash, held, &mut signals, context).await;
     let Some((exit, keeps)) = ended else {
         // Its end would be its release, and what goes on must not meet the next holder: the lease outlives this process.
         Box::leak(Box::new(guard));
@@ -204,7 +206,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
 async fn supervise(
     command: &[OsString],
     mut leash: Leash,
-    guard: &LockGuard,
+    (client, guard): (&Redlock, &LockGuard),
     signals: &mut Signals,
     context: &Context,
 ) -> Option<(Exit, bool)> {
@@ -221,7 +223,11 @@ async fn supervise(
                 true => "the lease could not be renewed".to_owned(),
                 false => format!("the lease was lost: {}", guard.lease().lost().await),
             };
-            let message = format!("{reason}; the command was stopped");
+            let mut message = format!("{reason}; the command was stopped");
+            let reports = client.node_reports().await;
+            for report in reports.iter().filter(|report| !votes(report)) {
+                message += &format!("\n  {report}");
+            }
             drop(context.output.complain(&message));
             Exit::Lost
         }

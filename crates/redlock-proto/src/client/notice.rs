@@ -101,7 +101,7 @@ impl fmt::Display for Forgot {
                 "the namespace is new on it, or it restarted or was emptied before this client saw it vote"
             }
             Self::Restarted => "the server was restarted, or another has taken its place",
-            Self::Emptied => "its keys were deleted, or its data was replaced",
+            Self::Emptied => "its keys were deleted, its data was replaced, or a replica of it came or went",
         })
     }
 }

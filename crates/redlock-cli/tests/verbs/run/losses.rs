@@ -1,6 +1,6 @@
 //! What happens to a command that must not go on, however stubborn it is: nobody else holds the lock while it runs.
 
-use std::time::Duration;
+use std::{process::Stdio, time::Duration};
 
 use rustix::process::Signal;
 
@@ -69,14 +69,22 @@ async fn a_command_that_ends_when_it_is_asked_to_is_told_as_lost() {
     let runs = folder.path().join("runs");
     let script = "trap 'exit 0' TERM; touch \"$0\"; while :; do sleep 0.02; done";
     let mut command = nodes.command(&RUN);
-    let mut child = command
+    let child = command
         .args(["--", "sh", "-c", script, runs.to_str().unwrap()])
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     // And not only held by a node or two.
     eventually("it runs", || runs.exists());
     relays.iter().for_each(Relay::cut);
-    assert_eq!(child.wait().unwrap().code(), Some(76));
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(76));
+    // Which nodes are to blame is what an operator looks for first.
+    let said = String::from_utf8_lossy(&done.stderr);
+    for url in nodes.addresses() {
+        let address = url.trim_start_matches("redis://");
+        assert!(said.contains(&format!("\n  {address}: ")), "{said}");
+    }
 }
 
 /// `timeout` puts itself and what it starts into a group of their own, and `setsid` into a session.
