@@ -1,6 +1,6 @@
 //! The releases that a node has not confirmed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{LinkConfig, Op};
 use crate::{Instant, RequestError};
@@ -9,18 +9,24 @@ use crate::{Instant, RequestError};
 ///
 /// Each is repeated at once the first time and with pauses after that, until the node has answered or the key has
 /// ended by itself.
+/// What is not due costs nothing: there may be thousands, and the link asks at each of its turns.
 #[derive(Debug, Default)]
 pub(super) struct PendingReleases {
-    releases: VecDeque<Pending>,
-    /// When the first of them is due.
-    due: Option<Instant>,
+    /// By the order in which they were added.
+    releases: BTreeMap<u64, Pending>,
+    added: u64,
+    /// When each is due or has become pointless, whichever is first.
+    agenda: BTreeSet<(Instant, u64)>,
+    #[cfg(test)]
+    looked_at: usize,
 }
 
 #[derive(Debug)]
 struct Pending {
     op: Op,
     error: RequestError,
-    due: Instant,
+    /// Its place on the agenda.
+    at: Instant,
 }
 
 impl PendingReleases {
@@ -42,10 +48,14 @@ impl PendingReleases {
         if op.is_over(now) {
             return Some((op, error));
         }
-        self.due = Some(self.due.map_or(due, |before| before.min(due)));
-        self.releases.push_back(Pending { op, error, due });
+        let at = op.pending_until.map_or(due, |until| due.min(until));
+        let number = self.added;
+        self.added += 1;
+        self.agenda.insert((at, number));
+        self.releases.insert(number, Pending { op, error, at });
         if self.releases.len() > config.pending_releases {
-            let oldest = self.releases.pop_front()?;
+            let (number, oldest) = self.releases.pop_first()?;
+            self.agenda.remove(&(oldest.at, number));
             Some((oldest.op, oldest.error))
         } else {
             None
@@ -54,36 +64,153 @@ impl PendingReleases {
 
     /// There is a new connection: whatever is pending is due, in the form that another connection needs.
     pub(super) fn on_connected(&mut self, now: Instant) {
-        for Pending { op, due, .. } in &mut self.releases {
+        for Pending { op, at, .. } in self.releases.values_mut() {
             op.be_for_another_connection();
-            *due = now;
+            *at = now;
         }
-        if !self.releases.is_empty() {
-            self.due = Some(now);
-        }
+        let numbers = self.releases.keys();
+        self.agenda = numbers.map(|number| (now, *number)).collect();
     }
 
-    /// Returns when the next releases are due.
-    pub(super) const fn due(&self) -> Option<Instant> {
-        self.due
+    /// Returns when the next releases are due, or pointless.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.agenda.first().map(|(at, _)| *at)
     }
 
     /// Takes what is due, and what has become pointless, each in order.
     pub(super) fn take_due(&mut self, now: Instant) -> (Vec<Op>, Vec<(Op, RequestError)>) {
         let (mut due, mut over) = (Vec::new(), Vec::new());
-        if self.due.is_none_or(|due| due > now) {
-            return (due, over);
+        let mut numbers = Vec::new();
+        while let Some((at, number)) = self.agenda.first().copied()
+            && at <= now
+        {
+            #[cfg(test)]
+            {
+                self.looked_at += 1;
+            }
+            self.agenda.pop_first();
+            numbers.push(number);
         }
-        for pending in std::mem::take(&mut self.releases) {
+        numbers.sort_unstable();
+        for number in numbers {
+            let Some(pending) = self.releases.remove(&number) else {
+                continue;
+            };
             if pending.op.is_over(now) {
                 over.push((pending.op, pending.error));
-            } else if pending.due <= now {
-                due.push(pending.op);
             } else {
-                self.releases.push_back(pending);
+                due.push(pending.op);
             }
         }
-        self.due = self.releases.iter().map(|pending| pending.due).min();
         (due, over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{KeySet, Lock, Mode, OwnerId, Request, Verb};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_origin(Duration::from_millis(ms))
+    }
+
+    fn release(round: u64, ttl: Duration, now: Instant) -> Op {
+        let lock = Lock {
+            mode: Mode::Exclusive,
+            keys: KeySet::from("key"),
+            owner: OwnerId::from_random([1; 16]),
+        };
+        let verb = Verb::Release { ttl };
+        let lock = lock.into();
+        Op::new(round, Request::Lock { verb, lock }, 1, now)
+    }
+
+    fn rounds(ops: impl IntoIterator<Item = Op>) -> Vec<u64> {
+        ops.into_iter().map(|op| op.round()).collect()
+    }
+
+    fn refused() -> RequestError {
+        RequestError::not_executed("OOM".into())
+    }
+
+    #[test]
+    fn releases_that_are_not_due_cost_nothing() {
+        let config = LinkConfig::new(SECOND, SECOND);
+        let mut pending = PendingReleases::default();
+        let repeated = |round| Op {
+            is_repeated: true,
+            ..release(round, 60 * SECOND, at(0))
+        };
+        for round in 0..1_000 {
+            assert!(
+                pending
+                    .add(repeated(round), refused(), &config, at(0))
+                    .is_none()
+            );
+        }
+        for round in 1_000..2_000 {
+            let first = release(round, 60 * SECOND, at(1));
+            assert!(pending.add(first, refused(), &config, at(1)).is_none());
+            let (due, over) = pending.take_due(at(1));
+            assert_eq!((rounds(due), over.len()), (vec![round], 0));
+        }
+        assert_eq!(pending.looked_at, 1_000);
+        assert_eq!(pending.due(), Some(at(0) + config.heartbeat));
+        let (due, _) = pending.take_due(at(0) + config.heartbeat);
+        assert!(rounds(due).into_iter().eq(0..1_000));
+        assert_eq!(pending.due(), None);
+    }
+
+    #[test]
+    fn what_is_due_comes_in_the_order_in_which_it_was_kept_and_what_is_pointless_is_told() {
+        let mut config = LinkConfig::new(SECOND, SECOND);
+        config.pending_releases = 4;
+        let mut pending = PendingReleases::default();
+        let ttls = [60, 1, 60, 60, 60].map(|seconds| seconds * SECOND);
+        let mut dropped = Vec::new();
+        for (round, ttl) in (0..).zip(ttls) {
+            let op = Op {
+                is_repeated: round % 2 == 0,
+                ..release(round, ttl, at(0))
+            };
+            let oldest = pending.add(op, refused(), &config, at(0));
+            dropped.extend(oldest.map(|(op, _)| op.round()));
+        }
+        assert_eq!(dropped, [0], "the oldest");
+        assert_eq!(pending.due(), Some(at(0)));
+        pending.on_connected(at(1_000));
+        assert_eq!(pending.due(), Some(at(1_000)));
+        let (due, over) = pending.take_due(at(1_000));
+        assert_eq!(rounds(due), [2, 3, 4]);
+        assert_eq!(rounds(over.into_iter().map(|(op, _)| op)), [1]);
+
+        let repeated = Op {
+            is_repeated: true,
+            ..release(5, 60 * SECOND, at(1_000))
+        };
+        let first = release(6, 60 * SECOND, at(1_500));
+        for (op, now) in [(repeated, at(1_000)), (first, at(1_500))] {
+            assert!(pending.add(op, refused(), &config, now).is_none());
+        }
+        assert_eq!(rounds(pending.take_due(at(2_000)).0), [5, 6]);
+    }
+
+    #[test]
+    fn a_release_that_becomes_pointless_before_it_is_repeated_is_told_then() {
+        let config = LinkConfig::new(SECOND, SECOND);
+        let mut pending = PendingReleases::default();
+        let op = Op {
+            is_repeated: true,
+            ..release(1, SECOND / 2, at(0))
+        };
+        assert!(pending.add(op, refused(), &config, at(0)).is_none());
+        assert_eq!(pending.due(), Some(at(500)));
+        let (due, over) = pending.take_due(at(500));
+        assert_eq!((due.len(), over.len()), (0, 1));
     }
 }
