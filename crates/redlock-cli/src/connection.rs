@@ -90,9 +90,18 @@ impl Connection {
         }
         // Leases of a try-out can be shorter than the default.
         let max_ttl = config.max_ttl.unwrap_or(Settings::MAX_TTL);
+        let mut given = config.clone();
+        if self.max_ttl.is_some() && given.ttl.is_none() {
+            // Nobody has given both to a service.
+            given.ttl = Some(Settings::TTL.min(max_ttl));
+        }
         config.ttl = Some(config.ttl.unwrap_or(Settings::TTL).min(max_ttl));
         let keys = Redlock::builder().config(config.clone()).node_keys()?;
-        Ok(Settings { config, keys })
+        Ok(Settings {
+            config,
+            given,
+            keys,
+        })
     }
 
     fn flags(&self) -> Config {
@@ -115,6 +124,8 @@ impl Connection {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) config: Config,
+    /// The settings as they were given, of which no client can be built if `ttl` is longer than `max_ttl`.
+    given: Config,
     pub(crate) keys: NodeKeys,
 }
 
@@ -131,6 +142,12 @@ impl Settings {
     /// Describes a client.
     pub(crate) fn builder(&self) -> RedlockBuilder {
         Redlock::builder().config(self.config.clone())
+    }
+
+    /// Returns why a service with these settings cannot start.
+    pub(crate) fn refused(&self) -> Option<Failure> {
+        let builder = Redlock::builder().config(self.given.clone());
+        builder.check().err().map(Failure::from)
     }
 
     /// Returns the namespace, as it is called in output.

@@ -53,12 +53,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let builder = Redlock::builder()
         .nodes(&urls)
         .namespace(&args.namespace)
-        .ttl(args.max_ttl.min(Duration::from_secs(10)))
+        .ttl(args.max_ttl.min(TTL))
         .max_ttl(args.max_ttl);
     let client = context.client(builder).await?;
     client.dangerous_bless().await;
 
     let nodes = urls.join(",");
+    // A client refuses a ttl that is longer than the longest lease, also its default.
+    let ttl = (args.max_ttl < TTL).then(|| format!("{}ms", args.max_ttl.as_millis()));
     let max_ttl = format!("{}ms", args.max_ttl.as_millis());
     let output = context.output;
     let Some((program, arguments)) = args.command.split_first() else {
@@ -69,8 +71,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
                 max_ttl: &max_ttl,
             })?;
         } else {
+            let ttl = ttl.map_or_else(String::new, |ttl| format!("\nexport REDLOCK_TTL={ttl}"));
             output.plain(&format!(
-                "export REDLOCK_NODES={nodes}\nexport REDLOCK_NAMESPACE={}\nexport REDLOCK_MAX_TTL={max_ttl}",
+                "export REDLOCK_NODES={nodes}\nexport REDLOCK_NAMESPACE={}\nexport REDLOCK_MAX_TTL={max_ttl}{ttl}",
                 args.namespace
             ))?;
         }
@@ -83,5 +86,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         .env("REDLOCK_NODES", nodes)
         .env("REDLOCK_NAMESPACE", &args.namespace)
         .env("REDLOCK_MAX_TTL", max_ttl);
+    if let Some(ttl) = ttl {
+        command.env("REDLOCK_TTL", ttl);
+    }
     child::run(command, program, context).await
 }
+
+/// The ttl of a client to which none was given.
+const TTL: Duration = Duration::from_secs(10);

@@ -101,7 +101,8 @@ impl Settings {
         quarantine
     }
 
-    pub(crate) fn check(self) -> Result<Self, BuildError> {
+    /// Returns the settings, or which one is not valid; `has_own_ttl` is whether somebody set the time to live.
+    pub(crate) fn check(self, has_own_ttl: bool) -> Result<Self, BuildError> {
         let range = |field: &str, value: Duration, min: Duration, max: Duration| {
             if value < min || value > max {
                 let message = format!("{value:?} is not between {min:?} and {max:?}");
@@ -116,7 +117,16 @@ impl Settings {
             Self::MIN_TTL,
             Self::LONGEST_MAX_TTL,
         )?;
-        range("ttl", self.ttl, Self::MIN_TTL, self.max_ttl)?;
+        if self.ttl < Self::MIN_TTL || self.ttl > self.max_ttl {
+            let (ttl, min, max) = (self.ttl, Self::MIN_TTL, self.max_ttl);
+            let bounds = format!("is not between {min:?} and max_ttl, which is {max:?}");
+            let message = if has_own_ttl {
+                format!("{ttl:?} {bounds}")
+            } else {
+                format!("{ttl:?}, the default, {bounds}; set ttl too")
+            };
+            return Err(BuildError::misuse("ttl", message));
+        }
         range("node_timeout", self.node_timeout, ms, 60 * second)?;
         range("connect_timeout", self.connect_timeout, ms, 60 * second)?;
         if !(0.0..=0.25).contains(&self.clock_rate_error) {

@@ -165,6 +165,20 @@ async fn times_out_of_range_are_named_with_the_range() {
         assert_eq!(error.field(), field, "{error}");
         assert!(error.to_string().contains("between"), "{error}");
     }
+    for (builder, words) in [
+        (three().max_ttl(5_000 * MS), "10s, the default, is not"),
+        (
+            three().max_ttl(5_000 * MS).ttl(6_000 * MS),
+            "6s is not between",
+        ),
+    ] {
+        let checked = builder.check().unwrap_err().to_string();
+        let error = refused(builder).await.to_string();
+        assert_eq!(checked, error);
+        for words in [words, "max_ttl, which is 5s"] {
+            assert!(error.contains(words), "{error}");
+        }
+    }
     let narrow = three().ttl(100 * MS).clock_rate_error(0.25);
     assert!(narrow.build().await.is_ok());
 }

@@ -19,12 +19,22 @@ pub(super) fn check(
     settings: &Settings,
     findings: &mut Findings,
 ) {
+    refused(settings, findings);
     count(places.len(), findings);
     quorum(places.len(), votes, settings.majority(), findings);
     domains(places, findings);
     likeness(places, facts, findings);
     restarts(places, facts, settings, findings);
     guards(settings, findings);
+}
+
+/// Checks that a service can start with these settings; the command itself takes a shorter ttl.
+fn refused(settings: &Settings, findings: &mut Findings) {
+    if let Some(why) = settings.refused() {
+        let found = format!("no service can start with these settings: {why}");
+        let advice = "set REDLOCK_TTL, or ttl in the file, to no more than max_ttl";
+        findings.over_all(Level::Failure, "settings", found, advice);
+    }
 }
 
 fn count(nodes: usize, findings: &mut Findings) {

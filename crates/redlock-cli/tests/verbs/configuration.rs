@@ -4,7 +4,7 @@ use std::{fs, process::Stdio};
 
 use redlock_core::NodeAnswer;
 
-use crate::kit::{Nodes, redlock, run};
+use crate::kit::{Examined, Nodes, redlock, run};
 
 #[test]
 fn without_nodes_nothing_is_asked() {
@@ -103,6 +103,36 @@ async fn flags_win_over_the_environment_and_that_wins_over_a_file() {
         namespace(&["--namespace", "flag"], Some("variable")),
         "flag"
     );
+}
+
+#[tokio::test]
+async fn settings_with_which_no_service_can_start_fail_the_doctor() {
+    let nodes = Nodes::blessed(3).await;
+    let examined = |arguments: &[&str], ttl: Option<&str>, max_ttl: Option<&str>| {
+        let mut command = nodes.command(&[&["doctor", "--strict", "--json"], arguments].concat());
+        for (name, value) in [("REDLOCK_TTL", ttl), ("REDLOCK_MAX_TTL", max_ttl)] {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Examined::of(&run(&mut command))
+    };
+    for (ttl, words) in [
+        (Some("60s"), "ttl: 60s is not between"),
+        (None, "ttl: 10s, the default, is not between"),
+    ] {
+        let refused = examined(&[], ttl, Some("2s"));
+        refused.one("settings", &["failure", words, "max_ttl, which is 2s"]);
+        assert_eq!(refused.code, 2, "{refused:?}");
+    }
+    for fit in [
+        examined(&[], Some("2s"), Some("2s")),
+        // The flag stands for no setting of a service.
+        examined(&["--max-ttl", "2s"], None, None),
+    ] {
+        assert_eq!((fit.code, fit.found("settings").len()), (0, 0), "{fit:?}");
+    }
 }
 
 #[test]

@@ -117,6 +117,30 @@ impl RedlockBuilder {
         ))
     }
 
+    /// Checks the settings as [`build`](Self::build) does before it asks a node.
+    ///
+    /// # Errors
+    ///
+    /// A setting is not valid; the error names it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use redlock_core::Redlock;
+    /// use std::time::Duration;
+    ///
+    /// let builder = Redlock::builder().in_memory_nodes(3).max_ttl(Duration::from_secs(5));
+    /// let refused = builder.check().unwrap_err(); // the default ttl is longer
+    /// assert_eq!(refused.field(), "ttl");
+    /// assert!(builder.ttl(Duration::from_secs(5)).check().is_ok());
+    /// ```
+    pub fn check(&self) -> Result<(), BuildError> {
+        let settings = self.settings()?;
+        self.key_space()?;
+        self.open_nodes(settings.connect_timeout)?;
+        Ok(())
+    }
+
     /// Returns the names of resources on the nodes, for tools that read the nodes with their own commands.
     ///
     /// # Errors
@@ -166,7 +190,7 @@ impl RedlockBuilder {
             hand_overs: self.max_hand_overs,
             label: self.holder_label()?,
         };
-        settings.check()
+        settings.check(config.ttl.is_some())
     }
 
     fn holder_label(&self) -> Result<Option<HolderLabel>, BuildError> {

@@ -34,6 +34,7 @@ impl RedlockBuilder {
     /// Sets the longest time to live that an acquire may ask for, up to 24 hours.
     ///
     /// Default: 30 s.
+    /// The `ttl` must not be longer: with less than 10 s here, set [`ttl`](Self::ttl) too.
     /// A node that restarts without its data must not vote for longer than this, so all clients of a
     /// set of nodes must use the same value.
     ///

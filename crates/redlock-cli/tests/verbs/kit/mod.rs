@@ -126,6 +126,7 @@ impl Nodes {
         let mut command = redlock(arguments);
         command
             .env("REDLOCK_NODES", self.addresses().join(","))
+            .env("REDLOCK_TTL", format!("{}ms", MAX_TTL.as_millis()))
             .env("REDLOCK_MAX_TTL", format!("{}ms", MAX_TTL.as_millis()));
         command
     }
@@ -237,17 +238,17 @@ pub(crate) fn reaches(program: &mut Command, nodes: &Nodes) {
 }
 
 /// Waits until something is so.
-pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, is_so: impl FnMut() -> bool) {
     await_looking_each(Duration::from_millis(20), what, is_so);
 }
 
 /// The same, for what must be noticed as soon as it is so.
-pub(crate) fn eventually_at_once(what: &str, is_so: impl Fn() -> bool) {
+pub(crate) fn eventually_at_once(what: &str, is_so: impl FnMut() -> bool) {
     await_looking_each(Duration::ZERO, what, is_so);
 }
 
 #[expect(clippy::disallowed_methods, reason = "the patience of a test")]
-fn await_looking_each(pause: Duration, what: &str, is_so: impl Fn() -> bool) {
+fn await_looking_each(pause: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(20), "not so: {what}");
