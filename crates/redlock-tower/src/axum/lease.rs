@@ -77,6 +77,8 @@ impl MissingLease {
 
 impl IntoResponse for MissingLease {
     fn into_response(self) -> Response {
+        // Whoever reads the log need not see the answer.
+        tracing::error!(target: TARGET, "refused: {self}");
         problem(self.status(), &self.to_string(), None).map(Body::from)
     }
 }
@@ -106,3 +108,6 @@ impl fmt::Display for MissingLease {
 }
 
 impl Error for MissingLease {}
+
+/// The target of all events about refusals.
+const TARGET: &str = "redlock::http";

@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, body::Body, routing::get};
+use axum::{Router, body::Body, extract::Path, routing::get};
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use redlock_core::{ResourceKey, Wait};
+use redlock_core::{ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    KeyError, RedlockLayer, RedlockLayerBuilder, Rejection, RejectionKind, RequestLease, generic,
+    KeyError, LockKey, Locked, OwnedLease, RedlockLayer, RedlockLayerBuilder, Rejection,
+    RejectionKind, RequestLease, generic,
 };
 use tower::{Layer, ServiceExt, service_fn};
 use tracing::Level;
@@ -226,6 +227,51 @@ async fn a_layer_that_is_set_up_wrongly_is_an_error_in_the_log() {
     for line in lines {
         assert!(line.contains("there is no such parameter"), "{line}");
         assert!(line.contains(&origin), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_handler_without_a_layer_around_it_is_an_error_in_the_log() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
+    let _capture = tracing::subscriber::set_default(subscriber);
+    let app: Router = Router::new()
+        .route("/lease", get(async |_: RequestLease| "never"))
+        .route("/owned", get(async |_: OwnedLease| "never"))
+        .route("/locked/{id}", get(async |_: Locked<Path<Order>>| "never"))
+        .route("/open", get(async |_: Option<RequestLease>| "served"));
+    let ask = async |path: &str| {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        app.clone().oneshot(request).await.unwrap().status()
+    };
+    assert_eq!(ask("/open").await, 200);
+    assert_eq!(log.text(), "", "it may do without a lease");
+    for path in ["/lease", "/owned", "/locked/1"] {
+        assert_eq!(ask(path).await, 500);
+    }
+    let log = log.text();
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 3, "{log}");
+    for line in lines {
+        assert!(line.contains("ERROR redlock::http"), "{line}");
+        assert!(
+            line.contains("layer") && line.contains("around this route"),
+            "{line}"
+        );
+    }
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct Order(u64);
+
+impl LockKey for Order {
+    fn lock_key(&self) -> Result<ResourceKeys, KeyError> {
+        Ok(ResourceKey::new("order", self.0)?.into())
     }
 }
 
