@@ -65,6 +65,8 @@ struct Held {
     /// Who has most nodes.
     owner: Option<Owner>,
     /// How many that is.
+    nodes: usize,
+    /// How many of them vote.
     votes: usize,
     /// After how long a majority is free again, unless the lease is renewed.
     remaining: Option<Duration>,
@@ -97,6 +99,11 @@ impl Held {
         });
         let first = owners.max_by_key(|owner| times(owner).len()).cloned();
         let kept = first.as_ref().map(times).unwrap_or_default();
+        let has_it = |said: &Said| matches!(&said.state, KeyState::Held(owner, _) if Some(owner) == first.as_ref());
+        let voting = said
+            .iter()
+            .zip(reports)
+            .filter(|(said, report)| has_it(said) && votes(report));
         // What a node may have forgotten, it cannot call free.
         let free = said
             .iter()
@@ -111,7 +118,8 @@ impl Held {
             } else {
                 State::Unknown
             },
-            votes: kept.len(),
+            nodes: kept.len(),
+            votes: voting.count(),
             remaining: kept.get(majority - 1).copied(),
             owner: first,
             majority,
@@ -132,12 +140,12 @@ impl Held {
                 let holder = holder(self.owner.as_ref());
                 let since = self.owner.as_ref().and_then(Owner::since);
                 let since = since.map_or_else(String::new, |since| format!(" since {}", moment(since)));
-                output.line(&format!("held by {holder}{since}, {} of {nodes} nodes{left}", self.votes))?;
+                output.line(&format!("held by {holder}{since}, {} of {nodes} nodes{left}", self.nodes))?;
             }
             State::Free => output.line("free: no majority of the nodes has it")?,
             State::Unknown => output.line(&format!(
                 "unknown: {} of {nodes} nodes have it for one holder, {} would be a majority, and the others do not say enough",
-                self.votes, self.majority
+                self.nodes, self.majority
             ))?,
         }
         for (said, report) in said.iter().zip(reports) {
@@ -182,7 +190,10 @@ impl Held {
             let (state, owner, left, why) = match &said.state {
                 KeyState::Free if votes(report) => (State::Free, None, None, None),
                 KeyState::Free => (State::Unknown, None, None, Some(report.answer.to_string())),
-                KeyState::Held(owner, left) => (State::Held, Some(owner), *left, None),
+                KeyState::Held(owner, left) => {
+                    let why = (!votes(report)).then(|| report.answer.to_string());
+                    (State::Held, Some(owner), *left, why)
+                }
                 KeyState::Unknown(why) => (State::Unknown, None, None, Some(why.clone())),
             };
             NodeJson {
@@ -198,6 +209,7 @@ impl Held {
             state: self.state,
             holder: self.owner.as_ref().and_then(Owner::shown),
             held_since_ms: self.owner.as_ref().and_then(Owner::since).map(millis),
+            nodes_with_key: self.nodes,
             votes: self.votes,
             majority: self.majority,
             remaining_ms: self
@@ -240,6 +252,8 @@ struct Json<'a> {
     holder: Option<String>,
     /// Since 1970, by the holder's clock.
     held_since_ms: Option<f64>,
+    nodes_with_key: usize,
+    /// Of these nodes, those that vote.
     votes: usize,
     majority: usize,
     remaining_ms: Option<f64>,

@@ -55,7 +55,12 @@ impl Memory {
 
     pub(crate) fn to_json(&self) -> Json {
         Json {
-            known: self.0.is_known(),
+            known: match (self.is_empty(), self.0.is_known()) {
+                (false, _) => Some(true),
+                (true, true) => Some(false),
+                (true, false) => None,
+            },
+            complete: self.0.is_known(),
             paused: self.0.is_paused(),
             running_on: self.0.running().map(|run| run.replica().to_owned()),
             newest_tick: self.0.watermark().map(|tick| tick.to_rfc3339()),
@@ -68,7 +73,10 @@ impl Memory {
 /// The same for programs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Json {
-    known: bool,
+    /// Whether anything is remembered of it; missing where too few nodes answered.
+    known: Option<bool>,
+    /// Whether enough nodes answered all that was asked.
+    complete: bool,
     paused: Option<bool>,
     running_on: Option<String>,
     newest_tick: Option<String>,

@@ -7,7 +7,7 @@ use crate::{
     connection::Settings,
     context::Context,
     exit::{Exit, Failure},
-    output::{Mark, Output, rounded},
+    output::{Mark, Output, printable, rounded},
 };
 
 pub(super) async fn run(
@@ -17,7 +17,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     let client = client(context, settings).await?;
     let memory = Memory::of(&client, job).await?;
-    print(&memory, context.output)?;
+    print(job, &memory, context.output)?;
     Ok(match (memory.0.is_known(), memory.is_empty()) {
         (false, _) => Exit::NoQuorum,
         (true, true) => Exit::No,
@@ -25,11 +25,17 @@ pub(super) async fn run(
     })
 }
 
-fn print(memory: &Memory, output: Output) -> std::io::Result<()> {
+fn print(called: &Job, memory: &Memory, output: Output) -> std::io::Result<()> {
     if output.is_json() {
         return output.json(&memory.to_json());
     }
     let job = &memory.0;
+    if job.is_known() && memory.is_empty() && !memory.is_locked() {
+        let name = printable(&called.to_string());
+        return output.line(&format!(
+            "nothing is remembered of {name}; `redlock jobs` lists the jobs that are known"
+        ));
+    }
     if !job.is_known() {
         if memory.is_empty() && job.free_in().is_none() && job.is_paused().is_none() {
             output.line("unknown: too few nodes answered")?;

@@ -103,7 +103,12 @@ async fn watch(
         let has_majority = count >= settings.majority();
         if is_known && had_majority != Some(has_majority) {
             had_majority = Some(has_majority);
-            majority(has_majority, count, reports.len(), output)?;
+            let counts = Counts {
+                voting: count,
+                nodes: reports.len(),
+                majority: settings.majority(),
+            };
+            majority(has_majority, counts, output)?;
         }
         let pause = if is_known {
             LOOK_EVERY
@@ -131,6 +136,17 @@ struct Change<'a> {
     node: Option<&'a str>,
     votes: bool,
     why: Option<String>,
+    /// In the line of the majority.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    counts: Option<Counts>,
+}
+
+/// How many nodes vote, how many there are, and how many must vote.
+#[derive(Clone, Copy, Serialize)]
+struct Counts {
+    voting: usize,
+    nodes: usize,
+    majority: usize,
 }
 
 fn tell(report: &NodeReport, output: Output) -> Result<(), Failure> {
@@ -141,6 +157,7 @@ fn tell(report: &NodeReport, output: Output) -> Result<(), Failure> {
             node: Some(&report.node),
             votes,
             why: (!votes).then(|| report.answer.to_string()),
+            counts: None,
         })?;
     } else if votes {
         output.marked(Mark::Good, &format!("{} {} votes", time(), report.node))?;
@@ -150,24 +167,26 @@ fn tell(report: &NodeReport, output: Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn majority(has: bool, votes: usize, nodes: usize, output: Output) -> Result<(), Failure> {
+fn majority(has: bool, counts: Counts, output: Output) -> Result<(), Failure> {
+    let Counts { voting, nodes, .. } = counts;
     if output.is_json() {
         return Ok(output.json(&Change {
             at_ms: now(),
             node: None,
             votes: has,
-            why: (!has).then(|| format!("{votes} of {nodes} nodes vote")),
+            why: (!has).then(|| format!("{voting} of {nodes} nodes vote")),
+            counts: Some(counts),
         })?);
     }
     let time = time();
     Ok(if has {
         output.marked(
             Mark::Good,
-            &format!("{time} a majority votes: {votes} of {nodes} nodes"),
+            &format!("{time} a majority votes: {voting} of {nodes} nodes"),
         )
     } else {
         let line =
-            format!("{time} no quorum: {votes} of {nodes} nodes vote, nothing can be locked");
+            format!("{time} no quorum: {voting} of {nodes} nodes vote, nothing can be locked");
         output.marked(Mark::Bad, &line)
     }?)
 }

@@ -19,7 +19,16 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
         let done = nodes.run(&[&["jobs", "billing/close-day"], arguments].concat());
         (done.code, done.out)
     };
-    assert_eq!(job(&[]).0, 1, "nothing is remembered yet");
+    let (code, unknown) = job(&[]);
+    assert_eq!(code, 1, "{unknown}");
+    let words =
+        "nothing is remembered of billing/close-day; `redlock jobs` lists the jobs that are known";
+    assert_eq!(unknown.replace('\n', " ").trim(), words);
+    let unknown: Value = serde_json::from_str(&job(&["--json"]).1).unwrap();
+    assert_eq!(
+        (&unknown["known"], &unknown["complete"]),
+        (&false.into(), &true.into())
+    );
     let scheduler = JobScheduler::new().await.unwrap();
     let builder = SingletonScheduler::builder(nodes.client().await, scheduler);
     let jobs = builder.namespace("billing").build().unwrap();
@@ -35,7 +44,10 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
         let json: Value = serde_json::from_str(&out).unwrap();
         let runs = json["runs"].as_array().unwrap().clone();
         if runs.iter().any(|run| run["outcome"] == "ok") {
-            assert_eq!(json["paused"], false);
+            assert_eq!(
+                (&json["known"], &json["paused"]),
+                (&true.into(), &false.into())
+            );
             break runs;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -75,6 +75,32 @@ async fn a_key_is_held_or_free_or_nobody_can_say() {
 }
 
 /// In milliseconds since 1970.
+/// Its clients give a key back to a node that has lost it, before the node votes again.
+#[tokio::test]
+async fn a_node_that_has_a_key_and_does_not_vote_is_no_vote_and_says_why() {
+    let mut nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let guard = client.acquire("order:7").await.unwrap();
+    guard.extend().await.unwrap();
+    nodes[0].restart().unwrap();
+    let status = loop {
+        guard.extend().await.unwrap();
+        let (_, status) = json(&nodes, &["status", "order:7"]);
+        if status["nodes"][0]["state"] == "held" {
+            break status;
+        }
+    };
+    let node = &status["nodes"][0];
+    assert_eq!(node["votes"], false, "it was in quarantine: {status:#}");
+    let why = node["why"].as_str().unwrap_or_default();
+    assert!(why.contains("may have forgotten"), "{status:#}");
+    assert_eq!(
+        (&status["votes"], &status["nodes_with_key"]),
+        (&2.into(), &3.into())
+    );
+    assert_eq!(status["nodes"][1]["why"], Value::Null);
+}
+
 fn now() -> f64 {
     #[expect(clippy::disallowed_methods, reason = "holders tell this clock's time")]
     let now = std::time::SystemTime::now();

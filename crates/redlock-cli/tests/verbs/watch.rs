@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use serde_json::Value;
+
 use crate::kit::{Nodes, Running};
 
 fn get(address: &str, path: &str) -> String {
@@ -58,5 +60,26 @@ async fn watching_ages_quarantines_tells_changes_and_answers_probes() {
     nodes[0].restart().unwrap();
     watch.await_line("may have forgotten");
     watch.await_line(&format!("{node} votes"));
+    assert_eq!(watch.interrupt(), Some(130));
+}
+
+#[tokio::test]
+async fn programs_are_told_how_many_nodes_vote() {
+    let mut nodes = Nodes::blessed(3).await;
+    let mut watch = Running::start(&mut nodes.command(&["watch", "--json"]));
+    let node = watch.await_line("\"node\":\"");
+    assert!(!node.contains("voting"), "{node}");
+    let line = watch.await_line("\"node\":null");
+    let counts = |line: &str| {
+        let json: Value = serde_json::from_str(line).unwrap();
+        ["votes", "voting", "nodes", "majority"].map(|name| json[name].to_string())
+    };
+    assert_eq!(counts(&line), ["true", "3", "3", "2"]);
+    for node in 0..2 {
+        nodes[node].kill().unwrap();
+    }
+    let line = watch.await_line("\"node\":null");
+    let [votes, _, all, majority] = counts(&line);
+    assert_eq!([votes, all, majority], ["false", "3", "2"]);
     assert_eq!(watch.interrupt(), Some(130));
 }
