@@ -31,6 +31,11 @@ pub(super) fn check(
     }
     for (node, clock) in clocks {
         let off = clock.ahead - middle;
+        if off.abs() > TOLERANCE {
+            // The client knows that it is off, and not by how much.
+            let size = format!(": it is {} from them", seconds(off));
+            findings.add_to_failure(node, "clock", &size);
+        }
         if off.abs() > DRIFTING && !findings.has(node, "clock") {
             findings.at(
                 node,

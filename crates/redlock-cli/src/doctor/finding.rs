@@ -67,6 +67,17 @@ impl Findings {
         self.push(None, level, check, found.into(), advice.into());
     }
 
+    /// Adds words to a failure that a check has found at a node, if it has.
+    pub(super) fn add_to_failure(&mut self, node: &str, check: &str, words: &str) {
+        let mut found = self.0.iter_mut();
+        let failure = found.find(|f| {
+            f.level == Level::Failure && f.check == check && f.node.as_deref() == Some(node)
+        });
+        if let Some(failure) = failure {
+            failure.found.push_str(words);
+        }
+    }
+
     /// Returns how many findings have this level.
     pub(super) fn count(&self, level: Level) -> usize {
         self.0

@@ -41,7 +41,8 @@ async fn a_clock_that_is_off_is_told_of_before_it_costs_the_vote_and_when_it_doe
         &[
             "failure",
             &nodes[1].address().to_string(),
-            "more than a second",
+            "more than a second: it is +",
+            "+5.6 s",
         ],
     );
     assert_eq!(examined.code, 2);
