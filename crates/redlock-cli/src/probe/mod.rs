@@ -16,7 +16,8 @@ use futures_util::future::join_all;
 use redlock_core::{
     NodeConfig,
     deadpool_redis::redis::{
-        AsyncConnectionConfig, Client, Cmd, ConnectionInfo, RedisError, RedisResult, Value,
+        AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, RedisError, RedisResult,
+        Value,
         aio::{ConnectionLike, MultiplexedConnection},
         cmd,
     },
@@ -140,9 +141,29 @@ pub(crate) fn words(error: &RedisError) -> String {
         Some(_) => "it answers with an error".to_owned(),
         None if error.is_timeout() => "it does not answer in time".to_owned(),
         None if error.is_io_error() => error.to_string(),
+        None if error.kind() == ErrorKind::Parse => not_redis(error).to_owned(),
         None => error.category().to_owned(),
     }
 }
+
+/// Returns what answers in place of a server, in the words of the library.
+fn not_redis(error: &RedisError) -> &'static str {
+    // The parser names the byte with which the answer began.
+    let begins_with = |byte: u8| {
+        let detail = error.detail().unwrap_or_default();
+        detail.contains(&format!("`{byte}`"))
+    };
+    if begins_with(b'H') {
+        "an HTTP server answers; give the port of a Redis server"
+    } else if begins_with(TLS_ALERT) {
+        "it speaks TLS; give a rediss:// URL"
+    } else {
+        "what answers does not speak the protocol of Redis; give the port of a Redis server"
+    }
+}
+
+/// The first byte of what a TLS server says to a client that does not speak it.
+const TLS_ALERT: u8 = 0x15;
 
 /// So many times are enough for a 99th percentile that means something.
 const MEASUREMENTS: usize = 100;

@@ -1,5 +1,10 @@
 //! `status`, `ls` and `release`, on keys that are held by others.
 
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+};
+
 use redlock_core::{AcquireOptions, Redlock};
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -108,6 +113,37 @@ fn now() -> f64 {
         .unwrap()
         .as_secs_f64()
         * 1_000.0
+}
+
+/// The doctor says the same.
+#[tokio::test]
+async fn a_port_of_another_service_is_told_in_words() {
+    let nodes = Nodes::blessed(3).await;
+    let http = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = http.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in http.incoming() {
+            let answer = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n";
+            drop(stream.and_then(|mut stream| {
+                // What was not read would reset the connection.
+                let _ = stream.read(&mut [0; 4_096])?;
+                stream.write_all(answer)
+            }));
+        }
+    });
+    let urls = vec![nodes[0].url(), nodes[1].url(), format!("redis://{address}")];
+    let nodes = nodes.at(urls);
+    for arguments in [&["status", "order:7"][..], &["ls"]] {
+        let done = nodes.run(arguments);
+        let words = "an HTTP server answers; give the port of a Redis server";
+        let told = done
+            .out
+            .replace('\n', " ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(told.contains(words), "{done:?}");
+    }
 }
 
 #[tokio::test]
