@@ -70,8 +70,7 @@ impl Connection {
             Some(path) => read(path)?,
             None => Config::default(),
         };
-        let environment =
-            Config::from_env().map_err(|e| Failure::wrong(redacted(&e.to_string())))?;
+        let environment = Config::from_env()?;
         let flags = self.flags();
         if !self.nodes.is_empty() && flags.nodes.is_empty() {
             // Those of the environment are others than were meant.

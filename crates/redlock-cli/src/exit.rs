@@ -113,7 +113,9 @@ impl From<BuildError> for Failure {
         match error.kind() {
             BuildErrorKind::NoQuorum => Self::NoQuorum(error.to_string()),
             // Of a node's URL nothing is repeated, and what a URL is like is said.
-            _ if error.field().starts_with("nodes") => Self::Wrong(error.to_string()),
+            _ if error.field().starts_with("nodes") || error.field() == "REDLOCK_NODES" => {
+                Self::Wrong(error.to_string())
+            }
             // A URL may have been given for something else.
             _ => Self::Wrong(redacted(&error.to_string())),
         }

@@ -105,6 +105,23 @@ async fn flags_win_over_the_environment_and_that_wins_over_a_file() {
     );
 }
 
+#[test]
+fn urls_of_the_environment_that_cannot_be_read_are_told_of_by_its_name() {
+    for (urls, number) in [
+        ("redis://me:hunter2@a;redis://me:hunter2@b", 1),
+        ("redis://a, redis://me:hunter2@b redis://c", 2),
+        ("redis://a,me:hunter2@b", 2),
+    ] {
+        let mut command = redlock(&["doctor"]);
+        let done = run(command.env("REDLOCK_NODES", urls));
+        assert_eq!(done.code, 2, "{done:?}");
+        let begin = format!("REDLOCK_NODES: URL {number} is not a URL like redis://");
+        assert!(done.err.contains(&begin), "{done:?}");
+        assert!(done.err.contains("commas separate URLs"), "{done:?}");
+        assert!(!format!("{done:?}").contains("hunter2"), "{done:?}");
+    }
+}
+
 #[tokio::test]
 async fn settings_with_which_no_service_can_start_fail_the_doctor() {
     let nodes = Nodes::blessed(3).await;

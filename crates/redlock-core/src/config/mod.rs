@@ -172,8 +172,16 @@ impl Config {
             .split(',')
             .map(str::trim)
             .filter(|url| !url.is_empty());
+        let nodes = urls.enumerate().map(|(index, url)| {
+            let refused = |why: String| {
+                let message = format!("URL {} {why}; commas separate URLs", index + 1);
+                BuildError::misuse("REDLOCK_NODES", message)
+            };
+            let node = NodeConfig::from(url);
+            node.check().map(|()| node).map_err(refused)
+        });
         Ok(Self {
-            nodes: urls.map(NodeConfig::from).collect(),
+            nodes: nodes.collect::<Result<_, _>>()?,
             namespace: var("REDLOCK_NAMESPACE")?,
             verbatim_keys: false,
             label: var("REDLOCK_LABEL")?,

@@ -8,7 +8,7 @@ use serde::{
 
 use crate::{
     MemoryNode,
-    node::{Address, Node, connection_info},
+    node::{Address, Node, RedisNodeError, connection_info},
 };
 
 /// One node: its address, or the node itself.
@@ -85,6 +85,17 @@ impl NodeConfig {
         match &self.0 {
             NodeSpec::Redis(config) => connection_info(config).ok(),
             _ => None,
+        }
+    }
+
+    /// Returns what is wrong with an address.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match &self.0 {
+            NodeSpec::Redis(config) => match connection_info(config) {
+                Ok(_) => Ok(()),
+                Err(RedisNodeError(message)) => Err(message),
+            },
+            _ => Ok(()),
         }
     }
 
