@@ -12,7 +12,7 @@ use crate::{
     exit::{Exit, Failure},
     output::{Mark, Output, rounded},
     probe::{self, Info, Place},
-    standing::{ready_in, settled, stand, votes},
+    standing::{line, ready_in, settled, stand, votes, words},
 };
 
 /// What can be asked of `bless`.
@@ -40,6 +40,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             output.json(&Json::new(&evidence, None))?;
         } else {
             output.line("no node is in quarantine: there is nothing to bless")?;
+            for report in reports.iter().filter(|report| !votes(report)) {
+                output.marked(Mark::Bad, &line(report))?;
+            }
         }
         let count = reports.iter().filter(|report| votes(report)).count();
         return Ok(if count < settings.majority() {
@@ -71,7 +74,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     } else {
         for report in &after {
             let mark = if votes(report) { Mark::Good } else { Mark::Bad };
-            output.marked(mark, &report.to_string())?;
+            output.marked(mark, &line(report))?;
         }
     }
     let count = after.iter().filter(|report| votes(report)).count();
@@ -162,7 +165,7 @@ fn evidence(reports: &[NodeReport], places: &[Place], infos: &[Option<Info>]) ->
             .map_or(0, |info| info.redis_settings().db());
         Evidence {
             node: report.node.to_string(),
-            standing: report.answer.to_string(),
+            standing: words(&report.answer),
             votes: votes(report),
             ready_in: ready_in(&report.answer),
             run_id: info.map(|info| info.text("run_id").to_owned()),
@@ -194,10 +197,13 @@ fn show(evidence: &[Evidence], settings: &Settings, output: Output) -> io::Resul
     }
     let voting = evidence.iter().filter(|node| node.votes).count();
     if voting > 0 {
-        let line = format!(
-            "{voting} nodes vote already: clients may hold leases that the others have forgotten"
-        );
-        output.marked(Mark::Bad, &line)?;
+        let they_vote = match voting {
+            1 => "1 node votes".to_owned(),
+            _ => format!("{voting} nodes vote"),
+        };
+        let line =
+            format!("{they_vote} already: clients may hold leases that the others have forgotten");
+        output.marked(Mark::Warning, &line)?;
     }
     output.line(&format!(
         "To bless is to vouch that none of the nodes in quarantine has forgotten a lease that may still be valid, or \

@@ -9,7 +9,7 @@ use crate::{
     connection::{Connection, Settings, duration},
     context::Context,
     exit::{Exit, Failure},
-    standing::{Standing, is_open, votes},
+    standing::{Standing, is_open, line, votes},
 };
 
 /// What can be asked of `ready`.
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     } else if is_ready {
         output.line(&format!("{} votes", report.node))?;
     } else {
-        output.line(&report.to_string())?;
+        output.line(&line(&report))?;
     }
     Ok(if is_ready { Exit::Yes } else { Exit::No })
 }

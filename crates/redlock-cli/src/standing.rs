@@ -24,7 +24,7 @@ impl Standing {
         Self {
             node: report.node.to_string(),
             votes,
-            why: (!votes).then(|| report.answer.to_string()),
+            why: (!votes).then(|| words(&report.answer)),
             ready_in_ms: ready_in(&report.answer).map(millis),
         }
     }
@@ -57,6 +57,20 @@ pub(crate) async fn settled(client: &Redlock, settings: &Settings) -> Vec<NodeRe
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Returns where a node stands, in words.
+pub(crate) fn words(answer: &NodeAnswer) -> String {
+    match answer {
+        // Nothing was to be executed.
+        NodeAnswer::NotExecuted { reason } => format!("cannot be reached: {reason}"),
+        answer => answer.to_string(),
+    }
+}
+
+/// Returns where a node stands, in a line.
+pub(crate) fn line(report: &NodeReport) -> String {
+    format!("{}: {}", report.node, words(&report.answer))
 }
 
 /// Returns whether a node has not said yet where it stands.

@@ -17,7 +17,7 @@ use crate::{
     connection::{Connection, Settings},
     context::Context,
     exit::{Exit, Failure},
-    standing::stand,
+    standing::{line, stand},
 };
 
 /// What can be asked of `jobs`.
@@ -103,7 +103,6 @@ fn too_few(reports: &[NodeReport]) -> Failure {
 
 /// Returns a line for each node, to be put behind a message.
 fn lines(reports: &[NodeReport]) -> String {
-    let line = |report: &NodeReport| format!("\n  {report}");
-    let lines: Vec<String> = reports.iter().map(line).collect();
-    lines.concat()
+    let lines = reports.iter().map(|report| format!("\n  {}", line(report)));
+    lines.collect()
 }

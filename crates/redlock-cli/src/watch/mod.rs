@@ -20,7 +20,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::{Mark, Output, moment},
-    standing::{is_open, ready_in, votes},
+    standing::{is_open, line, ready_in, votes, words},
 };
 
 /// What can be asked of `watch`.
@@ -156,13 +156,13 @@ fn tell(report: &NodeReport, output: Output) -> Result<(), Failure> {
             at_ms: now(),
             node: Some(&report.node),
             votes,
-            why: (!votes).then(|| report.answer.to_string()),
+            why: (!votes).then(|| words(&report.answer)),
             counts: None,
         })?;
     } else if votes {
         output.marked(Mark::Good, &format!("{} {} votes", time(), report.node))?;
     } else {
-        output.marked(Mark::Warning, &format!("{} {report}", time()))?;
+        output.marked(Mark::Warning, &format!("{} {}", time(), line(report)))?;
     }
     Ok(())
 }

@@ -27,7 +27,8 @@ async fn a_blessing_of_nodes_beside_voting_ones_is_warned_of() {
     let mut nodes = Nodes::blessed(3).await;
     nodes[0].restart().unwrap();
     let done = nodes.run(&["bless"]);
-    assert!(done.out.contains("2 nodes vote already"), "{done:?}");
+    let against = "warn 2 nodes vote already: ";
+    assert!(done.out.contains(against), "{done:?}");
     assert_eq!((done.code, nodes.run(&["ready", "1"]).code), (2, 1));
 }
 
@@ -50,4 +51,23 @@ async fn a_node_that_restarts_while_somebody_thinks_is_not_blessed_unseen() {
         "{said}"
     );
     assert_eq!(nodes.run(&["ready", "1"]).code, 1);
+}
+
+#[tokio::test]
+async fn nodes_that_cannot_be_reached_are_named_where_none_waits_for_a_blessing() {
+    let mut nodes = Nodes::blessed(3).await;
+    for node in 0..2 {
+        nodes[node].kill().unwrap();
+    }
+    let done = nodes.run(&["bless", "--yes"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.out.contains("nothing to bless"), "{done:?}");
+    for node in 0..2 {
+        let line = format!("FAIL {}: cannot be reached: ", nodes[node].address());
+        assert!(done.out.contains(&line), "{done:?}");
+    }
+    nodes[1].restart().unwrap();
+    nodes[0].restart().unwrap();
+    let done = nodes.run(&["bless"]);
+    assert!(done.out.contains("warn 1 node votes already: "), "{done:?}");
 }

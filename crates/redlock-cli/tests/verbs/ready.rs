@@ -36,7 +36,11 @@ async fn a_node_is_ready_when_it_votes_and_not_before() {
     nodes[1].kill().unwrap();
     let done = nodes.run(&["ready", &address]);
     assert_eq!(done.code, 1);
+    let said = format!("{address}: cannot be reached: ");
+    assert!(done.out.starts_with(&said), "{done:?}");
     assert!(done.out.contains("refused"), "{done:?}");
+    let json = nodes.run(&["ready", &address, "--json"]).out;
+    assert!(json.contains("\"why\":\"cannot be reached: "), "{json}");
     for unknown in ["10.0.0.1:6379", "0", "4", "127.0.0.1", "localhost.internal"] {
         assert_eq!(nodes.run(&["ready", unknown]).code, 2, "{unknown}");
     }
