@@ -7,7 +7,10 @@ use redlock_core::{Redlock, deadpool_redis::redis::RedisError};
 use redlock_cron::job_remembered_under;
 use serde::Serialize;
 
-use super::{Job, Memory, client, memory::Json};
+use super::{
+    Job, Memory, client,
+    memory::{Json, line},
+};
 use crate::{
     connection::Settings,
     context::Context,
@@ -61,7 +64,7 @@ pub(super) async fn run(settings: &Settings, context: &Context) -> Result<Exit, 
         for (job, memory) in &listed.jobs {
             let last = memory.last().map_or_else(
                 || "no run is remembered".to_owned(),
-                |run| format!("last run {run}"),
+                |run| format!("last run {}", line(run)),
             );
             output.line(&format!("{}  {}; {last}", printable(job), memory.state()))?;
         }

@@ -70,6 +70,16 @@ impl Memory {
     }
 }
 
+/// Returns a run in a line.
+pub(super) fn line(run: &PastRun) -> String {
+    let line = run.to_string();
+    // The nodes remember how long a run took to the millisecond.
+    match line.strip_suffix(" after 0ns") {
+        Some(line) => format!("{line} after less than 1 ms"),
+        None => line,
+    }
+}
+
 /// The same for programs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Json {

@@ -2,7 +2,7 @@
 
 use redlock_core::NodeReport;
 
-use super::{Job, Memory, client};
+use super::{Job, Memory, client, memory::line};
 use crate::{
     connection::Settings,
     context::Context,
@@ -69,7 +69,7 @@ fn print(called: &Job, memory: &Memory, output: Output) -> std::io::Result<()> {
             Some(_) => Mark::Warning,
             None => Mark::Note,
         };
-        output.marked(mark, &run.to_string())?;
+        output.marked(mark, &line(run))?;
     }
     Ok(())
 }

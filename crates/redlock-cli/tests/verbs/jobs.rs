@@ -60,9 +60,11 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
     let (code, out) = job(&[]);
     assert_eq!(code, 0);
     assert!(
-        out.starts_with("paused; ") && out.contains(": ok after"),
+        out.starts_with("paused; ") && out.contains(": ok after less than 1 ms"),
         "{out}"
     );
+    let list = nodes.run(&["jobs"]).out;
+    assert!(!out.contains("0ns") && !list.contains("0ns"), "{out}{list}");
     jobs.resume("close-day").await.unwrap();
     assert!(job(&[]).1.starts_with("not paused; "));
     drop(jobs.shutdown(Duration::from_secs(5)).await);
