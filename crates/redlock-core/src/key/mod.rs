@@ -1,3 +1,4 @@
+mod data;
 mod set;
 
 use std::{
@@ -19,6 +20,8 @@ pub use self::set::ResourceKeys;
 /// A key may come from outside and is untrusted.
 /// So its length is limited, the client never logs it above `TRACE`, and `Debug` shows only its length.
 /// The class comes from the program, and log lines name a lease by its class.
+///
+/// As data of serde, a key is its name; a [`FencingToken`](crate::FencingToken) is a number by `u64::from`.
 ///
 /// # Examples
 ///
