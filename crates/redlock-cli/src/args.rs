@@ -1,5 +1,7 @@
 //! The arguments of the command.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
 
 use crate::{
@@ -24,6 +26,10 @@ pub(crate) struct Arguments {
     /// When to use colours; NO_COLOR turns them off too
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
+
+    /// A file with the library's settings, as TOML
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Nodes")]
+    config: Option<PathBuf>,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,

@@ -96,6 +96,21 @@ async fn flags_win_over_the_environment_and_that_wins_over_a_file() {
         json["namespace"].as_str().unwrap().to_owned()
     };
     assert_eq!(namespace(&[], None), "file");
+    // Before the verb, as --json.
+    for verb in [
+        &["doctor"][..],
+        &["ls"],
+        &["jobs"],
+        &["jobs", "pause", "a/b"],
+    ] {
+        let file = ["--config", file.to_str().unwrap()];
+        for arguments in [[&file[..], verb].concat(), [verb, &file[..]].concat()] {
+            let done = run(&mut redlock(&arguments));
+            for words in ["no node is given", "argument"] {
+                assert!(!done.err.contains(words), "{arguments:?}: {done:?}");
+            }
+        }
+    }
     assert_eq!(namespace(&[], Some("variable")), "variable");
     let verbatim = namespace(&["--verbatim-keys"], Some("variable"));
     assert_eq!(verbatim, "(verbatim keys)");
