@@ -43,7 +43,7 @@ async fn a_job(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
         .namespace("billing")
         .build()?;
     let close_day = SingletonJob::cron("close-day", "0 0 2 * * *", Berlin, |run: Run| async move {
-        close_books(run.local_date()).await // dropped if its lease is lost
+        close_books(run.local_date()).await // returns a `Result`; dropped if its lease is lost
     });
     jobs.add(close_day).await?;
     jobs.start().await?;
@@ -71,6 +71,14 @@ async fn anything_else(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
     Ok(())
 }
 
+async fn from_the_environment() -> Result<redlock_core::Redlock, BoxError> {
+    use redlock_core::{Config, Redlock};
+
+    #[rustfmt::skip] // one line there
+    let redlock = Redlock::builder().config(Config::from_env()?).build().await?;
+    Ok(redlock)
+}
+
 #[test]
 fn every_line_of_code_in_the_readme_is_compiled_here() {
     // White space aside: what is one line there may be laid out otherwise here.
@@ -78,7 +86,7 @@ fn every_line_of_code_in_the_readme_is_compiled_here() {
     let here = squeeze(include_str!("readme.rs"));
     let readme = include_str!("../../README.md");
     let blocks: Vec<_> = readme.split("```rust\n").skip(1).collect();
-    assert_eq!(blocks.len(), 3);
+    assert_eq!(blocks.len(), 4);
     for line in blocks
         .iter()
         .filter_map(|block| block.split("```").next())
