@@ -13,6 +13,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::{Mark, Output, millis, rounded},
+    policy,
     probe::{self, Percentiles, Timings},
 };
 
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 
 /// Measures over scratch keys, which are released.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     if args.length.is_zero() {
         return Err(Failure::wrong("--for 0s measures nothing: give 1s or more"));
     }

@@ -11,6 +11,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::{Mark, Output, rounded},
+    policy,
     probe::{self, Info, Place},
     standing::{line, ready_in, settled, stand, votes, words},
 };
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 
 /// Shows what speaks for and against it, node by node, asks, and lets quarantined nodes vote.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let output = context.output;
     // Before the client leaves its mark there.
     let places = probe::connect(&settings).await;

@@ -3,16 +3,11 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use clap::Args;
-use futures_util::future::join_all;
-use redlock_core::{
-    Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey,
-    deadpool_redis::redis::{cmd, from_redis_value},
-};
+use redlock_core::{Config, NodeConfig, NodeKeys, Redlock, RedlockBuilder, ResourceKey};
 use redlock_proto::{Keyspace, Quarantine};
 
 use crate::{
     exit::Failure,
-    probe,
     redact::{redacted, unquoted},
 };
 
@@ -51,21 +46,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Reads all settings, and asks the nodes for a `max_ttl` that is not given.
-    ///
-    /// A command with another one than the clients' would get no vote, and would leave its own at a node that restarts.
-    pub(crate) async fn settings(&self) -> Result<Settings, Failure> {
-        let mut settings = self.given()?;
-        if settings.config.max_ttl.is_none() {
-            settings.config.max_ttl = remembered_max_ttl(&settings).await;
-            let ttl = settings.ttl().min(settings.max_ttl());
-            settings.config.ttl = Some(ttl);
-        }
-        Ok(settings)
-    }
-
     /// Reads all settings that are given.
-    fn given(&self) -> Result<Settings, Failure> {
+    pub(crate) fn given(&self) -> Result<Settings, Failure> {
         let file = match &self.config {
             Some(path) => read(path)?,
             None => Config::default(),
@@ -168,7 +150,7 @@ impl Settings {
     }
 
     /// Returns the key under which a node remembers with which policy clients use the namespace.
-    fn mark(&self) -> String {
+    pub(crate) fn mark(&self) -> String {
         let prefix = if self.config.verbatim_keys {
             "{redlock:verbatim}".to_owned()
         } else {
@@ -216,22 +198,6 @@ impl Settings {
     pub(crate) fn majority(&self) -> usize {
         self.config.nodes.len() / 2 + 1
     }
-}
-
-/// Returns the `max_ttl` of the namespace that a majority of the nodes remembers.
-async fn remembered_max_ttl(settings: &Settings) -> Option<Duration> {
-    let mark = settings.mark();
-    let places = probe::connect(settings).await;
-    let marks = places.into_iter().map(async |place| {
-        let answer = place.probe.ok()?.ask(cmd("MGET").arg(&mark)).await.ok()?;
-        let [mark]: [Option<String>; 1] = from_redis_value(answer).ok()?;
-        // What it is, the run, the data, and then the policy.
-        Quarantine::max_ttl_of(mark?.split(' ').nth(3)?)
-    });
-    let all: Vec<Duration> = join_all(marks).await.into_iter().flatten().collect();
-    let count = |max_ttl: &Duration| all.iter().filter(|other| *other == max_ttl).count();
-    let most = all.iter().max_by_key(|max_ttl| count(max_ttl))?;
-    (count(most) >= settings.majority()).then_some(*most)
 }
 
 /// Reads a duration as the library does.

@@ -12,6 +12,7 @@ use crate::{
     exit::{Exit, Failure},
     lookup::{self, KeyState, Owner},
     output::{Mark, millis, printable, rounded},
+    policy,
     probe::{self, Place, Probe, Scan, may_not_scan},
     status::holder,
 };
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 
 /// Lists the keys that nodes have; it scans, for which a user needs `+scan` beside what a client needs.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let places = probe::connect(&settings).await;
     let Listed { lines, silent } = list(&places, &settings, &args.prefix).await;
     let output = context.output;

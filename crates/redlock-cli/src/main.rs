@@ -16,6 +16,7 @@ mod jobs;
 mod lookup;
 mod ls;
 mod output;
+mod policy;
 mod probe;
 mod processes;
 mod ready;

@@ -9,6 +9,7 @@ use crate::{
     connection::{Connection, Settings, duration},
     context::Context,
     exit::{Exit, Failure},
+    policy,
     standing::{Standing, is_open, line, votes},
 };
 
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 
 /// Ends with 0 if a node votes in this namespace, and else says why not, and for how long.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let node = find(&settings, &args.node)?;
     let client = context.client(settings.builder().connect_lazily()).await?;
     let report = wait(&client, node, &settings, args.wait).await;

@@ -10,7 +10,7 @@ use crate::{
     exit::{Exit, Failure},
     lookup::{self, KeyState, Owner, Said},
     output::{Mark, millis, rounded},
-    probe,
+    policy, probe,
     status::holder,
 };
 
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// Reads the owner, says what is broken, and deletes the key where that owner still has it.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let places = probe::connect(&settings).await;
     let (key, said) = lookup::find(&places, &settings, &args.key).await?;
     let output = context.output;

@@ -16,7 +16,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::{Mark, millis, rounded},
-    probe,
+    policy, probe,
     standing::votes,
 };
 
@@ -47,7 +47,7 @@ struct Done<'a> {
 
 /// For each node: makes sure that the others are a quorum, restarts it, and waits until it votes.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let client = context.client(settings.builder()).await?;
     let output = context.output;
     let limit = args

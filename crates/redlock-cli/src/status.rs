@@ -11,7 +11,7 @@ use crate::{
     exit::{Exit, Failure},
     lookup::{self, KeyState, Owner, Said, UNLABELLED},
     output::{Mark, Output, millis, moment, rounded},
-    probe,
+    policy, probe,
     processes::{Measured, Processes, Silent, Waiting},
     standing::{stand, votes},
 };
@@ -33,7 +33,7 @@ pub(crate) struct Args {
 ///
 /// Ends with 0 if it is held, with 1 if it is free, and with 3 if that cannot be said.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     // What is wrong with it is said before anybody is asked.
     settings.lock_key(&args.key)?;
     let processes = args.processes.addresses()?;

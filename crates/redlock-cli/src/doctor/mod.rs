@@ -21,7 +21,7 @@ use crate::{
     connection::Connection,
     context::Context,
     exit::{Exit, Failure},
-    probe,
+    policy, probe,
     standing::stand,
 };
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 /// It is a client of the namespace while it runs, so nodes that are new to it begin their first quarantine.
 /// It makes locks on keys of its own, and releases them.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let mut places = probe::connect(&settings).await;
     let (client, reports) = stand(context, &settings).await?;
 

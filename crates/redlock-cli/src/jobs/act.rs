@@ -9,6 +9,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::Mark,
+    policy,
 };
 
 /// What can be asked of both.
@@ -40,7 +41,7 @@ pub(super) async fn resume(args: Args, context: &Context) -> Result<Exit, Failur
 }
 
 async fn set(args: Args, paused: bool, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let job: Job = args.job.parse()?;
     let client = client(context, &settings).await?;
     // Whoever mistypes a name in the night must not believe that the job is paused.

@@ -10,6 +10,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::Mark,
+    policy,
 };
 
 /// What can be asked of it.
@@ -37,7 +38,7 @@ struct Json<'a> {
 
 /// Says what is lost by it, asks, and deletes it.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let output = context.output;
     let job: Job = args.job.parse()?;
     let client = client(context, &settings).await?;

@@ -17,6 +17,7 @@ use crate::{
     connection::{Connection, Settings},
     context::Context,
     exit::{Exit, Failure},
+    policy,
     standing::{line, stand},
 };
 
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         Some(Action::Resume(args)) => act::resume(args, context).await,
         Some(Action::Forget(args)) => forget::run(args, context).await,
         None => {
-            let settings = args.connection.settings().await?;
+            let settings = policy::settings(&args.connection).await?;
             match args.job {
                 Some(job) => show::run(&job.parse()?, &settings, context).await,
                 None => list::run(&settings, context).await,

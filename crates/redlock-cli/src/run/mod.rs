@@ -39,6 +39,7 @@ use crate::{
     connection::{Connection, duration},
     context::Context,
     exit::{Exit, Failure},
+    policy,
     standing::votes,
 };
 
@@ -100,7 +101,7 @@ ends the wait.";
 
 /// Runs the command under the lock.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let ttl = args.ttl.unwrap_or_else(|| settings.ttl());
     let grace = grace(args.grace, ttl)?;
     let key = args.key.parse::<ResourceKey>()?;

@@ -20,6 +20,7 @@ use crate::{
     connection::{Connection, Settings, duration},
     context::Context,
     exit::{Exit, Failure},
+    policy,
     processes::Processes,
 };
 
@@ -43,7 +44,7 @@ pub(crate) struct Args {
 
 /// Shows the nodes and the keys until somebody presses q; with JSON, writes a line for each look.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     let is_json = context.output.is_json();
     if !is_json && !io::stdout().is_terminal() {
         let message = "top needs a terminal; for a program: redlock top --json, redlock ls --json";

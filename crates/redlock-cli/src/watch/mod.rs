@@ -20,6 +20,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     output::{Mark, Output, moment},
+    policy,
     standing::{is_open, line, ready_in, votes, words},
 };
 
@@ -54,7 +55,7 @@ impl Seen {
 
 /// Watches until it is interrupted.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
-    let settings = args.connection.settings().await?;
+    let settings = policy::settings(&args.connection).await?;
     // A client asks for what it measures when it is built.
     let exposition = args.listen.map(|_| Exposition::begin()).transpose();
     let exposition = exposition.map_err(|error| Failure::wrong(error.to_string()))?;
