@@ -151,7 +151,7 @@ async fn a_node_that_is_used_with_another_longest_time_does_not_vote() {
     nodes.kill(1..2);
     let line = does_not_count(&redlock, 2).await;
     assert!(
-        line.contains("used with 90000ms,10000ppm,v2 there"),
+        line.contains("90000ms,10000ppm,v2 use this namespace there"),
         "{line}"
     );
 }
