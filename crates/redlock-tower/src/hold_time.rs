@@ -34,7 +34,7 @@ impl HoldTime {
         let held = self.since.elapsed();
         self.pace.held(held);
         tracing::debug!(
-            target: TARGET,
+            target: crate::TARGET,
             client = self.redlock.id(),
             namespace = &*self.redlock.namespace(),
             class = lease.class(),
@@ -45,6 +45,3 @@ impl HoldTime {
         );
     }
 }
-
-/// The target of the event.
-const TARGET: &str = "redlock::http";

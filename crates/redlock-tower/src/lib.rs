@@ -63,3 +63,6 @@ pub use redlock_core;
 mod readme {
     #![doc = include_str!("../README.md")]
 }
+
+/// The target of all events.
+const TARGET: &str = "redlock::http";

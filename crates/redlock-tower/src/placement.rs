@@ -16,13 +16,10 @@ impl Placement {
     pub(crate) fn look_at(&self, answer: StatusCode) {
         if answer == StatusCode::METHOD_NOT_ALLOWED && !self.told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                target: TARGET,
+                target: crate::TARGET,
                 "a request has waited for and held its lock to be answered with 405: put the layer by \
                  `MethodRouter::route_layer` around handlers only, or name the methods that it locks with `only`"
             );
         }
     }
 }
-
-/// The target of the event.
-const TARGET: &str = "redlock::http";

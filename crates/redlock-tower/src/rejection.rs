@@ -234,10 +234,10 @@ impl Rejection {
         let cause = || self.source().map(ToString::to_string).unwrap_or_default();
         match kind {
             RejectionKind::Misuse => {
-                tracing::error!(target: TARGET, client, namespace, ?kind, cause = cause(), "refused: {self}");
+                tracing::error!(target: crate::TARGET, client, namespace, ?kind, cause = cause(), "refused: {self}");
             }
             _ => {
-                tracing::debug!(target: TARGET, client, namespace, ?kind, cause = cause(), "refused: {self}");
+                tracing::debug!(target: crate::TARGET, client, namespace, ?kind, cause = cause(), "refused: {self}");
             }
         }
     }
@@ -297,6 +297,3 @@ impl Error for Rejection {
         }
     }
 }
-
-/// The target of all events about refusals.
-const TARGET: &str = "redlock::http";

@@ -78,7 +78,7 @@ impl MissingLease {
 impl IntoResponse for MissingLease {
     fn into_response(self) -> Response {
         // Whoever reads the log need not see the answer.
-        tracing::error!(target: TARGET, "refused: {self}");
+        tracing::error!(target: crate::TARGET, "refused: {self}");
         problem(self.status(), &self.to_string(), None).map(Body::from)
     }
 }
@@ -108,6 +108,3 @@ impl fmt::Display for MissingLease {
 }
 
 impl Error for MissingLease {}
-
-/// The target of all events about refusals.
-const TARGET: &str = "redlock::http";
