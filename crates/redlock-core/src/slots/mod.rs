@@ -1,24 +1,16 @@
 //! Slots: at most so many holders at once, each with a lock of its own.
 
 mod guard;
+mod search;
 
 use std::{
     fmt,
-    hash::{BuildHasher, RandomState},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::AtomicUsize},
 };
-
-use futures_util::{FutureExt, future::select_all};
-use tokio::time::Instant;
 
 pub use self::guard::SlotGuard;
 use crate::{
-    AcquireError, AcquireErrorKind, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock,
-    ResourceKey, Wait,
-    course::Course,
+    AcquireError, AcquireOptions, InvalidKey, InvalidOption, Mode, Redlock, ResourceKey, Wait,
     engine::NotWon,
     key::{MAX_SLOTS, SlotsOf},
     scope::Scopes,
@@ -42,9 +34,11 @@ use crate::{
 /// A node that lost its data, or that granted none of the slots that are held, does not know the number.
 /// A holder's token is greater than all earlier tokens of the same slot; tokens of different slots cannot be compared.
 ///
-/// An acquire tries three slots one after the other: the slot that this handle held last, and others from a random one
-/// on.
-/// Then it asks for all slots at once, and takes the first that it gets.
+/// An acquire tries up to three slots one after the other: the slot that this handle held last, and others from a random
+/// one on.
+/// After the third, or a quarter of the time limit of a node, it asks for all slots at once, and takes the first that it
+/// gets.
+/// It ends by its deadline, or at most five time limits of a node (half a second each by default) later.
 /// So a waiting caller has a place in the local queue of each slot, and the client's
 /// [`max_waiters`](crate::RedlockBuilder::max_waiters) counts each place.
 /// If several slots become free at once, the caller may hold more than one for a moment, and the nodes may refuse one
@@ -245,54 +239,6 @@ impl Slots {
         won.map_err(NotWon::into_error)
     }
 
-    async fn search(
-        &self,
-        options: AcquireOptions,
-        course: &Course,
-    ) -> Result<SlotGuard, AcquireError> {
-        let order = self.order();
-        let began = Instant::now();
-        let (mut error, mut is_of_all, mut tried) = (None, false, 0);
-        for slot in order.iter().take(TRIES) {
-            if tried > 0 && began.elapsed() > self.redlock.node_timeout() / 4 {
-                break; // Nodes are slow.
-            }
-            tried += 1;
-            let options = options.clone().wait(Wait::Never);
-            match self.take(*slot, options, course).await {
-                Ok(guard) => return Ok(guard),
-                Err(refused) => {
-                    is_of_all = !is_of_the_slot(&refused);
-                    keep(&mut error, refused);
-                    if is_of_all {
-                        break;
-                    }
-                }
-            }
-        }
-        let (others, options) = match self.redlock.wait_of(&options) {
-            // Who makes one attempt has made it at those.
-            Wait::Never if is_of_all => (&order[..0], options),
-            Wait::Never => (&order[tried..], options),
-            Wait::UpTo(longest) => {
-                let left = Wait::UpTo(longest.saturating_sub(began.elapsed()));
-                (&order[..], options.wait(left))
-            }
-        };
-        let take = |slot: &usize| self.take(*slot, options.clone(), course).boxed();
-        let mut takes: Vec<_> = others.iter().map(take).collect();
-        while !takes.is_empty() {
-            let (taken, _, rest) = select_all(takes).await;
-            match taken {
-                Ok(guard) => return Ok(guard),
-                Err(refused) => keep(&mut error, refused),
-            }
-            takes = rest;
-        }
-        // invariant: there is a slot
-        Err(error.unwrap_or_else(AcquireError::contended_locally))
-    }
-
     /// Returns the number of the slot whose lock has this key, if there is one.
     ///
     /// # Examples
@@ -327,20 +273,6 @@ impl Slots {
         self.keys.len()
     }
 
-    async fn take(
-        &self,
-        slot: usize,
-        mut options: AcquireOptions,
-        course: &Course,
-    ) -> Result<SlotGuard, AcquireError> {
-        options.slots = Some(self.of.clone());
-        let key = self.keys[slot].clone().into();
-        let taken = self.redlock.acquire_keys(key, options, Some(course));
-        let guard = taken.await?;
-        self.last.store(slot, Ordering::Relaxed);
-        Ok(SlotGuard { guard, slot })
-    }
-
     fn held_by_scope(&self) -> Option<SlotGuard> {
         let scopes = Scopes::current(self.redlock.id())?;
         let mut slots = self.keys.iter().enumerate();
@@ -348,18 +280,6 @@ impl Slots {
             let guard = scopes.guard_of(&key.clone().into(), Mode::Exclusive)?;
             Some(SlotGuard { guard, slot })
         })
-    }
-
-    /// Returns all slots in the order in which to try them: the last, and then all others from a random one on.
-    fn order(&self) -> Vec<usize> {
-        let (count, last) = (self.count(), self.last.load(Ordering::Relaxed));
-        // Nothing secret depends on it.
-        let random = RandomState::new().hash_one(last);
-        let first = usize::try_from(random % 64).unwrap_or(0) % count;
-        let others = (first..first + count).map(|slot| slot % count);
-        let others = others.filter(|slot| *slot != last);
-        let last = (last < count).then_some(last);
-        last.into_iter().chain(others).collect()
     }
 }
 
@@ -370,32 +290,3 @@ impl fmt::Debug for Slots {
             .finish_non_exhaustive()
     }
 }
-
-/// Returns whether another slot may be had all the same.
-fn is_of_the_slot(refused: &AcquireError) -> bool {
-    rank(refused) > 0
-}
-
-/// Keeps the error that tells most: another number goes before that others hold a slot, and that before that the caller
-/// does.
-fn keep(error: &mut Option<AcquireError>, refused: AcquireError) {
-    let tells_more = error
-        .as_ref()
-        .is_some_and(|error| rank(error) > rank(&refused));
-    if !(tells_more && is_of_the_slot(&refused)) {
-        *error = Some(refused);
-    }
-}
-
-/// Returns how much an error tells of one slot among several; 0 for an error that is of all.
-fn rank(refused: &AcquireError) -> u8 {
-    match refused.kind() {
-        AcquireErrorKind::OtherSlots => 3,
-        AcquireErrorKind::Contended => 2,
-        AcquireErrorKind::AlreadyHeld | AcquireErrorKind::Deadlock => 1,
-        _ => 0,
-    }
-}
-
-/// How many slots are tried one after the other, before all are.
-const TRIES: usize = 3;
