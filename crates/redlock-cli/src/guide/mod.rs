@@ -22,8 +22,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     max_ttl: Duration,
 
-    /// The namespace in which health checks ask for votes [default: that of the clients, redlock; of the demo in
-    /// compose, demo]
+    /// The namespace in which health checks ask for votes, and for which compose has no demo [default: that of the clients,
+    /// redlock; of the demo in compose, demo]
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
 
@@ -149,6 +149,9 @@ fn adapted(file: &File, args: &Args) -> String {
     let Some(wanted) = &args.namespace else {
         return text;
     };
+    if file.path == "docker/compose.yaml" {
+        text = without_service(&text, "demo");
+    }
     for usual in ["demo", "redlock"] {
         for words in ["REDLOCK_NAMESPACE: ", "votes.sh\", "] {
             let (usual, wanted) = (
@@ -159,6 +162,30 @@ fn adapted(file: &File, args: &Args) -> String {
         }
     }
     text
+}
+
+/// Returns a composition without a service, and without the comment in front of it.
+fn without_service(composition: &str, service: &str) -> String {
+    let name = format!("  {service}:");
+    let (mut kept, mut is_in_it) = (Vec::new(), false);
+    for line in composition.lines() {
+        if line == name {
+            is_in_it = true;
+            while kept
+                .last()
+                .is_some_and(|line: &&str| line.starts_with("  #"))
+            {
+                kept.pop();
+            }
+        } else if is_in_it {
+            // The next service begins, or the comment in front of it.
+            is_in_it = line.starts_with("   ") || line.is_empty();
+        }
+        if !is_in_it {
+            kept.push(line);
+        }
+    }
+    kept.join("\n") + "\n"
 }
 
 /// Returns whether a namespace can be written into all files as it is.

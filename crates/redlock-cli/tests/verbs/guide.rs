@@ -81,7 +81,7 @@ fn all_waits_follow_from_the_longest_lease() {
             assert!(ttl == 30 || !text.contains("30 s"), "{ttl}: {text}");
             assert!(!text.contains("minute"), "{ttl}: {text}");
         }
-        assert!(compose.contains(&format!("until leases of {ttl} s would")));
+        assert!(compose.contains(&format!("until leases of {ttl} s would be")));
         assert!(
             (quarantine + 2..quarantine + 20).contains(&number(compose, "start_period: ")),
             "{ttl}"
@@ -117,6 +117,28 @@ fn the_namespace_is_that_of_the_clients_unless_another_is_given() {
     assert!(compose.contains("votes.sh\", \"demo\"]"));
     let other = &guide(&["compose", "--namespace", "redlock"])["docker/compose.yaml"];
     assert!(other.contains("votes.sh\", \"redlock\"]") && !other.contains("\"demo\""));
+}
+
+/// It would lock keys in the namespace of the clients.
+#[test]
+fn a_composition_for_a_namespace_has_all_but_the_demo() {
+    let (with, without) = (
+        &guide(&["compose"])["docker/compose.yaml"],
+        &guide(&["compose", "--namespace", "redlock"])["docker/compose.yaml"],
+    );
+    assert!(!without.contains("demo"), "{without}");
+    let services = |text: &str| {
+        let (_, services) = text.split_once("\nservices:\n").unwrap();
+        let named = services.lines().filter_map(|line| line.strip_prefix("  "));
+        let named = named.filter(|line| !line.starts_with([' ', '#']) && !line.is_empty());
+        named.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut expected = services(with);
+    expected.retain(|service| service != "demo:");
+    assert_eq!(services(without), expected);
+    assert_eq!(expected.len(), 8);
+    // The comment in front of the next service is still there, and nothing stands twice.
+    assert!(without.contains("    hostname: redis-5\n\n  # Looks at the masters"));
 }
 
 #[test]
