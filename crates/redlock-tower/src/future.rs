@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response, header};
 use http_body::Body;
 use pin_project_lite::pin_project;
 use tower_service::Service;
@@ -95,8 +95,12 @@ where
                     Some(Locks::Layer(_)) => this.placement.look_at(response.status()),
                     // What the handler was refused is told as the layer tells it.
                     Some(Locks::Handler(desk)) if desk.has_refused() => {
-                        if let Some(rejection) = refused {
-                            let told = this.answers.tell(rejection.clone(), protocol);
+                        // Not if the handler has given it another status: then the answer is its own.
+                        if let Some(rejection) = refused
+                            && response.status() == rejection.status()
+                        {
+                            let mut told = this.answers.tell(rejection.clone(), protocol);
+                            keep_headers(response.headers(), told.headers_mut());
                             return Poll::Ready(Ok(told));
                         }
                     }
@@ -114,6 +118,24 @@ where
             Completion::Failed(error) => Err(error),
             Completion::Refused(rejection) => Ok(this.answers.refuse(rejection, *this.protocol)),
         })
+    }
+}
+
+/// Keeps what layers inside of this one have added to an answer whose body and reason are replaced.
+fn keep_headers(inner: &HeaderMap, told: &mut HeaderMap) {
+    let replaced = [
+        header::CONTENT_TYPE,
+        header::CONTENT_LENGTH,
+        header::CONTENT_ENCODING,
+        header::TRANSFER_ENCODING,
+        header::RETRY_AFTER,
+    ];
+    for name in inner.keys().filter(|name| !replaced.contains(name)) {
+        if !told.contains_key(name) {
+            for value in inner.get_all(name) {
+                told.append(name, value.clone());
+            }
+        }
     }
 }
 

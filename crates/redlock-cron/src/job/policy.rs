@@ -98,7 +98,8 @@ pub enum Missed {
     /// Ticks that are due meanwhile are started after the missed ticks, in order, whatever the [overlap](Overlap)
     /// policy is.
     /// So if runs take longer than the time between ticks, the job stays behind by up to `max` ticks.
-    /// Ticks that are left out are reported as [`Missed`](crate::Outcome::Missed).
+    /// The replica that starts the next tick reports those that are left out as [`Missed`](crate::Outcome::Missed), if the
+    /// nodes remember an earlier run of the job; no other replica reports them.
     All {
         /// The greatest number of ticks that wait for their start: from 1 to 100,000.
         max: usize,
@@ -146,11 +147,12 @@ pub enum Delivery {
     /// No replica claims a later tick before this is decided, even if all replicas were down meanwhile.
     /// The tick is started again first, until a run ends by itself, all its attempts are used, or it is too late for
     /// another one.
+    /// An attempt is used once it is claimed, though its replica may find then that it must not begin.
     /// With [`Overlap::CancelOther`] a later tick ends the attempts, because only the newest tick matters.
     ///
     /// A run that returned an error, panicked, took too long or was cancelled has ended by itself.
     AtLeastOnce {
-        /// The greatest number of runs of one tick, from two to ten.
+        /// The greatest number of attempts of one tick, from two to ten.
         max_attempts: u32,
     },
 }

@@ -16,6 +16,15 @@ fn job_of(starts: &Starts, seconds: u64, missed: Missed) -> SingletonJob {
     job.missed(missed)
 }
 
+/// Returns a replica that has run the first tick.
+async fn has_run(fleet: &Fleet, job: SingletonJob) -> Member {
+    let mut first = fleet.member(0, job).await;
+    first.begin();
+    first.wake_at(3_000).await;
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    first
+}
+
 impl Member {
     /// Asks for a run, which goes on in a task.
     fn request(&self) {
@@ -33,10 +42,7 @@ async fn of_missed_ticks_those_in_a_run_on_request_take_no_other_s_place() {
         (Missed::All { max: 1 }, vec![3, 170, 123]),
     ] {
         let (fleet, starts) = (Fleet::new(), Starts::default());
-        let mut first = fleet.member(0, job_of(&starts, 200, missed)).await;
-        first.begin();
-        first.wake_at(3_000).await;
-        assert_eq!(first.outcome().await, Outcome::Ok);
+        let first = has_run(&fleet, job_of(&starts, 200, missed)).await;
         fleet.sleep_until(170_000).await;
         first.request();
         fleet.sleep_until(380_000).await;
@@ -125,4 +131,105 @@ async fn ticks_in_a_run_on_request_that_is_cut_short_are_started_by_a_replica_th
         fleet.sleep_until(115_000).await;
         assert_eq!(starts.list(), [3, 40, 63].map(tick), "{missed:?}");
     }
+}
+
+/// The first tick has run, the second was missed, and the third came in a run on request that has ended.
+async fn missed_before_a_run_on_request(fleet: &Fleet, starts: &Starts) {
+    let first = has_run(fleet, job_of(starts, 50, Missed::Latest)).await;
+    fleet.sleep_until(100_000).await;
+    let report = Arc::clone(&first.runner).trigger().await;
+    assert_eq!(report.outcome(), Outcome::Ok);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_latest_missed_tick_waits_for_a_run_on_request_though_later_ones_were_skipped() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    missed_before_a_run_on_request(&fleet, &starts).await;
+    fleet.sleep_until(155_000).await;
+    let asks = fleet.member(0, job_of(&starts, 15, Missed::Latest)).await;
+    asks.request();
+    fleet.sleep_until(160_000).await;
+    let second = fleet.member(0, job_of(&starts, 15, Missed::Latest)).await;
+    second.begin();
+    fleet.sleep_until(182_000).await;
+    assert_eq!(starts.list(), [3, 100, 155, 63].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_condition_is_asked_again_about_the_latest_missed_tick_though_later_ones_were_skipped()
+{
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    missed_before_a_run_on_request(&fleet, &starts).await;
+    fleet.sleep_until(160_000).await;
+    let ready = Instant::now() + Duration::from_secs(3);
+    let job = job_of(&starts, 15, Missed::Latest).only_if(move |_| Instant::now() >= ready);
+    let second = fleet.member(0, job).await;
+    second.begin();
+    fleet.sleep_until(182_000).await;
+    assert_eq!(starts.list(), [3, 100, 63].map(tick));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_latest_missed_tick_is_started_after_a_run_on_request_whichever_ticks_come_in_that() {
+    for (ends, later) in [(225, vec![]), (225, vec![183]), (260, vec![183, 243])] {
+        let (fleet, starts) = (Fleet::new(), Starts::default());
+        let job = || job_of(&starts, ends - 110, Missed::Latest);
+        let first = has_run(&fleet, job()).await;
+        fleet.sleep_until(110_000).await;
+        first.request();
+        fleet.sleep_until(160_000).await;
+        let mut second = fleet.member(0, job()).await;
+        second.begin();
+        for due in &later {
+            second.wake_at(due * 1_000).await;
+        }
+        fleet.sleep_until(ends * 1_000 + 10_000).await;
+        assert_eq!(starts.list(), [3, 110, 63].map(tick), "{later:?}");
+        assert!(second.ticks(Outcome::Missed).is_empty(), "{later:?}");
+        second.wake_at(303_000).await;
+        fleet.sleep_until(310_000).await;
+        assert_eq!(starts.list(), [3, 110, 63, 303].map(tick), "{later:?}");
+    }
+}
+
+/// More are missed than have reports of their own.
+#[tokio::test(start_paused = true)]
+async fn of_many_missed_ticks_those_in_a_run_on_request_are_not_counted() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let job = || job_of(&starts, 50 * 60, Missed::Skip);
+    let mut first = fleet.member(0, job()).await;
+    first.wake_at(3_000).await;
+    assert_eq!(first.outcome().await, Outcome::Ok);
+    fleet.sleep_until(100_000).await;
+    first.request();
+    // One tick came before that run, fifty in it, and a hundred and eight after it.
+    let next = 3 + 160 * 60;
+    let mut second = fleet.member(0, job()).await;
+    fleet.sleep_until(next * 1_000 - 1_000).await;
+    second.runner.clock_was_set();
+    second.wake_at(next as i64 * 1_000).await;
+    fleet.sleep_until(next * 1_000 + 5_000).await;
+    let reports = std::iter::from_fn(|| second.reports.try_recv().ok());
+    let missed = reports.filter(|report| report.outcome() == Outcome::Missed);
+    let missed: Vec<_> = missed.collect();
+    let told: u64 = missed.iter().map(TickReport::ticks).sum();
+    assert_eq!(told, 109);
+    let summary = missed.iter().find(|report| report.ticks() > 1).unwrap();
+    assert_eq!((summary.tick(), summary.ticks()), (tick(63), 9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missed_tick_in_a_run_on_request_that_is_cut_short_is_started_after_the_one_before_it() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let first = has_run(&fleet, job_of(&starts, 600, Missed::Latest)).await;
+    fleet.sleep_until(100_000).await;
+    first.request();
+    fleet.sleep_until(150_000).await;
+    let second = fleet.member(0, job_of(&starts, 600, Missed::Latest)).await;
+    second.begin();
+    fleet.sleep_until(155_000).await;
+    assert_eq!(starts.list(), [3, 100].map(tick));
+    first.crash().await;
+    fleet.sleep_until(182_000).await;
+    assert_eq!(starts.list(), [3, 100, 63, 123].map(tick));
 }

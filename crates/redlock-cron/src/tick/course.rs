@@ -156,7 +156,8 @@ impl JobRunner {
         if !may_be_missed || !self.is_newest(tick) || !self.is_worth_waiting_for(tick) {
             return None;
         }
-        let next = self.schedule.next_after(tick);
+        // Those up to now were skipped.
+        let next = self.schedule.next_after(tick.max(self.nodes_now()));
         let next_in = next.map(|next| lag(self.nodes_now(), next));
         Some(next_in.map_or(PATIENCE, |next_in| next_in.min(PATIENCE)))
     }

@@ -4,7 +4,11 @@
 //! its run: what came while it went on did not find it, and that is for the overlap policy to say.
 //! What waited for that end was missed if nobody started it then.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    ops::RangeInclusive,
+    sync::{Arc, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{RunRecord, RunState};
@@ -17,6 +21,15 @@ use crate::{
     job::is_made_up,
     replica::Refusal,
 };
+
+/// What becomes of the ticks in a run on request that went on when this replica got the job, and goes on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum OpenRun {
+    /// They are skipped, if it ends by itself.
+    SkipsAll,
+    /// They may be started, if it is cut short.
+    SkipsNone,
+}
 
 impl JobRunner {
     /// Does what there is to do before the first wake-up.
@@ -50,22 +63,52 @@ impl JobRunner {
         let since = promised.map_or(oldest, |since| since.max(oldest));
         match self.terms.missed {
             Missed::Skip => {}
-            Missed::Latest => {
-                let mut dealt_with = None;
-                // Once more if it was skipped, in a run on request that has ended since.
-                while let Some(newest) = self.not_skipped(since, until, 1).await.pop()
-                    && Some(newest) != dealt_with
-                {
-                    self.deal_with(newest).await;
-                    dealt_with = Some(newest);
-                }
-            }
+            Missed::Latest => self.make_up_for_latest(since, until).await,
             Missed::All { max } => {
-                let missed = self.not_skipped(since, until, max).await;
+                let missed = self
+                    .not_skipped(since, until, max, OpenRun::SkipsNone)
+                    .await;
                 let begins = self.backlog.add(missed, max) | self.backlog.open();
                 self.work_off(begins).await;
             }
         }
+    }
+
+    /// Deals with the newest tick between these that was missed; again if a run on request turns out to have skipped it, or
+    /// to have been cut short.
+    async fn make_up_for_latest(self: &Arc<Self>, since: DateTime<Utc>, until: DateTime<Utc>) {
+        let mut dealt_with = None;
+        while let Some(newest) = self.latest_missed(since, until).await
+            && Some(newest) != dealt_with
+        {
+            // Those after it were skipped, and do not take its place.
+            let present = self.nodes_now().max(until);
+            let later = self.not_skipped(newest, present, 1, OpenRun::SkipsAll);
+            let end = if later.await.is_empty() {
+                present
+            } else {
+                until
+            };
+            let skipped = self.schedule.latest_before(end);
+            *self.stands_for() = skipped.map(|skipped| newest..=skipped);
+            self.deal_with(newest).await;
+            dealt_with = Some(newest);
+        }
+    }
+
+    /// Returns the newest tick between these that was missed.
+    ///
+    /// One that a run on request skips once that ends by itself takes the place of none before it.
+    async fn latest_missed(
+        &self,
+        since: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        let mut missed = self.not_skipped(since, until, 1, OpenRun::SkipsAll).await;
+        if missed.is_empty() {
+            missed = self.not_skipped(since, until, 1, OpenRun::SkipsNone).await;
+        }
+        missed.pop()
     }
 
     /// Returns the newest run that the nodes remember.
@@ -142,10 +185,23 @@ impl JobRunner {
         each_counts || self.terms.overlap == Overlap::Wait || self.is_newest(tick)
     }
 
-    /// Returns whether no later tick is due.
+    /// Returns whether no later tick is due that takes its place.
     pub(crate) fn is_newest(&self, tick: DateTime<Utc>) -> bool {
         let due = self.schedule.latest_at(self.nodes_now());
-        due.is_none_or(|due| due <= tick)
+        due.is_none_or(|due| due <= tick || self.is_for_skipped(tick, due))
+    }
+
+    /// Returns whether the tick is the newest that was missed, and those after it up to `due` were skipped, or are being.
+    fn is_for_skipped(&self, tick: DateTime<Utc>, due: DateTime<Utc>) -> bool {
+        let range = self.stands_for();
+        let range = range.as_ref().filter(|range| *range.start() == tick);
+        range.is_some_and(|range| due <= *range.end() || self.may_be_kept_off(due))
+    }
+
+    fn stands_for(&self) -> MutexGuard<'_, Option<RangeInclusive<DateTime<Utc>>>> {
+        // Nothing panics while the lock is held.
+        let range = self.stands_for.lock();
+        range.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells of the ticks between the run before a claim and the claim's own.
@@ -156,7 +212,9 @@ impl JobRunner {
     ) {
         let Some(last) = last else { return };
         let since = self.promised_since(last);
-        let missed = self.not_skipped(since, tick, MOST_TOLD).await;
+        let missed = self
+            .not_skipped(since, tick, MOST_TOLD, OpenRun::SkipsNone)
+            .await;
         if missed.len() == MOST_TOLD {
             let (this, before) = (Arc::clone(self), missed[0]);
             // It may take a while to count them, and the run is to start.
@@ -168,16 +226,27 @@ impl JobRunner {
         }
     }
 
-    /// Tells of all ticks after one instant and before another at once.
+    /// Tells of all ticks after one instant and before another at once, but for those that came in a run on request.
     async fn tell_of_many(&self, since: DateTime<Utc>, before: DateTime<Utc>, tick: DateTime<Utc>) {
-        let (first, last) = (
-            self.schedule.next_after(since),
-            self.schedule.latest_before(before),
-        );
-        let Some((first, last)) = first.zip(last).filter(|(first, last)| first <= last) else {
-            return;
-        };
-        let ticks = self.schedule.count(since, before, MOST_COUNTED).await;
+        let mut during = self
+            .runs_on_request(since, before, OpenRun::SkipsNone)
+            .await;
+        during.sort_by_key(|range| *range.start());
+        let (mut told, mut ticks, mut after) = (None, 0, since);
+        for range in during.into_iter().chain([before..=before]) {
+            let end = before.min(*range.start());
+            let (first, last) = (
+                self.schedule.next_after(after),
+                self.schedule.latest_before(end),
+            );
+            if let Some((first, last)) = first.zip(last).filter(|(first, last)| first <= last) {
+                let most = MOST_COUNTED.saturating_sub(ticks);
+                ticks += self.schedule.count(after, end, most).await;
+                told = Some((told.map_or(first, |(first, _)| first), last));
+            }
+            after = after.max(*range.end());
+        }
+        let Some((first, last)) = told else { return };
         let more = (first < last).then_some((last, ticks));
         self.report_several(first, more, Trigger::Schedule, not_started(tick));
     }
@@ -205,20 +274,36 @@ impl JobRunner {
         after: DateTime<Utc>,
         before: DateTime<Utc>,
         most: usize,
+        open_run: OpenRun,
     ) -> Vec<DateTime<Utc>> {
+        let during = self.runs_on_request(after, before, open_run).await;
+        self.schedule
+            .between_without(after, before, most, &during)
+            .await
+    }
+
+    /// Returns when runs went on that somebody had asked for, if they keep ticks off and any came between.
+    async fn runs_on_request(
+        &self,
+        after: DateTime<Utc>,
+        before: DateTime<Utc>,
+        open_run: OpenRun,
+    ) -> Vec<RangeInclusive<DateTime<Utc>>> {
         let skips = !matches!(self.terms.overlap, Overlap::Allow | Overlap::UpTo(_));
-        let mut during = Vec::new();
         // Most of the time there is none.
         if skips
             && self.schedule.latest_before(before) > Some(after)
             && let Some(state) = self.replica.claims.read(self.id.manual_key()).await
         {
-            let runs = state.runs.iter();
-            during.extend(runs.map(|run| to_instant(run.tick)..=self.covered(run)));
+            let mut during = Vec::new();
+            for run in &state.runs {
+                let keeps_off = open_run == OpenRun::SkipsAll && self.keeps_off(run).await;
+                let until = if keeps_off { before } else { self.covered(run) };
+                during.push(to_instant(run.tick)..=until);
+            }
+            return during;
         }
-        self.schedule
-            .between_without(after, before, most, &during)
-            .await
+        Vec::new()
     }
 
     /// Returns up to when ticks were claimed, or came while a run went on that they did not wait for.

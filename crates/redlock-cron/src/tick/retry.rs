@@ -178,7 +178,7 @@ impl JobRunner {
             }
             Attempts::Open => return Look::Open,
             Attempts::CutShort if *attempt == self.terms.max_attempts => {
-                let why = "the last run that it may have did not end by itself";
+                let why = "it has had all its attempts: the last did not end by itself, or was claimed and not begun";
                 return Look::Over(Refusal::new(Outcome::NotWinner, why));
             }
             Attempts::CutShort => {}

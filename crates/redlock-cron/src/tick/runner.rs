@@ -1,4 +1,5 @@
 use std::{
+    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -43,6 +44,8 @@ pub(crate) struct JobRunner {
     pub(crate) backlog: Backlog,
     /// The run that went on when this replica got the job, as long as no later one is known.
     pub(crate) open_at_first: Mutex<Option<Found>>,
+    /// The missed tick that is made up for, up to the newest of the ticks after it that were skipped.
+    pub(crate) stands_for: Mutex<Option<RangeInclusive<DateTime<Utc>>>>,
     pub(crate) turns: Turns,
     pub(crate) undecided: Arc<Ticks>,
     pub(crate) ending: Ending,
@@ -78,6 +81,7 @@ impl JobRunner {
             journal: Journal::default(),
             backlog: Backlog::default(),
             open_at_first: Mutex::default(),
+            stands_for: Mutex::default(),
             turns: Turns::default(),
             undecided: Arc::default(),
         })

@@ -136,6 +136,8 @@ impl RedisNode {
             .map_err(|error| RedisNodeError(reason(&error).to_string()))?;
         let pool = Pool::builder(manager)
             .config(config.get_pool_config())
+            // Its time limits need one; the client's thread has it.
+            .runtime(deadpool_redis::Runtime::Tokio1)
             .build()
             .map_err(|error| RedisNodeError(error.to_string()))?;
         let node = Self {
