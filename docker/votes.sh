@@ -11,7 +11,7 @@
 # That time passes only while a client of the namespace is connected.
 #
 # Exit: 0 it votes; 1 it does not, or cannot be asked; 64 no namespace.
-# Its user needs +info and +get, and the key {NAMESPACE}:mark.
+# Its user needs +info and +mget, and the key {NAMESPACE}:mark; the clients have both.
 
 set -eu
 
@@ -27,13 +27,21 @@ no() {
     exit 1
 }
 
-info=$(redis-cli "$@" INFO server 2>&1) || no "no: it cannot be asked"
-run=$(printf '%s\n' "$info" | tr -d '\r' | sed -n 's/^run_id://p')
+# An error of the server is what it answers, and warnings of redis-cli go elsewhere.
+ask() {
+    answer=$(redis-cli "$@" 2>/dev/null) || no "no: it cannot be asked"
+    case "$answer" in
+    NOAUTH* | NOPERM* | WRONGPASS*) no "no: it cannot be asked: $answer" ;;
+    esac
+}
+
+ask "$@" INFO server
+run=$(printf '%s\n' "$answer" | tr -d '\r' | sed -n 's/^run_id://p')
 [ -n "$run" ] || no "no: it cannot be asked"
-mark=$(redis-cli "$@" --raw GET "{$namespace}:mark" 2>&1) || no "no: it cannot be asked"
+ask "$@" --raw MGET "{$namespace}:mark"
 
 # A mark says what became of one run of a server: it begins with a word and that run.
-case "$mark " in
+case "$answer " in
 "voting $run "*) echo "votes: yes" ;;
 "quarantined $run "*) no "not yet: it is in quarantine" ;;
 "voting "* | "quarantined "*) no "not yet: it has restarted, and no client has looked at it since" ;;

@@ -1,6 +1,8 @@
 //! Every way to name a node, on real servers; they fail without one.
 
-use deadpool_redis::{Config, ConnectionAddr, ConnectionInfo, RedisConnectionInfo, Runtime};
+use deadpool_redis::{
+    Config, ConnectionAddr, ConnectionInfo, PoolConfig, RedisConnectionInfo, Runtime, Timeouts,
+};
 use redlock_core::{AcquireErrorKind, NodeAnswer, NodeConfig, Redlock};
 use redlock_sandbox::{Server, ServerBinary, ServerOptions, ServerSet};
 
@@ -57,6 +59,22 @@ async fn deadpool_configurations() {
             by_url.into(),
             Config::from_connection_info(connection).into(),
         ]
+    })
+    .await;
+}
+
+/// As services have it that set time limits for all their pools.
+#[tokio::test]
+async fn deadpool_configurations_with_time_limits() {
+    let servers = start(&ServerOptions::default(), 3);
+    works(|| {
+        let node = |url: String| {
+            let mut config = Config::from_url(url);
+            let pool = config.pool.insert(PoolConfig::new(2));
+            pool.timeouts = Timeouts::wait_millis(500);
+            config.into()
+        };
+        servers.urls().into_iter().map(node).collect()
     })
     .await;
 }

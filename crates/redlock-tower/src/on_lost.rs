@@ -32,6 +32,9 @@
 pub enum OnLost {
     /// The layer drops the inner service's future, or the response's body, before another request can get the resource,
     /// and refuses the request.
+    ///
+    /// A body that the server does not poll, because its client reads nothing, is dropped with the next poll or with the
+    /// connection.
     #[default]
     Abort,
     /// The request goes on, and only [`RequestLease::lost`](crate::RequestLease::lost) reports the loss.

@@ -72,6 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             file("docker/redis.conf", REDIS),
             file("docker/systemd/redlock-node.service", NODE),
             file("docker/systemd/redlock-watch.service", WATCH),
+            file("docker/systemd/environment", ENVIRONMENT),
         ],
         Platform::Compose => vec![
             file("docker/compose.yaml", COMPOSE),
@@ -135,7 +136,20 @@ fn adapted(file: &File, args: &Args) -> String {
     let mut text = file.text.clone();
     let mut replace =
         |form: &dyn Fn(&Waits) -> String| text = text.replace(&form(&usual), &form(&wanted));
-    replace(&|waits| format!("REDLOCK_MAX_TTL: \"{}\"", waits.max_ttl));
+    let is_for_clients =
+        file.path.ends_with("/compose.yaml") || file.path.ends_with("/environment");
+    // A client refuses a ttl that is longer than the longest lease, also its default.
+    let has_ttl = is_for_clients && args.max_ttl < TTL;
+    let ttl = |waits: &Waits, line: &dyn Fn(&str, &str) -> String| {
+        let max_ttl = line("REDLOCK_MAX_TTL", &waits.max_ttl);
+        if has_ttl && waits.max_ttl == wanted.max_ttl {
+            max_ttl + &line("REDLOCK_TTL", &waits.max_ttl)
+        } else {
+            max_ttl
+        }
+    };
+    replace(&|waits| ttl(waits, &|name, value| format!("  {name}: \"{value}\"\n")));
+    replace(&|waits| ttl(waits, &|name, value| format!("{name}={value}\n")));
     replace(&|waits| format!("leases of {} ", waits.words));
     replace(&|waits| format!("lease of any client, {}, ", waits.words));
     replace(&|waits| format!("/bin/sleep {}", waits.absence));
@@ -153,6 +167,10 @@ fn adapted(file: &File, args: &Args) -> String {
         text = without_service(&text, "demo");
     }
     for usual in ["demo", "redlock"] {
+        text = text.replace(
+            &format!("REDLOCK_NAMESPACE={usual}\n"),
+            &format!("REDLOCK_NAMESPACE={wanted}\n"),
+        );
         for words in ["REDLOCK_NAMESPACE: ", "votes.sh\", "] {
             let (usual, wanted) = (
                 format!("{words}\"{usual}\""),
@@ -239,6 +257,9 @@ fn indented(text: &str) -> String {
     lines.join("\n")
 }
 
+/// The ttl of a client to which none was given.
+const TTL: Duration = Duration::from_secs(10);
+
 // `docker` in this crate is a link to the folder in the repository, so that a package of the crate has the files too.
 const COMPOSE: &str = include_str!("../../docker/compose.yaml");
 const DELAYED_COMPOSE: &str = include_str!("../../docker/compose.delayed.yaml");
@@ -246,6 +267,7 @@ const DELAYED_RESTART: &str = include_str!("../../docker/delayed-restart.sh");
 const REDIS: &str = include_str!("../../docker/redis.conf");
 const VOTES: &str = include_str!("../../docker/votes.sh");
 const NODE: &str = include_str!("../../docker/systemd/redlock-node.service");
+const ENVIRONMENT: &str = include_str!("../../docker/systemd/environment");
 const WATCH: &str = include_str!("../../docker/systemd/redlock-watch.service");
 const DELAYED: &str = include_str!("../../docker/systemd/delayed.conf");
 const PROMETHEUS: &str = include_str!("../../docker/prometheus/prometheus.yml");

@@ -30,7 +30,7 @@ fn what_is_printed_is_what_is_in_the_repository() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 15);
+    assert_eq!(seen, 16);
 }
 
 #[test]
@@ -98,6 +98,17 @@ fn all_waits_follow_from_the_longest_lease() {
         let sleep = number(unit, "/bin/sleep ");
         assert!((absence..=absence + 1).contains(&sleep), "{ttl}: {sleep}");
         assert!(number(unit, "TimeoutStartSec=") > sleep);
+
+        let environment = &files["docker/systemd/environment"];
+        assert!(environment.contains("\nREDLOCK_NAMESPACE=billing\n"));
+        assert!(environment.contains(&format!("\nREDLOCK_MAX_TTL={ttl}s\n")));
+        // Without it, no client could start.
+        let has_ttl = ttl < 10;
+        let line = format!("\nREDLOCK_TTL={ttl}s\n");
+        assert_eq!(environment.contains(&line), has_ttl, "{ttl}: {environment}");
+        let line = format!("\n  REDLOCK_TTL: \"{ttl}s\"\n");
+        assert_eq!(compose.contains(&line), has_ttl, "{ttl}: {compose}");
+        assert!(!delayed.contains("REDLOCK_TTL"));
 
         let files = guide(&[&["kubernetes"], &arguments[..]].concat());
         let manifests = &files["docker/kubernetes/redlock.yaml"];

@@ -1,5 +1,7 @@
 //! `ready`: the question of a health check.
 
+use std::process::Command;
+
 use crate::kit::{Nodes, redlock, run};
 
 #[tokio::test]
@@ -44,6 +46,37 @@ async fn a_node_is_ready_when_it_votes_and_not_before() {
     for unknown in ["10.0.0.1:6379", "0", "4", "127.0.0.1", "localhost.internal"] {
         assert_eq!(nodes.run(&["ready", unknown]).code, 2, "{unknown}");
     }
+}
+
+/// What `docker/votes.sh` says of a node to which it has such options, and whether that is yes.
+fn votes(nodes: &Nodes, node: usize, options: &[&str], password: &str) -> (bool, String) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docker/votes.sh");
+    let port = nodes[node].port().to_string();
+    let mut command = Command::new("sh");
+    command
+        .args([script, "redlock", "-p", &port])
+        .args(options)
+        .env("REDISCLI_AUTH", password);
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    (output.status.success(), said)
+}
+
+#[tokio::test]
+async fn the_rights_of_a_client_are_enough_for_the_script_that_asks_for_a_vote() {
+    let nodes = Nodes::blessed(3).await;
+    nodes.with_least_rights(0);
+    let (yes, said) = votes(&nodes, 0, &["--user", "lock"], "pw");
+    assert!(yes, "{said}");
+    // `redis-cli` warns of a password that all can see.
+    let (yes, said) = votes(&nodes, 0, &["--user", "lock", "--pass", "pw"], "");
+    assert!(yes, "{said}");
+    nodes.with_user(1, "~{redlock}:* +info");
+    let (yes, said) = votes(&nodes, 1, &["--user", "lock"], "pw");
+    assert!(!yes && said.contains("NOPERM"), "{said}");
+    nodes.ask(2, &["CONFIG", "SET", "requirepass", "pw"]);
+    let (yes, said) = votes(&nodes, 2, &[], "");
+    assert!(!yes && said.contains("NOAUTH"), "{said}");
 }
 
 #[test]

@@ -249,6 +249,19 @@ mod tests {
         assert!(error.contains("ttl"), "{error}");
     }
 
+    /// A password in the wrong place would be no password.
+    #[test]
+    fn a_bad_setting_of_a_node_is_named() {
+        let error =
+            toml::from_str::<Config>("nodes = [{ url = 'redis://a', password = 'hunter2' }]")
+                .unwrap_err()
+                .to_string();
+        assert!(error.contains("unknown field `password`"), "{error}");
+        let table = "nodes = [{ url = 'redis://a', pool = { max_size = 2, timeouts = {} } }]";
+        let config = toml::from_str::<Config>(table).unwrap();
+        assert_eq!(config.nodes[0].name().as_deref(), Some("a:6379"));
+    }
+
     #[test]
     fn a_node_is_named_without_its_password_and_connected_to_with_it() {
         let node = NodeConfig::from("redis://me:hunter2@Example.com:7000/1");

@@ -209,6 +209,31 @@ impl<'de> Deserialize<'de> for NodeConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct UrlOrTable;
 
+        /// A [`deadpool_redis::Config`], of which no field is passed over: it may be a password.
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            url: Option<String>,
+            connection: Option<deadpool_redis::ConnectionInfo>,
+            pool: Option<deadpool_redis::PoolConfig>,
+        }
+
+        impl From<Table> for NodeConfig {
+            fn from(table: Table) -> Self {
+                let Table {
+                    url,
+                    connection,
+                    pool,
+                } = table;
+                deadpool_redis::Config {
+                    url,
+                    connection,
+                    pool,
+                }
+                .into()
+            }
+        }
+
         impl<'de> Visitor<'de> for UrlOrTable {
             type Value = NodeConfig;
 
@@ -223,7 +248,7 @@ impl<'de> Deserialize<'de> for NodeConfig {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NodeConfig, A::Error> {
-                deadpool_redis::Config::deserialize(MapAccessDeserializer::new(map)).map(Into::into)
+                Table::deserialize(MapAccessDeserializer::new(map)).map(NodeConfig::from)
             }
         }
 

@@ -44,8 +44,9 @@ pub(super) async fn switch(
             Ok(())
         }
         Err(refusal) => {
-            let detail = refusal.detail.unwrap_or_default();
-            let message = format!("it may not be {word}: {} {detail}", refusal.outcome);
+            let why = refusal.detail;
+            let why = why.unwrap_or_else(|| refusal.outcome.to_string());
+            let message = format!("no majority has confirmed that it is {word}; try again: {why}");
             Err(ControlError::unconfirmed(id.name(), message))
         }
     }

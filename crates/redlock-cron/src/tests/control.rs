@@ -96,7 +96,12 @@ async fn a_pause_that_no_majority_confirms_is_an_error() {
     fleet.nodes[..2].iter().for_each(MemoryNode::stop);
     let error = member.runner.set_paused(true).await.unwrap_err();
     assert_eq!(error.kind(), ControlErrorKind::Unconfirmed);
-    assert!(error.to_string().contains("no_quorum"), "{error}");
+    let error = error.to_string();
+    assert!(
+        error.contains("no majority has confirmed that it is paused"),
+        "{error}"
+    );
+    assert!(error.contains("1 of 3 nodes granted"), "{error}");
     assert_eq!(member.runner.is_paused().await, None);
 }
 

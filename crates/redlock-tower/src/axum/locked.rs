@@ -20,7 +20,8 @@ use crate::{LockKey, Rejection, RequestLease, locks::ToDesk};
 /// The rules are those of any other layer.
 /// If the lease is lost, the layer drops the handler and answers with 503.
 /// The layer holds the lock until the response's body has ended, and for `max_hold` at most.
-/// It answers refusals as it is set up to.
+/// It answers refusals as it is set up to, with the headers that layers in between have added; an answer to which the
+/// handler has given another status stays as it is.
 /// Dropping this value releases nothing; [`RequestLease::into_owned`] takes the lock out of the request.
 ///
 /// If a layer or an earlier argument already holds a lock on all of these keys for this request, that lock is used.

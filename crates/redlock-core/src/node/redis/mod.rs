@@ -136,7 +136,7 @@ impl RedisNode {
             .map_err(|error| RedisNodeError(reason(&error).to_string()))?;
         let pool = Pool::builder(manager)
             .config(config.get_pool_config())
-            // Its time limits need one; the client's thread has it.
+            // Its time limits need one, and the client's thread is of one.
             .runtime(deadpool_redis::Runtime::Tokio1)
             .build()
             .map_err(|error| RedisNodeError(error.to_string()))?;
