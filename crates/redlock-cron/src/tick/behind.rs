@@ -99,14 +99,6 @@ impl JobRunner {
         }
     }
 
-    /// Returns whether this run on request went on when this replica got the job, and does so still.
-    pub(crate) async fn keeps_off(&self, run: &RunRecord) -> bool {
-        if !run.is_open() || *self.open_at_first() != Some(Found::OnRequest(run.tick)) {
-            return false;
-        }
-        matches!(self.behind_run(to_instant(run.tick)).await, Behind::Open)
-    }
-
     /// Returns whether the tick came in a run on request that went on when this replica got the job, as far as it knows.
     pub(crate) fn may_be_kept_off(&self, tick: DateTime<Utc>) -> bool {
         match *self.open_at_first() {

@@ -1,7 +1,7 @@
 use redlock_core::Tick;
 
 /// The run that went on when this replica got the job.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Found {
     /// That of a tick.
     OfTick(Tick),

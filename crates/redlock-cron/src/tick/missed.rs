@@ -22,15 +22,6 @@ use crate::{
     replica::Refusal,
 };
 
-/// What becomes of the ticks in a run on request that went on when this replica got the job, and goes on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum OpenRun {
-    /// They are skipped, if it ends by itself.
-    SkipsAll,
-    /// They may be started, if it is cut short.
-    SkipsNone,
-}
-
 impl JobRunner {
     /// Does what there is to do before the first wake-up.
     pub(crate) async fn begin(self: Arc<Self>) {
@@ -65,50 +56,29 @@ impl JobRunner {
             Missed::Skip => {}
             Missed::Latest => self.make_up_for_latest(since, until).await,
             Missed::All { max } => {
-                let missed = self
-                    .not_skipped(since, until, max, OpenRun::SkipsNone)
-                    .await;
+                let missed = self.not_skipped(since, until, max).await;
                 let begins = self.backlog.add(missed, max) | self.backlog.open();
                 self.work_off(begins).await;
             }
         }
     }
 
-    /// Deals with the newest tick between these that was missed; again if a run on request turns out to have skipped it, or
-    /// to have been cut short.
+    /// Deals with the newest tick between these that was missed; once more if it was skipped, in a run on request that has
+    /// ended since.
     async fn make_up_for_latest(self: &Arc<Self>, since: DateTime<Utc>, until: DateTime<Utc>) {
         let mut dealt_with = None;
-        while let Some(newest) = self.latest_missed(since, until).await
+        while let Some(newest) = self.not_skipped(since, until, 1).await.pop()
             && Some(newest) != dealt_with
         {
             // Those after it were skipped, and do not take its place.
             let present = self.nodes_now().max(until);
-            let later = self.not_skipped(newest, present, 1, OpenRun::SkipsAll);
-            let end = if later.await.is_empty() {
-                present
-            } else {
-                until
-            };
+            let later = self.not_skipped(newest, present, 1).await;
+            let end = if later.is_empty() { present } else { until };
             let skipped = self.schedule.latest_before(end);
             *self.stands_for() = skipped.map(|skipped| newest..=skipped);
             self.deal_with(newest).await;
             dealt_with = Some(newest);
         }
-    }
-
-    /// Returns the newest tick between these that was missed.
-    ///
-    /// One that a run on request skips once that ends by itself takes the place of none before it.
-    async fn latest_missed(
-        &self,
-        since: DateTime<Utc>,
-        until: DateTime<Utc>,
-    ) -> Option<DateTime<Utc>> {
-        let mut missed = self.not_skipped(since, until, 1, OpenRun::SkipsAll).await;
-        if missed.is_empty() {
-            missed = self.not_skipped(since, until, 1, OpenRun::SkipsNone).await;
-        }
-        missed.pop()
     }
 
     /// Returns the newest run that the nodes remember.
@@ -212,9 +182,7 @@ impl JobRunner {
     ) {
         let Some(last) = last else { return };
         let since = self.promised_since(last);
-        let missed = self
-            .not_skipped(since, tick, MOST_TOLD, OpenRun::SkipsNone)
-            .await;
+        let missed = self.not_skipped(since, tick, MOST_TOLD).await;
         if missed.len() == MOST_TOLD {
             let (this, before) = (Arc::clone(self), missed[0]);
             // It may take a while to count them, and the run is to start.
@@ -228,9 +196,7 @@ impl JobRunner {
 
     /// Tells of all ticks after one instant and before another at once, but for those that came in a run on request.
     async fn tell_of_many(&self, since: DateTime<Utc>, before: DateTime<Utc>, tick: DateTime<Utc>) {
-        let mut during = self
-            .runs_on_request(since, before, OpenRun::SkipsNone)
-            .await;
+        let mut during = self.runs_on_request(since, before).await;
         during.sort_by_key(|range| *range.start());
         let (mut told, mut ticks, mut after) = (None, 0, since);
         for range in during.into_iter().chain([before..=before]) {
@@ -274,9 +240,8 @@ impl JobRunner {
         after: DateTime<Utc>,
         before: DateTime<Utc>,
         most: usize,
-        open_run: OpenRun,
     ) -> Vec<DateTime<Utc>> {
-        let during = self.runs_on_request(after, before, open_run).await;
+        let during = self.runs_on_request(after, before).await;
         self.schedule
             .between_without(after, before, most, &during)
             .await
@@ -287,7 +252,6 @@ impl JobRunner {
         &self,
         after: DateTime<Utc>,
         before: DateTime<Utc>,
-        open_run: OpenRun,
     ) -> Vec<RangeInclusive<DateTime<Utc>>> {
         let skips = !matches!(self.terms.overlap, Overlap::Allow | Overlap::UpTo(_));
         // Most of the time there is none.
@@ -295,13 +259,10 @@ impl JobRunner {
             && self.schedule.latest_before(before) > Some(after)
             && let Some(state) = self.replica.claims.read(self.id.manual_key()).await
         {
-            let mut during = Vec::new();
-            for run in &state.runs {
-                let keeps_off = open_run == OpenRun::SkipsAll && self.keeps_off(run).await;
-                let until = if keeps_off { before } else { self.covered(run) };
-                during.push(to_instant(run.tick)..=until);
-            }
-            return during;
+            let runs = state.runs.iter();
+            return runs
+                .map(|run| to_instant(run.tick)..=self.covered(run))
+                .collect();
         }
         Vec::new()
     }

@@ -18,6 +18,8 @@ use crate::{KeyError, KeyExtractor};
 /// The layer answers a request that matches no route with 404; `Router::layer` sees such requests on their way to the
 /// fallback.
 /// The fallback may be another router, whose handlers must not run unlocked.
+/// Under `Router::nest_service`, the layer cannot tell a path without a route from a route without the parameter, and
+/// answers both with 500: use `route_layer` there.
 /// It answers a route that has the parameter twice, as nested routers may, with 500 too, because the handler might read
 /// the other one.
 /// The layer answers a value that makes no valid [`ResourceKey`](redlock_core::ResourceKey) with 400.
