@@ -22,8 +22,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     max_ttl: Duration,
 
-    /// The namespace in which health checks ask for votes, and for which compose has no demo [default: that of the clients,
-    /// redlock; of the demo in compose, demo]
+    /// The namespace of the clients, in which health checks ask for votes; compose leaves its demo out then [default:
+    /// redlock; in compose demo]
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
 
