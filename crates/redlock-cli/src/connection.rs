@@ -112,7 +112,8 @@ pub(crate) struct Settings {
 
 impl Settings {
     const MAX_TTL: Duration = Duration::from_secs(30);
-    const TTL: Duration = Duration::from_secs(10);
+    /// The ttl of a client to which none was given.
+    pub(crate) const TTL: Duration = Duration::from_secs(10);
 
     /// Returns the key that a resource has at the nodes.
     pub(crate) fn lock_key(&self, resource: &str) -> Result<String, Failure> {

@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::{
     child,
-    connection::duration,
+    connection::{Settings, duration},
     context::Context,
     exit::{Exit, Failure},
 };
@@ -53,14 +53,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     let builder = Redlock::builder()
         .nodes(&urls)
         .namespace(&args.namespace)
-        .ttl(args.max_ttl.min(TTL))
+        .ttl(args.max_ttl.min(Settings::TTL))
         .max_ttl(args.max_ttl);
     let client = context.client(builder).await?;
     client.dangerous_bless().await;
 
     let nodes = urls.join(",");
     // A client refuses a ttl that is longer than the longest lease, also its default.
-    let ttl = (args.max_ttl < TTL).then(|| format!("{}ms", args.max_ttl.as_millis()));
+    let ttl = (args.max_ttl < Settings::TTL).then(|| format!("{}ms", args.max_ttl.as_millis()));
     let max_ttl = format!("{}ms", args.max_ttl.as_millis());
     let output = context.output;
     let Some((program, arguments)) = args.command.split_first() else {
@@ -91,6 +91,3 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     }
     child::run(command, program, context).await
 }
-
-/// The ttl of a client to which none was given.
-const TTL: Duration = Duration::from_secs(10);

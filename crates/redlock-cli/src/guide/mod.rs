@@ -7,7 +7,7 @@ use redlock_proto::Quarantine;
 use serde::Serialize;
 
 use crate::{
-    connection::duration,
+    connection::{Settings, duration},
     context::Context,
     exit::{Exit, Failure},
 };
@@ -136,20 +136,13 @@ fn adapted(file: &File, args: &Args) -> String {
     let mut text = file.text.clone();
     let mut replace =
         |form: &dyn Fn(&Waits) -> String| text = text.replace(&form(&usual), &form(&wanted));
-    let is_for_clients =
-        file.path.ends_with("/compose.yaml") || file.path.ends_with("/environment");
-    // A client refuses a ttl that is longer than the longest lease, also its default.
-    let has_ttl = is_for_clients && args.max_ttl < TTL;
-    let ttl = |waits: &Waits, line: &dyn Fn(&str, &str) -> String| {
-        let max_ttl = line("REDLOCK_MAX_TTL", &waits.max_ttl);
-        if has_ttl && waits.max_ttl == wanted.max_ttl {
-            max_ttl + &line("REDLOCK_TTL", &waits.max_ttl)
-        } else {
-            max_ttl
-        }
-    };
-    replace(&|waits| ttl(waits, &|name, value| format!("  {name}: \"{value}\"\n")));
-    replace(&|waits| ttl(waits, &|name, value| format!("{name}={value}\n")));
+    let forms = [
+        |name: &str, value: &str| format!("  {name}: \"{value}\"\n"),
+        |name: &str, value: &str| format!("{name}={value}\n"),
+    ];
+    for form in forms {
+        replace(&|waits| form("REDLOCK_MAX_TTL", &waits.max_ttl));
+    }
     replace(&|waits| format!("leases of {} ", waits.words));
     replace(&|waits| format!("lease of any client, {}, ", waits.words));
     replace(&|waits| format!("/bin/sleep {}", waits.absence));
@@ -160,6 +153,16 @@ fn adapted(file: &File, args: &Args) -> String {
         format!("start_period: {}s", waits.quarantine + delay + 12)
     });
     replace(&|waits| format!("minReadySeconds: {}", waits.quarantine + 2));
+    let is_for_clients =
+        file.path.ends_with("/compose.yaml") || file.path.ends_with("/environment");
+    // A client refuses a ttl that is longer than the longest lease, also its default.
+    if is_for_clients && args.max_ttl < Settings::TTL {
+        for form in forms {
+            let max_ttl = form("REDLOCK_MAX_TTL", &wanted.max_ttl);
+            let both = max_ttl.clone() + &form("REDLOCK_TTL", &wanted.max_ttl);
+            text = text.replace(&max_ttl, &both);
+        }
+    }
     let Some(wanted) = &args.namespace else {
         return text;
     };
@@ -167,16 +170,13 @@ fn adapted(file: &File, args: &Args) -> String {
         text = without_service(&text, "demo");
     }
     for usual in ["demo", "redlock"] {
-        text = text.replace(
-            &format!("REDLOCK_NAMESPACE={usual}\n"),
-            &format!("REDLOCK_NAMESPACE={wanted}\n"),
-        );
-        for words in ["REDLOCK_NAMESPACE: ", "votes.sh\", "] {
-            let (usual, wanted) = (
-                format!("{words}\"{usual}\""),
-                format!("{words}\"{wanted}\""),
-            );
-            text = text.replace(&usual, &wanted);
+        for (before, after) in [
+            ("REDLOCK_NAMESPACE: \"", "\""),
+            ("REDLOCK_NAMESPACE=", "\n"),
+            ("votes.sh\", \"", "\""),
+        ] {
+            let named = |name: &str| format!("{before}{name}{after}");
+            text = text.replace(&named(usual), &named(wanted));
         }
     }
     text
@@ -256,9 +256,6 @@ fn indented(text: &str) -> String {
     let lines: Vec<String> = text.lines().map(line).collect();
     lines.join("\n")
 }
-
-/// The ttl of a client to which none was given.
-const TTL: Duration = Duration::from_secs(10);
 
 // `docker` in this crate is a link to the folder in the repository, so that a package of the crate has the files too.
 const COMPOSE: &str = include_str!("../../docker/compose.yaml");
