@@ -14,18 +14,16 @@ use std::{
 use axum::{
     Json, Router,
     body::Body,
-    extract::{FromRef, Path, State, rejection::PathRejection},
-    middleware,
-    response::IntoResponse,
+    extract::{FromRef, Path, State},
     routing::{get, post},
 };
 use futures_util::{StreamExt, stream};
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use redlock_core::{AcquireOptions, Redlock, ResourceKey, ResourceKeys, Wait};
 use redlock_tower::{
-    Hold, InHandler, KeyError, LockKey, Locked, LockedRejection, OnLost, RedlockLayer,
-    RedlockLayerBuilder, Rejection,
+    Hold, InHandler, KeyError, LockKey, Locked, OnLost, RedlockLayer, RedlockLayerBuilder,
+    Rejection,
 };
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -34,8 +32,8 @@ use tower::ServiceExt;
 use crate::kit::{KEY, Nodes, again_in, in_time, is_free, virtual_client};
 
 #[derive(Deserialize)]
-struct Order {
-    id: String,
+pub(crate) struct Order {
+    pub(crate) id: String,
     #[serde(default)]
     patient: bool,
 }
@@ -117,7 +115,7 @@ fn app_with(redlock: &Redlock, layer: RedlockLayerBuilder) -> (Router, Arc<Atomi
     (app, entered)
 }
 
-fn to(path: &str) -> Request<Body> {
+pub(crate) fn to(path: &str) -> Request<Body> {
     Request::get(path).body(Body::empty()).unwrap()
 }
 
@@ -126,7 +124,7 @@ fn with_json(text: &str) -> Request<Body> {
     request.body(Body::from(text.to_owned())).unwrap()
 }
 
-async fn ask(app: &Router, request: Request<Body>) -> Response<Body> {
+pub(crate) async fn ask(app: &Router, request: Request<Body>) -> Response<Body> {
     in_time(app.clone().oneshot(request)).await.unwrap()
 }
 
@@ -334,50 +332,6 @@ async fn the_settings_of_the_layer_are_those_of_the_handlers_locks() {
     assert!(refused.extensions().get::<Rejection>().is_some());
     let invalid = format!(r#"{{"id":"{}"}}"#, "x".repeat(600));
     assert_eq!(ask(&app, with_json(&invalid)).await.status(), 418);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_layers_in_between_add_to_a_refusal_is_kept() {
-    let redlock = virtual_client(&Nodes::new()).await;
-    let lock = RedlockLayer::builder(redlock.clone()).contended_status(StatusCode::LOCKED);
-    let lock = lock.build(InHandler).unwrap();
-    let number = async |mut response: Response<Body>| {
-        let headers = response.headers_mut();
-        headers.insert("x-request-id", HeaderValue::from_static("7"));
-        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("3600"));
-        response
-    };
-    let handler = async |order: Locked<Path<Order>>| order.id.clone();
-    let route = get(handler).route_layer(middleware::map_response(number));
-    let app = Router::new().route("/orders/{id}", route.route_layer(lock));
-    let served = ask(&app, to("/orders/7")).await;
-    assert_eq!(served.headers()["x-request-id"], "7");
-    drop(served);
-    let _holder = redlock.acquire("test:7").await.unwrap();
-    let refused = ask(&app, to("/orders/7")).await;
-    assert_eq!(refused.status(), 423);
-    assert_eq!(refused.headers()["x-request-id"], "7");
-    // What tells of the refusal itself is the layer's.
-    assert!((1..=70).contains(&again_in(refused.headers())));
-    let body = refused.headers()[header::CONTENT_TYPE].clone();
-    assert_eq!(body, "application/problem+json");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refusal_to_which_the_handler_gives_a_status_is_its_own_answer() {
-    let redlock = virtual_client(&Nodes::new()).await;
-    let lock = RedlockLayer::builder(redlock.clone()).contended_status(StatusCode::LOCKED);
-    let lock = lock.build(InHandler).unwrap();
-    let handler =
-        async |order: Result<Locked<Path<Order>>, LockedRejection<PathRejection>>| match order {
-            Ok(order) => order.id.clone().into_response(),
-            Err(refused) => (StatusCode::ACCEPTED, [("x-queued", "1")], refused).into_response(),
-        };
-    let app = Router::new().route("/orders/{id}", get(handler).route_layer(lock));
-    let _holder = redlock.acquire("test:7").await.unwrap();
-    let answer = ask(&app, to("/orders/7")).await;
-    assert_eq!(answer.status(), 202);
-    assert_eq!(answer.headers()["x-queued"], "1");
 }
 
 #[tokio::test(start_paused = true)]

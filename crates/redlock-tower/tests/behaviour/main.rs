@@ -22,6 +22,7 @@ mod isolation;
 mod keys;
 mod limits;
 mod locked;
+mod locked_refusals;
 mod loss;
 mod matrix;
 mod observing;
