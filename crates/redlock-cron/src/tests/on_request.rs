@@ -25,6 +25,25 @@ async fn has_run(fleet: &Fleet, job: SingletonJob) -> Member {
     first
 }
 
+/// Returns a replica that claims the tick at the second `next`; another has run the first tick, and has begun a run on
+/// request at the second `asked`.
+async fn claims_after_a_request(
+    fleet: &Fleet,
+    job: impl Fn() -> SingletonJob,
+    asked: u64,
+    next: u64,
+) -> Member {
+    let first = has_run(fleet, job()).await;
+    fleet.sleep_until(asked * 1_000).await;
+    first.request();
+    let second = fleet.member(0, job()).await;
+    fleet.sleep_until(next * 1_000 - 1_000).await;
+    second.runner.clock_was_set();
+    second.wake_at(next.cast_signed() * 1_000).await;
+    fleet.sleep_until(next * 1_000 + 5_000).await;
+    second
+}
+
 impl Member {
     /// Asks for a run, which goes on in a task.
     fn request(&self) {
@@ -59,17 +78,7 @@ async fn of_missed_ticks_those_in_a_run_on_request_take_no_other_s_place() {
 async fn missed_ticks_before_a_long_run_on_request_are_told_though_many_came_in_it() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || job_of(&starts, 101 * 60, Missed::Skip);
-    let mut first = fleet.member(0, job()).await;
-    first.wake_at(3_000).await;
-    assert_eq!(first.outcome().await, Outcome::Ok);
-    fleet.sleep_until(170_000).await;
-    first.request();
-    let next = 3 + 105 * 60;
-    let mut second = fleet.member(0, job()).await;
-    fleet.sleep_until(next * 1_000 - 1_000).await;
-    second.runner.clock_was_set();
-    second.wake_at(next as i64 * 1_000).await;
-    fleet.sleep_until(next * 1_000 + 5_000).await;
+    let mut second = claims_after_a_request(&fleet, job, 170, 3 + 105 * 60).await;
     let expected = [63, 123, 6_243].map(tick);
     assert_eq!(second.ticks(Outcome::Missed), expected);
 }
@@ -197,18 +206,8 @@ async fn the_latest_missed_tick_is_started_after_a_run_on_request_whichever_tick
 async fn of_many_missed_ticks_those_in_a_run_on_request_are_not_counted() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
     let job = || job_of(&starts, 50 * 60, Missed::Skip);
-    let mut first = fleet.member(0, job()).await;
-    first.wake_at(3_000).await;
-    assert_eq!(first.outcome().await, Outcome::Ok);
-    fleet.sleep_until(100_000).await;
-    first.request();
     // One tick came before that run, fifty in it, and a hundred and eight after it.
-    let next = 3 + 160 * 60;
-    let mut second = fleet.member(0, job()).await;
-    fleet.sleep_until(next * 1_000 - 1_000).await;
-    second.runner.clock_was_set();
-    second.wake_at(next as i64 * 1_000).await;
-    fleet.sleep_until(next * 1_000 + 5_000).await;
+    let mut second = claims_after_a_request(&fleet, job, 100, 3 + 160 * 60).await;
     let reports = std::iter::from_fn(|| second.reports.try_recv().ok());
     let missed = reports.filter(|report| report.outcome() == Outcome::Missed);
     let missed: Vec<_> = missed.collect();
