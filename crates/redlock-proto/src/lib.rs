@@ -43,6 +43,7 @@ mod local;
 mod membership;
 mod node;
 mod round;
+mod slab;
 mod tick;
 mod time;
 mod token;
@@ -74,6 +75,7 @@ pub use self::{
         FailureKind, Grant, Next, Release, ReleaseVerdict, Releasing, RetryPolicy, Rule, Vote,
         Votes, Winning,
     },
+    slab::{Places, Slab},
     tick::{JobEntry, JobVerb, NoClaim, RunRecord, RunState, Tick, Window, Word},
     time::{Instant, NodeTime, Timing},
     token::{

@@ -6,6 +6,8 @@ mod readers;
 mod scope;
 mod shared;
 mod terms;
+#[cfg(test)]
+mod tests;
 
 use std::{
     fmt,

@@ -23,7 +23,7 @@ impl Driver {
         tokens: TokenBlock,
         last: Option<RunRecord>,
     ) {
-        let (Some(waiting), Some(engine)) = (self.waiting.remove(&id), self.handles.upgrade())
+        let (Some(waiting), Some(engine)) = (self.waiting.remove(id), self.handles.upgrade())
         else {
             // Nobody is left.
             return self.client.release(id, None, self.now());
@@ -66,7 +66,7 @@ impl Driver {
     }
 
     pub(super) fn extension_over(&mut self, ask: u64, result: Result<Confirmed, NotExtended>) {
-        let (lease, answer) = match self.asked.remove(&ask) {
+        let (lease, answer) = match self.asked.remove(ask) {
             Some(Asked::Extend { lease, answer }) => (lease, answer),
             Some(Asked::Look { answer }) => {
                 let is_undisputed = result.is_ok_and(|confirmed| confirmed.is_undisputed);
@@ -77,7 +77,7 @@ impl Driver {
             _ => return,
         };
         // Somebody may have seen the old deadline pass before the confirmation was processed.
-        let shared = self.leases.get(&lease);
+        let shared = self.leases.get(lease);
         let live = shared.is_some_and(|shared| shared.loss().is_none());
         // Whoever asked may have stopped waiting.
         drop(answer.send(match result {
@@ -94,7 +94,7 @@ impl Driver {
     }
 
     pub(super) fn release_over(&mut self, ask: u64, result: Result<(), NotReleased>) {
-        let Some(Asked::Release { answer }) = self.asked.remove(&ask) else {
+        let Some(Asked::Release { answer }) = self.asked.remove(ask) else {
             return;
         };
         // Whoever asked may have stopped waiting.
@@ -108,7 +108,7 @@ impl Driver {
     }
 
     pub(super) fn job_read(&mut self, ask: u64, state: Option<JobState>, answers: Vec<NodeAnswer>) {
-        if let Some(Asked::ReadJob { answer }) = self.asked.remove(&ask) {
+        if let Some(Asked::ReadJob { answer }) = self.asked.remove(ask) {
             // Whoever asked may have stopped waiting.
             drop(answer.send((state, answers)));
         }

@@ -1,13 +1,13 @@
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use redlock_proto::{
-    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, Terms, TickClaim, Word,
+    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, Slab, Terms, TickClaim, Word,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -139,8 +139,17 @@ pub(crate) struct EngineHandle<W> {
 /// What all handles share.
 #[derive(Debug, Default)]
 struct Common {
-    next_id: AtomicU64,
+    /// Callers take the numbers of acquisitions, so that they can abandon one before the driver has heard of it; the driver
+    /// gives a number back once neither an acquisition nor a lease goes by it.
+    numbers: Mutex<Slab<()>>,
     hand_overs: HandOvers,
+}
+
+impl Common {
+    fn numbers(&self) -> MutexGuard<'_, Slab<()>> {
+        // Nothing panics while the lock is held.
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The driver's own handle, from which it makes one for each lease that it hands out.
@@ -166,6 +175,17 @@ impl<W> WeakEngineHandle<W> {
     pub(super) fn hand_overs(&self) -> &HandOvers {
         &self.common.hand_overs
     }
+
+    /// Gives back the numbers of acquisitions and leases that are over.
+    pub(super) fn give_back(&self, over: &mut Vec<u64>) {
+        if over.is_empty() {
+            return;
+        }
+        let mut numbers = self.common.numbers();
+        for number in over.drain(..) {
+            numbers.remove(number);
+        }
+    }
 }
 
 impl<W> EngineHandle<W> {
@@ -179,6 +199,12 @@ impl<W> EngineHandle<W> {
             },
             received,
         )
+    }
+
+    /// Returns how many numbers of acquisitions and leases are in use.
+    #[cfg(test)]
+    pub(crate) fn numbers_in_use(&self) -> usize {
+        self.common.numbers().len()
     }
 
     /// Returns a number that no other client of this process has.
@@ -221,7 +247,7 @@ impl<W> EngineHandle<W> {
         &self,
         command: impl FnOnce(u64, oneshot::Sender<AcquireAnswer<W>>) -> Command<W>,
     ) -> AcquireAnswer<W> {
-        let id = self.common.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.common.numbers().add(());
         let (answer, answered) = oneshot::channel();
         self.send(command(id, answer));
         let mut pending = Pending {

@@ -1,14 +1,13 @@
 //! The loop: events in, requests out.
 
 use std::{
-    collections::HashMap,
     future::poll_fn,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use redlock_proto::{Client, ClientConfig, Now, Terms};
+use redlock_proto::{Client, ClientConfig, Now, Places, Slab, Terms};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -52,10 +51,11 @@ pub(super) struct Driver {
     pub(super) clock: Clock,
     pub(super) handles: WeakEngineHandle<Won>,
     /// Who waits for which acquisition.
-    pub(super) waiting: HashMap<u64, Waiting>,
-    pub(super) leases: HashMap<u64, Arc<LeaseShared>>,
-    pub(super) asked: HashMap<u64, Asked>,
-    next_ask: u64,
+    pub(super) waiting: Places<Waiting>,
+    pub(super) leases: Places<Arc<LeaseShared>>,
+    /// The numbers by which nothing goes any more, and which are to be given back.
+    pub(super) over: Vec<u64>,
+    pub(super) asked: Slab<Asked>,
     pub(super) links: Vec<NodeLink>,
     commands: Commands,
     closers: Vec<oneshot::Sender<()>>,
@@ -94,10 +94,10 @@ impl Driver {
             closing: false,
             clock,
             handles,
-            waiting: HashMap::new(),
-            leases: HashMap::new(),
-            asked: HashMap::new(),
-            next_ask: 0,
+            waiting: Places::default(),
+            leases: Places::default(),
+            over: Vec::new(),
+            asked: Slab::default(),
             links,
             commands: Some(commands),
             closers: Vec::new(),
@@ -122,6 +122,7 @@ impl Driver {
             others_first().await;
             poll_fn(|cx| Poll::Ready(self.hear(cx))).await;
             self.carry_out();
+            self.handles.give_back(&mut self.over);
             self.answer_closers();
             self.measure();
         }
@@ -243,7 +244,7 @@ impl Driver {
                 self.client.read_job(ask, &job, &lock, now);
             }
             Command::Abandon { id } => {
-                self.waiting.remove(&id);
+                self.no_longer_waiting(id);
                 self.client.abandon(id, now);
             }
             Command::Extend { lease, answer } => {
@@ -253,7 +254,7 @@ impl Driver {
             Command::Look { lease, answer } => {
                 let ask = self.ask(Asked::Look { answer });
                 if !self.client.look(lease, ask, now) {
-                    self.asked.remove(&ask);
+                    self.asked.remove(ask);
                 }
             }
             Command::Downgrade { lease, answer } => {
@@ -305,7 +306,7 @@ impl Driver {
 
     /// A lease has its next holder in this process.
     fn resume(&mut self, lease: u64, shared: &Arc<LeaseShared>, now: Now) {
-        let Some(entry) = self.leases.get_mut(&lease) else {
+        let Some(entry) = self.leases.get_mut(lease) else {
             return shared.end(crate::LossReason::Expired);
         };
         *entry = Arc::clone(shared);
@@ -317,10 +318,7 @@ impl Driver {
     }
 
     fn ask(&mut self, asked: Asked) -> u64 {
-        let ask = self.next_ask;
-        self.next_ask += 1;
-        self.asked.insert(ask, asked);
-        ask
+        self.asked.add(asked)
     }
 
     pub(super) fn now(&self) -> Now {

@@ -2,7 +2,11 @@
 
 use redlock_proto::{Effect, Notice, Op};
 
-use super::{asked::Asked, command::NotWon, driver::Driver};
+use super::{
+    asked::{Asked, Waiting},
+    command::NotWon,
+    driver::Driver,
+};
 use crate::meter::LockMeter;
 
 impl Driver {
@@ -31,7 +35,7 @@ impl Driver {
                 } => self.acquired(id, deadline, ends, tokens, last),
                 Effect::NotClaimed { id, why, answers } => {
                     // The caller may have gone away.
-                    if let Some(waiting) = self.waiting.remove(&id) {
+                    if let Some(waiting) = self.no_longer_waiting(id) {
                         let refused = NotWon::Refused(why, self.reports(answers));
                         drop(waiting.answer.send((waiting.attempts, Err(refused))));
                     }
@@ -47,21 +51,21 @@ impl Driver {
                     answers,
                 } => {
                     // The caller may have gone away.
-                    if let Some(waiting) = self.waiting.remove(&id) {
+                    if let Some(waiting) = self.no_longer_waiting(id) {
                         let error = self.acquire_error(failure, answers);
                         let failed = Err(NotWon::Failed(error));
                         drop(waiting.answer.send((waiting.attempts, failed)));
                     }
                 }
                 Effect::Extended { lease, deadline } => {
-                    let shared = self.leases.get(&lease);
+                    let shared = self.leases.get(lease);
                     if shared.is_some_and(|shared| !shared.extend(deadline)) {
                         self.client.expire(lease, self.now());
                     }
                     self.count(lease, |meter| meter.extended(true));
                 }
                 Effect::Lost { lease, loss } => {
-                    if let Some(shared) = self.leases.get(&lease) {
+                    if let Some(shared) = self.leases.get(lease) {
                         shared.end(loss.into());
                         self.origin.lost(shared, loss.into());
                     }
@@ -69,7 +73,7 @@ impl Driver {
                 Effect::ExtensionOver { ask, result } => self.extension_over(ask, result),
                 Effect::ReleaseOver { ask, result } => self.release_over(ask, result),
                 Effect::Blessed { ask, answers } => {
-                    if let Some(Asked::Bless { answer }) = self.asked.remove(&ask) {
+                    if let Some(Asked::Bless { answer }) = self.asked.remove(ask) {
                         drop(answer.send(answers));
                     }
                 }
@@ -82,19 +86,27 @@ impl Driver {
                         }
                         _ => {}
                     }
-                    let lease = |id| self.leases.get(&id).map(|lease| &**lease);
+                    let lease = |id| self.leases.get(id).map(|lease| &**lease);
                     self.origin.notice(&notice, &self.names, lease);
                 }
             }
         }
     }
 
+    /// Returns who waits for an acquisition, if anybody still does; it is over without a lease.
+    pub(super) fn no_longer_waiting(&mut self, id: u64) -> Option<Waiting> {
+        let waiting = self.waiting.remove(id)?;
+        self.over.push(id);
+        Some(waiting)
+    }
+
     /// A lease is let go.
     pub(super) fn forget(&mut self, lease: u64) {
-        let shared = self.leases.remove(&lease);
-        if let Some(shared) = shared
-            && let Some(reason) = shared.loss_that_a_view_has_seen()
-        {
+        let Some(shared) = self.leases.remove(lease) else {
+            return;
+        };
+        self.over.push(lease);
+        if let Some(reason) = shared.loss_that_a_view_has_seen() {
             self.origin.lost(&shared, reason);
         }
     }

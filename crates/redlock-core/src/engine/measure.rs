@@ -9,14 +9,14 @@ use crate::meter::{LockMeter, Offsets};
 impl Driver {
     /// Has something counted of a lease later: a recorder that is slow withholds no deadline.
     pub(super) fn count(&mut self, lease: u64, count: fn(&LockMeter)) {
-        if let Some(shared) = self.leases.get(&lease) {
+        if let Some(shared) = self.leases.get(lease) {
             self.counts.push((shared.meter().clone(), count));
         }
     }
 
     /// Takes note of an attempt that follows another.
     pub(super) fn retries(&mut self, acquisition: u64) {
-        if let Some(waiting) = self.waiting.get_mut(&acquisition) {
+        if let Some(waiting) = self.waiting.get_mut(acquisition) {
             waiting.attempts += 1;
             // A caller who asks for many slots at once makes no more retries for that.
             if !waiting.is_part {

@@ -53,8 +53,9 @@ use crate::{
 /// than [`next_timer`](Self::next_timer) says.
 /// The same inputs give the same effects, so the simulation and the real client run the same code.
 ///
-/// Two things are asked of the driver:
+/// Three things are asked of the driver:
 ///
+/// * numbers of acquisitions are those of a [`Slab`](crate::Slab), each kept while an acquisition or a lease goes by it;
 /// * requests to one node are sent in the order of their effects, over one connection at a time, and those meant
 ///   for another connection in the form that this needs;
 /// * what became of each request is told exactly once, and an error that says it was not executed is a
@@ -77,7 +78,7 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// Attempts to win a lease, until `wait_until`; `id` was never used before.
+    /// Attempts to win a lease, until `wait_until`; nothing else goes by `id`.
     pub fn acquire(&mut self, id: u64, request: impl Into<Box<Acquire>>, now: Now) {
         let Self { leases, cx, .. } = self;
         self.acquisitions
@@ -85,7 +86,7 @@ impl<E: Entropy> Client<E> {
     }
 
     /// Attempts once to win an exclusive lease on the keys of a lease that its holder shares, which is not in the way;
-    /// `id` was never used before.
+    /// nothing else goes by `id`.
     ///
     /// The exclusive lease is asked for on the terms of the shared one, and ends when that would at the latest.
     /// The shared lease stays as it is, whatever comes of this.
@@ -96,8 +97,7 @@ impl<E: Entropy> Client<E> {
         self.acquisitions.upgrade(lease, id, leases, cx, now);
     }
 
-    /// Attempts to claim a tick and the lease under which its run goes on, until `wait_until`; `id` was never used
-    /// before.
+    /// Attempts to claim a tick and the lease under which its run goes on, until `wait_until`; nothing else goes by `id`.
     ///
     /// The wait is for a lock that another holds, for a majority of nodes, and for the tick's window to open if it
     /// does in that time.

@@ -135,6 +135,7 @@ impl World {
             // Nobody wants it any more.
             let now = self.processes[client].now(self.now);
             self.processes[client].client.release(id, None, now);
+            self.processes[client].numbers.remove(id);
             return;
         };
         if let State::Waiting { waiter, .. } = self.processes[client].users[key].state {
@@ -207,6 +208,7 @@ impl World {
     }
 
     pub(super) fn on_not_acquired(&mut self, client: usize, id: u64) {
+        self.processes[client].numbers.remove(id);
         self.on_not_upgraded(client, id);
         let users = &self.processes[client].users;
         let waits_for =

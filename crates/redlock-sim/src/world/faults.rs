@@ -250,7 +250,7 @@ impl World {
             self.observe(&Event::Answered { waiter });
         }
         self.processes[client].callers = Callers::new(self.setup.locks());
-        for ask in 0..self.processes[client].next_id {
+        for ask in 0..self.processes[client].next_ask {
             let waiter = waiter_of(client, ask);
             self.observe(&Event::Answered { waiter });
         }

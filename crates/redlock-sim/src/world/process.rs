@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Client, Instant, Mode, Now, Terms, Ticket, TokenBlock};
+use redlock_proto::{Client, Instant, Mode, Now, Slab, Terms, Ticket, TokenBlock};
 
 use super::{agenda::Due, callers::Callers};
 use crate::{
@@ -31,8 +31,10 @@ pub(super) struct Process {
     pub(super) callers: Callers,
     /// What those do who have the turn, one for each key.
     pub(super) users: Vec<User>,
-    /// The number of the next acquisition, and of whatever else it is asked for.
-    pub(super) next_id: u64,
+    /// The numbers of its acquisitions and leases.
+    pub(super) numbers: Slab<()>,
+    /// The number of the next thing that it is asked for, but for those.
+    pub(super) next_ask: u64,
     /// The statuses that it was asked for: what by, of which job, when, and what each node
     /// remembered then.
     pub(super) asked: Vec<(u64, usize, Micros, Vec<Runs>)>,
@@ -128,6 +130,8 @@ pub(super) struct Holding {
 pub(super) struct Upgrade {
     /// The number of the acquisition.
     pub(super) id: u64,
+    /// The number of its user's wait for it.
+    pub(super) waiter: u64,
     /// Its owner, once it has asked nodes.
     pub(super) owner: Option<u32>,
 }
@@ -159,7 +163,8 @@ impl Process {
             timer_for: Instant::ORIGIN,
             callers: Callers::new(keys),
             users: vec![user; keys],
-            next_id: 1,
+            numbers: Slab::default(),
+            next_ask: 1,
             asked: Vec::new(),
             last_write_back: u64::MAX,
             is_closed: false,

@@ -16,14 +16,20 @@ impl World {
             return;
         };
         // The attempt, and its token may have to be written back.
-        let id = self.ask(client, 2);
+        let ask = self.ask(client, 2);
+        let waiter = waiter_of(client, ask);
         self.trace.line(self.now, || {
             let lease = holding.lease;
             format!("client {client} tries to upgrade lease {lease} on key {key}")
         });
         let process = &mut self.processes[client];
         let now = process.now(self.now);
-        process.users[key].upgrade = Some(Upgrade { id, owner: None });
+        let id = process.numbers.add(());
+        process.users[key].upgrade = Some(Upgrade {
+            id,
+            waiter,
+            owner: None,
+        });
         process.client.upgrade(holding.id, id, now);
         self.counters.upgrades += 1;
     }
@@ -53,8 +59,9 @@ impl World {
         let lease = shared.lease;
         self.observe(&Event::Released { lease });
         self.processes[client].client.release(shared.id, None, now);
+        self.processes[client].numbers.remove(shared.id);
         self.give_up(client, key);
-        let waiter = waiter_of(client, id);
+        let waiter = upgrade.waiter;
         let user = &mut self.processes[client].users[key];
         user.owner = upgrade.owner;
         user.mode = Mode::Exclusive;
@@ -78,6 +85,7 @@ impl World {
         };
         let now = self.processes[client].now(self.now);
         self.processes[client].client.abandon(upgrade.id, now);
+        self.processes[client].numbers.remove(upgrade.id);
         self.on_not_upgraded(client, upgrade.id);
         self.counters.abandoned += 1;
     }
@@ -88,8 +96,7 @@ impl World {
             let ended = user.upgrade.take_if(|upgrade| upgrade.id == id);
             Some((key, ended?))
         });
-        if ended.is_some() {
-            let waiter = waiter_of(client, id);
+        if let Some((_, Upgrade { waiter, .. })) = ended {
             self.observe(&Event::Answered { waiter });
         }
         ended

@@ -30,6 +30,7 @@ impl World {
                 self.did_not_start(client, key);
                 let now = self.processes[client].now(self.now);
                 self.processes[client].client.abandon(id, now);
+                self.processes[client].numbers.remove(id);
                 self.give_up(client, key);
                 self.processes[client].users[key].state = State::Idle;
                 self.leave_turn(client, key);
@@ -113,8 +114,7 @@ impl World {
             ..
         } = caller;
         let process = &mut self.processes[client];
-        let id = process.next_id;
-        process.next_id += 1;
+        let id = process.numbers.add(());
         let now = process.now(self.now);
         let user = &mut process.users[key];
         user.state = State::Waiting { id, waiter };
@@ -301,6 +301,7 @@ impl World {
             }
             process.client.release(holding.id, ask, now);
         }
+        self.processes[client].numbers.remove(holding.id);
         self.give_up(client, key);
         let user = &mut self.processes[client].users[key];
         user.state = State::Idle;
@@ -310,8 +311,8 @@ impl World {
     /// Somebody waits for an answer that takes so many rounds.
     pub(super) fn ask(&mut self, client: usize, rounds: u64) -> u64 {
         let process = &mut self.processes[client];
-        let ask = process.next_id;
-        process.next_id += 1;
+        let ask = process.next_ask;
+        process.next_ask += 1;
         let due = self.answer_due(rounds);
         self.observe(&Event::Waits {
             waiter: waiter_of(client, ask),

@@ -121,7 +121,7 @@ impl Acquisitions {
             AttemptVerdict::Failed(failure) => {
                 let members = cx.nodes.members();
                 entry.say_uncounted(attempt.votes(), |node| members.same_server(node));
-                let Some(acquisition) = self.acquisitions.remove(&id) else {
+                let Some(acquisition) = self.acquisitions.remove(id) else {
                     return;
                 };
                 give_back(&failure, &acquisition.request, &lock, cx, now);
@@ -153,7 +153,7 @@ impl Acquisitions {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let Some(acquisition) = self.acquisitions.get(&id) else {
+        let Some(acquisition) = self.acquisitions.get(id) else {
             return;
         };
         let request = &acquisition.request;
@@ -166,7 +166,7 @@ impl Acquisitions {
             // Nodes refuse to count so far, so these do not speak the truth; there is no token to hand out.
             leases.hold(id, request, won, None);
             leases.release(id, None, cx, now);
-            self.acquisitions.remove(&id);
+            self.acquisitions.remove(id);
             let failure = Some(failure(FailureKind::NoQuorum));
             return not_acquired(id, failure, Vec::new(), cx);
         };
@@ -174,7 +174,7 @@ impl Acquisitions {
         let claim = acquisition.claim.as_deref();
         if let Some(last) = claim.and_then(Claiming::cut_short) {
             // The run before must be settled first.
-            self.acquisitions.remove(&id);
+            self.acquisitions.remove(id);
             leases.release(id, None, cx, now);
             return cx.outbox.push(Effect::NotClaimed {
                 id,
@@ -188,7 +188,7 @@ impl Acquisitions {
         if claim.is_some() || !is_agreed {
             return self.settle(id, won, leases, cx, now);
         }
-        let Some(acquisition) = self.acquisitions.remove(&id) else {
+        let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
         };
         let held = leases.get_mut(id);

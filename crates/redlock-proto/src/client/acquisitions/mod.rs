@@ -9,19 +9,21 @@ mod fan_out;
 mod settle;
 mod settlement;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use self::acquisition::{Acquisition, Phase};
 use super::{
     Acquire, Effect, Entropy, Now, TickClaim, context::Context, leases::Leases, rounds::RoundKind,
     timers::Timer,
 };
-use crate::{AttemptVerdict, Failure, FailureKind, Instant, Next, NodeAnswer, NodeOutcome, Reply};
+use crate::{
+    AttemptVerdict, Failure, FailureKind, Instant, Next, NodeAnswer, NodeOutcome, Places, Reply,
+};
 
 /// The acquisitions that are under way, by number.
 #[derive(Debug, Default)]
 pub(super) struct Acquisitions {
-    acquisitions: BTreeMap<u64, Acquisition>,
+    acquisitions: Places<Acquisition>,
 }
 
 /// An attempt that came to nothing.
@@ -41,7 +43,7 @@ impl Acquisitions {
 
     /// Returns whether this one is under way, so that nobody has its lease yet.
     pub(super) fn is_under_way(&self, id: u64) -> bool {
-        self.acquisitions.contains_key(&id)
+        self.acquisitions.contains(id)
     }
 
     /// Starts an acquisition; it claims a tick if there is one.
@@ -86,14 +88,14 @@ impl Acquisitions {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        if let Some(acquisition) = self.acquisitions.remove(&id) {
+        if let Some(acquisition) = self.acquisitions.remove(id) {
             stop(id, &acquisition, leases, cx, now);
         }
     }
 
     /// Abandons all and says so, because the client is being closed.
     pub(super) fn close<E: Entropy>(&mut self, leases: &mut Leases, cx: &mut Context<E>, now: Now) {
-        let ids: Vec<u64> = self.acquisitions.keys().copied().collect();
+        let ids: Vec<u64> = self.acquisitions.iter().map(|(id, _)| id).collect();
         for id in ids {
             self.abandon(id, leases, cx, now);
             is_closed(id, cx);
@@ -108,7 +110,7 @@ impl Acquisitions {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let Some(acquisition) = self.acquisitions.remove(&id) else {
+        let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
         };
         if let Phase::Unconfirmed { settlement, .. } = &acquisition.phase {
@@ -140,7 +142,7 @@ impl Acquisitions {
                 if let Some(Reply::Held {
                     is_shared: true, ..
                 }) = reply
-                    && let Some(acquisition) = self.acquisitions.get_mut(&acquisition)
+                    && let Some(acquisition) = self.acquisitions.get_mut(acquisition)
                 {
                     acquisition.on_shared();
                 }
@@ -231,7 +233,7 @@ impl Acquisitions {
         cx: &Context<E>,
         now: Now,
     ) -> bool {
-        let acquisition = self.acquisitions.get_mut(&id);
+        let acquisition = self.acquisitions.get_mut(id);
         let Some(claiming) = acquisition.and_then(|acquisition| acquisition.claim.as_mut()) else {
             return false;
         };

@@ -67,7 +67,7 @@ impl Acquisitions {
             ask_one_to_confirm(id, *node, round, leases, cx);
         }
         settlement.round = round;
-        if let Some(acquisition) = self.acquisitions.get_mut(&id) {
+        if let Some(acquisition) = self.acquisitions.get_mut(id) {
             acquisition.phase = Phase::Settling(settlement);
         }
     }
@@ -83,7 +83,7 @@ impl Acquisitions {
     ) {
         let Some(held) = leases.get(id) else { return };
         let owner = held.owner();
-        let acquisition = self.acquisitions.get_mut(&id);
+        let acquisition = self.acquisitions.get_mut(id);
         let phase = acquisition.map(|acquisition| &mut acquisition.phase);
         let Some((tokens, phase)) = held.tokens().zip(phase) else {
             return;
@@ -138,7 +138,7 @@ impl Acquisitions {
         let id = *lease;
         let is_contended = extension.votes().refused() > 0;
         let hopeful = entry.confirmed_or_silent(extension.votes());
-        let Some(acquisition) = self.acquisitions.remove(&id) else {
+        let Some(acquisition) = self.acquisitions.remove(id) else {
             return;
         };
         let Phase::Settling(settlement) = acquisition.phase.clone() else {

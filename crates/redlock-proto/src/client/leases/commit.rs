@@ -19,7 +19,7 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let held = self.held.get_mut(&lease);
+        let held = self.held.get_mut(lease);
         let Some(Claimed { job, run, .. }) = held.and_then(|held| held.claimed.as_deref_mut())
         else {
             return;
@@ -38,7 +38,7 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let Some(held) = self.held.get_mut(&lease) else {
+        let Some(held) = self.held.get_mut(lease) else {
             return;
         };
         let ttl = held.timing().key_ttl();
@@ -51,7 +51,7 @@ impl Leases {
 
     /// Says that the run under a lease is over, because the lease is released and nobody has said so.
     pub(super) fn was_dropped<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
-        let claimed = self.held.get(&lease).and_then(|held| held.claimed.as_ref());
+        let claimed = self.held.get(lease).and_then(|held| held.claimed.as_ref());
         if claimed.is_some_and(|claimed| claimed.run.state == RunState::Claimed)
             && let Some(outcome) = Word::new(RunRecord::DROPPED)
         {
@@ -76,7 +76,7 @@ impl Leases {
             replica: claim.replica.clone(),
             state: RunState::Claimed,
         };
-        if let Some(held) = self.held.get_mut(&lease) {
+        if let Some(held) = self.held.get_mut(lease) {
             let job = claim.job.clone();
             held.claimed = Some(Box::new(Claimed { job, run, last }));
         }

@@ -21,7 +21,7 @@ impl Leases {
     ) {
         let live = self
             .held
-            .get_mut(&lease)
+            .get_mut(lease)
             .is_some_and(|held| held.state.extend());
         if live {
             self.start_extension(lease, Some(ask), cx, now);
@@ -45,7 +45,7 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        if let Some(held) = self.held.get_mut(&lease) {
+        if let Some(held) = self.held.get_mut(lease) {
             held.share();
         }
         self.extend(lease, ask, cx, now);
@@ -75,7 +75,7 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let Some(held) = self.held.get(&id) else {
+        let Some(held) = self.held.get(id) else {
             return;
         };
         let (extension, request) = (
@@ -145,7 +145,7 @@ impl Leases {
         let is_undisputed = *is_undisputed;
         let mut action = None;
         let mut live = false;
-        if let Some(held) = self.held.get_mut(&id) {
+        if let Some(held) = self.held.get_mut(id) {
             action = held.on_extension(started, verdict, now.clock);
             // Clocks may have gone ahead while the round was on its way, and whatever else the lease wants is over then.
             let lost = held.look_at_clocks(cx.nodes.clocks());
@@ -200,7 +200,7 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) {
-        let held = self.held.get_mut(&lease);
+        let held = self.held.get_mut(lease);
         let Some(request) = held.and_then(|held| held.healing(node, verdict, outcome)) else {
             return;
         };

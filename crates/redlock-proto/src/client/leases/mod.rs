@@ -7,7 +7,7 @@ mod held;
 mod release;
 mod turns;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 pub(super) use self::{
     held::{Held, Won},
@@ -16,13 +16,13 @@ pub(super) use self::{
 use super::{
     Acquire, Effect, Entropy, Notice, Now, context::Context, rounds::RoundKind, timers::Timer,
 };
-use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, Reply, TokenBlock};
+use crate::{Instant, LeaseAction, LeaseState, NodeOutcome, OwnerId, Places, Reply, TokenBlock};
 
 /// The leases that were won and are not released, by number.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     // In boxes, so that they stay where they are while others come and go.
-    held: BTreeMap<u64, Box<Held>>,
+    held: Places<Box<Held>>,
     /// The least drift that any of them allows for, or less: nothing is known of it before the first look.
     least_drift: Duration,
 }
@@ -34,11 +34,11 @@ impl Leases {
     }
 
     pub(super) fn get(&self, lease: u64) -> Option<&Held> {
-        self.held.get(&lease).map(|held| &**held)
+        self.held.get(lease).map(|held| &**held)
     }
 
     pub(super) fn get_mut(&mut self, lease: u64) -> Option<&mut Held> {
-        self.held.get_mut(&lease).map(|held| &mut **held)
+        self.held.get_mut(lease).map(|held| &mut **held)
     }
 
     /// Returns the lease of this number if it is this owner's.
@@ -73,7 +73,7 @@ impl Leases {
     /// Tells the caller that it has the lease.
     pub(super) fn hand_out<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>) {
         self.set_timer(id, cx);
-        let Some(held) = self.held.get(&id) else {
+        let Some(held) = self.held.get(id) else {
             return;
         };
         let Some(tokens) = held.tokens() else { return };
@@ -104,14 +104,14 @@ impl Leases {
     ) {
         self.least_drift = Duration::MAX;
         let mut ended = Vec::new();
-        for (id, held) in &mut self.held {
+        for (id, held) in self.held.iter_mut() {
             self.least_drift = self.least_drift.min(held.timing().drift());
-            if is_awaited(*id) {
+            if is_awaited(id) {
                 continue;
             }
             let action = held.look_at_clocks(cx.nodes.clocks());
             if action.is_some() {
-                ended.push((*id, action));
+                ended.push((id, action));
             }
         }
         for (id, action) in ended {
@@ -122,14 +122,14 @@ impl Leases {
 
     /// Ends a lease and leaves its key to its time to live.
     pub(super) fn leave<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>) {
-        if let Some(timer) = self.held.remove(&lease).and_then(|held| held.timer) {
+        if let Some(timer) = self.held.remove(lease).and_then(|held| held.timer) {
             cx.timers.cancel(timer);
         }
     }
 
     /// Extends a lease no longer because its holder is gone, and the next one is not there yet.
     pub(super) fn park<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>) {
-        if let Some(held) = self.held.get_mut(&lease) {
+        if let Some(held) = self.held.get_mut(lease) {
             held.state.park();
         }
         self.set_timer(lease, cx);
@@ -142,7 +142,7 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) -> Option<Instant> {
-        let held = self.held.get_mut(&lease)?;
+        let held = self.held.get_mut(lease)?;
         let action = held.state.resume(now.clock);
         let deadline = held.state.is_live().then(|| held.state.deadline());
         self.follow(lease, action, cx, now);
@@ -151,14 +151,14 @@ impl Leases {
 
     /// Ends a lease whose deadline was seen to pass.
     pub(super) fn expire<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
-        let held = self.held.get_mut(&lease);
+        let held = self.held.get_mut(lease);
         let action = held.and_then(|held| held.state.expire());
         self.follow(lease, action, cx, now);
     }
 
     /// Does what is due for a lease.
     pub(super) fn on_timer<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
-        let Some(held) = self.held.get_mut(&id) else {
+        let Some(held) = self.held.get_mut(id) else {
             return;
         };
         held.timer = None;
@@ -188,7 +188,7 @@ impl Leases {
                 let is_granted = matches!(outcome, NodeOutcome::Granted { .. });
                 *is_undisputed &= !is_granted || reply == Some(&Reply::Undisputed);
                 let lease = *lease;
-                if let Some(held) = self.held.get_mut(&lease) {
+                if let Some(held) = self.held.get_mut(lease) {
                     held.on_extension_outcome(node, outcome);
                 }
                 if let Some(verdict) = extension.on_outcome(node, outcome, now.clock) {
@@ -198,7 +198,7 @@ impl Leases {
                 }
             }
             RoundKind::Heal { lease } => {
-                if let Some(held) = self.held.get_mut(lease) {
+                if let Some(held) = self.held.get_mut(*lease) {
                     held.on_late_outcome(node, outcome);
                 }
             }
@@ -258,7 +258,7 @@ impl Leases {
     }
 
     fn set_timer<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>) {
-        let Some(held) = self.held.get_mut(&id) else {
+        let Some(held) = self.held.get_mut(id) else {
             return;
         };
         if let Some(timer) = held.timer.take() {

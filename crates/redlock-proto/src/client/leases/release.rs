@@ -22,7 +22,7 @@ impl Leases {
         now: Now,
     ) {
         self.was_dropped(lease, cx, now);
-        let Some(mut held) = self.held.remove(&lease) else {
+        let Some(mut held) = self.held.remove(lease) else {
             return release_over(ask, Ok(()), cx);
         };
         if let Some(timer) = held.timer {

@@ -18,7 +18,7 @@ impl Leases {
             FanOut::Majority => true,
             FanOut::Adaptive => self.len() >= MANY,
         };
-        let held = self.held.get_mut(&id).filter(|_| take_turns);
+        let held = self.held.get_mut(id).filter(|_| take_turns);
         held.map(|held| held.turn(cx, now)).unwrap_or_default()
     }
 }

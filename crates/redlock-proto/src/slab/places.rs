@@ -1,0 +1,175 @@
+use super::numbers::{FEW, place};
+
+/// What else goes by the numbers of a [`Slab`](super::Slab).
+///
+/// Values stay together however far their places are apart, so that a few of a hundred thousand numbers need little memory.
+#[derive(Clone, Debug)]
+pub struct Places<T> {
+    /// Where the entry of each place is, if it has one.
+    ///
+    /// It is not looked after when an entry goes: the entry that is found by it says whose it is.
+    at: Vec<u32>,
+    entries: Vec<(u64, T)>,
+}
+
+impl<T> Places<T> {
+    /// Has a value go by this number; returns the one that did before.
+    pub fn insert(&mut self, number: u64, value: T) -> Option<T> {
+        let place = place(number);
+        if let Some(at) = self.at(place) {
+            let (_, before) = std::mem::replace(&mut self.entries[at], (number, value));
+            return Some(before);
+        }
+        if self.at.len() <= place {
+            self.at.resize(place + 1, 0);
+        }
+        // invariant: there are no more entries than places, of which a number says 32 bits
+        self.at[place] = self.entries.len() as u32;
+        self.entries.push((number, value));
+        None
+    }
+
+    /// Returns the value of this number, if there is one.
+    pub fn get(&self, number: u64) -> Option<&T> {
+        let at = self.find(number)?;
+        Some(&self.entries[at].1)
+    }
+
+    /// Returns the value of this number, if there is one.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        let at = self.find(number)?;
+        Some(&mut self.entries[at].1)
+    }
+
+    /// Returns whether there is a value of this number.
+    pub fn contains(&self, number: u64) -> bool {
+        self.find(number).is_some()
+    }
+
+    /// Removes the value of this number; returns it, if there was one.
+    pub fn remove(&mut self, number: u64) -> Option<T> {
+        let at = self.find(number)?;
+        let (_, value) = self.entries.swap_remove(at);
+        if let Some((moved, _)) = self.entries.get(at) {
+            self.at[place(*moved)] = at as u32;
+        } else if self.entries.is_empty() && self.at.len() > FEW {
+            // Nothing stays of a crowd.
+            *self = Self::default();
+        }
+        Some(value)
+    }
+
+    /// Returns how many values there are.
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns all values with their numbers, in an order that the same calls give again.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.entries.iter().map(|(number, value)| (*number, value))
+    }
+
+    /// Returns all values with their numbers, in an order that the same calls give again.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+        let entries = self.entries.iter_mut();
+        entries.map(|(number, value)| (*number, value))
+    }
+
+    fn find(&self, number: u64) -> Option<usize> {
+        let at = self.at(place(number))?;
+        (self.entries[at].0 == number).then_some(at)
+    }
+
+    /// Returns where the entry of a place is.
+    fn at(&self, at_place: usize) -> Option<usize> {
+        let at = *self.at.get(at_place)? as usize;
+        let (number, _) = self.entries.get(at)?;
+        (place(*number) == at_place).then_some(at)
+    }
+}
+
+impl<T> Default for Places<T> {
+    fn default() -> Self {
+        Self {
+            at: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::slab::Numbers;
+
+    #[test]
+    fn a_number_that_was_given_back_is_not_that_of_the_next_value_in_its_place() {
+        let (mut numbers, mut places) = (Numbers::default(), Places::default());
+        let first = numbers.take();
+        places.insert(first, "first");
+        assert_eq!(places.remove(first), Some("first"));
+        numbers.give_back(first);
+        let second = numbers.take();
+        places.insert(second, "second");
+        assert_eq!(place(first), place(second));
+        assert_eq!(places.get(first), None);
+        assert_eq!(places.remove(first), None);
+        assert_eq!(places.get(second), Some(&"second"));
+    }
+
+    #[test]
+    fn a_value_of_many_numbers_needs_the_memory_of_one() {
+        let (mut numbers, mut places) = (Numbers::default(), Places::default());
+        for _ in 0..10 * FEW {
+            numbers.take();
+        }
+        places.insert(numbers.take(), [0_u64; 1_000]);
+        assert!(places.entries.capacity() < 10);
+    }
+
+    proptest! {
+        /// The same as a map, whatever comes and goes.
+        #[test]
+        fn values_are_found_by_their_numbers(ops in prop::collection::vec(0..100_usize, 0..300)) {
+            let (mut numbers, mut places) = (Numbers::default(), Places::default());
+            let (mut map, mut gone) = (HashMap::new(), Vec::new());
+            let mut live: Vec<u64> = Vec::new();
+            for (count, op) in ops.into_iter().enumerate() {
+                match op {
+                    0..40 => live.push(numbers.take()),
+                    40..60 if !live.is_empty() => {
+                        let number = live[op % live.len()];
+                        prop_assert_eq!(places.insert(number, count), map.insert(number, count));
+                    }
+                    60..75 if !live.is_empty() => {
+                        let number = live[op % live.len()];
+                        prop_assert_eq!(places.remove(number), map.remove(&number));
+                    }
+                    _ if !live.is_empty() => {
+                        let number = live.swap_remove(op % live.len());
+                        prop_assert_eq!(places.remove(number), map.remove(&number));
+                        numbers.give_back(number);
+                        gone.push(number);
+                    }
+                    _ => {}
+                }
+                for number in live.iter().chain(&gone) {
+                    prop_assert_eq!(places.get(*number), map.get(number));
+                    prop_assert_eq!(places.contains(*number), map.contains_key(number));
+                }
+                prop_assert_eq!(places.len(), map.len());
+                let all: HashMap<_, _> = places.iter().map(|(number, value)| (number, *value)).collect();
+                prop_assert_eq!(&all, &map);
+            }
+        }
+    }
+}
