@@ -9,36 +9,44 @@ pub struct Places<T> {
     ///
     /// It is not looked after when an entry goes: the entry that is found by it says whose it is.
     at: Vec<u32>,
-    entries: Vec<(u64, T)>,
+    entries: Vec<Option<(u64, T)>>,
+    /// The entries that are free: values stay where they are when others go.
+    free: Vec<u32>,
 }
 
 impl<T> Places<T> {
     /// Has a value go by this number; returns the one that did before.
     pub fn insert(&mut self, number: u64, value: T) -> Option<T> {
         let place = place(number);
-        if let Some(at) = self.at(place) {
-            let (_, before) = std::mem::replace(&mut self.entries[at], (number, value));
-            return Some(before);
+        if let Some((at, _)) = self.at(place) {
+            let before = self.entries[at].replace((number, value));
+            return before.map(|(_, before)| before);
         }
         if self.at.len() <= place {
             self.at.resize(place + 1, 0);
         }
-        // invariant: there are no more entries than places, of which a number says 32 bits
-        self.at[place] = self.entries.len() as u32;
-        self.entries.push((number, value));
+        if let Some(at) = self.free.pop() {
+            self.at[place] = at;
+            self.entries[at as usize] = Some((number, value));
+        } else {
+            // invariant: there are no more entries than places, of which a number says 32 bits
+            self.at[place] = self.entries.len() as u32;
+            self.entries.push(Some((number, value)));
+        }
         None
     }
 
     /// Returns the value of this number, if there is one.
     pub fn get(&self, number: u64) -> Option<&T> {
-        let at = self.find(number)?;
-        Some(&self.entries[at].1)
+        let (_, value) = self.entries[self.find(number)?].as_ref()?;
+        Some(value)
     }
 
     /// Returns the value of this number, if there is one.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         let at = self.find(number)?;
-        Some(&mut self.entries[at].1)
+        let (_, value) = self.entries[at].as_mut()?;
+        Some(value)
     }
 
     /// Returns whether there is a value of this number.
@@ -49,10 +57,9 @@ impl<T> Places<T> {
     /// Removes the value of this number; returns it, if there was one.
     pub fn remove(&mut self, number: u64) -> Option<T> {
         let at = self.find(number)?;
-        let (_, value) = self.entries.swap_remove(at);
-        if let Some((moved, _)) = self.entries.get(at) {
-            self.at[place(*moved)] = at as u32;
-        } else if self.entries.is_empty() && self.at.len() > FEW {
+        let (_, value) = self.entries[at].take()?;
+        self.free.push(at as u32);
+        if self.is_empty() && self.at.len() > FEW {
             // Nothing stays of a crowd.
             *self = Self::default();
         }
@@ -61,35 +68,38 @@ impl<T> Places<T> {
 
     /// Returns how many values there are.
     pub const fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.len() - self.free.len()
     }
 
     /// Returns whether there are none.
     pub const fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.len() == 0
     }
 
     /// Returns all values with their numbers, in an order that the same calls give again.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        self.entries.iter().map(|(number, value)| (*number, value))
+        self.entries
+            .iter()
+            .flatten()
+            .map(|(number, value)| (*number, value))
     }
 
     /// Returns all values with their numbers, in an order that the same calls give again.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
-        let entries = self.entries.iter_mut();
+        let entries = self.entries.iter_mut().flatten();
         entries.map(|(number, value)| (*number, value))
     }
 
     fn find(&self, number: u64) -> Option<usize> {
-        let at = self.at(place(number))?;
-        (self.entries[at].0 == number).then_some(at)
+        let (at, known) = self.at(place(number))?;
+        (known == number).then_some(at)
     }
 
-    /// Returns where the entry of a place is.
-    fn at(&self, at_place: usize) -> Option<usize> {
+    /// Returns where the entry of a place is, and its number.
+    fn at(&self, at_place: usize) -> Option<(usize, u64)> {
         let at = *self.at.get(at_place)? as usize;
-        let (number, _) = self.entries.get(at)?;
-        (place(*number) == at_place).then_some(at)
+        let (number, _) = self.entries.get(at)?.as_ref()?;
+        (place(*number) == at_place).then_some((at, *number))
     }
 }
 
@@ -98,6 +108,7 @@ impl<T> Default for Places<T> {
         Self {
             at: Vec::new(),
             entries: Vec::new(),
+            free: Vec::new(),
         }
     }
 }
@@ -127,13 +138,25 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_many_numbers_needs_the_memory_of_one() {
+    fn values_need_the_memory_of_as_many_as_there_were_at_once() {
         let (mut numbers, mut places) = (Numbers::default(), Places::default());
         for _ in 0..10 * FEW {
             numbers.take();
         }
-        places.insert(numbers.take(), [0_u64; 1_000]);
-        assert!(places.entries.capacity() < 10);
+        for _ in 0..100 {
+            let number = numbers.take();
+            places.insert(number, [0_u64; 1_000]);
+            places.remove(number);
+        }
+        assert_eq!(places.entries.len(), 0, "nothing stays of a crowd");
+        let kept = numbers.take();
+        places.insert(kept, [0_u64; 1_000]);
+        for _ in 0..100 {
+            let number = numbers.take();
+            places.insert(number, [0_u64; 1_000]);
+            places.remove(number);
+        }
+        assert_eq!((places.len(), places.entries.len()), (1, 2));
     }
 
     proptest! {
