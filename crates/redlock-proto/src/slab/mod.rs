@@ -67,3 +67,20 @@ impl<T> Default for Slab<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_removed_twice_leaves_one_place() {
+        let mut slab = Slab::default();
+        let first = slab.add("first");
+        assert_eq!(slab.remove(first), Some("first"));
+        assert_eq!(slab.remove(first), None);
+        let (second, third) = (slab.add("second"), slab.add("third"));
+        assert_eq!(slab.get(second), Some(&"second"));
+        assert_eq!(slab.get(third), Some(&"third"));
+        assert_eq!((slab.get(first), slab.len()), (None, 2));
+    }
+}
