@@ -6,7 +6,9 @@ mod places;
 use self::numbers::Numbers;
 pub use self::places::Places;
 
-/// What comes and goes, by numbers that the slab gives out.
+/// Values that come and go, by numbers that the slab gives out.
+///
+/// A number is a place, and how many numbers were given out before: it finds its value at once, and never another.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     numbers: Numbers,

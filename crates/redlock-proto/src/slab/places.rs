@@ -1,8 +1,8 @@
 use super::numbers::{FEW, place};
 
-/// What else goes by the numbers of a [`Slab`](super::Slab).
+/// Values that go by the numbers of a [`Slab`](super::Slab).
 ///
-/// Values stay together however far their places are apart, so that a few of a hundred thousand numbers need little memory.
+/// They stay together however far their places are apart, so that a few of a hundred thousand numbers need little memory.
 #[derive(Clone, Debug)]
 pub struct Places<T> {
     /// Where the entry of each place is, if it has one.
