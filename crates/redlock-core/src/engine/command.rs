@@ -249,7 +249,10 @@ impl<W> EngineHandle<W> {
     ) -> AcquireAnswer<W> {
         let id = self.common.numbers().add(());
         let (answer, answered) = oneshot::channel();
-        self.send(command(id, answer));
+        if self.commands.send(command(id, answer)).is_err() {
+            // The driver is gone, and gives nothing back any more.
+            self.common.numbers().remove(id);
+        }
         let mut pending = Pending {
             engine: self,
             id,
@@ -347,3 +350,18 @@ impl<W> Drop for Pending<'_, W> {
 
 /// The number of the next client.
 static NEXT_CLIENT: AtomicU64 = AtomicU64::new(0);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_acquire_without_a_driver_keeps_no_number() {
+        let (engine, received) = EngineHandle::<()>::new();
+        drop(received);
+        let abandon = |id, _| Command::Abandon { id };
+        let (_, result) = engine.win(abandon).await;
+        assert!(matches!(result, Err(NotWon::Failed(_))), "{result:?}");
+        assert_eq!(engine.numbers_in_use(), 0);
+    }
+}

@@ -3,6 +3,7 @@ use super::numbers::{FEW, place};
 /// Values that go by the numbers of a [`Slab`](super::Slab).
 ///
 /// They stay together however far their places are apart, so that a few of a hundred thousand numbers need little memory.
+/// A number that no slab gave out may be a high place, and each place below it needs four bytes.
 #[derive(Clone, Debug)]
 pub struct Places<T> {
     /// Where the entry of each place is, if it has one.
