@@ -33,7 +33,7 @@ counters! {
     attempts: "attempts",
     /// Attempts that asked more nodes than they had at first.
     widened: "attempts that asked more nodes",
-    /// Acquisitions that won a lease and had asked a majority, and no more.
+    /// Acquisitions that won a lease and had asked only a majority.
     won_narrowly: "acquisitions of a bare majority",
     /// Acquisitions that won a lease on several keys.
     won_sets: "acquisitions of several keys",
@@ -91,7 +91,7 @@ counters! {
     gaps: "gaps left for other processes",
     /// Leases that were handed over to another holder in the same process.
     handed_over: "leases handed over",
-    /// Holders that heard that nobody else wants their key.
+    /// Holders that heard that no other client wants their key.
     undisputed: "holders that heard that nobody else wants the key",
     /// Leases that were released.
     released: "leases released",

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        // Whoever read the output has gone away.
+        // The reader of the output has gone away.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("redlock-sim: {error}");
@@ -101,7 +101,7 @@ fn tell_findings(
     let Some(first) = &outcome.first else {
         return writeln!(output, "nothing went wrong");
     };
-    // Whoever runs this with deliberate mistakes reads these two lines.
+    // The check of mutants (`cargo xtask mutants`) parses these two lines.
     writeln!(output, "\nviolation: {}", first.violation.name())?;
     writeln!(output, "needed: {} seeds", first.needed)?;
     writeln!(

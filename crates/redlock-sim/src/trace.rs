@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What happened in a world, line by line if somebody wants to read it, and as one number in any case.
+/// The events of a world as one number, and line by line on request.
 #[derive(Debug)]
 pub(crate) struct Trace {
     hash: u64,
@@ -21,7 +21,7 @@ impl Trace {
         self.hash = (self.hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 
-    /// Adds a line, which is put into words only if somebody reads it.
+    /// Adds a line; `words` is called only if lines are kept.
     pub(crate) fn line(&mut self, time: u64, words: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
             let words = words();

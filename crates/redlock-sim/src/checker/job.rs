@@ -17,7 +17,7 @@ pub(super) struct Job {
     committed: BTreeSet<u64>,
     /// The runs that nodes were asked to remember, by tick and token.
     runs: BTreeMap<(u64, u64), Run>,
-    /// The ticks of which somebody knows that their own claim did not win them.
+    /// The ticks that a claimant reported as not won.
     not_started: BTreeSet<u64>,
     /// The newest tick that was started when nodes forget nothing any more.
     durable: Option<u64>,
@@ -47,7 +47,7 @@ impl Run {
 }
 
 impl Checker {
-    /// Something happened to a job.
+    /// Judges an event about a job.
     pub(super) fn observe_job(&mut self, at: Moment, event: &Event) {
         let (is_mended, is_settled) = (self.is_mended, self.is_settled);
         let jobs = &mut self.jobs;
@@ -130,7 +130,7 @@ impl Checker {
         }
     }
 
-    /// Somebody was told what nodes remember of a job.
+    /// Judges a report of what nodes remember of a job.
     fn read_status(&mut self, at: Moment, event: &Event) {
         let Event::StatusRead {
             job,
@@ -166,10 +166,10 @@ impl Checker {
     }
 }
 
-/// A tick is started by somebody who wants no run before it that was cut short.
+/// Returns a violation if a tick starts after a run that was cut short and is not settled.
 ///
-/// The newest run that a majority remembers is the one before it, unless a node knows better: that it ended well, or
-/// that a later one did.
+/// The run before the tick is the newest one that a majority remembers.
+/// There is no violation if a node knows that this run, or a later one, ended well.
 fn follow(
     job: usize,
     (tick, settled): (u64, u64),
@@ -194,25 +194,25 @@ fn follow(
 }
 
 impl Job {
-    /// Nodes are asked to remember a run.
+    /// Records that nodes are asked to remember a run.
     pub(super) fn commit(&mut self, tick: u64, token: u64, is_settled: bool) {
         self.committed.insert(tick);
         let run = self.runs.entry((tick, token)).or_default();
         run.is_settled = is_settled;
     }
 
-    /// A node remembers a run.
+    /// Records that a node remembers a run.
     pub(super) fn keep(&mut self, at: Moment, tick: u64, token: u64) {
         let run = self.runs.entry((tick, token)).or_default();
         run.kept.get_or_insert(at);
     }
 
-    /// Somebody knows that their own claim of a tick did not win it.
+    /// Records that a claimant has not won a tick.
     pub(super) fn refuse(&mut self, tick: u64) {
         self.not_started.insert(tick);
     }
 
-    /// Returns a tick that nodes were asked to remember, and of which nobody knows what became of it.
+    /// Returns a violation if nodes were asked to remember a tick that was neither started nor reported as not won.
     pub(super) fn lost(&self, job: usize) -> Option<Violation> {
         let is_lost =
             |tick: &&u64| !self.started.contains_key(tick) && !self.not_started.contains(tick);
@@ -220,19 +220,21 @@ impl Job {
         Some(Violation::TickLost { job, tick })
     }
 
-    /// A majority remembers a run at the end, and nobody told it what came of it.
+    /// Returns a violation if a majority does not know the outcome of a run at the end.
+    ///
+    /// A run that was claimed before all faults had ended may have lost its claimant, and is no violation.
     pub(super) fn leave_open(&self, job: usize, tick: u64, token: u64) -> Option<Violation> {
         let run = self.runs.get(&(tick, token))?;
         run.is_settled.then_some(Violation::TickLost { job, tick })
     }
 
-    /// A majority remembers so much, and no more.
+    /// Returns a violation if a tick that no node can have forgotten is newer than the watermark of a majority.
     pub(super) fn remember(&self, job: usize, watermark: u64) -> Option<Violation> {
         let tick = self.durable.filter(|tick| *tick > watermark)?;
         Some(Violation::NotRemembered { job, tick })
     }
 
-    /// A tick is started.
+    /// Judges the start of a tick.
     pub(super) fn start(
         &mut self,
         at: Moment,
@@ -263,7 +265,7 @@ impl Job {
         Some(Violation::StartedAfter { job, tick, after })
     }
 
-    /// Nodes are told what came of a run.
+    /// Judges the outcome of a run that nodes are told.
     pub(super) fn record(
         &mut self,
         job: usize,
@@ -276,7 +278,7 @@ impl Job {
             .then_some(Violation::FalseRecord { job, tick })
     }
 
-    /// Somebody is told that a tick, or a later one, was claimed before.
+    /// Judges the answer to a replica that a tick, or a later one, was claimed before.
     pub(super) fn pass(&self, job: usize, tick: u64, watermark: u64) -> Option<Violation> {
         let is_known = watermark >= tick && self.committed.contains(&watermark);
         (!is_known).then_some(Violation::NeverClaimed { job, watermark })
@@ -295,7 +297,7 @@ impl Job {
         watermarks[remembered.len() - majority]
     }
 
-    /// Judges a watermark that somebody is told, where a majority knew one when it was asked for.
+    /// Judges a watermark that a client reports; `known` is the one that a majority had when the client asked.
     pub(super) fn tell_watermark(
         &self,
         job: usize,
@@ -320,7 +322,7 @@ impl Job {
         run.is_some_and(|run| !run.is_started && !run.outcomes.is_empty())
     }
 
-    /// Somebody is told of a run, and how it ended, if it did.
+    /// Judges a run that a client reports, with its outcome if it has ended.
     pub(super) fn tell_run(
         &self,
         job: usize,

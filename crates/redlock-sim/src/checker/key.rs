@@ -7,7 +7,7 @@ pub(super) struct Key {
     newest: Option<u64>,
     /// The lease that was handed out last to have the key alone, and when.
     newest_alone: Option<(u64, Moment)>,
-    /// The leases that somebody believes in, perhaps.
+    /// The leases in which a holder may still believe.
     believed: Vec<Claimed>,
     /// The leases that ended without a release, and up to when the key must rest.
     resting: Vec<Claimed>,
@@ -30,7 +30,7 @@ struct Claimed {
 struct Tokens(Vec<(Moment, u64)>);
 
 impl Key {
-    /// A lease is handed out.
+    /// Records that a lease is handed out.
     pub(super) fn hand_out(&mut self, at: Moment, lease: u64, is_shared: bool) {
         self.newest = Some(lease);
         if !is_shared {
@@ -38,7 +38,7 @@ impl Key {
         }
     }
 
-    /// Somebody believes in a lease from now on.
+    /// Records that a holder believes in a lease from now on; returns a violation if it overlaps another lease.
     pub(super) fn believe(
         &mut self,
         at: Moment,
@@ -63,14 +63,14 @@ impl Key {
         })
     }
 
-    /// Others may share the key with a lease from now on.
+    /// Records that other leases may share the key with this one from now on.
     pub(super) fn share(&mut self, lease: u64) {
         for claimed in self.believed.iter_mut().chain(&mut self.resting) {
             claimed.is_shared |= claimed.lease == lease;
         }
     }
 
-    /// Nobody believes in a lease any more, and the key must rest, because it was not released.
+    /// Records that a lease has ended without a release, so that the key must rest.
     pub(super) fn end(&mut self, lease: u64, until: Moment, is_shared: bool) {
         self.believed.retain(|believed| believed.lease != lease);
         if !self.resting.iter().any(|resting| resting.lease == lease) {
@@ -82,13 +82,13 @@ impl Key {
         }
     }
 
-    /// A lease was released.
+    /// Records that a lease was released.
     pub(super) fn release(&mut self, lease: u64) {
         self.believed.retain(|believed| believed.lease != lease);
         self.resting.retain(|resting| resting.lease != lease);
     }
 
-    /// A lease is handed out: whether the key has rested.
+    /// Returns a violation if a lease is handed out before the key has rested.
     pub(super) fn has_rested(
         &mut self,
         at: Moment,
@@ -106,7 +106,7 @@ impl Key {
         })
     }
 
-    /// A lease that was handed out at `since` is prolonged: whether a newer one was handed out that it cannot have met.
+    /// Returns a violation if a lease from `since` is prolonged although a newer lease excludes it.
     pub(super) fn is_stale(
         &self,
         key: usize,
@@ -123,16 +123,15 @@ impl Key {
         Some(Violation::StaleExtension { key, lease, newer })
     }
 
-    /// The order of tokens begins anew.
+    /// Forgets all tokens, so that their order starts over.
     pub(super) fn forget_tokens(&mut self) {
         self.alone.0.clear();
         self.shared.0.clear();
     }
 
-    /// A lease is handed out: whether its token is greater than all that were handed out before, or before
-    /// its attempt was started at `started`, where `by_start` says so.
+    /// Returns a violation if the token of a new lease is not greater than all tokens that were handed out before.
     ///
-    /// Of leases that share a key, it is the start that counts.
+    /// With `by_start`, and among leases that share the key, only tokens from before `started` count.
     pub(super) fn order(
         &mut self,
         at: Moment,
@@ -161,7 +160,7 @@ impl Key {
 }
 
 impl Tokens {
-    /// Returns the greatest that was handed out so far, or before a moment.
+    /// Returns the greatest token that was handed out so far, or before a moment.
     fn greatest(&self, before: Option<Moment>) -> Option<u64> {
         let is_before =
             |(handed_out, _): &&(Moment, u64)| before.is_none_or(|before| *handed_out < before);
@@ -175,7 +174,7 @@ impl Tokens {
     }
 }
 
-/// Returns the first of those that a lease must not meet.
+/// Returns the first of the leases that another one must not overlap.
 fn meets(claimed: &[Claimed], is_shared: bool) -> Option<Claimed> {
     let mut others = claimed.iter();
     others

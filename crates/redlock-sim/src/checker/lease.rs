@@ -1,4 +1,4 @@
-//! Leases: who believes in which, and when they must not any more.
+//! Leases, and the times in which their holders may believe in them.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ pub(super) struct Lease {
     pub(super) until: Moment,
     /// Whether others may share its keys.
     pub(super) is_shared: bool,
-    /// Nobody believes in it any more, and it was not released.
+    /// It has ended without a release.
     pub(super) is_over: bool,
-    /// Nobody believes in it for the moment.
+    /// It has no holder for the moment.
     pub(super) is_parked: bool,
     /// The token of its holder, and the last that it has reserved.
     pub(super) tokens: (u64, u64),
@@ -25,10 +25,10 @@ pub(super) struct Lease {
     pub(super) stood: Duration,
 }
 
-/// How a holder is done with a lease.
+/// The way in which a holder gives up a lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
-    /// Nobody told the nodes.
+    /// The nodes were not told.
     Alone,
     /// It is kept for the next holder.
     Parked,
@@ -84,7 +84,7 @@ impl Checker {
                 stood,
             },
         );
-        // Who wants several keys waits for those who want fewer of them too, in whatever mode.
+        // A caller of several keys also waits for callers of fewer keys, in any mode.
         let is_set = self.sets.contains_key(&key);
         if is_shared && self.rules.shares && !is_set {
             return;
@@ -95,7 +95,7 @@ impl Checker {
         }
     }
 
-    /// Others may share the keys of a lease from now on.
+    /// Records that other leases may share the keys of this one from now on.
     pub(super) fn downgraded(&mut self, lease: u64) {
         let Some(state) = self.leases.get_mut(&lease) else {
             return;
@@ -106,7 +106,7 @@ impl Checker {
         }
     }
 
-    /// A lease has ended, or was released after it had.
+    /// Judges the end of a lease, or its release after the end.
     pub(super) fn ended(&mut self, at: Moment, lease: u64, end: End) {
         let Some(state) = self.leases.get_mut(&lease) else {
             return;
@@ -196,7 +196,7 @@ impl Checker {
         self.back(at, lease, until, promised);
     }
 
-    /// Somebody believes in a lease that was handed out before.
+    /// Judges a later deadline of a lease that was handed out before.
     fn prolong(&mut self, at: Moment, lease: u64, until: Moment) {
         let Some(Lease {
             key,

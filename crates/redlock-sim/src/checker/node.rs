@@ -4,20 +4,20 @@ use super::{Checker, key::Key};
 use crate::{Moment, Violation};
 
 impl Checker {
-    /// A node lost data.
+    /// Records that a node lost data.
     pub(super) fn forgot(&mut self, at: Moment, node: usize) {
-        // One that has not voted since it lost data, or since it was started again, has no vote of later to forget.
+        // A node that has not voted since its last loss or restart has no newer vote to forget.
         let since = self.restarted.get(&node).copied();
         if self.lost.insert(node) {
             self.forgot.insert(node, since.unwrap_or(at));
         }
     }
 
-    /// A node was told a floor, and votes from now on.
+    /// Records that a node was told a floor, and votes from now on.
     ///
-    /// The order of tokens begins anew if so many were out that no majority was left to be asked, and if wall clocks are
-    /// too far apart to stand in for what the others knew.
-    /// A node that was started again is out as much as one that lost its counters: nobody can tell them apart.
+    /// The order of tokens starts over if the nodes that kept their counters were no majority.
+    /// It does so only where wall clocks are too far apart to stand in for the lost counters.
+    /// A node that was started again counts as one that lost its counters: clients cannot tell them apart.
     pub(super) fn opened(&mut self, node: usize) {
         let out = self.lost.len()
             + self
@@ -32,7 +32,7 @@ impl Checker {
         self.restarted.remove(&node);
     }
 
-    /// A node votes, which it must not before leases from before its loss have ended, nor before it was told a floor.
+    /// Judges a vote: too early while leases from before the node's loss last, or before the node was told a floor.
     pub(super) fn voted(&mut self, at: Moment, node: usize) {
         if let Some(forgot) = self.restarted.get(&node).copied() {
             self.report(at, Violation::EarlyVote { node, forgot });

@@ -1,4 +1,4 @@
-//! Waiters: who must be answered, and by when.
+//! Waiters: the callers that must be answered, and by when.
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use crate::{
 /// Draws all that goes wrong in a world, in no order.
 pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Faults {
     let storm = setup.storm;
-    // An operator who blesses nodes vouches that they have forgotten nothing.
+    // An operator that blesses nodes vouches that they have forgotten nothing, so faults begin later.
     let first = match setup.birth {
         Birth::Blessed => 800 * MS,
         Birth::Vouched | Birth::Unknown => 20 * MS,

@@ -76,7 +76,7 @@ fn stranded(setup: &Setup, random: &mut Random, faults: &mut Faults) {
         for place in (1..nodes.len()).rev() {
             nodes.swap(place, random.index(place + 1));
         }
-        // The wall clocks of those who are left stand in for nothing.
+        // All clients are replaced: the wall clocks of their successors cannot stand in for lost counters.
         for client in (0..setup.clients).filter(|_| round == 0) {
             let successor = Some(random.between(10 * MS, 300 * MS));
             faults.push((at, Fault::Kill { client, successor }));
@@ -123,12 +123,13 @@ fn away(clients: Range<usize>, node: usize, (at, length): (Micros, Micros), faul
     }
 }
 
-/// Leads an address to the server of another for a while, and perhaps that one's to its own: a server is behind two
-/// addresses, or two servers have changed places.
+/// Leads a node's address to the server of another node for a while, and perhaps also the other way round.
+///
+/// So one server is behind two addresses, or two servers have changed places.
 fn mislead(setup: &Setup, random: &mut Random, first: Micros, faults: &mut Faults) {
     let node = random.index(setup.nodes);
     let other = (node + 1 + random.index(setup.nodes - 1)) % setup.nodes;
-    // An operator who blesses nodes has looked which they are.
+    // An operator that blesses nodes has checked their addresses.
     let at = if setup.birth != Birth::Blessed && random.chance(300) {
         0
     } else {
@@ -158,7 +159,7 @@ fn lead(client: usize, node: usize, to: usize, (at, until): (Micros, Micros), fa
     faults.push((until, Fault::Route { client, node, to }));
 }
 
-/// Draws so few nodes that the others are a majority whatever becomes of their clocks.
+/// Draws as many nodes as a majority can miss.
 fn few(setup: &Setup, random: &mut Random) -> Vec<usize> {
     let start = random.index(setup.nodes);
     let few = (start..start + setup.quorum.tolerated()).map(|node| node % setup.nodes);
@@ -216,7 +217,7 @@ fn sleep(setup: &Setup, nap: Nap, jumping: &[usize], random: &mut Random, faults
     let jump = jump(jumping, at, random).filter(|_| random.chance(700));
     if let Some((at, Fault::Step { node: jumps, by })) = jump {
         faults.push((at, Fault::Step { node: jumps, by }));
-        // Those who are awake acquire from a bare majority, to which the node belongs whose clock jumps.
+        // The clients that are awake acquire from a bare majority, which includes the node whose clock jumps.
         let others = (1..setup.nodes).map(|next| (jumps + next) % setup.nodes);
         for node in others.take(setup.quorum.tolerated()) {
             let at = nap.until - setup.max_ttl - 200 * MS;

@@ -28,7 +28,7 @@ pub async fn after_polls<F: Future>(polls: usize, future: F) -> Option<F::Output
             return Poll::Ready(None);
         }
         left -= 1;
-        // Whoever runs this comes back after the others had their turn.
+        // The runtime polls this again after its other tasks.
         cx.waker().wake_by_ref();
         Poll::Ready(Some(ready!(future.as_mut().poll(cx))))
     })

@@ -132,7 +132,7 @@ impl Links {
 
 impl NodeLink {
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is whole at every moment, also if somebody panicked.
+        // The state is consistent at every moment, also after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -232,7 +232,7 @@ impl Call {
                 let link = self.link.clone();
                 link.state().late.spawn(async move {
                     sleep(by).await;
-                    // Nobody waits for the answer.
+                    // No caller waits for the answer.
                     drop(self.execute().await);
                 });
                 return Err(CallError::lost("connection reset"));

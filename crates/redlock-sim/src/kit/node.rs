@@ -209,7 +209,7 @@ impl SimNode {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is whole at every moment, also if somebody panicked.
+        // The state is consistent at every moment, also after a panic.
         self.shared
             .state
             .lock()

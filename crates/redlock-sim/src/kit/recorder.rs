@@ -19,7 +19,7 @@ pub struct Recorder {
 #[derive(Debug)]
 struct State {
     checker: Checker,
-    /// The leases that somebody was handed and may still rely on, and up to when at the last look.
+    /// The leases that a holder may still rely on, each with its deadline as of the last look.
     held: BTreeMap<u64, (Lease, Moment)>,
     keys: BTreeMap<ResourceKey, usize>,
     next: u64,
@@ -64,7 +64,7 @@ impl Recorder {
             key,
             is_shared,
             tokens: (token, token),
-            // When the acquires of those who share a key began, nobody says.
+            // The start of an acquire is not known; for a shared lease, the first moment is always early enough.
             started: if is_shared { Moment::START } else { at },
             until,
             rest: Duration::ZERO,
@@ -122,11 +122,11 @@ impl State {
             let before = *until;
             if view.is_held() {
                 *until = at + view.remaining();
-                // A view that is held was extended before its deadline, though nobody looked then.
+                // A view that is still held was extended before its deadline, though this did not look then.
                 let last = Moment::from_micros(before.as_micros().saturating_sub(1));
                 became.push((at.min(last), *lease, Some((*until, view.mode()))));
             } else {
-                // Nobody could rely on it after its deadline.
+                // Its holder could not rely on it after its deadline.
                 became.push((at.min(before), *lease, None));
             }
         }

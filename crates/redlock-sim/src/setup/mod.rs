@@ -153,7 +153,7 @@ impl Setup {
             odd: Oddities::default(),
             strangers: None,
             think: if rolls {
-                // Whoever acquires the key tells a node what it has forgotten.
+                // Each acquire of the key tells a node what it has forgotten.
                 3 * SECOND
             } else {
                 random.pick(&[5 * MS, 30 * MS, 150 * MS])

@@ -24,7 +24,7 @@ pub(crate) struct Oddities {
     pub(crate) failures: u64,
     /// How often a node stands still in the middle of a call.
     pub(crate) seizures: u64,
-    /// How often the clock of a node jumps by more than a second, of so few nodes that a majority's never does.
+    /// How often the clock of a node jumps by more than a second; the clocks of a majority never do.
     pub(crate) jumps: u64,
     /// How often the data of one of few nodes is replaced by older data; nothing shows it where that is the plan.
     pub(crate) rewinds: u64,

@@ -14,7 +14,7 @@ pub(crate) struct Strangers {
     first: usize,
     keyspace: Keyspace,
     max_ttl: Micros,
-    /// Whether they are the next deployment: the others end one after the other, and nobody takes their place.
+    /// Whether they are the next deployment: the other clients end one after the other, and are not replaced.
     replace: bool,
     /// The only node that keeps its data, if all others lose theirs once: it remembers the others' longer leases, and
     /// is never out of reach.

@@ -89,7 +89,7 @@ impl World {
             timing,
             renew,
             max_hold: max_hold.map(Duration::from_micros),
-            // A set is handed over to nobody, and neither is what others share.
+            // Leases on several keys and shared leases are never handed over.
             tokens: if key < self.setup.keys.len() && mode == Mode::Exclusive {
                 tokens
             } else {

@@ -1,5 +1,6 @@
-//! The callers of one process, who take turns at a key: they wait in the protocol's local queue, and a lease passes
-//! from one to the next as it decides.
+//! The callers of one process, which take turns at a key.
+//!
+//! They wait in the protocol's local queue, which decides when a lease passes from one caller to the next.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use redlock_proto::{Acquire, Instant, LocalQueue, Mode, ParkedLease, Ticket};
 
 use crate::setup::Micros;
 
-/// The queues of one process, and those who wait in them.
+/// The queues of one process, and the callers that wait in them.
 #[derive(Debug, Default)]
 pub(super) struct Callers {
     pub(super) queue: LocalQueue<usize, ParkedLease>,
@@ -71,14 +72,14 @@ impl Callers {
         Some(self.waiting.remove(place))
     }
 
-    /// The caller that has the turn has won its keys from the nodes.
+    /// Tells the queues that the caller with the turn has won `keys` from the nodes.
     pub(super) fn won(&mut self, keys: &[usize], now: Instant) {
         for key in keys {
             self.queue.on_won(key, now);
         }
     }
 
-    /// Everybody who waits, the first first.
+    /// Returns the numbers of all callers that wait, in the order in which they came.
     pub(super) fn waiters(&self) -> Vec<u64> {
         let waiting = self.waiting.iter();
         waiting.map(|caller| caller.waiter).collect()

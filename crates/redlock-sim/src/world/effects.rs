@@ -132,14 +132,14 @@ impl World {
         let waits_for =
             |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
         let Some(key) = users.iter().position(|user| waits_for(user.state)) else {
-            // Nobody wants it any more.
+            // No user waits for it any more.
             let now = self.processes[client].now(self.now);
             self.processes[client].client.release(id, None, now);
             self.processes[client].numbers.remove(id);
             return;
         };
         if let State::Waiting { waiter, .. } = self.processes[client].users[key].state {
-            // Whoever upgrades a lease has heard already.
+            // A user that upgrades a lease was answered before.
             if !is_upgrade {
                 self.observe(&Event::Answered { waiter });
             }

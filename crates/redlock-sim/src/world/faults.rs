@@ -41,11 +41,11 @@ impl World {
                 }
             }
             Fault::Flush { node } => {
-                // Where restarts are declared to be delayed, no master is emptied that nobody has called since it began.
+                // With delayed restarts, a flush spares a master that no client has called since its start.
                 let is_spared = self.setup.odd.delays && !self.servers[node].was_called;
                 if self.servers[node].is_up && !is_spared {
                     self.counters.flushes += 1;
-                    // One that nobody has looked at since it lost all has no vote to forget.
+                    // A node without a mark cannot have voted since its last loss, so it has no vote to forget.
                     let forgets = self.servers[node].store.has_marks();
                     self.servers[node].flush();
                     if forgets {
@@ -275,7 +275,7 @@ impl World {
         }
     }
 
-    /// Nobody is there any more to whom the calls of a link matter.
+    /// Forgets the calls of a link whose client is gone, and makes the link new.
     fn forget_link(&mut self, link: usize) {
         self.forget_calls(link);
         let entropy = self.random.fork();
@@ -305,7 +305,7 @@ impl World {
         }
     }
 
-    /// An operator vouches for the nodes.
+    /// Lets an operator vouch for the nodes.
     pub(super) fn on_bless(&mut self) {
         let client = 0;
         if !self.processes[client].is_alive || self.processes[client].is_paused(self.now) {

@@ -23,7 +23,7 @@ pub(super) struct Call {
     pub(super) owners: Vec<Option<u32>>,
     /// What the node said; nothing if it refused the call.
     pub(super) answer: Option<Answer>,
-    /// It arrives although its connection is gone, and nobody waits for its answer.
+    /// It arrives although its connection is gone, and no client waits for its answer.
     pub(super) is_late: bool,
     /// The node has done what it wants to do of it, or it never will.
     pub(super) is_executed: bool,

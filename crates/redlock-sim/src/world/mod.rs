@@ -9,7 +9,8 @@
 //! | `agenda` | what will happen, in order of time |
 //! | `link`, `wire`, `news`, `said` | connections, under the protocol's link: order, delays, holes, cuts, and what clients are told |
 //! | `server`, `calls`, `failing` | nodes, and what they do with calls |
-//! | `process`, `effects`, `sends`, `callers`, `asks`, `users`, `ticks`, `status` | clients, what they want done, and who uses them, in turn |
+//! | `process`, `effects`, `sends`, `callers`, `asks` | clients, and what they want done |
+//! | `users`, `turns`, `upgrades`, `ticks`, `status` | the users of clients, which take turns |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
 //! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
 
@@ -116,16 +117,17 @@ struct World {
     phase: Phase,
     /// By how much each node's clock was set forward in all.
     stepped: Vec<i64>,
-    /// The ticks of each job that somebody has claimed lately.
+    /// The ticks of each job that were claimed lately.
     recent: Vec<VecDeque<u64>>,
     /// When each node lost data last.
     forgot: Vec<Option<Micros>>,
     /// When what was broken had mended.
     settled: Option<Micros>,
-    /// Since when callers of single keys come no more, so that those of several have their turn.
+    /// The time from which no caller asks for a single key, so that callers of several keys have their turn.
     singles_rest_at: Option<Micros>,
-    /// The client that shares nothing and waits for long, once nothing goes wrong any more: the others must let it have
-    /// what they share.
+    /// The client that shares nothing and waits for long after the last fault.
+    ///
+    /// The other clients must let it have what they share.
     loner: Option<usize>,
     /// By how much longer nodes may keep keys because a clock was set back.
     behind: Micros,

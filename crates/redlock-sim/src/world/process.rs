@@ -27,9 +27,9 @@ pub(super) struct Process {
     pub(super) timer_at: Micros,
     /// What it shows on its clock then.
     pub(super) timer_for: Instant,
-    /// Those who wait for their turn at a key.
+    /// The callers that wait for their turn at a key.
     pub(super) callers: Callers,
-    /// What those do who have the turn, one for each key.
+    /// For each key, what the caller with the turn does.
     pub(super) users: Vec<User>,
     /// The numbers of its acquisitions and leases.
     pub(super) numbers: Slab<()>,
@@ -82,9 +82,9 @@ pub(super) struct User {
     pub(super) ticket: Option<Ticket>,
     /// What that caller has asked for.
     pub(super) terms: Option<Terms>,
-    /// Who else may hold what it waits for or has.
+    /// The mode of the lease that it waits for or has.
     pub(super) mode: Mode,
-    /// What it tries to have alone instead.
+    /// The upgrade of its shared lease that is under way.
     pub(super) upgrade: Option<Upgrade>,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Holding {
     /// The number of the lease in the history.
     pub(super) lease: u64,
     pub(super) is_lost: bool,
-    /// Nobody holds it until the next holder comes.
+    /// It has no holder until the next caller takes it over.
     pub(super) is_parked: bool,
     /// When it was won from the nodes, on the client's clock.
     pub(super) won_at: Instant,
@@ -119,9 +119,9 @@ pub(super) struct Holding {
     /// Whether its user looks at the deadline and says so when it has passed.
     pub(super) looks: bool,
     pub(super) deadline: Instant,
-    /// The number under which it asks nodes whether somebody else wants the key, and since when.
+    /// The number and the start of its question to the nodes, whether another client wants the key.
     pub(super) look: Option<(u64, Instant)>,
-    /// Up to when nobody else wanted the key.
+    /// The latest time at which no other client is known to have wanted the key.
     pub(super) undisputed_at: Instant,
 }
 

@@ -101,7 +101,7 @@ impl World {
             let first = (0..self.setup.clients).find(|client| can(*client));
             self.loner = first.or_else(|| all_can.then_some(0));
         }
-        // Who wants several keys may wait for longer, because others take one of them again and again: until they rest.
+        // A caller of several keys may wait until callers of single keys rest, because these take its keys repeatedly.
         let singles = self.setup.keys.len();
         let until = if self.setup.sets.is_empty() {
             self.now + wait
@@ -221,7 +221,7 @@ impl World {
         self.settle(client);
     }
 
-    /// Nobody has a key any more, and no client believes that anything is under way.
+    /// Checks that no node has a key any more, and that no client believes that anything is under way.
     pub(super) fn end(&mut self) {
         self.look_at_watermarks();
         self.look_for_open_runs();

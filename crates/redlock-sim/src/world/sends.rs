@@ -74,7 +74,7 @@ impl World {
             }
             number = self.on_send_job(client, round, verb);
         }
-        // Whoever degrades a node says so first.
+        // A client that degrades a node reports that first.
         let opens = matches!(request, Request::Node(NodeVerb::Open { .. }));
         if opens {
             self.is_told_to_vote(node);

@@ -1,23 +1,24 @@
-//! The keys that a node must have, by what it was asked and what it said: written down a second time, to find out
-//! where the model of a node does something else.
+//! The keys that a node must have, by its requests and its answers.
+//!
+//! This second record shows where the model of a node does something else.
 
 use redlock_proto::{Mode, NodeKey, NodeTime, OwnerId, Reply, Store, Verb};
 
 use crate::{Violation, setup::micros};
 
-/// Who has which key of a node, and until when.
+/// The owners of each key of a node, and until when they have it.
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     keys: Vec<Vec<Kept>>,
 }
 
-/// A key that a node keeps for somebody.
+/// A key that a node keeps for an owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     /// The number of its owner.
     pub(super) owner: u32,
     name: OwnerId,
-    /// Who else may have it.
+    /// The mode in which its owner has it.
     mode: Mode,
     /// It was gone, and came back with old data, and its client does not know.
     pub(super) is_old: bool,
@@ -44,14 +45,14 @@ impl Shadow {
         }
     }
 
-    /// Everything it has is old data.
+    /// Marks all keys as old data.
     pub(super) fn grow_old(&mut self) {
         for kept in self.keys.iter_mut().flatten() {
             kept.is_old = true;
         }
     }
 
-    /// The client of an owner knows that its key is here.
+    /// Records that the client of an owner knows that its key is here.
     pub(super) fn be_known(&mut self, owner: u32) {
         let kept = self.keys.iter_mut().flatten();
         for kept in kept.filter(|kept| kept.owner == owner) {
@@ -66,14 +67,14 @@ impl Shadow {
         }
     }
 
-    /// Returns the key as it is kept at `now`, in milliseconds of the node's clock, for each who has it.
+    /// Returns the entry of each owner that has a key at `now`, in milliseconds of the node's clock.
     pub(super) fn kept(&self, key: usize, now: u64) -> impl Iterator<Item = &Kept> {
         self.keys[key].iter().filter(move |kept| kept.until >= now)
     }
 
-    /// Follows what a node said it did; an error says why it may not have.
+    /// Applies what a node said that it did; an error says why the node must not have done that.
     ///
-    /// For something that was kept for longer, this returns up to which millisecond.
+    /// If the node took, healed or extended a key, this returns the last millisecond in which the key is there.
     pub(super) fn follow(
         &mut self,
         asked: Asked<'_>,
@@ -85,7 +86,7 @@ impl Shadow {
             Mode::Upgrade { .. } => Mode::Exclusive,
             mode => mode,
         };
-        // Who has shared a key does not have it alone.
+        // An owner that shares a key does not have it exclusively.
         let is_its =
             |kept: &Kept| is_own(kept) && (mode, kept.mode) != (Mode::Exclusive, Mode::Shared);
         let bothers = |kept: &Kept| {
@@ -95,7 +96,7 @@ impl Shadow {
         };
         let has_some = kept().flatten().any(is_its);
         let has_all = kept().all(|mut kept| kept.any(is_its));
-        // Who has a key keeps it, also beside one who has upgraded its lease.
+        // An owner that has a key keeps it, also beside one that has upgraded its lease.
         let is_anothers = asked
             .keys
             .iter()

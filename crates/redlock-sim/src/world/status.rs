@@ -1,4 +1,4 @@
-//! The memory of jobs, as somebody is told who asks, and as it is.
+//! The memory of jobs, as clients report it and as nodes have it.
 
 use std::{collections::BTreeMap, time::Duration};
 

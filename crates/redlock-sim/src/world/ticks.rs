@@ -27,8 +27,8 @@ impl World {
             0 => newest + period,
             1 => newest - period * self.random.between(1, 4),
             2 => newest + self.random.below(2 * jobs.early),
-            // Somebody has claimed it, and perhaps everybody who could know has forgotten.
-            // Not once somebody must acquire soon, who would wait for the next tick then.
+            // It was claimed before, and perhaps all nodes that knew have forgotten.
+            // Not near the end: a caller that must acquire soon would have to wait for the next tick.
             3..6 if self.brings_back(key) => {
                 let place = self.random.index(self.recent[key].len());
                 self.recent[key][place]
@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// Notes what nodes remember of a job when somebody starts a tick of it who wants no run before it to be cut short.
+    /// Reports what nodes remember of a job at the start of a tick that must not follow a run that was cut short.
     ///
     /// A node that lost its data since the claim may remember again what it did not know when it granted the tick.
     fn follows(&mut self, client: usize, job: usize) {
@@ -120,7 +120,7 @@ impl World {
         self.observe(&follows);
     }
 
-    /// Somebody was told that the run before a tick was cut short, and sees to that perhaps.
+    /// Handles a claim that was refused because the run before was cut short; perhaps the user settles that run.
     fn comes_too_soon(&mut self, client: usize, id: u64, last: &RunRecord) {
         self.counters.ticks_too_soon += 1;
         let users = &self.processes[client].users;
@@ -336,7 +336,7 @@ fn cut_short() -> Arc<[Word]> {
     [Word::new(LOST).expect("it is a word")].into()
 }
 
-/// How a run ends that was cut short, where somebody says so.
+/// The outcome that a replica reports for a run that was cut short.
 pub(super) const LOST: &str = "lost";
 
 /// How many ticks of each job are kept in mind, to be claimed again.

@@ -178,7 +178,7 @@ impl World {
         self.look_for_others(client, key);
     }
 
-    /// A holder that has taken a lease over asks whether somebody else wants the key, if it is time.
+    /// Lets a holder that has taken a lease over ask whether another client wants the key, if it is time.
     fn look_for_others(&mut self, client: usize, key: usize) {
         let process = &mut self.processes[client];
         let now = process.now(self.now);
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// Nodes have said whether somebody else wants the key of a lease, if this is what was asked.
+    /// Handles the answer of the nodes to whether another client wants the key, if `ask` is that question.
     pub(super) fn on_looked(&mut self, client: usize, ask: u64, is_undisputed: bool) {
         let Process { users, callers, .. } = &mut self.processes[client];
         for (key, user) in users.iter_mut().enumerate() {
@@ -307,7 +307,7 @@ impl World {
         self.agenda.add(at, Due::Caller { client, waiter });
     }
 
-    /// Checks that those have their turn, and only those, of whose keys nobody wants one who came before.
+    /// Checks that a caller has its turn exactly if no earlier caller wants one of its keys.
     fn look_at_turns(&mut self, client: usize) {
         let Process { callers, users, .. } = &self.processes[client];
         let contending = (0..users.len()).filter(|lock| users[*lock].ticket.is_some());
@@ -339,7 +339,7 @@ impl World {
             .report(at, Violation::OutOfTurn { client, key, what });
     }
 
-    /// By when a caller that waits until a moment must have an answer.
+    /// Returns when a caller that waits until a moment must have an answer at the latest.
     pub(super) fn caller_due(&self, until: Micros, ttl: Micros) -> Moment {
         // The last attempt begins when the wait ends, and its token may have to be written back, or its tick to be
         // remembered, for which nodes are asked while the lease lasts.

@@ -65,7 +65,7 @@ impl World {
         let user = &mut self.processes[client].users[key];
         user.owner = upgrade.owner;
         user.mode = Mode::Exclusive;
-        // Nobody takes it over.
+        // An upgraded lease is not handed over.
         user.terms = None;
         user.state = State::Waiting { id, waiter };
         true

@@ -74,7 +74,7 @@ impl World {
         self.settle(client);
     }
 
-    /// Returns whether callers of single keys come no more.
+    /// Returns whether callers of single keys have stopped.
     pub(super) fn singles_rest(&self) -> bool {
         self.singles_rest_at.is_some_and(|at| self.now >= at)
     }
@@ -216,7 +216,7 @@ impl World {
         };
         let (id, lease) = (holding.id, holding.lease);
         user.mode = Mode::Shared;
-        // Nobody takes it over: the next may want to have it alone.
+        // A downgraded lease is not handed over: the next caller may want it exclusively.
         user.terms = None;
         process.client.downgrade(id, ask, now);
         self.counters.downgraded += 1;
@@ -233,7 +233,7 @@ impl World {
         }
     }
 
-    /// A user hears that its lease is lost, and lets go of it sooner or later.
+    /// Tells a user that its lease is lost; the user releases it sooner or later.
     pub(super) fn on_loss(&mut self, client: usize, key: usize) {
         let after = if self.random.chance(700) {
             self.random.below(5 * MS)
@@ -254,7 +254,7 @@ impl World {
         }
     }
 
-    /// A user is done with its lease, and nobody takes it over.
+    /// Ends a user's lease without handing it over.
     pub(super) fn done_with(&mut self, client: usize, key: usize) {
         self.let_go(client, key);
         // Requests travel in order, so the next caller is not refused because of this one.
@@ -308,7 +308,7 @@ impl World {
         user.stamp += 1;
     }
 
-    /// Somebody waits for an answer that takes so many rounds.
+    /// Begins a wait for an answer that takes `rounds` rounds, and returns the number of the question.
     pub(super) fn ask(&mut self, client: usize, rounds: u64) -> u64 {
         let process = &mut self.processes[client];
         let ask = process.next_ask;

@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// A client has no use for a connection any more, or has noticed that it is gone.
+    /// Drops a connection that its client no longer needs, or has noticed to be gone.
     fn drop_connection(&mut self, link: usize) {
         if !self.links[link].is_severed {
             let fate = if self.random.chance(500) {
@@ -86,7 +86,7 @@ impl World {
         self.forget_calls(link);
     }
 
-    /// Nobody waits for what is under way over a connection.
+    /// Forgets the calls that are under way over a connection.
     pub(super) fn forget_calls(&mut self, link: usize) {
         let this = &mut self.links[link];
         let mut calls = std::mem::take(&mut this.back);

@@ -28,7 +28,7 @@ fn recorded(outcome: &str) -> Event {
     }
 }
 
-/// Somebody who asked at 5 ms is told of tick 10 and how its run ended, where a majority knew `known`.
+/// Returns a report of tick 10 and its outcome to a client that asked at 5 ms, when a majority knew `known`.
 fn status(known: u64, outcome: Option<&str>, is_free: bool) -> Event {
     Event::StatusRead {
         job: 0,
@@ -272,7 +272,9 @@ fn a_run_that_is_left_open_where_nothing_goes_wrong_is_found() {
     assert_eq!(names(&history), ["TickLost"]);
 }
 
-/// Somebody starts tick 10 who knows runs up to `settled` as settled; `remembered` says what each of three nodes does.
+/// Returns the violations of a replica that starts tick 10 and knows runs up to `settled` as settled.
+///
+/// `remembered` has the runs that each of three nodes remembers.
 fn follows(settled: u64, remembered: [&[(u64, u64, bool)]; 3]) -> Vec<&'static str> {
     let follows = Event::Follows {
         job: 0,

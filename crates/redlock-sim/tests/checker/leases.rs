@@ -1,4 +1,4 @@
-//! Leases: who holds a key, for how long, and what its holder is told.
+//! Leases: the holders of a key, their times, and what a holder is told.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Leases that share a key: who may meet whom, and in which order their tokens are.
+//! Leases that share a key: which of them may overlap, and the order of their tokens.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn a_key_rests_from_those_who_shared_it_for_those_who_want_it_alone() {
     assert_eq!(names(&history(shared(2, 11, (60, 90)))), NOTHING);
 }
 
-/// Those who share a key have tokens in the order in which they came only if one had its lease before the other began.
+/// The tokens of two shared leases must be in order only if one was won before the other's attempt began.
 #[test]
 fn tokens_of_readers_grow_from_one_start_to_the_next_and_around_a_writers() {
     let second = |began, token| {

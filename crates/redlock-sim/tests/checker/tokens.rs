@@ -1,4 +1,4 @@
-//! Fencing tokens, and where their order begins anew.
+//! Fencing tokens, and where their order starts over.
 
 use std::time::Duration;
 

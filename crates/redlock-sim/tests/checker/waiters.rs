@@ -1,4 +1,4 @@
-//! Those who wait, for an answer, for a key and for a client to come to rest.
+//! Waits for an answer, for a key, and for a client to come to rest.
 
 use redlock_sim::{Checker, Event, Violation};
 
@@ -50,7 +50,7 @@ fn a_key_that_nobody_acquires_is_found() {
         (61, released(1)),
     ];
     assert_eq!(names(&late), ["Starved"]);
-    // A claimant whom a majority has granted the key, and who gave it back, was not kept from it.
+    // A claimant that a majority granted the key, and that gave it back, was not starved.
     let given_back = Event::CutShort {
         job: 0,
         tick: 10,
