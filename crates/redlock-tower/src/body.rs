@@ -119,7 +119,7 @@ where
                     None => body.as_mut().poll_frame(cx),
                 };
                 let frame = ready!(polled);
-                // Whoever reads may stop at the last frame without polling for the end behind it.
+                // A reader may stop at the last frame without polling for the end behind it.
                 if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
                     this.kind.set(Kind::Ended);
                 }

@@ -121,7 +121,7 @@ where
                             Poll::Ready(Completion::Served(response, this.locks.take()))
                         }
                         Poll::Ready(Err(error)) => Poll::Ready(Completion::Failed(error)),
-                        // The handler may have taken a lock in this poll, whose loss nobody waits for yet.
+                        // The handler may have taken a lock in this poll: its loss must wake this task too.
                         Poll::Pending => locks
                             .poll_lost(cx)
                             .map(|reason| Completion::Refused(Rejection::lost(reason))),

@@ -54,7 +54,7 @@ impl Held {
         };
         let (lease, slot, hold) = match same {
             Some(same) => {
-                // Whoever has taken it out before is further out: what this request does cannot let it go.
+                // A guard that was taken out belongs to something further out, which alone can release it.
                 let slot = same.slot().filter(|slot| slot.is_full());
                 (same.again(carried), slot, None)
             }
@@ -94,7 +94,7 @@ impl Held {
         &self.lease
     }
 
-    /// Returns whether the response's body must not outlive the lock: nobody has taken it out.
+    /// Returns whether the response's body must not outlive the lock, because the guard was not taken out.
     pub(crate) fn goes_on(&self) -> bool {
         self.slot.as_ref().is_some_and(|slot| !slot.is_taken_out())
     }
@@ -112,7 +112,7 @@ impl Held {
             return Poll::Pending;
         };
         match ready!(lost.as_mut().poll(cx)) {
-            // Whoever holds it for this request has decided to hold it for less long.
+            // The holder of the guard has decided to release it before the request ends.
             LossReason::Released if self.may_be_outlived() => {
                 self.lost = None;
                 Poll::Pending

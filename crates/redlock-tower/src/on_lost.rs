@@ -16,7 +16,7 @@
 ///     .on_lost(OnLost::Signal)
 ///     .build(PathKey::new("order", "order_id"))?;
 /// let pay = post(async move |lease: RequestLease| {
-///     nodes.iter().for_each(MemoryNode::drop_locks); // somebody deletes the keys
+///     nodes.iter().for_each(MemoryNode::drop_locks); // an operator deletes the keys
 ///     let why = lease.lost().await;
 ///     format!("went on, though {why}")
 /// });

@@ -43,11 +43,11 @@ impl Pace {
         (usual > 0).then(|| Duration::from_nanos(usual))
     }
 
-    /// Returns when it is likely that all have held the resource who were there before the request that was refused.
+    /// Returns the time after which all requests ahead of the refused one are likely to be done.
     pub(crate) fn until_free(&self, refused: &AcquireError) -> Duration {
         let hold = self.usual().unwrap_or(SOON);
         let ahead = u32::try_from(refused.ahead()).unwrap_or(u32::MAX);
-        // Whoever waits for a slot waits for each of them.
+        // Requests wait for all slots of a key at once, so the slots share the requests ahead.
         let ahead = ahead.div_ceil(self.others.saturating_add(1));
         // A key that ends sooner is that of a holder which is gone, or one that is about to be renewed.
         let elsewhere = refused.remaining().map(|remaining| remaining.min(hold));
@@ -64,7 +64,7 @@ pub(crate) fn spread(after: Duration) -> Duration {
     after.saturating_add(most.mul_f64(random()))
 }
 
-/// Returns any number from 0 to 1; nobody needs to be kept from guessing it.
+/// Returns a random number from 0 to 1, which need not be hard to guess.
 fn random() -> f64 {
     // The keys of the standard library's hash maps are random.
     let bits = RandomState::new().build_hasher().finish();
@@ -75,7 +75,7 @@ fn random() -> f64 {
 pub(crate) const SOON: Duration = Duration::from_millis(500);
 /// When nodes that are down may be back.
 pub(crate) const OUTAGE: Duration = Duration::from_secs(4);
-/// Beyond this, how long others will take is no more than a guess.
+/// The longest pause: beyond it, an estimate is only a guess.
 const LONGEST: Duration = Duration::from_secs(60);
 /// How many requests it takes to change what is usual.
 const WEIGHT: u64 = 8;

@@ -221,16 +221,16 @@ impl Rejection {
         problem(self.status(), self.detail(), self.retry_after())
     }
 
-    /// Tells the log of a refusal, with what each node said, and with the client of the nodes if that is known.
+    /// Logs a refusal with its cause, and with the client of the nodes if that is known.
     ///
-    /// Who looks for the cause of an outage finds that of the nodes in the client's own warnings, so only what
-    /// nobody else tells is more than a detail.
+    /// The client itself warns of an outage of the nodes.
+    /// So only misuse, which the client cannot see, is logged as an error; the rest is for debugging.
     pub(crate) fn log(&self, redlock: Option<&Redlock>) {
         let client = redlock.map(Redlock::id);
         let namespace = redlock.map(Redlock::namespace);
         let namespace = namespace.as_deref();
         let kind = self.kind();
-        // As a text, so that it stays on one line, and only if somebody listens.
+        // As a text, so that it stays on one line; it is formatted only if a subscriber listens.
         let cause = || self.source().map(ToString::to_string).unwrap_or_default();
         match kind {
             RejectionKind::Misuse => {

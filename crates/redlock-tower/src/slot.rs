@@ -65,7 +65,7 @@ impl Slot {
         matches!(*self.look(), Content::TakenOut)
     }
 
-    /// Returns whether a release was the will of whoever holds the lock, and not the end of the request.
+    /// Returns whether the lock may end before the request: the handler took it, or the layer was to release it early.
     pub(crate) fn may_be_outlived(&self) -> bool {
         matches!(
             *self.look(),

@@ -99,7 +99,7 @@ pub(crate) type Asked<T> = dyn Fn(&Parts) -> Option<T> + Send + Sync;
 pub(crate) type Shares = dyn Fn(&Parts) -> bool + Send + Sync;
 
 impl PerRequest {
-    /// Returns how `request` is locked; what nobody says is left out.
+    /// Returns the options that the layer's functions give for `request`; the other options are left unset.
     pub(crate) fn options<B>(&self, request: Request<B>) -> (AcquireOptions, Request<B>) {
         let mut options = AcquireOptions::new();
         if self.wait.is_none() && self.ttl.is_none() && self.shares.is_none() {

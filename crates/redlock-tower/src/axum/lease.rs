@@ -77,7 +77,7 @@ impl MissingLease {
 
 impl IntoResponse for MissingLease {
     fn into_response(self) -> Response {
-        // Whoever reads the log need not see the answer.
+        // The reader of the log may never see the answer.
         tracing::error!(target: crate::TARGET, "refused: {self}");
         problem(self.status(), &self.to_string(), None).map(Body::from)
     }

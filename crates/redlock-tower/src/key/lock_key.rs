@@ -62,7 +62,7 @@ pub trait LockKey {
     ///
     ///     fn options(&self) -> AcquireOptions {
     ///         let options = AcquireOptions::new();
-    ///         // Somebody at a screen is told at once.
+    ///         // A user at a screen gets an answer at once.
     ///         if self.by_hand { options.wait(Wait::Never) } else { options }
     ///     }
     /// }
@@ -72,7 +72,7 @@ pub trait LockKey {
     }
 }
 
-// Else the compiler tells whoever forgot to implement it that the value does not deref.
+// Otherwise the compiler's error for a missing implementation says that the value does not deref.
 #[diagnostic::do_not_recommend]
 impl<T> LockKey for T
 where

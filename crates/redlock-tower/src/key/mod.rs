@@ -173,7 +173,7 @@ pub trait KeyExtractor<Req>: Send + Sync + 'static {
     }
 }
 
-// Else the compiler tells whoever gave something else that it is no closure.
+// Otherwise the compiler's error for a wrong extractor says that it is no closure.
 #[diagnostic::do_not_recommend]
 impl<F, Req, T> KeyExtractor<Req> for F
 where

@@ -65,7 +65,7 @@ impl Site {
         assert_eq!(self.server.answer(request(KEY)).await.status, 200);
     }
 
-    /// Waits until somebody else waits for the key or, if not, until nobody does.
+    /// Waits until another request waits for the key or, with `false`, until none does.
     async fn somebody_waits(&self, somebody: bool) {
         let nobody_else = AcquireOptions::new().max_waiters_per_key(1);
         let refused = async || {
@@ -179,7 +179,7 @@ async fn half_an_upload_waits_no_longer_than_others_do() {
     let site = site(|builder| builder.wait(Wait::UpTo(wait))).await;
     let holder = site.redlock.acquire(format!("test:{KEY}")).await.unwrap();
     let start = Instant::now();
-    // All of it is sent only once somebody reads it, which nobody does.
+    // The client can send all of it only once the server reads it, which the server does not do.
     let mut stream = site.server.raw().await;
     let upload = half_an_upload();
     let leaves = async {

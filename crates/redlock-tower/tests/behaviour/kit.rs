@@ -89,7 +89,7 @@ pub(crate) async fn is_free(redlock: &Redlock, key: &str) -> bool {
     }
 }
 
-/// Waits until `condition` holds; a node in memory tells nobody when it changes.
+/// Waits until `condition` holds, by polling: a node in memory does not signal its changes.
 pub(crate) async fn eventually(condition: impl Fn() -> bool) {
     in_time(async {
         while !condition() {

@@ -78,7 +78,7 @@ async fn a_request_that_is_done_in_time_does_not_notice_the_limit() {
     assert_eq!(body, "done");
 }
 
-/// One frame after the other, for as long as somebody takes them.
+/// Returns a body that gives one frame after the other, for as long as it is read.
 fn endless() -> Body {
     let chunk = Bytes::from_static(&[b'x'; 16 * 1024]);
     Body::from_stream(

@@ -122,8 +122,8 @@ async fn a_lease_that_is_lost_while_the_inner_service_is_busy_answers_503() {
     assert!(handle.next_request().await.is_none(), "it was never called");
 }
 
-/// Nobody looks at the request from before the loss until long after it, as when the process was
-/// stopped: then the handler must not run on, not even to answer.
+/// The request is not polled from before the loss until long after it, as when the process was stopped.
+/// The handler must then not run on, not even to answer.
 #[tokio::test(start_paused = true)]
 async fn a_handler_is_not_polled_after_a_pause_longer_than_the_lease() {
     let nodes = Nodes::new();
@@ -152,7 +152,7 @@ async fn a_handler_is_not_polled_after_a_pause_longer_than_the_lease() {
     assert_eq!(polls.load(SeqCst), 1);
 }
 
-/// Gives one frame and then waits, or is ready again for who polls it once more.
+/// A body that gives one frame and then waits, and that is ready again if it is polled once more.
 struct Dripping {
     polls: Arc<AtomicUsize>,
     _gone: Gone,

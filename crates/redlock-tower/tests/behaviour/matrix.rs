@@ -58,7 +58,7 @@ struct Stuck {
 impl Stuck {
     fn is_in(&self, state: State) -> bool {
         if self.state == state {
-            // Nobody may listen any more.
+            // The receiver may be gone.
             let _ = self.told.send(());
         }
         self.state == state

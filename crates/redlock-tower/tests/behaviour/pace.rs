@@ -58,7 +58,7 @@ fn assert_within(after: Duration, least: Duration, most: Duration) {
 async fn a_client_is_told_to_come_again_when_all_who_are_ahead_are_likely_to_be_done() {
     let redlock = virtual_client(&Nodes::new()).await;
     let layer = layer(&redlock, 2);
-    // Nothing is known of how long requests take: each of three who are ahead counts half a second.
+    // No request has ended yet, so each of the three ahead counts half a second.
     let [holder, first, second] = [(); 3].map(|()| asking(&layer));
     let (holder, first, second) = (holder.await, first.await, second.await);
     assert_within(

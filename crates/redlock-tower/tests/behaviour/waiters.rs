@@ -82,7 +82,7 @@ async fn with_one_waiter_per_key_the_second_is_refused_at_once() {
     drop(other_holder);
     assert_eq!(in_time(other).await, None);
 
-    // Who goes away makes room, and so does who is served.
+    // A waiter that goes away makes room, and so does one that is served.
     drop(first);
     let second = waiting(&builder, KEY).await;
     refused(&builder, KEY).await;
@@ -100,7 +100,7 @@ async fn waiters_are_bounded_over_all_keys() {
     let first = waiting(&builder, "a").await;
     refused(&builder, "a").await;
     refused(&builder, "b").await;
-    // Who need not wait is not asked to.
+    // A request for a free key need not wait, so the bound does not refuse it.
     assert_eq!(ask(&builder, "c").await, None);
     drop(holders);
     assert_eq!(in_time(first).await, None);
