@@ -11,7 +11,7 @@ use std::{error::Error, fmt, str::FromStr};
 pub enum Mutation {
     /// The greatest counter is the token at once, even if too few nodes stored it.
     NoWriteBack,
-    /// A write-back is stored and counted whoever has the key.
+    /// A write-back is stored and counted even if the attempt does not have the key.
     WriteBackWithoutKey,
     /// A write-back also goes to nodes whose vote did not count, and is counted there.
     WriteBackUncounted,

@@ -116,7 +116,7 @@ mod tests {
     fn a_state_is_added_once_and_its_path_is_known() {
         let mut seen = Seen::new();
         let state = |number: u128| (number << 77) | (number * 3);
-        // So many that a few have the same half of a hash.
+        // Enough states for a few to share the same half of a hash.
         const COUNT: u32 = 300_000;
         for number in 0..COUNT {
             let parent = number.saturating_sub(1) / 2 * 2;

@@ -27,7 +27,7 @@ pub(crate) struct Symmetry {
     orders: Vec<Vec<Order>>,
 }
 
-/// Who comes first, second and so on.
+/// The numbers of the things that come first, second and so on.
 type Order = [usize; LONGEST];
 
 const UNCHANGED: Order = [0, 1, 2, 3, 4];

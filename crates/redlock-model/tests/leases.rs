@@ -1,4 +1,4 @@
-//! Nobody has a key beside another that has it alone, tokens are in order, and each rule that this needs is broken once.
+//! Exclusive holders are alone, tokens are in order, and each rule that this needs is broken once.
 
 use redlock_model::{
     LeaseCheck, LeaseMutation, LeaseReport,
@@ -40,7 +40,7 @@ fn nobody_has_alone_what_another_has_joined_after_a_downgrade() {
     assert!(report.states() > 500_000, "{}", report.states());
 }
 
-/// Nobody has it alone in between either.
+/// No other client has the key exclusively between the shared lease and its upgrade either.
 #[test]
 fn s26_nobody_has_alone_what_a_reader_beside_others_tries_to_have_alone() {
     let report = run(&[Reader, Upgrade], 1);

@@ -1,5 +1,6 @@
-//! An exhaustive check of shared and exclusive leases in small worlds: that nobody has a key beside another that has it
-//! alone, and that fencing tokens are in order.
+//! An exhaustive check of shared and exclusive leases in small worlds.
+//!
+//! It checks that no client has a key beside an exclusive holder, and that fencing tokens are in order.
 //!
 //! A [`LeaseCheck`] explores every order in which acquires, confirmations, extensions, healings and releases arrive, keys
 //! end, writers share what they had alone, readers are upgraded, and nodes lose their data, in a world of three nodes and
@@ -7,9 +8,9 @@
 //!
 //! # What is checked
 //!
-//! - Nobody gets a lease while another has one, unless both share the key then.
+//! - No client gets a lease while another has one, unless both share the key then.
 //! - Of two leases of which one was acquired alone, the later one has the greater token.
-//! - Nobody has the key alone between the shared lease of a reader and the exclusive one that upgrades it.
+//! - No client has the key alone between the shared lease of a reader and the exclusive one that upgrades it.
 //! - A client that asks for the key after another has got its lease gets a greater token than that one, also if both
 //!   share the key.
 //!
@@ -37,9 +38,8 @@
 //! - **A lease** rests on the nodes whose votes were counted, or on a majority that has confirmed a round of extension
 //!   since.
 //! - **A key** may end on any node on which no lease and no attempt of its owner rests.
-//!   It does so when another client asks: until then it does nothing that no key does not.
-//! - **A wish** of a writer that readers keep out ends at once; it keeps nobody out for good, and all that it does is
-//!   refuse.
+//!   It does so when another client asks: before that, its end would make no difference.
+//! - **A wish** of a writer that readers keep out ends at once: it can only refuse requests, and never for good.
 //! - **A crash** is the loss of all that a node knows, at any moment.
 //!   It takes no requests with it.
 //! - **A node in quarantine** grants and confirms as any other, but these are no votes.
@@ -54,7 +54,7 @@
 //!
 //! # What is not modelled
 //!
-//! - Tombstones, which refuse what would otherwise be granted to nobody.
+//! - Tombstones, which refuse late requests whose client no longer waits for the grant.
 //! - Sets of several keys, and more than one proposal.
 
 mod check;

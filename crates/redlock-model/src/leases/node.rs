@@ -22,7 +22,7 @@ pub(super) enum What {
     Acquire,
     /// To keep the key, and to store this token unless it is 0.
     Extend(u8),
-    /// To take the key again if nobody has it, and to store this token.
+    /// To take the key again if it is free, and to store this token.
     Heal(u8),
     Release,
 }

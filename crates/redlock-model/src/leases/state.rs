@@ -21,7 +21,7 @@ pub(super) struct Node {
     pub(super) is_quarantined: bool,
 }
 
-/// Who has the key on a node; clients are numbers from 1 where they may be missing, and bits in a set.
+/// The clients that have the key on a node: the exclusive one as a number from 1 or 0, the others as bits of a set.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Key {
     pub(super) alone: u8,

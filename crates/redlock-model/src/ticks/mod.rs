@@ -23,7 +23,7 @@
 //! - **A lock** of anybody on any node may expire at any moment; a release is the same.
 //!   So leases may overlap here, and nothing is said about the order of starts.
 //! - **A clock** of a node goes on at any moment, up to one step further than those behind it.
-//!   It may be astray: then it shows its least, and what its node grants is no vote, because it agrees with nobody.
+//!   It may be astray: then it shows its least, and agrees with no other clock, so its node's grants are no votes.
 //! - **A crash** is the loss of all that a node knows, at any moment.
 //!   It takes no requests with it.
 //! - **A node in quarantine** grants and remembers as any other, but these are no votes.

@@ -9,7 +9,7 @@ use crate::UnknownMutation;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum TickMutation {
-    /// A claimant starts as soon as a majority has granted, and nobody is asked to remember that.
+    /// A claimant starts as soon as a majority has granted, and no node is asked to remember that.
     WatermarkNotCommitted,
     /// A claimant starts as soon as one node remembers the tick.
     CommitBeforeMajority,
@@ -17,7 +17,7 @@ pub enum TickMutation {
     CommitUncounted,
     /// A claimant that has started its tick tells nodes to forget it.
     StartedAndWithdrawn,
-    /// A withdrawal makes a node forget its newest run, whose it ever is.
+    /// A withdrawal makes a node forget its newest run, whichever claimant it belongs to.
     NewestWithdrawn,
     /// A node that lost its data has no horizon.
     HorizonIgnored,

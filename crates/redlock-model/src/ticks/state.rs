@@ -16,9 +16,9 @@ pub(super) struct State {
 /// A node; claimants, ticks and clocks are numbers from 1 where they may be missing.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Node {
-    /// Who has the lock.
+    /// The claimant that has the lock.
     pub(super) lock: u8,
-    /// Whose runs it remembers, and of which ticks, the newest first.
+    /// The runs that it remembers, the newest first: the claimant and the tick.
     pub(super) runs: [(u8, u8); 2],
     pub(super) clock: u8,
     pub(super) is_astray: bool,
