@@ -11,8 +11,8 @@ use crate::error::StartError;
 
 /// A temporary folder that is removed with this value, or with this process, however that one ends.
 ///
-/// A shell makes it, waits for the end of its standard input and removes it: so there is no moment at which the folder
-/// is there and nobody is left to remove it.
+/// A shell makes it, waits for the end of its standard input and removes it.
+/// So the folder is never there without a process that will remove it.
 /// The other end of that pipe is this process's alone, and the kernel closes it.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -43,7 +43,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Closes the pipe first. Nobody is left to tell of a folder that cannot be removed.
+        // Closes the pipe first. There is no caller to tell of a folder that cannot be removed.
         let _ = self.keeper.wait();
     }
 }

@@ -90,8 +90,7 @@ fn await_answer(
 
 /// Returns whether a server answers at `port`, and is the process `pid`.
 ///
-/// If somebody else took the port, somebody else's server may answer there while ours is about to
-/// give up.
+/// If another program took the port, its server may answer there while ours is about to give up.
 fn answers(pid: u32, options: &ServerOptions, port: u16) -> bool {
     let ask = |question: &[&str]| {
         let address = (Ipv4Addr::LOCALHOST, port).into();
@@ -107,5 +106,5 @@ fn answers(pid: u32, options: &ServerOptions, port: u16) -> bool {
 
 const LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
-/// Somebody else's socket may accept a probe and say nothing.
+/// The limit of a probe: the socket of another program may accept it and say nothing.
 const PROBE: Duration = Duration::from_millis(250);

@@ -7,7 +7,7 @@ use std::{
     ops::Range,
 };
 
-/// Returns a port that nobody listens on at this moment.
+/// Returns a port on which no process listens at this moment.
 ///
 /// The kernel's own choice, port 0, comes from the range it also takes the local ports of
 /// outgoing connections from.

@@ -193,7 +193,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Nobody is left to tell; a process that cannot be killed has already ended.
+        // There is no caller to tell of an error; a process that cannot be killed has already ended.
         let _ = self.reap();
     }
 }

@@ -11,7 +11,7 @@ use crate::{ServerClock, error::StartError, folder::Folder};
 #[derive(Debug)]
 pub struct ProcessClock {
     clock: ServerClock,
-    // Declared after the clock, so that the folder goes when nobody here writes to it any more.
+    // Declared after the clock: the folder is removed when this process no longer writes to it.
     _folder: Folder,
 }
 

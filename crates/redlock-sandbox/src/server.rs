@@ -177,7 +177,7 @@ impl Server {
             server.port = port;
             return server.launch().map(|()| server);
         }
-        // A port that was free a moment ago can be somebody else's by the time it is bound.
+        // Another program can take a port after it was found free and before the server binds it.
         let mut attempt = 1;
         loop {
             server.port = free_port().map_err(|error| StartError::io("find a free port", error))?;

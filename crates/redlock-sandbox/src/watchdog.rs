@@ -30,7 +30,7 @@ impl Watchdog {
             .args(["-c", SCRIPT, "redlock-sandbox-watchdog"])
             .arg(pid.to_string())
             .stdin(Stdio::piped())
-            // Whoever reads our output waits for every holder of it to end.
+            // A reader of our output waits for every process that holds it to end.
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             // Ctrl-C at a terminal is sent to a whole process group and must not end the watchdog.

@@ -275,7 +275,7 @@ impl Connection {
         self.times(1)[0]
     }
 
-    /// The replies to so many commands that are sent at once.
+    /// Returns the replies to `count` commands that are sent at once.
     fn times(&mut self, count: usize) -> Vec<Duration> {
         let commands = b"TIME\r\n".repeat(count);
         self.0.get_mut().write_all(&commands).unwrap();

@@ -59,7 +59,7 @@ fn a_step_backwards_brings_back_expired_keys_that_the_server_has_not_removed_yet
         .argument("local")
         .own_clock();
     let server = Server::start(&binary(), options).unwrap();
-    // Otherwise it also removes keys that nobody asks for, and when it does is up to it.
+    // Otherwise the server also removes keys that no client reads, at a time of its own choice.
     server
         .command(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"])
         .unwrap();

@@ -59,8 +59,8 @@ impl Preload {
 
     /// Fails if the process `pid` does not use the settings.
     ///
-    /// The loader goes on without a library that it cannot use, and a program that is linked
-    /// statically knows no loader: a test would then step a clock that nobody looks at.
+    /// The loader ignores a library that it cannot use, and a statically linked program has no loader.
+    /// A test would then step a clock that the program does not read.
     pub(crate) fn check(&self, pid: u32) -> Result<(), StartError> {
         let maps = fs::read(format!("/proc/{pid}/maps"))
             .map_err(|error| StartError::io("look at what the server has mapped", error))?;
