@@ -88,7 +88,7 @@ const fn goal(
 
 use Bound::{AtLeast, AtMost};
 
-/// What the rows are about, for readers who do not know their names.
+/// The subjects of the rows, for readers that do not know their names.
 const SUBJECTS: &[(&str, &str)] = &[
     ("P1", "one task, keys of its own"),
     ("P2", "many tasks, keys of their own"),

@@ -87,7 +87,7 @@ fn draw(report: &Report, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads the arguments: how much is measured of whom, and the names of rows.
+/// Reads the arguments: the scale, the programs to measure, and the names of rows.
 fn parse(arguments: Vec<String>) -> Result<(Bench, Vec<String>)> {
     let this = env::current_exe()?;
     let program = |name: &str, client: &str, path: &Path| Program {

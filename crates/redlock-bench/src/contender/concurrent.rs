@@ -24,7 +24,7 @@ pub(super) struct Concurrent<L: Locks> {
     locks: L,
     /// What it was told to keep.
     kept: Vec<L::Held>,
-    /// How many tasks there were, for names that nobody has had.
+    /// How many tasks there were, for names that were not used before.
     tasks: u64,
 }
 

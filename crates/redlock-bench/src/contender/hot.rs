@@ -103,7 +103,7 @@ struct State {
 }
 
 impl Room {
-    /// Returns how long nobody was inside.
+    /// Enters the room, and returns how long it was empty before.
     fn enter(&self, now: Instant) -> Option<Duration> {
         let mut state = self.state();
         if state.inside > 0 {

@@ -1,8 +1,8 @@
 //! A plain quorum over redis-rs: what a service would write for itself.
 //!
 //! It goes on at the third of five answers.
-//! The other calls go on by themselves: redis-rs does not send what nobody waits for any more, and a node that is
-//! not told of a release keeps the key.
+//! The other calls go on in a task of their own, because redis-rs does not send a call that was dropped.
+//! A node that does not get a release would keep the key.
 
 use std::{
     process,

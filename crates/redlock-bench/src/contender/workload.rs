@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Workload {
     /// Tasks that acquire and release keys of their own, each used once, for a time.
     Pairs { tasks: usize, length: Duration },
-    /// So many pairs as above, however long that takes.
+    /// A number of pairs as above, however long that takes.
     Keys { tasks: usize, count: u64 },
     /// Tasks that want one key, and hold it for a time whenever they have it.
     HotKey {

@@ -80,7 +80,7 @@ impl Tower {
         let mut locked = RedlockLayer::new(self.redlock.clone(), key).layer(Handler);
         let mut samples: [Vec<Duration>; 5] = Default::default();
         for _ in 0..EXCHANGES {
-            // Nodes do the rest of a release that nobody awaits: the same stands before both that are compared.
+            // Nodes finish a release in the background, so the same pair comes before both lines that are compared.
             self.pair().await?;
             let key = self.key()?;
             let start = Instant::now();

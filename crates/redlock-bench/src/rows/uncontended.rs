@@ -1,4 +1,4 @@
-//! P1 and P2: acquire and release, on keys that nobody else wants.
+//! P1 and P2: acquire and release, on keys that no other task wants.
 
 use super::{
     Bench,

@@ -109,7 +109,7 @@ fn stream(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
                 break;
             }
         }
-        // The one who reads from it learns of the end; it may have hung up before.
+        // The reader at the other end learns of the end; it may have hung up before.
         let _ = to.shutdown(Shutdown::Both);
     });
 }

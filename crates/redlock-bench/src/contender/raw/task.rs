@@ -111,7 +111,7 @@ impl Task {
     }
 }
 
-/// Makes an owner that nobody else has: a number, spread as random ones are.
+/// Makes a unique owner from a number, spread as random ones are.
 fn owner(number: u64) -> String {
     let spread = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("{spread:016x}{number:016x}")

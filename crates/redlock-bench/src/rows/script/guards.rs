@@ -46,7 +46,7 @@ async fn measure(rounds: usize) -> Result<Vec<[f64; 11]>> {
                 ))
             })?;
             script.site.replace(&text).await?;
-            // The first calls look at everything, since the library's memory was loaded anew.
+            // The first calls check everything, because the library was loaded again and its memory is empty.
             script.shared(Form::Functions).await?;
             round[index] = script.alone(Form::Functions).await?.0;
             if let Some(place) = SHARED.iter().position(|variant| *variant == index) {

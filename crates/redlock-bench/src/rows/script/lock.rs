@@ -1,4 +1,4 @@
-//! Locks that nobody has had before.
+//! Locks that were never held before.
 
 use std::time::Duration;
 
