@@ -93,6 +93,6 @@ fn imports(replica: &str, tenant: i64) -> String {
     format!("{replica}/tenants/{tenant}/imports")
 }
 
-/// So many articles that another request comes while they are imported.
+/// Enough articles for another request to come while they are imported.
 const LONG: usize = 400;
 const ATTEMPTS: usize = 3;

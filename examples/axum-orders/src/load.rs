@@ -13,7 +13,7 @@ use crate::{
     story::Story,
 };
 
-/// Customers who press the button six times: twice at each of three replicas.
+/// Customers; each presses the button six times: twice at each of three replicas.
 const ORDERS: usize = 10;
 const PRESSES: usize = 6;
 
@@ -22,7 +22,7 @@ const PRODUCTS: usize = 3;
 const STOCK: i64 = 10;
 const CUSTOMERS: usize = 30;
 
-/// Tenants who send their catalogue three times.
+/// Tenants; each sends its catalogue three times.
 const TENANTS: usize = 3;
 const IMPORTS: usize = 3;
 const ARTICLES: usize = 60;
@@ -91,7 +91,7 @@ pub(crate) async fn run(replicas: &[String], story: Story) -> Result<Books, BoxE
     Ok(books)
 }
 
-/// What is posted, by path and body: for each thing, all who want it in a row.
+/// Returns the requests, as path and body; all requests for one thing are in a row.
 fn requests(ids: Ids) -> Vec<(String, Value)> {
     let mut requests = Vec::new();
     for index in 0..ORDERS {
@@ -124,7 +124,7 @@ fn is_final(answer: &Answer) -> bool {
     }
 }
 
-/// Numbers that no other run uses, on databases and nodes that may be somebody else's too.
+/// Numbers that no other run uses, because other runs may share the databases and the nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ids(i64);
 

@@ -87,8 +87,8 @@ fn start(story: Story) -> Result<ServerSet, BoxError> {
 ///
 /// Nodes that are new to a namespace may have forgotten leases in it, for all that a client can tell, and do
 /// not vote until the longest lease would be over.
-/// Here somebody can vouch for them, unless the namespace is somebody else's: nothing that matters is locked in
-/// this one.
+/// The example vouches for them in its own namespace, where nothing that matters is locked.
+/// In a given namespace it cannot.
 async fn become_ready(
     redlock: &Redlock,
     given_namespace: bool,

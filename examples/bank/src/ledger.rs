@@ -29,7 +29,7 @@ impl Ledger {
         text.parse().map_err(io::Error::other)
     }
 
-    /// Writes a balance whole: whoever reads meanwhile sees the one before or this one.
+    /// Writes a balance atomically: a reader sees the old balance or the new one.
     pub(crate) fn write(&self, account: usize, balance: i64) -> io::Result<()> {
         let written = tempfile::NamedTempFile::new_in(&self.folder)?;
         fs::write(&written, balance.to_string())?;

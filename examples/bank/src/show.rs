@@ -115,7 +115,7 @@ fn finish(mut teller: Process, tell: &UnboundedSender<()>) -> Result<Done, BoxEr
     for line in BufReader::new(output).lines() {
         last = line?;
         if last == TRANSFER {
-            // Nobody may be left to hear it.
+            // The receiver may be gone.
             let _: Result<_, _> = tell.send(());
         }
     }

@@ -21,7 +21,7 @@ pub fn app(service: Service) -> Result<Router, ConfigError> {
     let layer = || RedlockLayer::builder(redlock()).max_hold(REQUEST_MAY_TAKE);
     let room = layer().build(PathKey::new("room", "room").parsed::<u32>())?;
     let payment = layer().build(HeaderKey::new("payment", IDEMPOTENCY_KEY))?;
-    // A move is for the clerk at the desk, who should not stand there for long.
+    // A clerk at the desk waits for the answer to a move, so it must come soon.
     let both_rooms = layer()
         .wait(Wait::UpTo(Duration::from_secs(2)))
         .build(InHandler)?;

@@ -88,8 +88,8 @@ pub(crate) async fn pay(
             Err(Refused::OtherPayment)
         };
     }
-    // Two clients may pay the same booking, each with a key of its own: nothing is charged before it is known that it can
-    // be paid, and nobody else pays it meanwhile.
+    // Two clients may pay the same booking, each with a key of its own.
+    // So the booking is locked too, from the check that it can be paid until it is paid.
     let booking = ResourceKey::new("booking", new.booking).map_err(|_| Refused::Unknown)?;
     let options = AcquireOptions::new().wait(Wait::UpTo(OTHERS_MAY_PAY));
     let guard = service.redlock.acquire_with(booking, options).await;

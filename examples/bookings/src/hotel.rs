@@ -63,7 +63,7 @@ pub struct Receipt {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Refused {
-    /// Somebody else has the room for that night.
+    /// Another booking has the room for that night.
     Taken,
     /// There is no such booking.
     Unknown,

@@ -39,7 +39,7 @@ async fn expire(redlock: Redlock, hotel: Hotel, run: Run) -> Result<(), BoxError
     for booking in hotel.unpaid_too_long(run.tick()) {
         let resource = ResourceKey::new("booking", booking)?;
         let options = AcquireOptions::new().wait(Wait::Never);
-        // Whoever has it will have paid, or the next minute finds it again.
+        // A request that holds the lock pays the booking, or the next minute finds it again.
         if let Ok(guard) = redlock.acquire_with(resource, options).await {
             expired += u32::from(hotel.expire(booking));
             drop(guard);

@@ -8,7 +8,7 @@
 //! | `GET /bookings/{booking}` | nothing |
 //! | `GET /ready`, `GET /alive` | nothing; for the balancer and the supervisor |
 //!
-//! Two jobs run on one replica each: bookings that nobody has paid expire, and each night the day before is closed.
+//! Two jobs run on one replica each: unpaid bookings expire, and each night the day before is closed.
 
 pub mod app;
 pub mod handlers;

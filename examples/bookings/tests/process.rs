@@ -23,7 +23,7 @@ use tokio::{
 
 const BANK_TAKES: Duration = Duration::from_secs(1);
 
-/// Three masters, of which nobody has to wait for the first vote, and a client beside the replicas.
+/// Starts three masters that vote at once, and a client beside the replicas.
 async fn nodes() -> (ServerSet, Redlock) {
     let binary = ServerBinary::find().unwrap_or_else(|error| panic!("{error}"));
     let servers = ServerSet::start(&binary, 3, &ServerOptions::default()).unwrap();

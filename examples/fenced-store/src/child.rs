@@ -38,7 +38,7 @@ impl Child {
         let (sender, lines) = mpsc::unbounded_channel();
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Nobody may be left to hear it.
+                // The receiver may be gone.
                 let _ = sender.send(line);
             }
         });

@@ -72,7 +72,8 @@ impl Servers {
     ///
     /// Nodes that are new to a namespace may have forgotten leases in it, for all that a client can tell, and
     /// do not vote until the longest lease would be over.
-    /// Here somebody can vouch for them, unless the namespace is somebody else's: nothing else is locked in it.
+    /// The example vouches for them in its own namespace, where nothing else is locked.
+    /// In a given namespace it cannot.
     async fn become_ready(&self, given_namespace: bool, story: Story) -> Result<(), BoxError> {
         let mut config = Config::from_env()?;
         for (name, value) in &self.environment {

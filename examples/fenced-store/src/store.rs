@@ -108,7 +108,7 @@ impl Store {
         Ok(call.invoke_async(&mut connection).await?)
     }
 
-    /// Leaves nothing behind on a server of somebody else's.
+    /// Deletes the keys of this run, because the server may be given.
     pub(crate) async fn close(&self) -> Result<(), BoxError> {
         let script = Script::new("redis.call('DEL', KEYS[1], KEYS[2])");
         let mut connection = self.pool.get().await?;

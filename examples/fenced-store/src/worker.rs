@@ -58,7 +58,7 @@ impl Worker {
         ["worker", store, run, fence, &change, pace].map(str::to_owned)
     }
 
-    /// Changes the balance once, under a lease; a write that is refused is begun anew.
+    /// Changes the balance once, under a lease; starts over if the write is refused.
     pub(crate) async fn run(mut self) -> Result<(), BoxError> {
         let config = Config::from_env()?;
         let redlock = Redlock::builder().config(config).build().await?;

@@ -1,4 +1,4 @@
-//! The store that all replicas share: right only if nobody else touches an account meanwhile.
+//! The store that all replicas share: its balances are right only if one request at a time works on an account.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use crate::story::Story;
 pub(crate) const CUSTOMERS: usize = 4;
 const OPENING_BALANCE: i64 = 1_000;
 
-/// The accounts of each customer, and a count of those who touch them at the same time.
+/// The accounts of each customer, and a count of the requests that work on them at the same time.
 #[derive(Debug)]
 pub(crate) struct Bank {
     customers: [Customer; CUSTOMERS],

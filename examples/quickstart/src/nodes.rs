@@ -11,7 +11,7 @@ use crate::{BoxError, story::Story};
 /// The nodes of this run.
 #[derive(Debug)]
 pub(crate) enum Nodes {
-    /// Somebody else's servers, given by `REDLOCK_NODES`.
+    /// Servers that `REDLOCK_NODES` names.
     Given(Vec<NodeConfig>),
     /// Servers that this process started and may kill.
     Children(ServerSet),
@@ -91,7 +91,7 @@ impl Nodes {
         }
     }
 
-    /// Returns whether to wait for these nodes: somebody deploys them, and may start them at the same time.
+    /// Returns whether to wait for these nodes: a deployment may start them at the same time as this program.
     pub(crate) fn are_deployed(&self, given_namespace: bool) -> bool {
         given_namespace && matches!(self, Self::Given(_))
     }
@@ -100,7 +100,7 @@ impl Nodes {
     ///
     /// Nodes that are new to a namespace may have forgotten leases in it, for all that a client can tell, and
     /// do not vote until the longest lease would be over.
-    /// Here somebody can vouch for them: this run started them, or locks nothing there that matters.
+    /// The example vouches for them if it started them, or if it locks nothing there that matters.
     pub(crate) async fn become_ready(
         &self,
         redlock: &Redlock,

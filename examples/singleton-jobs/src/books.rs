@@ -1,4 +1,4 @@
-//! Who ran which tick.
+//! The books: which replica ran which tick.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -30,7 +30,7 @@ pub(crate) struct Sum {
     pub(crate) runs: usize,
     /// Ticks whose work began more than once.
     pub(crate) twice: usize,
-    /// Ticks that nobody ran though nobody said why.
+    /// Ticks that no replica ran, and for which none gave a reason.
     pub(crate) silent: usize,
 }
 
@@ -98,7 +98,7 @@ impl Entry {
             .map(|(_, outcome)| outcome.as_str())
     }
 
-    /// Why nobody ran it, if somebody says so; that another replica did is no reason.
+    /// Returns the reason that a replica gave for not running it; that another replica ran it is no reason.
     pub(crate) fn reason(&self) -> Option<&str> {
         let mut reasons = self.became.iter().map(|(_, outcome)| outcome.as_str());
         reasons.find(|outcome| *outcome != "not_winner")

@@ -1,4 +1,4 @@
-//! What one writes first: a lock on the job's name, around what each replica's scheduler starts.
+//! The job without a claim, as a first attempt: a lock on its name, around what each replica's scheduler starts.
 
 use redlock_core::Redlock;
 use redlock_cron::{
@@ -20,7 +20,7 @@ pub(crate) async fn run(redlock: Redlock, mut scheduler: JobScheduler) -> Result
     let job = Job::new_async(EVERY_SECOND, move |_, _| {
         let redlock = lock.clone();
         Box::pin(async move {
-            // Nobody says which tick the wake-up is about.
+            // The scheduler does not say which tick the wake-up is about.
             let (job, tick) = (QUICK.to_owned(), Utc::now().trunc_subsecs(0));
             let Ok(guard) = redlock.try_acquire(QUICK).await else {
                 let outcome = "not_winner".to_owned();
@@ -34,7 +34,7 @@ pub(crate) async fn run(redlock: Redlock, mut scheduler: JobScheduler) -> Result
             sleep(QUICK_WORK).await;
             let outcome = "ok".to_owned();
             Line::Became { job, tick, outcome }.say();
-            // Whoever comes a moment later gets the lock, and runs the tick again.
+            // A replica that comes a moment later gets the lock, and runs the tick again.
             drop(guard.release().await);
         })
     })?;

@@ -2,7 +2,7 @@
 //!
 //! `jobs` has the jobs as one writes them, and `worker` the replica that has them.
 //! The rest starts three replicas over five nodes, pauses one in a run for longer than its lease, kills another one in
-//! a run, and counts who ran which tick.
+//! a run, and counts which replica ran which tick.
 //! The README beside this says how to run replicas by hand.
 #![expect(clippy::print_stdout, reason = "it tells a story on the terminal")]
 

@@ -39,7 +39,7 @@ impl Replica {
         let output = process.take_stdout().ok_or("its output is piped")?;
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Nobody may be left to hear it, and what is no line of ours is an error to see.
+                // The receiver may be gone. A line of another form is an error message, to be shown.
                 match Line::parse(&line) {
                     Some(line) => drop(said.send((number, Some(line)))),
                     None => eprintln!("replica {number}: {line}"),

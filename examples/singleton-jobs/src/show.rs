@@ -132,7 +132,7 @@ fn name(tick: DateTime<Utc>) -> String {
     format!("{REPORT} {}", tick.format("%H:%M:%S"))
 }
 
-/// A replica that is killed may just have claimed a tick of each other job, and can say so no more.
+/// A replica that is killed may just have claimed a tick of each other job, and cannot report it any more.
 const MOST_ORPHANS: usize = ALL.len() - 1;
 
 const ATTEMPTS: usize = 2;

@@ -71,7 +71,7 @@ fn each_tick_runs_once_though_a_replica_is_paused_and_another_is_killed() {
     ];
     let told: Vec<_> = lines.iter().map(|line| story.find(line)).collect();
     assert!(told.is_sorted() && told[0].is_some(), "{told:?} {story}");
-    // Of the replica that was killed, nobody knows how its run ended.
+    // The killed replica could not report how its run ended.
     assert!(story.contains(" lost") && story.contains(" ..."), "{story}");
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn router(app: App, redlock: Option<&Redlock>) -> Result<Router, Conf
         .with_state(app))
 }
 
-/// What is locked, by whom, and how long one waits for it.
+/// The layers of the routes: what each locks, and how long a request waits for it.
 struct Locks {
     order: RedlockLayer<PathKey>,
     product: RedlockLayer<PathKey>,
@@ -58,7 +58,7 @@ impl Locks {
         Ok(Self {
             order: layer().wait(SHORT_WORK).build(order)?,
             product: layer().wait(SHORT_WORK).build(product)?,
-            // An import takes long, so whoever comes second is told at once.
+            // An import takes long, so a second request is refused at once.
             tenant: layer().wait(Wait::Never).build(tenant)?,
         })
     }
@@ -71,5 +71,5 @@ fn locked(handler: MethodRouter<App>, layer: Option<&RedlockLayer<PathKey>>) -> 
     }
 }
 
-/// Longer than a lease of the default length, so that whoever waits for a replica that died has its turn.
+/// Longer than a lease of the default length, so that a request outlasts the lease of a replica that died.
 const SHORT_WORK: Wait = Wait::UpTo(Duration::from_secs(12));

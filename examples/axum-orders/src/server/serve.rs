@@ -40,7 +40,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), BoxError> {
     axum::serve(listener, router)
         .with_graceful_shutdown(async move {
             signal::end().await;
-            // Whoever still waits for a lock is told at once to try another replica.
+            // Requests that still wait for a lock are told at once to try another replica.
             if let Some(redlock) = lock {
                 redlock.close().await;
             }

@@ -13,7 +13,7 @@ pub(crate) struct Import {
 }
 
 impl Store {
-    /// Empties a tenant's catalogue to fill it anew: from now on, holders of older leases cannot.
+    /// Empties a tenant's catalogue before an import; from now on, holders of older leases cannot write to it.
     pub(crate) async fn begin_import(
         &self,
         tenant: i64,

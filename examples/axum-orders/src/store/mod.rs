@@ -1,7 +1,7 @@
 //! The database that all replicas share: one SQLite file, written by several processes.
 //!
 //! It is used as services use databases: one statement reads, the program thinks, another one writes.
-//! That is right only if nobody else works on the same row meanwhile, which is what the lock is for.
+//! That is right only if no other request works on the same row meanwhile, which the lock ensures.
 //!
 //! # The fence
 //!

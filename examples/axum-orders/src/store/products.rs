@@ -2,7 +2,7 @@ use redlock_core::FencingToken;
 
 use super::{BEGIN, Store, StoreError};
 
-/// A product, and how many of it are promised to somebody.
+/// A product, with the number that is left and the number that is promised to customers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Product {
     /// How many are left.
