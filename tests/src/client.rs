@@ -94,11 +94,11 @@ pub async fn client<N: Into<NodeConfig>>(
     }
 }
 
-/// Waits until so many nodes vote, and no more.
+/// Waits until exactly `nodes` nodes vote.
 ///
 /// # Panics
 ///
-/// If others do after `limit`.
+/// If another number of them votes after `limit`.
 pub async fn voting(redlock: &Redlock, nodes: usize, limit: Duration) {
     let until = now() + limit;
     loop {

@@ -191,7 +191,7 @@ fn disorder(holds: &[Hold]) -> Vec<Overlap> {
     let mut greatest: BTreeMap<(&str, bool), &Hold> = BTreeMap::new();
     let mut disorder = Vec::new();
     for hold in holds {
-        // Whoever lets others share what it had alone keeps its token.
+        // A holder that downgrades its lease keeps its token.
         let is_downgraded = |before: &Hold| {
             before.token == hold.token && before.owner.0 == hold.owner.0 && hold.is_shared
         };

@@ -15,7 +15,7 @@ impl Logs {
     ///
     /// # Panics
     ///
-    /// If somebody else in this process has them.
+    /// If another test in this process has them.
     pub fn capture() -> Self {
         Self::with(FmtSpan::NONE)
     }
@@ -24,7 +24,7 @@ impl Logs {
     ///
     /// # Panics
     ///
-    /// If somebody else in this process has them.
+    /// If another test in this process has them.
     pub fn capture_with_spans() -> Self {
         Self::with(FmtSpan::CLOSE)
     }

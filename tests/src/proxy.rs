@@ -102,7 +102,7 @@ impl Proxy {
         self.state.kept_back.send_replace(self.connections());
     }
 
-    /// Lets through what was kept back, though whoever sent it may have hung up long ago.
+    /// Lets through what was kept back, though its sender may have hung up long ago.
     pub fn let_through(&self) {
         self.state.kept_back.send_replace(0);
     }
@@ -264,7 +264,7 @@ async fn deliver(
             let _ = kept_back.wait_for(|below| *number >= *below).await;
         }
         look(&part);
-        // Whoever hung up misses it; the other side must not be kept waiting for room.
+        // A receiver that hung up misses it; the sender must not be kept waiting for room.
         let _ = to.write_all(&part).await;
     }
 }

@@ -149,7 +149,7 @@ async fn accept(
         let answers = answers.clone();
         tasks.spawn(async move {
             let hang_up = Arc::clone(&answers.hang_up);
-            // Whoever hangs up ends it.
+            // It ends when the client, the server or the test hangs up.
             select! {
                 _ = relay(client, server, answers) => {}
                 () = hang_up.notified() => {}

@@ -79,7 +79,7 @@ async fn without_a_client_a_quarantine_stands_still_and_the_next_client_goes_on_
     within("half of the quarantine", SOON, half).await;
     first.close().await;
     drop(first);
-    // What nobody looks at does not age: that is what is waited for here.
+    // A quarantine does not age without a client, so this wait must not count.
     tokio::time::sleep(MAX_TTL / 2).await;
     let next = connect(&nodes).await;
     let rest = left(&next).await;

@@ -33,7 +33,7 @@ async fn a_counter_beyond_its_range_costs_one_vote_and_no_more() {
     let beyond = (FencingToken::MAX.get() + 1).to_string();
     nodes.ask(0, &["HSET", FENCE, &shard, &beyond]);
 
-    // Whoever is refused while another holds the key is told the counters, and must not count on with this one.
+    // A client that is refused gets the counters too, and must not count on from this one.
     let other = client(nodes.urls(), TTL).await;
     let manual = AcquireOptions::new().renewal(Renewal::Manual);
     nodes.ask(0, &["SET", "{redlock}:lock:a", "somebody", "PX", "5000"]);

@@ -38,7 +38,7 @@ async fn says(redlock: &Redlock, node: usize, words: &str) {
 async fn a_master_that_waited_votes_a_tenth_of_the_longest_lease_later_at_most() {
     let mut nodes = Nodes::start(3);
     let redlock = delayed(&nodes, TTL).build().await.unwrap();
-    // Nobody has waited for a first quarantine either.
+    // There was no first quarantine to wait for either.
     voting(&redlock, 3, SOON).await;
     let before = redlock.acquire("a").await.unwrap().token();
     let stopped = now();

@@ -1,4 +1,4 @@
-//! Two client processes on five masters: whoever holds a key holds it alone.
+//! Two client processes on five masters: a key has one holder at a time.
 
 use std::time::Duration;
 

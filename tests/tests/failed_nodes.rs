@@ -83,7 +83,7 @@ async fn without_a_majority_the_error_names_each_dead_node_with_its_reason() {
                 }
                 // They were asked, and the attempt was over before they could answer.
                 NodeAnswer::Granted | NodeAnswer::Reachable => node >= 3,
-                // Two of five have nobody to compare their clocks with.
+                // Two of five nodes are too few to compare their clocks.
                 NodeAnswer::NotAVote { reason } => node >= 3 && *reason == NotAVote::Alone,
                 _ => false,
             };

@@ -37,7 +37,7 @@ async fn a_first_start_waits_for_the_quarantine_unless_somebody_vouches() {
         assert!(quarantined, "{error}");
     }
 
-    // Whoever waits for long enough needs nobody.
+    // A client that waits for long enough needs no operator.
     let grants = nodes.grants_in_all();
     let wait = AcquireOptions::new().wait(Wait::UpTo(ready_in * 2));
     let guard = redlock.acquire_with("a", wait.clone()).await.unwrap();
@@ -51,7 +51,7 @@ async fn a_first_start_waits_for_the_quarantine_unless_somebody_vouches() {
     );
     guard.release().await.unwrap();
 
-    // An operator who knows that the nodes are new does not have to wait.
+    // If an operator vouches that the nodes are new, a client does not have to wait.
     let nodes = Nodes::start(5);
     let redlock = Connect {
         nodes: nodes.urls(),
@@ -98,7 +98,7 @@ async fn s22_masters_that_lost_their_counters_count_on_from_where_the_others_are
         voting(&redlock, 4, SOON).await;
         voting(&redlock, 5, SOON * 2).await;
     }
-    // Only those that have restarted are left, and nobody remembers a token for them.
+    // Only the nodes that have restarted are left, and no other node remembers a token for them.
     nodes.kill(3..5);
     let fresh = Connect {
         vouches: false,

@@ -1,4 +1,4 @@
-//! Something else at the lock's key: it is named, left alone, and in nobody else's way.
+//! A foreign value at the lock's key: it is named, left alone, and does not affect other locks.
 
 use std::time::Duration;
 

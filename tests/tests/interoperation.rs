@@ -83,7 +83,7 @@ async fn neither_is_let_in_while_the_other_holds_the_key() {
     }
 }
 
-/// Is in the guarded place for a moment, and finds nobody else there.
+/// Stays in the guarded place for a moment, and checks that no other task is there.
 async fn alone(inside: &AtomicU32) {
     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are inside");
     sleep(Random::new().below_duration(Duration::from_millis(2))).await;

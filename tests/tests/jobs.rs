@@ -28,7 +28,7 @@ fn in_a_row(log: &JobLog, job: &str, every: i64, count: usize) -> Option<Vec<i64
     ticks.windows(count).find(is_row).map(<[i64]>::to_vec)
 }
 
-/// Waits for so many more ticks of a job that run.
+/// Waits until `count` more ticks of a job have run.
 async fn more(fleet: &Fleet, job: &str, count: usize) {
     let so_far = fleet.log.runs(job).len();
     let more = |log: &JobLog| (log.runs(job).len() >= so_far + count).then_some(());

@@ -156,7 +156,7 @@ async fn a_run_that_is_paused_beyond_its_lease_does_nothing_beside_the_one_that_
 #[tokio::test]
 async fn a_run_that_a_shutdown_cuts_short_is_started_again_long_before_its_lease_would_end() {
     let nodes = Nodes::start(3);
-    // Without a release, nobody gets the job's lock within the tick's time.
+    // Without a release, no replica gets the job's lock within the tick's time.
     let ttl = SECOND * 30;
     let job = job(SECOND * 12, SECOND * 2);
     let (mut fleet, wall) = start(&nodes, ttl, &job, &["a", "b"]).await;

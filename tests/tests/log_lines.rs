@@ -99,7 +99,7 @@ async fn each_change_has_a_line_with_its_cause() {
         .build()
         .await
         .unwrap();
-    // Nobody vouches for the nodes.
+    // No operator vouches for the nodes.
     let first = [
         "WARN redlock::node",
         "the namespace is new on it",

@@ -10,7 +10,7 @@ const SOON: Duration = Duration::from_secs(5);
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_healthy_start_warns_of_nothing() {
     let nodes = Nodes::start(5);
-    // Somebody has used them before.
+    // Another client has used them before.
     client(nodes.urls(), TTL).await.close().await;
     let logs = Logs::capture();
     for _ in 0..10 {

@@ -359,7 +359,7 @@ async fn a_real_run_is_told_to_prometheus() {
     outage(&redlock, &mut nodes, &prometheus).await;
 
     let text = prometheus.render();
-    // For those who want to ask it something: `cargo xtask docker`.
+    // `cargo xtask docker` reads it, to ask it the questions of the dashboard.
     if let Some(path) = env::var_os("REDLOCK_EXPOSITION") {
         fs::write(path, &text).unwrap();
     }

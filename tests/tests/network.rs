@@ -81,7 +81,7 @@ async fn s28_a_late_request_to_one_node_leaves_no_key_though_the_lease_came_and_
 async fn s28_a_request_on_a_connection_that_was_given_up_leaves_no_key_when_it_arrives_at_last() {
     let nodes = Nodes::start(3);
     let (proxies, redlock) = behind_proxies(&nodes).await;
-    // Only those who want a key have the counters read.
+    // Only the request for a key reads the counters.
     let (late, asked) = (&proxies.0[0], || nodes.calls(0, "hmget"));
     for round in 1..=3 {
         let (connections, before) = (late.connections(), asked());

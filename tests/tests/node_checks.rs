@@ -76,7 +76,7 @@ async fn s11_a_replica_is_told_to_be_one_and_does_not_vote() {
     nodes.kill(1..2);
     let line = does_not_count(&redlock, 2).await;
     assert!(line.contains("it is a replica"), "{line}");
-    // Nothing is wrong with the only master that is left, but it has nobody to compare its clock with.
+    // Nothing is wrong with the only master that is left, but there is no other clock to compare its clock with.
     assert_eq!(reason(&redlock, 0).await, NotAVote::Alone);
 }
 
@@ -294,7 +294,7 @@ async fn persistence_that_is_trusted_must_be_on_disk_before_the_answer() {
     let pausing = pausing.build().await.unwrap();
     let line = reason(&pausing, 2).await.to_string();
     assert!(line.contains("no-appendfsync-on-rewrite yes"), "{line}");
-    // It matters only to those who trust it.
+    // It matters only to clients that trust persistence.
     let redlock = builder(nodes.urls(), TTL);
     assert!(redlock.namespace("other").build().await.is_ok());
 }

@@ -38,14 +38,15 @@ fn fails(answer: &NodeAnswer) -> bool {
     matches!(answer, NodeAnswer::Failing { .. })
 }
 
-/// Somebody asks for a lease, which the other nodes grant.
+/// Acquires and releases a lease, which the other nodes grant.
 async fn acquire(redlock: &Redlock) {
     let guard = redlock.try_acquire("a").await.unwrap();
     guard.release().await.unwrap();
 }
 
-/// The last of three nodes gets into trouble, is reported with these words, and gets out of it, which is seen though
-/// nobody asks for a lease any more.
+/// Checks that trouble of the last of three nodes is reported with `words`.
+///
+/// Its end must be noticed too, though no caller asks for a lease any more.
 async fn reported(nodes: &Nodes, trouble: impl FnOnce(&Nodes), words: [&str; 2], end: &[&str]) {
     let redlock = client(nodes.urls(), TTL).await;
     acquire(&redlock).await;

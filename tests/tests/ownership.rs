@@ -80,7 +80,7 @@ async fn s21_a_release_by_one_that_knows_nothing_of_its_loss_changes_nothing_eit
         end_on_a_majority(&nodes, &["DEL", KEY]).await;
         let next = hold(&second).await;
         let before = keys(&nodes);
-        // Whoever is not the owner is told how long the key will stay.
+        // A node that refuses another owner's request reads how long the key will stay.
         let refused = || (0..3).map(|node| nodes.calls(node, "pttl")).sum::<u64>();
         let refusals = refused();
         if dropped {
@@ -136,7 +136,7 @@ async fn a_lease_whose_keys_are_gone_from_a_majority_is_found_lost_by_its_renewa
     assert!(keys(&nodes)[..3].iter().all(|(owner, _)| owner.is_empty()));
 }
 
-/// redis-py's token was the thread's, redlock-py's guessable: whoever holds through one handle must be told apart.
+/// redis-py's token was the thread's, redlock-py's guessable: leases of one handle must have different owners.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s18_every_attempt_through_one_handle_has_an_owner_of_its_own() {
     let nodes = Nodes::start(3);

@@ -77,7 +77,7 @@ async fn told(nodes: &Nodes, relay: &Relay) -> (Printed, Vec<String>) {
     printed.add(&redlock.try_acquire(KEYS[1]).await.unwrap_err());
     printed.add_reports(&redlock).await;
     printed.add(&guard.release().await.unwrap_err());
-    // With a connection that is made anew, and with a client.
+    // Again with a new connection, and with a new client.
     relay.hang_up();
     let down = async {
         loop {
@@ -156,7 +156,7 @@ async fn an_answer_that_repeats_the_request_is_not_passed_on() {
 async fn a_server_without_a_command_that_is_needed_is_told_to_be_one() {
     LazyLock::force(&LOGS);
     for missing in ["EVALSHA", "EVAL"] {
-        // With SCRIPT LOAD, nobody needs EVAL.
+        // With SCRIPT LOAD, the client does not need EVAL.
         let nodes = ["SCRIPT", missing].into_iter();
         let options = nodes.fold(ServerOptions::default(), |options, command| {
             options

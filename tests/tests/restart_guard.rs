@@ -17,7 +17,7 @@ const KEY: &str = "{redlock}:lock:a";
 /// Of all clients here; also the time to live of their leases.
 const MAX_TTL: Duration = Duration::from_millis(1_500);
 const SOON: Duration = Duration::from_secs(2);
-/// Nobody listens there, so the first client is cut off from these two of its nodes.
+/// No server listens there, so the first client is cut off from these two of its nodes.
 const NOWHERE: [&str; 2] = ["redis://127.0.0.1:1", "redis://127.0.0.1:2"];
 /// The node that forgets.
 const FORGETFUL: usize = 2;
@@ -93,7 +93,7 @@ impl Masters {
                 .persistence(Persistence::AppendOnly)
                 .argument("--appendfsync")
                 .argument("everysec"),
-            // Who copies need not wait for others that may want to.
+            // A replica's copy begins at once, without a wait for further replicas.
             Fault::Failover | Fault::Failback => ServerOptions::default()
                 .argument("--repl-diskless-sync-delay")
                 .argument("0"),

@@ -1,4 +1,4 @@
-//! Servers that forget the script and the functions: nobody but the client has to know.
+//! Servers that forget the script and the functions: the client loads them again, unnoticed by its callers.
 
 use std::{
     sync::{

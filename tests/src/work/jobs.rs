@@ -39,7 +39,7 @@ pub struct Job {
     pub work: Duration,
     /// How long after a tick replicas ask for it at the latest; by default, what the scheduler's default is.
     pub spread: Option<Duration>,
-    /// What becomes of ticks that nobody started.
+    /// The policy for ticks that no replica started.
     pub missed: MissedTicks,
     /// Its other policies.
     pub policies: Policies,
