@@ -15,7 +15,7 @@ pub(crate) fn debian(step: &str, package: &str) -> bool {
     true
 }
 
-/// Who may install a package here without being asked for a password.
+/// The account that can install a package here without a password.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Installer {
     Root,

@@ -15,7 +15,7 @@ impl Unchecked {
         self.0.push(step);
     }
 
-    /// Says that a step cannot be run, which is an error where nobody reads what a step says.
+    /// Notes that a step cannot be run; with `is_ci`, that is an error.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl fmt::Display for Unchecked {
     }
 }
 
-/// Returns whether nobody reads what a step says, but only whether all passed.
+/// Returns whether this runs in CI, where only the result is read, and not what each step prints.
 pub(crate) fn is_ci() -> bool {
     env::var_os("CI").is_some()
 }

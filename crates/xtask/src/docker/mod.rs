@@ -49,7 +49,7 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// It is missing where nobody reads what a step says.
+    /// The program is missing, and `CI` is set.
     fn is_there(self, step: &'static str, unchecked: &mut Unchecked) -> Result<bool, Failed> {
         let Self { program, package } = self;
         if !answers(program) && is_ci() {

@@ -12,7 +12,7 @@ use super::source::{Id, Source};
 pub(super) struct Circle {
     /// The module whose children they are.
     folder: String,
-    /// Who uses whom, and the first place where that is written.
+    /// The uses among them, each with the first place where it is written.
     arrows: Vec<Arrow>,
 }
 

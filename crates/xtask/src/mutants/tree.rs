@@ -22,7 +22,7 @@ pub(super) struct Tree {
     build: PathBuf,
     said: PathBuf,
     server: PathBuf,
-    /// Locked for as long as the copy is of use.
+    /// Locked for as long as the copy is used.
     _lock: File,
 }
 
@@ -100,7 +100,7 @@ impl Tree {
         &self.said
     }
 
-    /// Keeps what was printed when a mutant was caught, for whoever wants to see that it was for the right reason.
+    /// Writes what was printed when a mutant was caught to a file, so that a reader can check the reason.
     pub(super) fn keep(&self, name: &str, outcome: &Outcome) -> Result<(), Failed> {
         let path = self.said.join(format!("{name}.txt"));
         let folder = path.parent().unwrap_or(&self.said);
