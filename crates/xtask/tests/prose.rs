@@ -1,10 +1,12 @@
-//! The first line of an item's documentation: a function's begins with a verb, and nobody's with a question.
+//! The words of documentation and comments.
 //!
-//! A reader of a list of items sees these lines and nothing else.
+//! The first line of an item says what it is, and that of a function begins with a verb: a reader of a list of items
+//! sees only these lines.
+//! Sentences name the thing that acts.
 
 use std::{fs, path::Path};
 
-/// The words with which a sentence begins that says no more than what the item is about.
+/// The words that begin a sentence which only says what an item is about.
 const QUESTIONS: [&str; 9] = [
     "What", "Whatever", "Whether", "Who", "Whoever", "How", "Which", "When", "Why",
 ];
@@ -183,4 +185,158 @@ fn first_lines_are_found_behind_attributes_and_in_what_is_public_around_them() {
         .filter(|item| item.is_function && item.is_public);
     let verbs = public.map(Documented::begins_with_a_verb);
     assert_eq!(verbs.collect::<Vec<_>>(), [true, false]);
+}
+
+/// The folders whose comments must name their subjects, from the root of the repository.
+const FOLDERS: [&str; 9] = [
+    "crates/redlock-bench",
+    "crates/redlock-model",
+    "crates/redlock-sandbox",
+    "crates/redlock-sim",
+    "crates/redlock-tower",
+    "crates/xtask",
+    "docker",
+    "examples",
+    "tests",
+];
+
+/// The forms that hide what a sentence is about, and the remedies; `…` stands for any words of the sentence.
+const FORMS: [(&str, &str); 14] = [
+    ("who", SUBJECT),
+    ("whoever", SUBJECT),
+    ("whom", SUBJECT),
+    ("nobody", SUBJECT),
+    ("somebody", SUBJECT),
+    ("anew", "write 'again', or what starts over"),
+    ("no more", "write 'only', 'at most' or 'no longer'"),
+    ("let go of", "write 'release' or 'drop'"),
+    ("goes by it", "name what uses it"),
+    ("of use", "name what uses it or needs it"),
+    ("has it alone", "write 'exclusive', or 'is the only holder'"),
+    ("so many … that", NUMBER),
+    ("so much … that", NUMBER),
+    ("so few … that", NUMBER),
+];
+
+const SUBJECT: &str = "name the thing that acts: the client, the node, a caller, the test";
+const NUMBER: &str = "write the number, or 'enough to', 'too many to' or 'too few to'";
+
+/// A word of a comment, in lower case.
+struct Word {
+    text: String,
+    /// The number of its line.
+    line: usize,
+    /// Set if a part of a sentence ends with the word.
+    is_last: bool,
+}
+
+/// Returns the words of the comments of a file: of the lines that begin with `mark`.
+fn words_of_comments(text: &str, mark: &str) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let before = words.len();
+        let comment = line.trim_start().strip_prefix(mark).unwrap_or_default();
+        for part in comment.split_whitespace() {
+            let texts = part.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let texts = texts.filter(|text| !text.is_empty());
+            words.extend(texts.map(|text| Word {
+                text: text.to_lowercase(),
+                line: index + 1,
+                is_last: false,
+            }));
+            if part.contains(['.', ';', ':', '?', '!']) {
+                end_sentence(&mut words);
+            }
+        }
+        if words.len() == before {
+            end_sentence(&mut words);
+        }
+    }
+    words
+}
+
+fn end_sentence(words: &mut [Word]) {
+    if let Some(last) = words.last_mut() {
+        last.is_last = true;
+    }
+}
+
+/// Returns whether a sentence begins with a form.
+fn begins_with(sentence: &[Word], form: &str) -> bool {
+    let (first, then) = match form.split_once(" … ") {
+        Some((first, then)) => (first, Some(then)),
+        None => (form, None),
+    };
+    let mut rest = sentence.iter().map(|word| &*word.text);
+    let begins = first.split(' ').all(|part| rest.next() == Some(part));
+    begins && then.is_none_or(|then| rest.any(|word| word == then))
+}
+
+/// Returns the forms in the comments of a file, with their lines and remedies.
+fn hidden_subjects(text: &str, mark: &str) -> Vec<String> {
+    let words = words_of_comments(text, mark);
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let sentence = &words[at..];
+        let last = sentence.iter().position(|word| word.is_last);
+        let sentence = &sentence[..last.map_or(sentence.len(), |last| last + 1)];
+        let forms = FORMS.iter().filter(|(form, _)| begins_with(sentence, form));
+        found.extend(forms.map(|(form, remedy)| format!("{}: '{form}': {remedy}", word.line)));
+    }
+    found
+}
+
+/// Finds such forms in the sources and documents of a folder.
+fn find_hidden_subjects(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        let end = path.extension().and_then(|end| end.to_str());
+        let mark = match end {
+            Some("rs") => "//",
+            Some("lua") => "--",
+            Some("md") => "",
+            _ if path.is_dir() => {
+                find_hidden_subjects(&path, found);
+                continue;
+            }
+            _ => continue,
+        };
+        let text = fs::read_to_string(&path).expect("it is text");
+        let hidden = hidden_subjects(&text, mark).into_iter();
+        found.extend(hidden.map(|hidden| format!("{}:{hidden}", path.display())));
+    }
+}
+
+#[test]
+fn comments_have_a_named_subject() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root.canonicalize().expect("the repository is there");
+    let mut found = Vec::new();
+    for folder in FOLDERS {
+        find_hidden_subjects(&root.join(folder), &mut found);
+    }
+    assert!(
+        found.is_empty(),
+        "say in each of these comments what acts: {found:#?}"
+    );
+}
+
+#[test]
+fn hidden_subjects_are_found_in_comments_over_the_ends_of_lines_and_nowhere_else() {
+    let text = "/// Told to whoever asks.\nlet nobody = 1; // Not whole lines.\n    // So many, in\n    // all, that some fail.\n";
+    let found = hidden_subjects(text, "//");
+    let begins = ["1: 'whoever': ", "3: 'so many … that': "];
+    let begin = |(line, begin): (&String, &str)| line.starts_with(begin);
+    assert_eq!(found.len(), begins.len(), "{found:?}");
+    assert!(found.iter().zip(begins).all(begin), "{found:?}");
+    for (text, mark, count) in [
+        ("-- It has\n-- it alone.", "--", 1),
+        ("-- It has\n\n-- it alone.", "--", 0),
+        ("Nobody's key is let go of.", "", 2),
+        ("So few are left. A client that asks is of\nuse.", "", 1),
+        ("What `whole` names is used no\nmore.", "", 1),
+        ("//! The whole.", "//", 0),
+    ] {
+        assert_eq!(hidden_subjects(text, mark).len(), count, "{text}");
+    }
 }
