@@ -9,12 +9,9 @@ use std::{
 
 /// Returns a port on which no process listens at this moment.
 ///
-/// The kernel's own choice, port 0, comes from the range it also takes the local ports of
-/// outgoing connections from.
-/// While a server of that range is down, a client that keeps trying to reach it can be given
-/// that very port and then blocks the restart, or even connects to itself.
-/// Servers here are killed and restarted on their port all the time, so it is taken from below
-/// that range.
+/// The port is below the range from which the kernel takes ports for outgoing connections, and for port 0.
+/// While a server of that range is down, a client that tries to reach it can get its port as its own.
+/// The client then blocks the restart of the server, or even connects to itself.
 pub(crate) fn free() -> io::Result<u16> {
     let mut last = None;
     for _ in 0..ATTEMPTS {

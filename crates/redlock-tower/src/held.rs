@@ -27,11 +27,10 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Locks `keys` for a request that may hold leases already, as `options` say, or else the layer.
+    /// Locks `keys` for a request, by `options` or else by the layer's; `carried` has the request's leases.
     ///
-    /// If one of them is on all of these keys, and not shared where they are to be had alone, it is used: the request would
-    /// wait for itself.
-    /// One that was let go is not used, and one that was lost refuses the request.
+    /// It uses a lease of the request that covers all keys in a sufficient mode: the request would wait for itself.
+    /// A released lease is not used, and a lost one refuses the request.
     /// The lease is watched if its loss ends the request.
     pub(crate) async fn take(
         terms: &Terms,

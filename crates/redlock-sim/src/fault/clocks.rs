@@ -1,10 +1,10 @@
-//! The steps of clocks in worlds of jobs, where no assumption but that about ticks is kept.
+//! The steps of clocks in worlds of jobs, which keep only the assumption about ticks.
 //!
 //! No tick may start twice, as long as no node's clock shows less after a quarantine than at its last vote before.
 //! So each clock may be set back by the length of a quarantine in all.
 //! Every step here keeps that, but for those of [`Plan::TicksBack`]:
 //!
-//! * clocks are set forward, alone or all at once, by as much and as often as there is time, and never right again;
+//! * clocks are set forward, alone or all at once, any number of times and by any amount, and never right again;
 //! * each is set back by at most [`Setup::set_back`] in all;
 //! * some are set back by hours, each by another number, and right again: meanwhile they agree with no other clock;
 //! * the wall clocks of clients are set at will.

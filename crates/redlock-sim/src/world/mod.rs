@@ -1,7 +1,7 @@
 //! The world: clients, nodes, the network between them, and time.
 //!
-//! Whatever is random in it was drawn from the seed, and whatever happens follows from what happened before, so
-//! that a seed tells everything about a world.
+//! All random choices are drawn from the seed, and each event follows from those before.
+//! So a seed determines a world completely.
 //!
 //! | file | role |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | `server`, `calls`, `failing` | nodes, and what they do with calls |
 //! | `process`, `effects`, `sends`, `callers`, `asks` | clients, and what they want done |
 //! | `users`, `turns`, `upgrades`, `ticks`, `status` | the users of clients, which take turns |
-//! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
-//! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
+//! | `faults`, `repair` | the faults, and the time after the last one |
+//! | `shadow`, `owners`, `leftovers` | a second record of what must be true |
 
 mod agenda;
 mod asks;

@@ -86,7 +86,7 @@ impl World {
 
     /// Reports what nodes remember of a job at the start of a tick that must not follow a run that was cut short.
     ///
-    /// A node that lost its data since the claim may remember again what it did not know when it granted the tick.
+    /// A node that lost its data after the claim may remember runs again that it did not know when it granted the tick.
     fn follows(&mut self, client: usize, job: usize) {
         let user = &self.processes[client].users[job];
         let Some((owner, true)) = user.owner.zip(self.setup.jobs.map(|jobs| jobs.in_order)) else {
