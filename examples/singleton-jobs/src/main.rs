@@ -1,8 +1,8 @@
 //! Cron jobs of a service that runs as three replicas, each a process of its own.
 //!
 //! `jobs` has the jobs as one writes them, and `worker` the replica that has them.
-//! The rest starts three replicas over five nodes, pauses one in a run for longer than its lease, kills another one in
-//! a run, and counts which replica ran which tick.
+//! The rest starts three replicas over five nodes, and counts which replica ran which tick.
+//! It pauses one replica in a run for longer than its lease, and kills another one in a run.
 //! The README beside this says how to run replicas by hand.
 #![expect(clippy::print_stdout, reason = "it tells a story on the terminal")]
 

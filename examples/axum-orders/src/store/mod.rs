@@ -11,9 +11,8 @@
 //! - Reading what a decision rests on *raises* it: `UPDATE … SET fence = $token WHERE … AND fence < $token`.
 //! - Writing asks for it: `UPDATE … WHERE … AND fence = $token`, in one transaction with the rest of the work.
 //!
-//! So the holder of an older lease cannot write any more from the moment on at which a newer one has read.
-//! To compare at the write alone would not do: the older one could still write between the newer one's read and
-//! its write.
+//! So once a newer holder has read, the holder of an older lease cannot write any more.
+//! To compare at the write alone is not enough: the older holder could write between the newer one's read and write.
 
 mod catalogue;
 mod orders;
