@@ -83,18 +83,12 @@ mod tests {
         let mut unfit = Vec::new();
         let mutants = Mutant::all(&folder()).unwrap();
         assert!(mutants.len() > 200, "{}", mutants.len());
+        let sources = tree::texts(&root()).unwrap();
         for mutant in mutants {
             for file in &mutant.patch.files {
-                let source = std::fs::read_to_string(root().join(&file.path));
-                match source
-                    .map_err(|error| error.to_string())
-                    .and_then(|source| {
-                        let mutated = file.apply(&source)?;
-                        assert_ne!(mutated, source, "{}", mutant.name);
-                        Ok(())
-                    }) {
-                    Ok(()) => {}
-                    Err(error) => unfit.push(format!("{}: {}: {error}", mutant.name, file.path)),
+                match file.apply_to(&sources) {
+                    Ok((_, source, mutated)) => assert_ne!(mutated, source, "{}", mutant.name),
+                    Err(error) => unfit.push(format!("{}: {error}", mutant.name)),
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! The change that makes a mutant, as `git diff` prints it.
 
+use std::collections::BTreeMap;
+
 /// What is changed in which files.
 #[derive(Debug, Default)]
 pub(super) struct Patch {
@@ -16,9 +18,13 @@ pub(super) struct FilePatch {
 
 /// Lines that follow each other, and those that take their place.
 ///
-/// Where they are in the file is not kept: the lines say it, and whatever else changes moves them.
+/// Where they are in the file is not kept: the lines say it, without their indentation, and the function that they are in if
+/// the hunk's head names one.
+/// So a mutant survives that its code is moved, nested deeper or less deep.
 #[derive(Debug, Default)]
 struct Hunk {
+    /// The name of the function.
+    within: Option<String>,
     // invariant: there is one at least, because nothing is found by no lines.
     before: Vec<String>,
     after: Vec<String>,
@@ -68,31 +74,78 @@ impl FilePatch {
     pub(super) fn apply(&self, source: &str) -> Result<String, String> {
         let mut lines: Vec<&str> = source.split('\n').collect();
         for hunk in &self.hunks {
-            let before = &hunk.before;
-            let mut places = lines.windows(before.len()).enumerate();
-            let mut next = || {
-                places
-                    .find(|(_, lines)| lines == before)
-                    .map(|(place, _)| place)
-            };
-            let (first, second) = (next(), next());
-            let (Some(place), None) = (first, second) else {
-                let found = if first.is_some() {
-                    "more than once"
-                } else {
+            let places = hunk.places(&lines);
+            let &[place] = &places[..] else {
+                let found = if places.is_empty() {
                     "not"
+                } else {
+                    "more than once"
                 };
+                let within = hunk.within.as_deref();
+                let within =
+                    within.map_or(String::new(), |name| format!(" in the function {name}"));
                 return Err(format!(
-                    "these lines of {} are {found} there, and must be there once:\n{}",
+                    "these lines of {} are {found} there{within}, and must be there once:\n{}",
                     self.path,
-                    before.join("\n")
+                    hunk.before.join("\n")
                 ));
             };
             let after = hunk.after.iter().map(String::as_str);
-            lines.splice(place..place + before.len(), after);
+            lines.splice(place..place + hunk.before.len(), after);
         }
         Ok(lines.join("\n"))
     }
+
+    /// Returns the file that the patch changes, and its source before and after: the one that the patch names, or, after a
+    /// move, the only other file of its crate that the patch fits.
+    ///
+    /// # Errors
+    ///
+    /// It fits none, or several but not the one that it names.
+    pub(super) fn apply_to<'a>(
+        &self,
+        sources: &'a Sources,
+    ) -> Result<(&'a str, &'a str, String), String> {
+        let named = sources.get_key_value(&self.path);
+        let applied = match named {
+            Some((path, source)) => self.apply(source).map(|after| (&**path, &**source, after)),
+            None => Err(format!("{} is not there", self.path)),
+        };
+        applied.or_else(|error| {
+            let end = self.path.rsplit('.').next();
+            let folder = crate_of(&self.path);
+            let others = sources.iter().filter(|(path, _)| {
+                crate_of(path) == folder && path.rsplit('.').next() == end && **path != self.path
+            });
+            let fits = others.filter_map(|(path, source)| {
+                let after = self.apply(source).ok()?;
+                Some((&**path, &**source, after))
+            });
+            let mut fits: Vec<_> = fits.collect();
+            match fits.len() {
+                1 => Ok(fits.remove(0)),
+                0 => Err(error),
+                _ => {
+                    let paths: Vec<&str> = fits.iter().map(|(path, ..)| *path).collect();
+                    Err(format!("{error}\nthey are in {}", paths.join(" and ")))
+                }
+            }
+        })
+    }
+}
+
+/// The sources that mutants change, by their paths from the root of the repository.
+pub(super) type Sources = BTreeMap<String, String>;
+
+/// Returns the folder that a file may be moved in: its crate, or its first folder.
+fn crate_of(path: &str) -> &str {
+    let depth = if path.starts_with("crates/") || path.starts_with("examples/") {
+        2
+    } else {
+        1
+    };
+    let end = path.match_indices('/').nth(depth - 1);
+    end.map_or(path, |(end, _)| &path[..end])
 }
 
 impl Hunk {
@@ -107,7 +160,10 @@ impl Hunk {
                 .map_or(Some(1), |(_, length)| length.parse().ok())
         };
         let (removed, added) = length('-').zip(length('+')).ok_or_else(wrong)?;
-        let mut hunk = Self::default();
+        let mut hunk = Self {
+            within: head.split("fn ").nth(1).map(name),
+            ..Self::default()
+        };
         while hunk.before.len() < removed || hunk.after.len() < added {
             let line = lines.next().ok_or_else(wrong)?;
             // Some editors take the blank away that stands for an empty line.
@@ -132,6 +188,46 @@ impl Hunk {
         }
         Ok(hunk)
     }
+
+    /// Returns where the lines are: as they stand in the patch, or if they are nowhere, with another indentation.
+    fn places(&self, lines: &[&str]) -> Vec<usize> {
+        let places = self.places_of(lines, |line, before| line == before);
+        if !places.is_empty() {
+            return places;
+        }
+        self.places_of(lines, |line, before| {
+            line.trim_start() == before.trim_start()
+        })
+    }
+
+    fn places_of(&self, lines: &[&str], is_same: fn(&str, &str) -> bool) -> Vec<usize> {
+        let windows = lines.windows(self.before.len()).enumerate();
+        let places = windows.filter(|(_, lines)| {
+            let mut pairs = lines.iter().zip(&self.before);
+            pairs.all(|(line, before)| is_same(line, before))
+        });
+        let places = places.map(|(place, _)| place);
+        match &self.within {
+            None => places.collect(),
+            Some(within) => {
+                // The function may begin in the lines themselves.
+                let begun = |place: usize| {
+                    let until = lines[..place + self.before.len()].iter().rev();
+                    let mut names = until.filter_map(|line| line.split("fn ").nth(1));
+                    names.next().map(name)
+                };
+                places
+                    .filter(|place| begun(*place).as_ref() == Some(within))
+                    .collect()
+            }
+        }
+    }
+}
+
+/// Returns the name with which a text begins.
+fn name(text: &str) -> String {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
+    text[..end.unwrap_or(text.len())].to_owned()
 }
 
 #[cfg(test)]
@@ -143,7 +239,7 @@ diff --git a/a.rs b/a.rs
 index 1..2 100644
 --- a/a.rs
 +++ b/a.rs
-@@ -40,2 +40,3 @@ fn f() {
+@@ -40,2 +40,3 @@ impl A {
  one
 -two
 +2
@@ -173,6 +269,47 @@ index 1..2 100644
             Ok("-- another\n")
         );
         assert_eq!([&*files[0].path, &*files[1].path], ["a.rs", "b.lua"]);
+    }
+
+    #[test]
+    fn a_patch_fits_code_that_was_moved_and_nested() {
+        let patch = Patch::parse(
+            "--- a/crates/a/x.rs\n+++ b/crates/a/x.rs\n@@ -1 +1 @@\n-    one\n+    1\n",
+        );
+        let file = &patch.unwrap().files[0];
+        let sources = |files: &[(&str, &str)]| -> Sources {
+            let files = files.iter();
+            files
+                .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+                .collect()
+        };
+        let moved = sources(&[
+            ("crates/a/y/z.rs", "two\n        one\n"),
+            ("crates/b/x.rs", "one\n"),
+        ]);
+        let (path, _, after) = file.apply_to(&moved).unwrap();
+        assert_eq!((path, &*after), ("crates/a/y/z.rs", "two\n    1\n"));
+        let copied = sources(&[("crates/a/y.rs", "one\n"), ("crates/a/z.rs", "one\n")]);
+        let error = file.apply_to(&copied).unwrap_err();
+        assert!(error.contains("crates/a/y.rs and crates/a/z.rs"), "{error}");
+        assert!(
+            file.apply_to(&sources(&[("crates/a/x.rs", "two\n")]))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_patch_that_names_a_function_fits_lines_that_others_have_too() {
+        let patch =
+            "--- a/a.rs\n+++ b/a.rs\n@@ -4 +4 @@ impl A { fn second(&self) {\n-    one\n+    1\n";
+        let source =
+            "fn first() {\n    one\n}\npub fn second() {\n    one\n}\nfn third() {\n    one\n}\n";
+        let changed = applied(patch, source).unwrap();
+        assert_eq!(
+            changed,
+            source.replacen("second() {\n    one", "second() {\n    1", 1)
+        );
+        assert!(applied(&patch.replace("second", "fourth"), source).is_err());
     }
 
     #[test]

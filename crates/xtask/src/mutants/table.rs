@@ -10,6 +10,7 @@ use crate::step::Failed;
 pub(super) struct Table {
     count: usize,
     harmless: usize,
+    took: Duration,
     wrong: Vec<String>,
 }
 
@@ -26,6 +27,7 @@ impl Table {
             line("mutant", "caught by", "needed", "took");
         }
         self.count += 1;
+        self.took += took;
         let (by, needed) = match (outcome, harmless) {
             (Outcome::Caught { by, needed, .. }, None) => (by, needed),
             (Outcome::Passed, Some(why)) => {
@@ -50,8 +52,10 @@ impl Table {
         if self.wrong.is_empty() {
             let caught = self.count - self.harmless;
             eprintln!(
-                "\nmutants: ok: {} put in, {caught} caught, {} harmless",
-                self.count, self.harmless
+                "\nmutants: ok: {} put in, {caught} caught, {} harmless, after {} min",
+                self.count,
+                self.harmless,
+                self.took.as_secs().div_ceil(60)
             );
             return Ok(());
         }

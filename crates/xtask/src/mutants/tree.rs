@@ -8,7 +8,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::mutant::{Catch, Mutant};
+use super::{
+    mutant::{Catch, Mutant},
+    patch::Sources,
+};
 use crate::{
     server,
     step::{Failed, root, target},
@@ -19,6 +22,7 @@ use redlock_sandbox::SERVER_VARIABLE;
 #[derive(Debug)]
 pub(super) struct Tree {
     sources: PathBuf,
+    texts: Sources,
     build: PathBuf,
     said: PathBuf,
     server: PathBuf,
@@ -67,27 +71,13 @@ impl Tree {
         if sources.exists() {
             fs::remove_dir_all(&sources).map_err(|error| failed(&sources, &error))?;
         }
-        let listed = Command::new("git")
-            .args([
-                "ls-files",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-                "-z",
-            ])
-            .current_dir(root())
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| Failed(format!("git: {error}")))?;
-        if !listed.status.success() {
-            return Err(Failed("git does not list the sources".to_owned()));
+        for file in listed()? {
+            copy(&root().join(&file), &sources.join(&file))?;
         }
-        let files = String::from_utf8_lossy(&listed.stdout).into_owned();
-        for file in files.split('\0').filter(|file| !file.is_empty()) {
-            copy(&root().join(file), &sources.join(file))?;
-        }
+        let texts = texts(&sources)?;
         Ok(Self {
             sources,
+            texts,
             build: target.join("build"),
             said: target.join("said"),
             server: server::ensure()?.path().to_path_buf(),
@@ -135,14 +125,12 @@ impl Tree {
     }
 
     /// The files of a mutant, and what is in each without and with the mutant.
-    fn mutated(&self, mutant: &Mutant) -> Result<Vec<(PathBuf, String, String)>, Failed> {
+    fn mutated(&self, mutant: &Mutant) -> Result<Vec<(PathBuf, &str, String)>, Failed> {
         let files = mutant.patch.files.iter().map(|file| {
-            let path = self.sources.join(&file.path);
-            let source = fs::read_to_string(&path).map_err(|error| failed(&path, &error))?;
-            let mutated = file.apply(&source);
-            let mutated =
-                mutated.map_err(|error| Failed(format!("mutant {}: {error}", mutant.name)))?;
-            Ok((path, source, mutated))
+            let applied = file.apply_to(&self.texts);
+            let (path, source, mutated) =
+                applied.map_err(|error| Failed(format!("mutant {}: {error}", mutant.name)))?;
+            Ok((self.sources.join(path), source, mutated))
         });
         files.collect()
     }
@@ -231,6 +219,43 @@ impl Tree {
             .stdin(Stdio::null());
         command
     }
+}
+
+/// Returns every file that is under version control, or is to be, from the root of the repository.
+fn listed() -> Result<Vec<String>, Failed> {
+    let listed = Command::new("git")
+        .args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "-z",
+        ])
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Failed(format!("git: {error}")))?;
+    if !listed.status.success() {
+        return Err(Failed("git does not list the sources".to_owned()));
+    }
+    let files = String::from_utf8_lossy(&listed.stdout);
+    let files = files.split('\0').filter(|file| !file.is_empty());
+    Ok(files.map(str::to_owned).collect())
+}
+
+/// Reads the texts below `folder` that a mutant may change: those under version control, without the mutants.
+pub(super) fn texts(folder: &Path) -> Result<Sources, Failed> {
+    let mut texts = Sources::new();
+    for file in listed()? {
+        let path = folder.join(&file);
+        if !file.starts_with("crates/xtask/mutants/")
+            && path.is_file()
+            && let Ok(text) = fs::read_to_string(path)
+        {
+            texts.insert(file, text);
+        }
+    }
+    Ok(texts)
 }
 
 /// What a search says: the simulation in lines with a name, the model in a table and the steps of a breach.
