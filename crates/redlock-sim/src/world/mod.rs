@@ -11,7 +11,7 @@
 //! | `server`, `calls`, `failing` | nodes, and what they do with calls |
 //! | `process`, `effects`, `sends`, `callers`, `asks`, `users`, `ticks`, `status` | clients, what they want done, and who uses them, in turn |
 //! | `faults`, `repair` | what goes wrong, and the end, when nothing does any more |
-//! | `shadow`, `owners`, `leftovers` | what must be true, written down a second time |
+//! | `shadow`, `owners`, `leftovers`, `vain` | what must be true, written down a second time |
 
 mod agenda;
 mod asks;
@@ -36,6 +36,7 @@ mod ticks;
 mod turns;
 mod upgrades;
 mod users;
+mod vain;
 mod waiter;
 mod wire;
 
