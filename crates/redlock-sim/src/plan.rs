@@ -90,6 +90,14 @@ impl Plan {
         matches!(self, Self::TicksClocks | Self::TicksBack)
     }
 
+    /// Returns whether all assumptions hold in it, for all clients.
+    pub(crate) const fn holds_all(self) -> bool {
+        matches!(
+            self,
+            Self::Default | Self::OneGone | Self::Sets | Self::Shared | Self::Ticks
+        )
+    }
+
     /// Returns whether something may go wrong in it.
     pub(crate) const fn excuses(self, violation: &Violation) -> bool {
         match self {

@@ -109,7 +109,7 @@ impl fmt::Display for Violation {
             Self::LostInVain { lease } => {
                 write!(
                     f,
-                    "lease {lease} was lost while a majority of the nodes was well"
+                    "lease {lease} was lost although a majority of the nodes had its key"
                 )
             }
             Self::FailedInVain { client, key } => write!(

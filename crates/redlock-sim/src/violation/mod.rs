@@ -172,7 +172,8 @@ pub enum Violation {
         /// The time up to which a majority keeps the key.
         promised: Moment,
     },
-    /// A client lost a lease that it renews, although a majority of the nodes was well all the time.
+    /// A client lost a lease before its deadline although no node that votes had lost its key, or a lease that it renews
+    /// although a majority of the nodes was well all the time.
     LostInVain {
         /// The lease.
         lease: u64,

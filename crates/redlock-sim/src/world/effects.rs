@@ -237,8 +237,9 @@ impl World {
         };
         holding.is_lost = true;
         let (lease, is_parked) = (holding.lease, holding.is_parked);
+        let deadline = holding.deadline;
         if !is_parked {
-            self.must_not_be_lost(lease, loss);
+            self.must_not_be_lost(client, (lease, deadline), loss);
         }
         self.trace.line(self.now, || {
             format!("client {client} has lost lease {lease}: {loss:?}")

@@ -1,6 +1,6 @@
 //! What is lost or fails while a majority of the nodes is well all the time.
 
-use redlock_proto::{Failure, FailureKind, Loss};
+use redlock_proto::{Failure, FailureKind, Instant, Loss};
 
 use super::{World, process::State};
 use crate::{
@@ -9,9 +9,20 @@ use crate::{
 };
 
 impl World {
-    /// A client has lost a lease that it renews.
-    pub(super) fn must_not_be_lost(&mut self, lease: u64, loss: Loss) {
-        if self.setup.plan == Plan::OneGone && loss != Loss::MaxHold {
+    /// A client has lost a lease with this deadline.
+    ///
+    /// While all assumptions hold, a majority keeps the key up to the deadline, as far as it votes; and where only one node
+    /// is ever lost, a majority extends it.
+    pub(super) fn must_not_be_lost(
+        &mut self,
+        client: usize,
+        (lease, deadline): (u64, Instant),
+        loss: Loss,
+    ) {
+        let now = self.processes[client].now(self.now).clock;
+        let plan = self.setup.plan;
+        let is_early = plan.holds_all() && loss == Loss::Revoked && now < deadline;
+        if is_early || plan == Plan::OneGone && loss != Loss::MaxHold {
             let at = Moment::from_micros(self.now);
             self.checker.report(at, Violation::LostInVain { lease });
         }
