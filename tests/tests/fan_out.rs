@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redlock_core::{AcquireErrorKind, AcquireOptions, FanOut, Redlock, Renewal};
+use redlock_core::{AcquireErrorKind, AcquireOptions, FanOut, LockGuard, Redlock, Renewal};
 use redlock_tests::{Nodes, builder, client, eventually, within};
 use tokio::time::{Instant, sleep};
 
@@ -102,4 +102,69 @@ async fn l01_a_hung_and_a_dead_node_cost_those_that_ask_a_majority_first_little(
     // The hung node has half a second for each, if it is waited for.
     within("a hundred of them", 5 * SOON, turns).await;
     nodes.thaw(0..1);
+}
+
+/// How a node is lost, as a function of the servers.
+type Fault = (&'static str, fn(&mut Nodes));
+
+const FAULTS: [Fault; 4] = [
+    ("killed and back without its data", |nodes| {
+        nodes.kill(0..1);
+        nodes[0].restart().unwrap();
+    }),
+    ("killed", |nodes| nodes.kill(0..1)),
+    ("frozen", |nodes| nodes.freeze(0..1)),
+    ("flushed", |nodes| {
+        nodes.ask(0, &["FLUSHALL"]);
+    }),
+];
+
+/// Takes leases for 300 ms, one after the other, and loses a node; returns how many leases a majority has extended since.
+async fn outlive(count: usize, (what, strike): Fault) -> usize {
+    let ttl = Duration::from_secs(3);
+    let mut nodes = Nodes::start(count);
+    let redlock = narrow(&nodes).await;
+    let (mut guards, began) = (Vec::new(), Instant::now());
+    while began.elapsed() < Duration::from_millis(300) {
+        let options = AcquireOptions::new().ttl(ttl);
+        let key = format!("order:{}", guards.len());
+        let guard = redlock.acquire_with(key, options).await.unwrap();
+        guards.push((Instant::now(), guard));
+        // So that they are of every age, and not too many.
+        sleep(Duration::from_millis(2)).await;
+    }
+    strike(&mut nodes);
+    let struck = Instant::now();
+    let not_extended = || {
+        let since = struck.elapsed();
+        let is_over = |guard: &LockGuard| guard.lease().remaining() + since > ttl;
+        let lost = guards.iter().filter(|(_, guard)| !guard.is_held());
+        let lost: Vec<_> = lost.map(|(won, _)| struck - *won).collect();
+        let left = guards.iter().filter(|(_, guard)| !is_over(guard)).count();
+        assert!(
+            lost.is_empty(),
+            "{count} nodes, one {what}: leases of these ages were lost: {lost:?}"
+        );
+        left
+    };
+    let what = format!("each lease is extended by the others, one of {count} nodes {what}");
+    eventually(&what, 2 * ttl, not_extended, |left| *left == 0).await;
+    guards.len()
+}
+
+async fn outlive_all(nodes: usize) {
+    for fault in FAULTS {
+        let leases = outlive(nodes, fault).await;
+        eprintln!("{leases} leases outlived one of {nodes} nodes {}", fault.0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_five_nodes_that_is_lost_in_the_first_300_ms_ends_no_lease() {
+    outlive_all(5).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_three_nodes_that_is_lost_in_the_first_300_ms_ends_no_lease() {
+    outlive_all(3).await;
 }

@@ -47,6 +47,8 @@
 //! | a late request takes a key for an owner that is gone | [`Violation::Resurrected`] |
 //! | a client gives up a key, and does not tell a node that may have it | [`Violation::Forgotten`] |
 //! | a key that was given up stays | [`Violation::KeyLeft`] |
+//! | a lease is lost although a majority of the nodes has its key | [`Violation::LostInVain`] |
+//! | an acquire fails while a majority of the nodes is well and no other holder is in the way | [`Violation::FailedInVain`] |
 //! | a wait does not end | [`Violation::Unanswered`] |
 //! | no client acquires a key although nothing prevents it | [`Violation::Starved`] |
 //! | a client that was closed believes that a request is under way | [`Violation::Leak`] |

@@ -23,6 +23,9 @@ pub enum Plan {
     /// In some worlds all nodes but one lose their data at once, and the one that is left remembers the longer leases
     /// and is never out of reach.
     Strangers,
+    /// All assumptions hold, acquires ask a majority first, and one node is lost again and again, at any moment: nothing
+    /// may go wrong, no client loses a lease that it renews, and no acquire fails but for another holder.
+    OneGone,
     /// All assumptions hold, and some clients lock several keys together that other clients lock one by one: nothing
     /// may go wrong.
     Sets,
@@ -43,11 +46,12 @@ pub enum Plan {
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Default,
         Self::ClockSteps,
         Self::Rollback,
         Self::Strangers,
+        Self::OneGone,
         Self::Sets,
         Self::Shared,
         Self::Ticks,
@@ -62,6 +66,7 @@ impl Plan {
             Self::ClockSteps => "clock-steps",
             Self::Rollback => "rollback",
             Self::Strangers => "strangers",
+            Self::OneGone => "one-gone",
             Self::Sets => "sets",
             Self::Shared => "shared",
             Self::Ticks => "ticks",
@@ -85,10 +90,18 @@ impl Plan {
         matches!(self, Self::TicksClocks | Self::TicksBack)
     }
 
+    /// Returns whether all assumptions hold in it, for all clients.
+    pub(crate) const fn holds_all(self) -> bool {
+        matches!(
+            self,
+            Self::Default | Self::OneGone | Self::Sets | Self::Shared | Self::Ticks
+        )
+    }
+
     /// Returns whether something may go wrong in it.
     pub(crate) const fn excuses(self, violation: &Violation) -> bool {
         match self {
-            Self::Default | Self::Sets | Self::Shared | Self::Ticks => false,
+            Self::Default | Self::OneGone | Self::Sets | Self::Shared | Self::Ticks => false,
             Self::ClockSteps => violation.needs_steady_clocks(),
             // By what strangers take to be the longest time to live.
             Self::Strangers => matches!(violation, Violation::EarlyVote { .. }),

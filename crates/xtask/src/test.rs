@@ -62,6 +62,7 @@ fn searches() -> Result<(), Failed> {
     let searches = [
         ("simulation", SIMULATION),
         ("simulation of clocks that are set", CLOCKS),
+        ("simulation of one node that is lost", ONE_GONE),
         ("simulation of sets of keys", SETS),
         ("simulation of what is shared", SHARED),
         ("simulation of ticks", TICKS),
@@ -83,6 +84,10 @@ const SIMULATION: &str = "run --locked --release --package redlock-sim -- --seed
 /// Leases while clocks of nodes are set: all that a lease does not need them for.
 const CLOCKS: &str =
     "run --locked --release --package redlock-sim -- --seeds 4000 --plan clock-steps";
+
+/// Leases of a bare majority, one of whose nodes may be lost at any moment.
+const ONE_GONE: &str =
+    "run --locked --release --package redlock-sim -- --seeds 1000 --plan one-gone";
 
 /// Leases on several keys beside leases on one of them.
 const SETS: &str = "run --locked --release --package redlock-sim -- --seeds 1000 --plan sets";

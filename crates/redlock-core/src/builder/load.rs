@@ -98,9 +98,9 @@ impl RedlockBuilder {
     /// It also asks the others when that majority takes longer than usual: twice the time that calls to these nodes
     /// normally take at the most, and at least 2 ms.
     /// After a node has kept an acquire waiting, no acquire asks it first again until it has answered a call.
-    /// The first extension gives the lease to the other nodes too: after 100 ms if the client renews it automatically.
-    /// Before that, a node of the lease that loses its data can make the next extension fail.
-    /// The holder learns of that failure, and exclusion is never broken.
+    /// If the lease is still held 100 ms later, the client asks the other nodes for the key too, and earlier if it loses a
+    /// node of the lease.
+    /// So a lease outlives the loss of a minority of the nodes at any moment.
     ///
     /// Automatic renewals of a client that has 64 leases or more ask a majority, too, and the nodes take turns: two
     /// renewals in a row ask all of them.

@@ -31,7 +31,7 @@ pub struct LeaseLost {
 pub enum LossReason {
     /// Its deadline passed, and no majority had confirmed an extension.
     Expired,
-    /// No majority is left, because so many nodes say that the key is gone or that another holder has it.
+    /// So many nodes that vote do not have its key that the others are no majority: another client may have it.
     Revoked,
     /// The clocks of a majority of the nodes have gone ahead of this client's clock by more than the drift allows, so
     /// the nodes may have let the key expire.
@@ -72,7 +72,7 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "its deadline passed without an extension",
-            Self::Revoked => "a majority of the nodes no longer has its key",
+            Self::Revoked => "a majority of the nodes votes and does not have its key",
             Self::ClockJump => {
                 "the clocks of the nodes went ahead of this machine's, which stood still"
             }

@@ -36,13 +36,14 @@ use self::{
     acquisitions::Acquisitions,
     context::Context,
     leases::{Held, Leases},
+    nodes::Nodes,
     rounds::{Round, RoundKind, Seen},
     timers::Timer,
     watch::Watch,
 };
 use crate::{
-    Answer, ClockReading, Instant, NodeAnswer, NodeKey, NodeOutcome, NodeTime, Reply, Standing,
-    Word,
+    Answer, ClockReading, Instant, MarkState, NodeAnswer, NodeKey, NodeOutcome, NodeTime, Reply,
+    Standing, Word,
 };
 
 /// Everything a client decides, without anything it does.
@@ -232,8 +233,10 @@ impl<E: Entropy> Client<E> {
             Some(Ok(Reply::ServerInfo(server_info))) => Some(server_info),
             _ => None,
         };
-        self.watch
-            .on_connected(node, server_info, &mut self.cx, now);
+        let Self { leases, cx, .. } = self;
+        self.watch.on_connected(node, server_info, cx, now);
+        let is_awaited = |id| self.acquisitions.is_under_way(id);
+        leases.on_connected(node, is_awaited, cx, now);
     }
 
     /// Takes in that the connection to a node was lost or could not be made.
@@ -243,6 +246,7 @@ impl<E: Entropy> Client<E> {
         self.cx.nodes.on_disconnected(node, reason, now.clock);
         self.watch.on_disconnected(node, &mut self.cx);
         self.cx.judge(now);
+        self.on_node_lost(node, now);
     }
 
     /// Takes in an answer to a call, or its failure: where the node stands, if it said so, and the result of each
@@ -331,10 +335,24 @@ impl<E: Entropy> Client<E> {
     fn on_standing(&mut self, node: usize, standing: Standing, sent: Instant, now: Now) {
         let nodes = &mut self.cx.nodes;
         let step = self.leases.least_step();
-        if nodes.on_standing(node, standing, sent, now.clock, step) {
+        let votes = |nodes: &Nodes| nodes.members().state(node) == Some(&MarkState::Voting);
+        let voted = votes(nodes);
+        let is_ahead = nodes.on_standing(node, standing, sent, now.clock, step);
+        let is_lost = voted && !votes(nodes);
+        if is_ahead {
             let is_awaited = |id| self.acquisitions.is_under_way(id);
             self.leases.on_jump(is_awaited, &mut self.cx, now);
         }
+        if is_lost {
+            self.on_node_lost(node, now);
+        }
+    }
+
+    /// A node was lost that leases may need: they are spread to the others.
+    fn on_node_lost(&mut self, node: usize, now: Now) {
+        let is_awaited = |id| self.acquisitions.is_under_way(id);
+        self.leases
+            .on_node_lost(node, is_awaited, &mut self.cx, now);
     }
 
     /// Passes a node's outcome on to the part that the round belongs to.
@@ -355,7 +373,7 @@ impl<E: Entropy> Client<E> {
                 let heard = (node, outcome, reply.as_ref());
                 self.acquisitions.on_outcome(id, heard, leases, cx, now);
             }
-            RoundKind::Extension { .. } | RoundKind::Heal { .. } | RoundKind::Release { .. } => {
+            RoundKind::Extension { .. } | RoundKind::Give { .. } | RoundKind::Release { .. } => {
                 leases.on_outcome(id, (node, outcome, reply.as_ref()), cx, now);
             }
             RoundKind::Watch
@@ -383,7 +401,7 @@ impl<E: Entropy> Client<E> {
                 self.watch.on_limit(id, cx, now);
             }
             RoundKind::Read { .. } => cx.job_read(id, now),
-            RoundKind::Decided { .. } | RoundKind::Heal { .. } => {}
+            RoundKind::Decided { .. } | RoundKind::Give { .. } => {}
             RoundKind::Watch | RoundKind::Record | RoundKind::Probe => cx.rounds.forget(id),
         }
     }

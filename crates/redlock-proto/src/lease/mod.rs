@@ -7,12 +7,10 @@ use std::time::Duration;
 
 pub use self::presence::LeftOver;
 use self::{
-    presence::Presence,
+    presence::Keys,
     schedule::{SPREAD, danger, earlier, renewal},
 };
-use crate::{
-    Extension, ExtensionVerdict, GiveBack, Grant, Instant, NodeOutcome, Quorum, Timing, Votes,
-};
+use crate::{Extension, ExtensionVerdict, Grant, Instant, NodeOutcome, Quorum, Timing, Votes};
 
 /// A lease that was granted, until it is released or lost.
 ///
@@ -31,16 +29,13 @@ pub struct LeaseState {
     renewal: Renewal,
     /// When the holder is told that a renewal is failing, unless one succeeds before.
     danger: Option<Instant>,
-    /// Whether nodes were not asked for it, so that the loss of one that was leaves no majority.
-    is_narrow: bool,
-    /// Whether it is on several keys, of which a node may have a part.
-    is_of_several: bool,
-    // invariant: one entry per node
-    keys: Vec<Presence>,
+    keys: Keys,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Renewal {
+    /// Nodes that never had the key are asked for it at this moment; the first round is due later, if there is one.
+    Young(Instant),
     /// The next round is due at this moment.
     Due(Instant),
     /// A round is under way.
@@ -55,6 +50,8 @@ enum Renewal {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a driver must handle every action")]
 pub enum LeaseAction {
+    /// Ask the nodes that [never had](LeaseState::lacks) the key for it: late votes of the attempt.
+    Spread,
     /// Start an [`Extension`](crate::Extension) with the present deadline.
     Extend,
     /// Tell an operator that no renewal has succeeded, though one was due for a third of the time to live.
@@ -69,7 +66,7 @@ pub enum LeaseAction {
 pub enum Loss {
     /// Its deadline was reached without a majority having confirmed an extension.
     Expired,
-    /// So many nodes say that the key is gone or another's that no majority is left.
+    /// So many nodes that vote say that they do not have the key that no majority is left: another client may have it.
     Revoked,
     /// It was held for as long as it may be.
     MaxHold,
@@ -81,9 +78,9 @@ pub enum Loss {
 impl LeaseState {
     /// Returns the lease that an attempt with these `votes` won.
     ///
-    /// With `renew`, rounds of extension are due from a third of the ttl on; a lease for which only a majority was
-    /// asked is extended after 100 ms first, so that the other nodes are given the key too.
-    /// It is not valid for longer than `max_hold` from the attempt's start.
+    /// With `renew`, rounds of extension are due from a third of the ttl on.
+    /// Nodes that do not have the key are asked for it after 100 ms, or with the first round if that is earlier.
+    /// The lease is not valid for longer than `max_hold` from the attempt's start.
     pub fn new(
         timing: Timing,
         grant: &Grant,
@@ -91,22 +88,12 @@ impl LeaseState {
         renew: bool,
         max_hold: Option<Duration>,
     ) -> Self {
-        let mut keys = vec![Presence::No; votes.iter().len()];
-        for GiveBack { node, tombstone } in votes.may_hold() {
-            keys[node] = if tombstone {
-                Presence::Unknown
-            } else {
-                Presence::Yes
-            };
-        }
-        let is_narrow = votes.are_held_back();
-        let renewal = if renew {
-            let first = renewal(timing, grant.start);
-            Renewal::Due(if is_narrow {
-                first.min(grant.start + SPREAD)
-            } else {
-                first
-            })
+        let keys = Keys::of(votes);
+        let first = renewal(timing, grant.start);
+        let renewal = if keys.are_lacking() {
+            Renewal::Young(first.min(grant.start + SPREAD))
+        } else if renew {
+            Renewal::Due(first)
         } else {
             Renewal::Off
         };
@@ -120,8 +107,6 @@ impl LeaseState {
             is_parked: false,
             renewal,
             danger: Some(danger(timing, grant.start, deadline)),
-            is_narrow,
-            is_of_several: false,
             keys,
         }
     }
@@ -131,7 +116,7 @@ impl LeaseState {
     #[must_use]
     pub fn on_several_keys(self, several: bool) -> Self {
         Self {
-            is_of_several: several,
+            keys: self.keys.of_several(several),
             ..self
         }
     }
@@ -162,7 +147,11 @@ impl LeaseState {
 
     /// Returns whether it is renewed as things are: it is live and not parked.
     pub const fn is_renewed(&self) -> bool {
-        matches!(self.renewal, Renewal::Due(_) | Renewal::UnderWay)
+        match self.renewal {
+            Renewal::Due(_) | Renewal::UnderWay => true,
+            Renewal::Young(_) => self.renews,
+            Renewal::Off | Renewal::Over => false,
+        }
     }
 
     /// Returns whether it is renewed while somebody holds it.
@@ -170,9 +159,14 @@ impl LeaseState {
         self.renews
     }
 
-    /// Returns whether all nodes were asked for it since it was granted.
-    pub const fn is_spread(&self) -> bool {
-        !self.is_narrow
+    /// Returns whether a node is to be asked for the key: it never had it and is not being asked, and the lease has a holder.
+    pub fn lacks(&self, node: usize) -> bool {
+        self.is_live() && !self.is_parked && self.keys.lacks(node)
+    }
+
+    /// Notes that a node that [lacks](Self::lacks) the key is asked for it.
+    pub fn on_asked(&mut self, node: usize) {
+        self.keys.on_asked(node);
     }
 
     /// Returns whether the lease was neither lost nor released.
@@ -184,6 +178,7 @@ impl LeaseState {
     pub fn next_timer(&self) -> Option<Instant> {
         let warning = self.danger.unwrap_or(self.deadline).min(self.deadline);
         match self.renewal {
+            Renewal::Young(at) => Some(at.min(self.deadline)),
             Renewal::Due(at) => Some(at.min(warning)),
             Renewal::UnderWay => Some(warning),
             Renewal::Off => Some(self.deadline),
@@ -202,6 +197,7 @@ impl LeaseState {
             return self.lose(self.loss_at_deadline());
         }
         match self.renewal {
+            Renewal::Young(at) => (now >= at).then(|| self.spread()),
             Renewal::Due(at) if now >= at => {
                 self.renewal = Renewal::UnderWay;
                 Some(LeaseAction::Extend)
@@ -217,10 +213,20 @@ impl LeaseState {
     /// Asks for an extension on the holder's behalf, and returns whether a round may be started for it: the lease is live,
     /// and its holder has not left it to the next one meanwhile.
     pub fn extend(&mut self) -> bool {
+        if let Renewal::Young(_) = self.renewal {
+            // The round itself asks the nodes that never had the key.
+            self.spread();
+        }
         if let Renewal::Due(_) = self.renewal {
             self.renewal = Renewal::UnderWay;
         }
         self.is_live() && !self.is_parked
+    }
+
+    /// Takes in that a node was lost: if it was asked for the key and others are still to be, it is time for that.
+    pub fn on_node_lost(&mut self, node: usize) -> Option<LeaseAction> {
+        let is_young = matches!(self.renewal, Renewal::Young(_));
+        (is_young && !self.keys.lacks(node)).then(|| self.spread())
     }
 
     /// Parks the lease, which nobody holds for the moment: no round of extension is begun.
@@ -234,14 +240,14 @@ impl LeaseState {
     /// Resumes a lease that has a holder again, and returns what is due at `now`.
     pub fn resume(&mut self, now: Instant) -> Option<LeaseAction> {
         self.is_parked = false;
-        if self.is_live() && self.renews {
-            let left = self.timing.ttl() - self.timing.ttl() / 3;
-            let due = self.deadline + self.timing.drift() - left;
-            self.renewal = Renewal::Due(if self.is_narrow {
-                due.min(now + SPREAD)
+        let lacks = self.keys.are_lacking();
+        if self.is_live() && (self.renews || lacks) {
+            let since = self.since();
+            self.renewal = if lacks {
+                Renewal::Young(now.max(since + SPREAD))
             } else {
-                due
-            });
+                Renewal::Due(since + self.timing.ttl() / 3)
+            };
             // It may have waited for its holder until now, and nothing has failed yet.
             let half = self.deadline.saturating_since(now) / 2;
             self.danger = Some((self.deadline - self.timing.warning()).max(now + half));
@@ -299,25 +305,9 @@ impl LeaseState {
         self.on_timer(now)
     }
 
-    /// Takes in that an extension was confirmed: whoever has not the key is given it now.
-    ///
-    /// It is not called for a confirmation that asks only those who have voted.
-    pub const fn on_spread(&mut self) {
-        self.is_narrow = false;
-    }
-
     /// Takes in an outcome of an acquire that became known after the attempt had been decided, or that of a healing.
     pub fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
-        let is_of_several = self.is_of_several;
-        let Some(key) = self.keys.get_mut(node) else {
-            return;
-        };
-        *key = match (outcome, *key) {
-            (outcome, _) if outcome.holds() => Presence::Yes,
-            (NodeOutcome::Unknown, _) => Presence::Unknown,
-            (_, Presence::Healing) if is_of_several => Presence::NotAll,
-            _ => Presence::No,
-        };
+        self.keys.on_late_outcome(node, outcome);
     }
 
     /// Takes in a node's answer to a round of extension, decided or not.
@@ -325,25 +315,8 @@ impl LeaseState {
     /// This is told in the order in which the node answered, whenever its rounds are decided: of two
     /// rounds, the older may be decided later, and what the node said in it is old by then.
     pub fn on_extension_outcome(&mut self, node: usize, outcome: NodeOutcome) {
-        let (is_live, is_of_several) = (self.is_live(), self.is_of_several);
-        let Some(key) = self.keys.get_mut(node) else {
-            return;
-        };
-        match (outcome, *key) {
-            // Where nobody knows what became of the acquire, it may take the key after this answer. A node that has the key
-            // proves nothing: its address may lead to a server that was asked at another address, too.
-            (_, Presence::Healing | Presence::Unknown) => {}
-            // Also of a lease that is lost: a node may come back with a key that it had lost.
-            (outcome, _) if outcome.holds() => *key = Presence::Yes,
-            (NodeOutcome::Refused { .. } | NodeOutcome::Missing, Presence::Yes) if is_live => {
-                *key = if is_of_several {
-                    Presence::NotAll
-                } else {
-                    Presence::No
-                };
-            }
-            _ => {}
-        }
+        let is_live = self.is_live();
+        self.keys.on_extension_outcome(node, outcome, is_live);
     }
 
     /// Returns whether a node that has lost the key, and said so in a round of extension that came to this
@@ -351,19 +324,17 @@ impl LeaseState {
     ///
     /// Only once a majority has confirmed that round: it proves that the lease is valid still, and the node
     /// counts from the next round on.
-    /// Not where a request for the key may still be on its way: whatever becomes of it must stay visible.
+    /// Where a request for the key may still be on its way, that stays known: the release tombstones the owner there.
     pub fn heals(&self, node: usize, verdict: ExtensionVerdict, outcome: NodeOutcome) -> bool {
         self.is_live()
             && matches!(verdict, ExtensionVerdict::Extended { .. })
             && outcome == NodeOutcome::Missing
-            && matches!(self.keys.get(node), Some(Presence::No | Presence::NotAll))
+            && self.keys.may_be_healed(node)
     }
 
     /// Notes that a node is being given the key again.
     pub fn on_healing(&mut self, node: usize) {
-        if let Some(key @ (Presence::No | Presence::NotAll)) = self.keys.get_mut(node) {
-            *key = Presence::Healing;
-        }
+        self.keys.on_healing(node);
     }
 
     /// Ends the lease and returns what is left of it on the nodes, which are to be told to let it go.
@@ -372,9 +343,23 @@ impl LeaseState {
     pub fn release(&mut self) -> LeftOver {
         self.renewal = Renewal::Over;
         // What a node says from now on is for the release to settle.
-        LeftOver {
-            keys: std::mem::take(&mut self.keys),
-        }
+        self.keys.take()
+    }
+
+    /// Goes on to the renewals, once the nodes are asked that never had the key.
+    fn spread(&mut self) -> LeaseAction {
+        self.renewal = match self.ends {
+            _ if !self.renews => Renewal::Off,
+            // Nothing that may be confirmed moves the deadline.
+            Some(ends) if self.deadline >= ends => Renewal::Due(ends),
+            _ => Renewal::Due(renewal(self.timing, self.since())),
+        };
+        LeaseAction::Spread
+    }
+
+    /// Returns the start of the round on which the deadline rests, if nothing else ends the lease earlier.
+    fn since(&self) -> Instant {
+        self.deadline + self.timing.drift() - self.timing.ttl()
     }
 
     fn loss_at_deadline(&self) -> Loss {

@@ -1,10 +1,24 @@
-//! Presence of the keys of a lease on one node, as the owner knows it.
+//! Presence of the keys of a lease on the nodes, as the owner knows it.
 
-use crate::GiveBack;
+use crate::{GiveBack, NodeOutcome, Votes};
+
+/// Which nodes have the lease's key, or all its keys.
+#[derive(Debug)]
+pub(super) struct Keys {
+    // invariant: one entry per node, or none once the lease was released
+    nodes: Vec<Presence>,
+    /// Whether there are several, of which a node may have a part.
+    are_several: bool,
+}
 
 /// Whether a node has the lease's key, or all its keys.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Presence {
+enum Presence {
+    /// It never had it: it was not asked, did not run the request, or refused.
+    Never,
+    /// It never had it, and is being asked for it again, or for the first time.
+    Asked,
+    /// It had it, and lost it.
     No,
     /// It has not all of several keys, and perhaps some.
     NotAll,
@@ -16,18 +30,130 @@ pub(super) enum Presence {
     Unknown,
 }
 
+impl Keys {
+    /// Returns what nodes have after an attempt with these votes.
+    pub(super) fn of(votes: &Votes) -> Self {
+        let mut nodes = vec![Presence::Never; votes.iter().len()];
+        for GiveBack { node, tombstone } in votes.may_hold() {
+            nodes[node] = if tombstone {
+                Presence::Unknown
+            } else {
+                Presence::Yes
+            };
+        }
+        Self {
+            nodes,
+            are_several: false,
+        }
+    }
+
+    /// Returns the same of several keys, if `several`.
+    pub(super) fn of_several(self, several: bool) -> Self {
+        Self {
+            are_several: several,
+            ..self
+        }
+    }
+
+    /// Returns whether a node never had the key, and is not being asked for it.
+    pub(super) fn lacks(&self, node: usize) -> bool {
+        self.nodes.get(node) == Some(&Presence::Never)
+    }
+
+    /// Returns whether there is such a node.
+    pub(super) fn are_lacking(&self) -> bool {
+        self.nodes.contains(&Presence::Never)
+    }
+
+    /// Notes that a node that never had the key is being asked for it.
+    pub(super) fn on_asked(&mut self, node: usize) {
+        if let Some(key @ Presence::Never) = self.nodes.get_mut(node) {
+            *key = Presence::Asked;
+        }
+    }
+
+    /// Takes in an outcome of an acquire that became known after the attempt had been decided, or that of a healing.
+    pub(super) fn on_late_outcome(&mut self, node: usize, outcome: NodeOutcome) {
+        let Some(key) = self.nodes.get_mut(node) else {
+            return;
+        };
+        *key = match (outcome, *key) {
+            // What may still arrive stays known, whatever becomes of the requests after it.
+            (NodeOutcome::Unknown, _) | (_, Presence::Unknown) => Presence::Unknown,
+            (outcome, _) if outcome.holds() => Presence::Yes,
+            (_, Presence::Healing) if self.are_several => Presence::NotAll,
+            (_, Presence::Healing) => Presence::No,
+            _ => Presence::Never,
+        };
+    }
+
+    /// Takes in a node's answer to a round of extension of a lease, which is live or not.
+    pub(super) fn on_extension_outcome(
+        &mut self,
+        node: usize,
+        outcome: NodeOutcome,
+        is_live: bool,
+    ) {
+        let Some(key) = self.nodes.get_mut(node) else {
+            return;
+        };
+        match (outcome, *key) {
+            // Where nobody knows what became of the acquire, it may take the key after this answer. A node that has the key
+            // proves nothing: its address may lead to a server that was asked at another address, too.
+            (_, Presence::Asked | Presence::Healing | Presence::Unknown) => {}
+            // Also of a lease that is lost: a node may come back with a key that it had lost.
+            (outcome, _) if outcome.holds() => *key = Presence::Yes,
+            (NodeOutcome::Refused { .. } | NodeOutcome::Missing, Presence::Yes) if is_live => {
+                *key = if self.are_several {
+                    Presence::NotAll
+                } else {
+                    Presence::No
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns whether a node that says that it does not have the key may be given it again.
+    ///
+    /// Not while a request for it is on its way that will say whether it has.
+    /// Where nobody knows of an earlier one, that stays so: the owner is tombstoned there.
+    pub(super) fn may_be_healed(&self, node: usize) -> bool {
+        matches!(
+            self.nodes.get(node),
+            Some(Presence::Never | Presence::No | Presence::NotAll | Presence::Unknown)
+        )
+    }
+
+    /// Notes that a node is being given the key again.
+    pub(super) fn on_healing(&mut self, node: usize) {
+        if let Some(key @ (Presence::Never | Presence::No | Presence::NotAll)) =
+            self.nodes.get_mut(node)
+        {
+            *key = Presence::Healing;
+        }
+    }
+
+    /// Takes what is left of a lease that is over.
+    pub(super) fn take(&mut self) -> LeftOver {
+        LeftOver {
+            keys: std::mem::take(&mut self.nodes),
+        }
+    }
+}
+
 /// The keys that a lease which is over has left on the nodes, or may have.
 #[derive(Clone, Debug)]
 pub struct LeftOver {
     // invariant: one entry per node, or none
-    pub(super) keys: Vec<Presence>,
+    keys: Vec<Presence>,
 }
 
 impl LeftOver {
     /// Returns the nodes that may have the key.
     pub fn nodes(&self) -> impl Iterator<Item = GiveBack> + Clone + '_ {
         let nodes = self.keys.iter().enumerate();
-        let give_back = nodes.filter(|(_, key)| **key != Presence::No);
+        let give_back = nodes.filter(|(_, key)| !matches!(key, Presence::Never | Presence::No));
         give_back.map(|(node, key)| GiveBack {
             node,
             tombstone: *key == Presence::Unknown,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{Instant, Timing};
 
-/// After which time a lease that is still held is worth a round to all nodes, if it is renewed.
+/// After which time a lease that is still held is given to the nodes that do not have it yet.
 pub(super) const SPREAD: Duration = Duration::from_millis(100);
 
 /// Returns when the lease is renewed that was won or extended by a round that began at `start`.

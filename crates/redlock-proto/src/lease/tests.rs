@@ -195,16 +195,28 @@ fn a_node_is_healed_only_after_a_majority_has_confirmed() {
     let extended = ExtensionVerdict::Extended {
         deadline: ms(1_500),
     };
-    lease.on_late_outcome(1, NodeOutcome::Unknown);
-    for node in [0, 1] {
-        lease.on_extension_outcome(node, NodeOutcome::Missing);
-    }
+    assert!(!lease.heals(1, extended, NodeOutcome::Missing), "it has it");
+    lease.on_extension_outcome(0, NodeOutcome::Missing);
     assert!(lease.heals(0, extended, NodeOutcome::Missing));
-    assert!(!lease.heals(1, extended, NodeOutcome::Missing), "s28");
     assert!(!lease.heals(0, extended, NodeOutcome::Refused { remaining: None }));
     assert!(!lease.heals(0, ExtensionVerdict::Failed, NodeOutcome::Missing));
     lease.release();
     assert!(!lease.heals(0, extended, NodeOutcome::Missing));
+}
+
+/// Its acquire may have been lost, and the lease may last for long.
+#[test]
+fn s28_a_node_at_which_an_acquire_may_still_arrive_is_healed_and_tombstones_the_owner() {
+    let mut lease = lease(1_000, true);
+    let extended = ExtensionVerdict::Extended {
+        deadline: ms(1_500),
+    };
+    lease.on_late_outcome(1, NodeOutcome::Unknown);
+    lease.on_extension_outcome(1, NodeOutcome::Missing);
+    assert!(lease.heals(1, extended, NodeOutcome::Missing));
+    lease.on_healing(1);
+    lease.on_late_outcome(1, GRANTED);
+    assert_eq!(released(&mut lease), [(0, false), (1, true), (2, false)]);
 }
 
 /// A client that was paused hears of several rounds at once, all of them from before the healing.
@@ -279,14 +291,13 @@ fn a_lease_of_a_bare_majority_is_given_to_the_others_once_whoever_holds_it() {
     assert_eq!(lease.next_timer(), Some(ms(100)));
     lease.park();
     assert_eq!(lease.resume(ms(50)), None);
-    assert_eq!(lease.next_timer(), Some(ms(150)));
-    assert_eq!(lease.on_timer(ms(150)), Some(LeaseAction::Extend));
-    let deadline = timing.deadline(ms(150));
-    let extended = ExtensionVerdict::Extended { deadline };
-    assert_eq!(lease.on_extension(ms(150), extended, ms(151)), None);
-    lease.on_spread();
+    assert_eq!(lease.next_timer(), Some(ms(100)));
+    assert_eq!(lease.on_timer(ms(100)), Some(LeaseAction::Spread));
+    assert!(lease.lacks(2));
+    lease.on_asked(2);
+    assert_eq!(lease.next_timer(), Some(renewal(timing, ms(0))));
     lease.park();
     assert_eq!(lease.resume(ms(160)), None);
-    assert_eq!(lease.next_timer(), Some(ms(1_150)));
-    assert_eq!(released(&mut lease), [(0, false), (1, false)]);
+    assert_eq!(lease.next_timer(), Some(ms(1_000)));
+    assert_eq!(released(&mut lease), [(0, false), (1, false), (2, false)]);
 }

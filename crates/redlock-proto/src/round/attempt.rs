@@ -128,10 +128,9 @@ impl Attempt {
     }
 
     /// Asks all nodes from now on; returns those that were held back, to be sent the same request.
+    ///
+    /// Once the attempt is decided, their votes are late ones.
     pub fn widen(&mut self) -> Vec<usize> {
-        if self.decided {
-            return Vec::new();
-        }
         self.votes.ask_all()
     }
 

@@ -79,6 +79,11 @@ impl<R: Rule> Ballot<R> {
         self.votes.note(node, run, reading);
     }
 
+    /// Notes that a node does not vote: before its outcome.
+    pub fn note_no_vote(&mut self, node: usize) {
+        self.votes.note_no_vote(node);
+    }
+
     /// Returns the votes counted so far.
     pub const fn votes(&self) -> &Votes {
         &self.votes

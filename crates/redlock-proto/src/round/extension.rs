@@ -31,7 +31,8 @@ pub enum ExtensionVerdict {
     },
     /// No majority confirmed in time; another round may.
     Failed,
-    /// So many nodes say that the key is gone or another's that no majority can confirm any more.
+    /// So many nodes that vote say that they do not have the key that the others are no majority: another client may have
+    /// it.
     Revoked,
 }
 
@@ -75,7 +76,9 @@ impl Rule for Extending {
             }
         } else if votes.is_majority_gone() {
             ExtensionVerdict::Revoked
-        } else if votes.is_majority_down() || (votes.is_out_of_reach() && votes.is_complete()) {
+        } else if votes.is_majority_down()
+            || (votes.is_out_of_reach() && !votes.may_majority_be_gone())
+        {
             ExtensionVerdict::Failed
         } else {
             // Out of reach, but the nodes still to come decide between failed and revoked.

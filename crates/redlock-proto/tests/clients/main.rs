@@ -13,6 +13,7 @@ mod refusals;
 mod seeding;
 mod sets;
 mod shared;
+mod spread;
 mod trouble;
 mod turns;
 

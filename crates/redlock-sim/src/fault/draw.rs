@@ -1,13 +1,17 @@
 //! All that goes wrong in a world.
 
-use super::{Data, Fate, Fault, Faults, clocks, oddities};
+use super::{Data, Fate, Fault, Faults, clocks, oddities, one_gone};
 use crate::{
+    Plan,
     random::Random,
     setup::{Birth, MS, Micros, SECOND, Setup},
 };
 
 /// Draws all that goes wrong in a world, in no order.
 pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Faults {
+    if setup.plan == Plan::OneGone {
+        return one_gone::draw(setup, random);
+    }
     let storm = setup.storm;
     // An operator that blesses nodes vouches that they have forgotten nothing, so faults begin later.
     let first = match setup.birth {

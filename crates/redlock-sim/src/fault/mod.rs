@@ -3,6 +3,7 @@
 mod clocks;
 mod draw;
 mod oddities;
+mod one_gone;
 
 pub(crate) use self::draw::draw;
 use crate::setup::Micros;

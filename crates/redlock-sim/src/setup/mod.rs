@@ -3,6 +3,7 @@
 mod jobs;
 mod link;
 mod oddities;
+mod one_gone;
 mod storm;
 mod strangers;
 mod time;
@@ -169,6 +170,9 @@ impl Setup {
         setup.odd = Oddities::draw(&mut setup, odd);
         if plan == Plan::Strangers {
             setup.draw_strangers(odd);
+        }
+        if plan == Plan::OneGone {
+            setup.lose_only_one(odd);
         }
         if plan == Plan::Sets || plan == Plan::Shared && odd.chance(500) {
             setup.draw_sets(odd);

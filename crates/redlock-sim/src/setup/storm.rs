@@ -72,6 +72,7 @@ impl Storm {
                 Plan::Default
                 | Plan::Rollback
                 | Plan::Strangers
+                | Plan::OneGone
                 | Plan::Sets
                 | Plan::Shared
                 | Plan::Ticks

@@ -106,6 +106,16 @@ impl fmt::Display for Violation {
                 f,
                 "lease {lease} is believed in until {until}, and a majority keeps its key until {promised} only"
             ),
+            Self::LostInVain { lease } => {
+                write!(
+                    f,
+                    "lease {lease} was lost although a majority of the nodes had its key"
+                )
+            }
+            Self::FailedInVain { client, key } => write!(
+                f,
+                "client {client} failed to acquire key {key} while a majority of the nodes was well"
+            ),
             Self::Unanswered { waiter, due } => {
                 write!(f, "waiter {waiter} had to be answered by {due}")
             }

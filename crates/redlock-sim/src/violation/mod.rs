@@ -172,6 +172,19 @@ pub enum Violation {
         /// The time up to which a majority keeps the key.
         promised: Moment,
     },
+    /// A client lost a lease before its deadline although no node that votes had lost its key, or a lease that it renews
+    /// although a majority of the nodes was well all the time.
+    LostInVain {
+        /// The lease.
+        lease: u64,
+    },
+    /// An acquire failed, although a majority of the nodes was well all the time and no other holder was in the way.
+    FailedInVain {
+        /// The client.
+        client: usize,
+        /// The key.
+        key: usize,
+    },
     /// A waiter was not answered in time.
     Unanswered {
         /// The waiter.
@@ -282,6 +295,8 @@ impl Violation {
             Self::StaleExtension { .. } => "StaleExtension",
             Self::Revived { .. } => "Revived",
             Self::Unbacked { .. } => "Unbacked",
+            Self::LostInVain { .. } => "LostInVain",
+            Self::FailedInVain { .. } => "FailedInVain",
             Self::Unanswered { .. } => "Unanswered",
             Self::EarlyVote { .. } => "EarlyVote",
             Self::UnconfirmedHeal { .. } => "UnconfirmedHeal",

@@ -39,7 +39,7 @@ impl World {
             mode,
             ttl,
             rest,
-            renew: random.chance(750),
+            renew: random.chance(750) || self.setup.plan == Plan::OneGone,
             max_hold: random.chance(100).then(|| random.between(MS, 2 * ttl)),
         };
         self.processes[client].callers.last[key] = Some(ask);

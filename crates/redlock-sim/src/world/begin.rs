@@ -30,6 +30,9 @@ impl World {
         let mut wide = Random::new(seed.wrapping_mul(0x8f3d_91b7_46e5_a2c1) ^ 0x6c07_8965);
         let kinds = [FanOut::All, FanOut::Majority, FanOut::Adaptive];
         setup.fan_outs = [wide.pick(&kinds), wide.pick(&kinds)];
+        if plan == Plan::OneGone {
+            setup.fan_outs[0] = FanOut::Majority;
+        }
         let mut faults = fault::draw(&setup, &mut random.fork(), &mut odd);
         faults.sort_by_key(|(at, _)| *at);
         let stray = random.index(setup.nodes);

@@ -72,6 +72,7 @@ impl World {
                 self.counters.not_acquired += 1;
                 let has_reason = has_reason(failure.as_ref(), &answers);
                 self.must_have_a_reason(client, id, has_reason);
+                self.must_not_fail(client, id, failure.as_ref());
                 self.trace.line(self.now, || {
                     let kind: Option<FailureKind> = failure.map(|failure| failure.kind);
                     format!("client {client} has not acquired {id}: {kind:?}")
@@ -236,6 +237,10 @@ impl World {
         };
         holding.is_lost = true;
         let (lease, is_parked) = (holding.lease, holding.is_parked);
+        let deadline = holding.deadline;
+        if !is_parked {
+            self.must_not_be_lost(client, (lease, deadline), loss);
+        }
         self.trace.line(self.now, || {
             format!("client {client} has lost lease {lease}: {loss:?}")
         });

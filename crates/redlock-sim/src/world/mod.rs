@@ -12,7 +12,7 @@
 //! | `process`, `effects`, `sends`, `callers`, `asks` | clients, and what they want done |
 //! | `users`, `turns`, `upgrades`, `ticks`, `status` | the users of clients, which take turns |
 //! | `faults`, `repair` | the faults, and the time after the last one |
-//! | `shadow`, `owners`, `leftovers` | a second record of what must be true |
+//! | `shadow`, `owners`, `leftovers`, `vain` | a second record of what must be true |
 
 mod agenda;
 mod asks;
@@ -37,6 +37,7 @@ mod ticks;
 mod turns;
 mod upgrades;
 mod users;
+mod vain;
 mod waiter;
 mod wire;
 

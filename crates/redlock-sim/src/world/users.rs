@@ -143,6 +143,8 @@ impl World {
         let random = &mut self.random;
         let length = match random.below(10) {
             _ if is_brief => random.between(0, 8 * MS),
+            // It must outlive the node.
+            4..=9 if self.setup.plan == Plan::OneGone => random.between(0, 3 * ttl / 2),
             0..=7 if self.setup.odd.nap.is_some() => random.between(0, ttl / 2),
             0..=7 => random.between(0, 8 * MS),
             8 => random.between(0, ttl / 2),

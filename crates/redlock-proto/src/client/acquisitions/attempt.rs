@@ -99,8 +99,8 @@ impl Acquisitions {
         let RoundKind::Attempt {
             acquisition: id,
             lock,
-            attempt,
-            ..
+            mut attempt,
+            held_back,
         } = kind
         else {
             return;
@@ -110,11 +110,21 @@ impl Acquisitions {
                 *entry.kind_mut() = RoundKind::Decided {
                     lease: Some((id, Arc::clone(&lock))),
                 };
+                let baseline = entry.baseline().clone();
+                // A vote that comes late may take the place of a node that does not come to confirm the token.
+                if let Settled::WriteBack { .. } = grant.settled
+                    && let Some(HeldBack { verb, .. }) = held_back
+                {
+                    for node in attempt.widen() {
+                        let lock = Arc::clone(&lock);
+                        cx.send(node, round, Request::Lock { verb, lock });
+                    }
+                }
                 let won = Won {
                     lock: &lock,
                     grant: &grant,
                     votes: attempt.votes(),
-                    baseline: &entry.baseline().clone(),
+                    baseline: &baseline,
                 };
                 self.won(id, &won, round, leases, cx, now);
             }
@@ -193,7 +203,7 @@ impl Acquisitions {
         };
         let held = leases.get_mut(id);
         if held.is_some_and(|held| held.may_hand_out(cx.nodes.clocks(), now.clock)) {
-            return leases.hand_out(id, cx);
+            return leases.hand_out(id, cx, now);
         }
         leases.release(id, None, cx, now);
         let failed = Failed {

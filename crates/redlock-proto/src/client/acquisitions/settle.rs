@@ -153,7 +153,7 @@ impl Acquisitions {
         let action = held.on_extension((started, baseline), verdict, now.clock);
         let usable = held.may_hand_out(cx.nodes.clocks(), now.clock);
         if usable && matches!(verdict, ExtensionVerdict::Extended { .. }) {
-            leases.hand_out(id, cx);
+            leases.hand_out(id, cx, now);
             return leases.follow(id, action, cx, now);
         }
         let at = now.clock + held.state().pause_after_failure();

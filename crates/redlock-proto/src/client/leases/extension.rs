@@ -75,6 +75,10 @@ impl Leases {
         cx: &mut Context<E>,
         now: Now,
     ) {
+        if asked.is_empty() {
+            // They confirm it like the others, behind this.
+            self.spread(id, cx, now);
+        }
         let Some(held) = self.held.get(id) else {
             return;
         };
@@ -152,7 +156,6 @@ impl Leases {
             action = lost.or(action);
             live = held.state.is_live();
             if live && matches!(verdict, ExtensionVerdict::Extended { .. }) {
-                held.state.on_spread();
                 cx.outbox.push(Effect::Extended {
                     lease: id,
                     deadline: held.state.deadline(),
@@ -205,7 +208,7 @@ impl Leases {
             return;
         };
         let limit = cx.config.node_timeout;
-        let round = cx.start_round(RoundKind::Heal { lease }, limit, now);
+        let round = cx.start_round(RoundKind::Give { lease }, limit, now);
         cx.send(node, round, request);
     }
 }

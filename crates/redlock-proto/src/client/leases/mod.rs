@@ -5,6 +5,7 @@ mod commit;
 mod extension;
 mod held;
 mod release;
+mod spread;
 mod turns;
 
 use std::time::Duration;
@@ -71,9 +72,9 @@ impl Leases {
     }
 
     /// Tells the caller that it has the lease.
-    pub(super) fn hand_out<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>) {
+    pub(super) fn hand_out<E: Entropy>(&mut self, id: u64, cx: &mut Context<E>, now: Now) {
         self.set_timer(id, cx);
-        let Some(held) = self.held.get(id) else {
+        let Some(held) = self.held.get_mut(id) else {
             return;
         };
         let Some(tokens) = held.tokens() else { return };
@@ -85,6 +86,11 @@ impl Leases {
             tokens,
             last: held.claimed.as_ref().and_then(|claimed| claimed.last()),
         });
+        // A node may have been lost between its vote and this.
+        let mut lost = cx.nodes.all().filter(|node| !cx.nodes.is_up(*node));
+        if let Some(action) = lost.find_map(|node| held.state.on_node_lost(node)) {
+            self.follow(id, Some(action), cx, now);
+        }
     }
 
     /// Returns by how much a clock may go ahead before leases are looked at again: each is ended soon after its drift is used
@@ -197,7 +203,7 @@ impl Leases {
                     self.heal(lease, node, verdict, outcome, cx, now);
                 }
             }
-            RoundKind::Heal { lease } => {
+            RoundKind::Give { lease } => {
                 if let Some(held) = self.held.get_mut(*lease) {
                     held.on_late_outcome(node, outcome);
                 }
@@ -249,6 +255,7 @@ impl Leases {
         now: Now,
     ) {
         match action {
+            Some(LeaseAction::Spread) => self.spread(id, cx, now),
             Some(LeaseAction::Extend) => self.start_extension(id, None, cx, now),
             Some(LeaseAction::Warn) => cx.notice(Notice::Endangered { lease: id }),
             Some(LeaseAction::Lost(loss)) => cx.outbox.push(Effect::Lost { lease: id, loss }),

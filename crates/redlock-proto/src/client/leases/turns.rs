@@ -11,7 +11,7 @@ impl Leases {
     /// A majority decides, whichever it is, and a node that is left out keeps the key up to the renewal after this one:
     /// that is due after two thirds of the time to live, and asks this node first.
     ///
-    /// All are asked if the renewal comes late, or the one before has failed.
+    /// All are asked if the renewal comes late, if the one before has failed, or if a node does not have the key yet.
     pub(super) fn turn<E: Entropy>(&mut self, id: u64, cx: &Context<E>, now: Now) -> Vec<usize> {
         let take_turns = match cx.config.fan_out {
             FanOut::All => false,
@@ -27,7 +27,9 @@ impl Held {
     fn turn<E: Entropy>(&mut self, cx: &Context<E>, now: Now) -> Vec<usize> {
         let (nodes, majority) = (cx.quorum().nodes(), cx.quorum().majority());
         let is_late = self.state.deadline() < now.clock + self.timing().ttl() / 2;
-        if is_late || self.has_failed || !self.state.is_spread() || majority == nodes {
+        let lacks = |node: usize| self.state.lacks(node) && cx.nodes.is_of_use(node, now);
+        let is_spread = !cx.nodes.all().any(lacks);
+        if is_late || self.has_failed || !is_spread || majority == nodes {
             return Vec::new();
         }
         let from = self.next % nodes;

@@ -33,8 +33,8 @@ pub(in super::super) enum RoundKind {
         /// Whether no node that confirmed has said less than that nobody else was refused the key.
         is_undisputed: bool,
     },
-    /// Nodes that had lost the key are given it again.
-    Heal { lease: u64 },
+    /// Nodes that had lost the key are given it again, or those that never had it are asked for it.
+    Give { lease: u64 },
     Release {
         release: Release,
         ask: Option<Ask>,
@@ -67,8 +67,14 @@ impl RoundKind {
         matches!(self, Self::Attempt { .. } | Self::Decided { .. })
     }
 
-    /// Notes a node's clock as its answer showed it, and which run of a server it is, where votes are counted.
-    pub(super) fn note(&mut self, node: usize, seen: Option<&Seen>) {
+    /// Notes a node's clock as its answer showed it, and which run of a server it is, where votes are counted; and that
+    /// it does not vote, where a refusal says that others may have the key.
+    pub(super) fn note(&mut self, node: usize, seen: Option<&Seen>, votes: impl Fn() -> bool) {
+        if let Self::WriteBack { extension, .. } | Self::Extension { extension, .. } = self
+            && (seen.is_none() || !votes())
+        {
+            extension.note_no_vote(node);
+        }
         let Some(Seen { run, reading }) = seen else {
             return;
         };

@@ -150,13 +150,13 @@ impl Round {
         node: usize,
         result: &Result<Reply, RequestError>,
         seen: Option<&Seen>,
-        vote: impl FnOnce() -> Result<(), NotAVote>,
+        vote: impl Fn() -> Result<(), NotAVote>,
     ) -> Option<NodeOutcome> {
         if std::mem::replace(&mut self.nodes.get_mut(node)?.is_over, true) {
             return None;
         }
         self.open = self.open.saturating_sub(1);
-        self.kind.note(node, seen);
+        self.kind.note(node, seen, || vote().is_ok());
         let (outcome, answer) = match result {
             // It did not say where it stands.
             Ok(_) if seen.is_none() && self.kind.counts_votes() => {

@@ -44,7 +44,9 @@ struct Said {
     reading: Option<ClockReading>,
     /// Which run of a server it is.
     run: Option<RunId>,
-    /// Whether it granted, and its grant counts.
+    /// Whether it votes, so that its refusal says that it may grant the key to others.
+    votes: bool,
+    /// Whether its grant counts, or its refusal as a sign that the key is gone.
     counts: bool,
 }
 
@@ -53,11 +55,24 @@ impl Said {
         vote: Vote::Pending,
         reading: None,
         run: None,
+        votes: true,
         counts: false,
     };
 
     const fn granted(&self) -> bool {
         matches!(self.vote, Vote::Cast(NodeOutcome::Granted { .. }))
+    }
+
+    const fn refused(&self) -> bool {
+        matches!(
+            self.vote,
+            Vote::Cast(NodeOutcome::Refused { .. } | NodeOutcome::Missing)
+        )
+    }
+
+    /// Returns whether the node would grant the key to another, or has.
+    const fn is_gone(&self) -> bool {
+        self.refused() && self.votes
     }
 }
 
@@ -128,6 +143,15 @@ impl Votes {
         }
     }
 
+    /// Notes that a node does not vote, before its answer: what it refuses, it does not grant to others either.
+    pub fn note_no_vote(&mut self, node: usize) {
+        if let Some(said) = self.nodes.get_mut(node)
+            && said.vote == Vote::Pending
+        {
+            said.votes = false;
+        }
+    }
+
     /// Returns the quorum that they are votes of.
     pub const fn quorum(&self) -> Quorum {
         self.quorum
@@ -139,7 +163,9 @@ impl Votes {
             Some(said) if said.vote == Vote::Pending => {
                 said.vote = Vote::Cast(outcome);
                 if said.granted() {
-                    self.count_grants();
+                    self.count_again(Said::granted);
+                } else if said.is_gone() {
+                    self.count_again(Said::is_gone);
                 }
                 true
             }
@@ -166,22 +192,18 @@ impl Votes {
 
     /// Returns the number of nodes that granted, and whose grant counts.
     pub fn granted(&self) -> usize {
-        self.nodes.iter().filter(|said| said.counts).count()
+        self.counted(Said::granted)
     }
 
     /// Returns whether a node granted, and its grant counts.
     pub fn counts(&self, node: usize) -> bool {
-        self.nodes.get(node).is_some_and(|said| said.counts)
+        let said = self.nodes.get(node);
+        said.is_some_and(|said| said.granted() && said.counts)
     }
 
     /// Returns the number of nodes that refused.
     pub fn refused(&self) -> usize {
-        self.count(|vote| {
-            matches!(
-                vote,
-                Vote::Cast(NodeOutcome::Refused { .. } | NodeOutcome::Missing)
-            )
-        })
+        self.nodes.iter().filter(|said| said.refused()).count()
     }
 
     /// Returns the number of nodes that gave no answer that counts, as far as the votes go that have come.
@@ -214,14 +236,20 @@ impl Votes {
         self.failed() > self.quorum.tolerated()
     }
 
-    /// Returns whether so many nodes refused that the others are no majority.
+    /// Returns whether so many nodes that vote do not have the key that the others are no majority.
+    ///
+    /// They count as another client would count their grants: only while they vote, once for each server, and only
+    /// those whose clocks agree.
+    /// It does not matter whether they had the key: a node that votes and has it not grants it to another.
     pub fn is_majority_gone(&self) -> bool {
-        self.refused() > self.quorum.tolerated()
+        self.counted(Said::is_gone) > self.quorum.tolerated()
     }
 
-    /// Returns whether every node has voted.
-    pub fn is_complete(&self) -> bool {
-        self.iter().all(|vote| matches!(vote, Vote::Cast(_)))
+    /// Returns whether [`is_majority_gone`](Self::is_majority_gone) may still become true.
+    pub fn may_majority_be_gone(&self) -> bool {
+        let pending = self.count(|vote| vote == Vote::Pending);
+        let gone = self.nodes.iter().filter(|said| said.is_gone()).count();
+        pending > 0 && gone + pending > self.quorum.tolerated()
     }
 
     /// Returns the nodes that may hold what they were asked to take, now or once their request arrives.
@@ -278,17 +306,20 @@ impl Votes {
         free_in.get(self.quorum.majority() - 1).copied()
     }
 
-    /// Looks again which grants count, now that there is one more.
-    fn count_grants(&mut self) {
+    /// Looks again which of the nodes that say the same count, now that there is one more.
+    fn count_again(&mut self, says: fn(&Said) -> bool) {
         for node in 0..self.nodes.len() {
             let said = &self.nodes[node];
-            let twin = |other: &Said| other.granted() && other.run == said.run;
+            if !says(said) {
+                continue;
+            }
+            let twin = |other: &Said| says(other) && other.run == said.run;
             let is_twin = said.run.is_some() && self.nodes[..node].iter().any(twin);
-            self.nodes[node].counts = said.granted() && !is_twin;
+            self.nodes[node].counts = !is_twin;
         }
-        let own = self.nodes.iter().filter(|said| said.counts);
+        let own = self.nodes.iter().filter(|said| says(said) && said.counts);
         let agreement = Agreement::of(own.filter_map(|said| said.reading));
-        for said in &mut self.nodes {
+        for said in self.nodes.iter_mut().filter(|said| says(said)) {
             let agrees = match (&said.reading, agreement) {
                 (Some(reading), Some(agreement)) => agreement.includes(reading),
                 (Some(_), None) => false,
@@ -296,6 +327,11 @@ impl Votes {
             };
             said.counts &= agrees;
         }
+    }
+
+    fn counted(&self, says: fn(&Said) -> bool) -> usize {
+        let said = self.nodes.iter();
+        said.filter(|said| says(said) && said.counts).count()
     }
 
     fn count(&self, counts: impl Fn(Vote) -> bool) -> usize {

@@ -48,6 +48,52 @@ fn s11_two_grants_of_one_server_are_one_vote() {
     assert!(!won(["a", "a"]));
 }
 
+/// Another client that asked for the key would count the same nodes.
+#[test]
+fn only_nodes_that_vote_say_that_a_key_is_gone() {
+    let reading = |secs| ClockReading {
+        time: NodeTime::from_micros(secs * 1_000_000),
+        sent: Instant::ORIGIN,
+        received: Instant::ORIGIN,
+    };
+    let is_gone = |nodes: [(&str, u64, bool, NodeOutcome); 3]| {
+        let mut votes = Votes::new(Quorum::of(NonZeroUsize::new(5).unwrap()));
+        for (node, (run, secs, is_vote, outcome)) in nodes.into_iter().enumerate() {
+            votes.note(node, run.into(), reading(secs));
+            if !is_vote {
+                votes.note_no_vote(node);
+            }
+            votes.cast(node, outcome);
+        }
+        (3..5).for_each(|node| _ = votes.cast(node, GRANTED));
+        assert_eq!(votes.refused(), 3);
+        assert!(!votes.may_majority_be_gone(), "all have answered");
+        votes.is_majority_gone()
+    };
+    let gone = NodeOutcome::Missing;
+    assert!(is_gone([
+        ("a", 9, true, gone),
+        ("b", 9, true, REFUSED),
+        ("c", 9, true, gone)
+    ]));
+    // One has forgotten, one is another's twin, and one has a wrong clock.
+    assert!(!is_gone([
+        ("a", 9, true, gone),
+        ("b", 9, false, gone),
+        ("c", 9, true, gone)
+    ]));
+    assert!(!is_gone([
+        ("a", 9, true, gone),
+        ("b", 9, true, gone),
+        ("a", 9, true, gone)
+    ]));
+    assert!(!is_gone([
+        ("a", 9, true, gone),
+        ("b", 99, true, gone),
+        ("c", 9, true, gone)
+    ]));
+}
+
 #[test]
 fn s23_the_time_to_a_majority_is_the_right_order_statistic() {
     let held = |ms| NodeOutcome::Refused {

@@ -34,6 +34,8 @@ pub(crate) struct Bench {
     pub(crate) not_after: Option<NotAfter>,
     next_id: u64,
     pub(crate) mode: Mode,
+    /// Whether leases are renewed that are acquired from now on.
+    pub(crate) renew: bool,
 }
 
 struct Peer {
@@ -115,6 +117,7 @@ impl Bench {
             not_after: None,
             next_id: 1,
             mode: Mode::Exclusive,
+            renew: true,
         };
         for peer in 0..2 {
             for node in 0..ahead.len() {
@@ -257,7 +260,7 @@ impl Bench {
             mode: self.mode,
             keys: Self::lock().into(),
             timing: Timing::new(TTL, 0.01, 50 * MS).expect("it is valid"),
-            renew: true,
+            renew: self.renew,
             max_hold: None,
             tokens: 1,
             wait_until: self.now().clock + self.wait,

@@ -174,6 +174,14 @@ impl Bench {
         self.gather(peer);
     }
 
+    /// A client hears that nobody knows what became of a request to a node.
+    pub(crate) fn lose(&mut self, peer: usize, node: usize, round: u64) {
+        let (now, error) = (self.now(), RequestError::unknown("cut".into()));
+        let client = &mut self.peers[peer].client;
+        client.on_answer(node, None, [(round, Err(error))], now.clock, now);
+        self.gather(peer);
+    }
+
     /// Another node answers at an address from now on, over connections that stand.
     pub(crate) fn reroute(&mut self, address: usize, node: usize) {
         self.at[address] = node;

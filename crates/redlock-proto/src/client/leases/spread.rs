@@ -1,0 +1,94 @@
+//! Late votes: nodes that never had the key of a lease are asked for it, so that the lease outlives the loss of others.
+
+use std::sync::Arc;
+
+use super::{
+    super::{Entropy, Now, context::Context, rounds::RoundKind},
+    Held, Leases,
+};
+use crate::{Request, Verb};
+
+impl Leases {
+    /// Asks the connected nodes that never had the key of a lease for it, as the attempt would have.
+    ///
+    /// What they answer counts as any late vote does, and whatever is asked of them next comes behind it.
+    pub(super) fn spread<E: Entropy>(&mut self, lease: u64, cx: &mut Context<E>, now: Now) {
+        let Some(held) = self.held.get_mut(lease) else {
+            return;
+        };
+        let is_alone = |node: usize| cx.nodes.members().same_server(node).is_none();
+        let may_answer = |node: &usize| cx.nodes.is_up(*node) && is_alone(*node);
+        let lacks = |node: &usize| held.state.lacks(*node) && may_answer(node);
+        let nodes: Vec<usize> = cx.nodes.all().filter(lacks).collect();
+        let Some(request) = held.late_acquire().filter(|_| !nodes.is_empty()) else {
+            return;
+        };
+        for node in &nodes {
+            held.state.on_asked(*node);
+        }
+        let kind = RoundKind::Give { lease };
+        let round = cx.start_round(kind, cx.config.node_timeout, now);
+        for node in nodes {
+            cx.send(node, round, request.clone());
+        }
+    }
+
+    /// A node was connected: it is asked for the keys of the leases that it never had.
+    ///
+    /// Leases that nobody has got yet, as `is_awaited` says, are spread once they are handed out.
+    pub(in super::super) fn on_connected<E: Entropy>(
+        &mut self,
+        node: usize,
+        is_awaited: impl Fn(u64) -> bool,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let leases = self.held.iter();
+        let lacks = |held: &Held| held.state.lacks(node);
+        let leases = leases.filter(|(lease, held)| lacks(held) && !is_awaited(*lease));
+        let leases: Vec<u64> = leases.map(|(lease, _)| lease).collect();
+        for lease in leases {
+            self.spread(lease, cx, now);
+        }
+    }
+
+    /// A node was lost: the connection to it, or its vote.
+    ///
+    /// Leases that it has the key of, and that other nodes were not asked for yet, are spread now.
+    pub(in super::super) fn on_node_lost<E: Entropy>(
+        &mut self,
+        node: usize,
+        is_awaited: impl Fn(u64) -> bool,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        let mut hurried = Vec::new();
+        for (lease, held) in self.held.iter_mut() {
+            if !is_awaited(lease)
+                && let Some(action) = held.state.on_node_lost(node)
+            {
+                hurried.push((lease, action));
+            }
+        }
+        for (lease, action) in hurried {
+            self.follow(lease, Some(action), cx, now);
+        }
+    }
+}
+
+impl Held {
+    /// Returns what a node is asked that never had the key: the same as in the attempt, with the token that it was won with.
+    fn late_acquire(&self) -> Option<Request> {
+        let tokens = self.tokens()?;
+        let (first, last) = (tokens.first().get(), tokens.last().get());
+        Some(Request::Lock {
+            verb: Verb::Acquire {
+                ttl: self.timing().key_ttl(),
+                proposal: first,
+                block: u32::try_from(last - first + 1).unwrap_or(u32::MAX),
+                wish: None,
+            },
+            lock: Arc::clone(self.lock()),
+        })
+    }
+}
