@@ -50,7 +50,7 @@ mod token;
 
 pub use self::{
     client::{
-        Acquire, Ask, Client, ClientConfig, Confirmed, Effect, Entropy, FanOut, Forgot, JobState,
+        Acquire, Ask, Backlog, Client, ClientConfig, Confirmed, Effect, Entropy, FanOut, Forgot, JobState,
         Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError,
         TickClaim,
     },

@@ -129,6 +129,8 @@ counters! {
     refusals: "calls refused",
     /// Requests that were not sent because a node could not keep up.
     shed: "requests shed",
+    /// Attempts that waited until requests before theirs were sent.
+    queued: "attempts that waited for room",
     /// Releases of what was shed.
     needless: "releases of what was never sent",
     /// Releases that failed and were repeated.

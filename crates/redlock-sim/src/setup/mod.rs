@@ -44,6 +44,8 @@ pub(crate) struct Setup {
     pub(crate) net: Net,
     /// How many nodes the acquires of each other client ask at once.
     pub(crate) fan_outs: [FanOut; 2],
+    /// How many requests may wait to be sent to a node before new attempts wait.
+    pub(crate) most_unsent: usize,
     /// How many in a thousand messages a client is told late.
     pub(crate) lag: u64,
     /// By how many millionths clocks are fast or slow at most.
@@ -123,6 +125,7 @@ impl Setup {
             link: link::draw(node_timeout, random),
             net: Net::draw(random),
             fan_outs: [FanOut::All; 2],
+            most_unsent: 1024,
             lag: random.pick(&[0, 0, 20, 50]),
             rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),
             skew: if forgets {

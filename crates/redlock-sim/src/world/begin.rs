@@ -30,6 +30,7 @@ impl World {
         let mut wide = Random::new(seed.wrapping_mul(0x8f3d_91b7_46e5_a2c1) ^ 0x6c07_8965);
         let kinds = [FanOut::All, FanOut::Majority, FanOut::Adaptive];
         setup.fan_outs = [wide.pick(&kinds), wide.pick(&kinds)];
+        setup.most_unsent = wide.pick(&[1, 4, 1024]);
         let mut faults = fault::draw(&setup, &mut random.fork(), &mut odd);
         faults.sort_by_key(|(at, _)| *at);
         let stray = random.index(setup.nodes);
@@ -174,6 +175,7 @@ pub(super) fn config(setup: &Setup, client: usize) -> ClientConfig {
         retry: setup.retry,
         node_timeout: Duration::from_micros(setup.node_timeout),
         fan_out: setup.fan_outs[client % 2],
+        most_unsent: setup.most_unsent,
     }
 }
 

@@ -30,7 +30,7 @@ impl World {
                     self.carry_out(link);
                 }
             }
-            if !self.processes[client].has_news {
+            if !self.processes[client].has_news && !self.goes_on(client) {
                 break;
             }
         }
@@ -42,6 +42,32 @@ impl World {
             && let Some(length) = process.stumbles.take()
         {
             self.pause(client, length);
+        }
+    }
+
+    /// Tells a client of the links' backlogs, and has it send what waits for room; returns whether there is anything.
+    fn goes_on(&mut self, client: usize) -> bool {
+        self.tell_backlogs(client);
+        let process = &mut self.processes[client];
+        if !process.client.has_queued() {
+            return false;
+        }
+        let now = process.now(self.now);
+        process.client.on_timer(now);
+        let effect = process.client.poll_effect();
+        let goes_on = effect.is_some();
+        if let Some(effect) = effect {
+            self.counters.queued += 1;
+            self.on_effect(client, effect);
+        }
+        goes_on
+    }
+
+    /// Tells a client what its links have before them.
+    pub(super) fn tell_backlogs(&mut self, client: usize) {
+        for node in 0..self.setup.nodes {
+            let backlog = self.links[self.link(client, node)].machine.backlog();
+            self.processes[client].client.on_backlog(node, backlog);
         }
     }
 
@@ -301,6 +327,10 @@ impl World {
 
     /// Returns when an answer to what a client asks for now is due, if it takes so many rounds.
     pub(super) fn answer_due(&self, rounds: u64) -> Micros {
-        self.now + rounds * (self.setup.node_timeout + self.setup.node_timeout / 50) + 5 * MS
+        let limit = self.setup.node_timeout + self.setup.node_timeout / 50;
+        // A node that answers others has more time, until its connection is given up.
+        let silence = self.setup.link.give_up_after;
+        let most = u64::try_from(silence.as_micros()).unwrap_or(Micros::MAX);
+        self.now + (rounds + 1) * limit + most + 5 * MS
     }
 }

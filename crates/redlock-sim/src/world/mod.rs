@@ -177,6 +177,8 @@ impl World {
             return;
         }
         process.timer_at = Micros::MAX;
+        self.tell_backlogs(client);
+        let process = &mut self.processes[client];
         let now = process.now(self.now);
         process.client.on_timer(now);
         self.settle(client);
