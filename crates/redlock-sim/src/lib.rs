@@ -47,6 +47,7 @@
 //! | a late request takes a key for an owner that is gone | [`Violation::Resurrected`] |
 //! | a client gives up a key, and does not tell a node that may have it | [`Violation::Forgotten`] |
 //! | a key that was given up stays | [`Violation::KeyLeft`] |
+//! | an acquire or a lease fails because its client gets its CPU in slices, though all nodes are well | [`Violation::OwnSlowness`] |
 //! | a wait does not end | [`Violation::Unanswered`] |
 //! | no client acquires a key although nothing prevents it | [`Violation::Starved`] |
 //! | a client that was closed believes that a request is under way | [`Violation::Leak`] |

@@ -3,6 +3,7 @@
 mod jobs;
 mod link;
 mod oddities;
+mod slices;
 mod storm;
 mod strangers;
 mod time;
@@ -16,6 +17,7 @@ use redlock_proto::{
 pub(crate) use self::{
     jobs::Jobs,
     oddities::{Nap, Oddities},
+    slices::Slices,
     storm::{Net, Storm},
     strangers::Strangers,
     time::{MS, Micros, SECOND, micros},
@@ -67,6 +69,8 @@ pub(crate) struct Setup {
     pub(crate) odd: Oddities,
     /// Clients that were told something else than the others.
     pub(crate) strangers: Option<Strangers>,
+    /// How clients get their CPU, if not all the time.
+    pub(crate) slices: Option<Slices>,
     /// How long clients rest between acquisitions at most.
     pub(crate) think: Micros,
     /// When everything is repaired.
@@ -155,6 +159,7 @@ impl Setup {
             },
             odd: Oddities::default(),
             strangers: None,
+            slices: None,
             think: if rolls {
                 // Whoever acquires the key tells a node what it has forgotten.
                 3 * SECOND
@@ -172,6 +177,9 @@ impl Setup {
         setup.odd = Oddities::draw(&mut setup, odd);
         if plan == Plan::Strangers {
             setup.draw_strangers(odd);
+        }
+        if plan == Plan::Slices {
+            setup.draw_slices(odd);
         }
         if plan == Plan::Sets || plan == Plan::Shared && odd.chance(500) {
             setup.draw_sets(odd);

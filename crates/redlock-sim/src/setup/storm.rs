@@ -74,6 +74,7 @@ impl Storm {
                 | Plan::Strangers
                 | Plan::Sets
                 | Plan::Shared
+                | Plan::Slices
                 | Plan::Ticks
                 | Plan::TicksClocks
                 | Plan::TicksBack => 0,

@@ -106,6 +106,9 @@ impl fmt::Display for Violation {
                 f,
                 "lease {lease} is believed in until {until}, and a majority keeps its key until {promised} only"
             ),
+            Self::OwnSlowness { client, what } => {
+                write!(f, "{what} of client {client} failed because the client was slow, though all nodes were well")
+            }
             Self::Unanswered { waiter, due } => {
                 write!(f, "waiter {waiter} had to be answered by {due}")
             }

@@ -172,6 +172,13 @@ pub enum Violation {
         /// The time up to which a majority keeps the key.
         promised: Moment,
     },
+    /// An acquire or a lease of a client that gets its CPU in slices failed for that, though all nodes were well.
+    OwnSlowness {
+        /// The client.
+        client: usize,
+        /// What failed.
+        what: &'static str,
+    },
     /// A waiter was not answered in time.
     Unanswered {
         /// The waiter.
@@ -282,6 +289,7 @@ impl Violation {
             Self::StaleExtension { .. } => "StaleExtension",
             Self::Revived { .. } => "Revived",
             Self::Unbacked { .. } => "Unbacked",
+            Self::OwnSlowness { .. } => "OwnSlowness",
             Self::Unanswered { .. } => "Unanswered",
             Self::EarlyVote { .. } => "EarlyVote",
             Self::UnconfirmedHeal { .. } => "UnconfirmedHeal",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Effect, FailureKind, Loss, Mode, NotAVote, Notice, TokenBlock};
+use redlock_proto::{Effect, Failure, FailureKind, Loss, Mode, NotAVote, Notice, TokenBlock};
 
 use super::{
     World,
@@ -11,7 +11,7 @@ use super::{
     waiter::waiter_of,
 };
 use crate::{
-    Event, Moment,
+    Event, Moment, Violation,
     setup::{MS, Micros},
 };
 
@@ -97,6 +97,7 @@ impl World {
             } => {
                 self.counters.not_acquired += 1;
                 let has_reason = has_reason(failure.as_ref(), &answers);
+                self.must_not_be_for_itself(client, failure.as_ref());
                 self.must_have_a_reason(client, id, has_reason);
                 self.trace.line(self.now, || {
                     let kind: Option<FailureKind> = failure.map(|failure| failure.kind);
@@ -233,6 +234,27 @@ impl World {
         })
     }
 
+    /// An acquire of a client that gets its CPU in slices has failed: another holder is a reason, and so is a wait that
+    /// ended before the client came to its requests.
+    fn must_not_be_for_itself(&mut self, client: usize, failure: Option<&Failure>) {
+        let is_sliced = self.setup.slices.is_some() && self.phase.is_faulty();
+        // It may not be connected yet.
+        let Some(failure) = failure.filter(|_| is_sliced && self.now > CONNECTED_BY) else {
+            return;
+        };
+        match failure.kind {
+            FailureKind::Contended => {}
+            FailureKind::Overloaded => self.counters.too_slow += 1,
+            _ => self.fails_for_itself(client, "an acquire"),
+        }
+    }
+
+    fn fails_for_itself(&mut self, client: usize, what: &'static str) {
+        let at = Moment::from_micros(self.now);
+        self.checker
+            .report(at, Violation::OwnSlowness { client, what });
+    }
+
     pub(super) fn on_not_acquired(&mut self, client: usize, id: u64) {
         self.processes[client].numbers.remove(id);
         self.on_not_upgraded(client, id);
@@ -262,6 +284,10 @@ impl World {
         };
         holding.is_lost = true;
         let (lease, is_parked) = (holding.lease, holding.is_parked);
+        let is_own = self.setup.slices.is_some() && self.phase.is_faulty();
+        if is_own && !is_parked && loss != Loss::MaxHold {
+            self.fails_for_itself(client, "a lease");
+        }
         self.trace.line(self.now, || {
             format!("client {client} has lost lease {lease}: {loss:?}")
         });
@@ -334,3 +360,6 @@ impl World {
         self.now + (rounds + 1) * limit + most + 5 * MS
     }
 }
+
+/// By when the clients of a world are connected whose nodes are well.
+const CONNECTED_BY: Micros = 500 * MS;

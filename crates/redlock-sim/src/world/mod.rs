@@ -202,8 +202,18 @@ impl World {
         } else {
             inbox.sort_by_key(|due| due.rank());
         }
+        let slices = self.setup.slices.filter(|_| self.phase.is_faulty());
+        let most = slices.map_or(usize::MAX, |slices| slices.events);
+        let left = inbox.split_off(most.min(inbox.len()));
         for due in inbox.drain(..) {
             self.step(due);
+        }
+        if let Some(slices) = slices
+            && !left.is_empty()
+        {
+            self.processes[client].inbox.extend(left);
+            self.pause(client, slices.off);
+            return;
         }
         // It may stand still again by now.
         let later = &mut self.processes[client].inbox;
