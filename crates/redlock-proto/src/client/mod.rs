@@ -210,10 +210,12 @@ impl<E: Entropy> Client<E> {
         self.cx.timers.next_due()
     }
 
-    /// Returns whether an acquisition waits until its requests would be sent soon: [`on_timer`](Self::on_timer) has
-    /// something to do once some were.
-    pub fn has_queued(&self) -> bool {
-        self.acquisitions.has_queued()
+    /// Starts the attempts of acquisitions that wait for requests before theirs to be sent, as far as there is room.
+    ///
+    /// [`on_timer`](Self::on_timer) does so too, after the renewals that are due.
+    pub fn admit(&mut self, now: Now) {
+        let Self { leases, cx, .. } = self;
+        self.acquisitions.admit(leases, cx, now);
     }
 
     /// Does what is due, because time has passed, or because there is room for the requests of acquisitions that wait.
@@ -227,9 +229,8 @@ impl<E: Entropy> Client<E> {
                 Timer::Watch(node) => self.watch.on_timer(node, cx, now),
             }
         }
-        let Self { leases, cx, .. } = self;
         // After the renewals, so that these are sent first.
-        self.acquisitions.admit(leases, cx, now);
+        self.admit(now);
     }
 
     /// Takes in what the link to a node has before it, as it is once everything was heard that had arrived.

@@ -49,11 +49,8 @@ impl World {
     fn goes_on(&mut self, client: usize) -> bool {
         self.tell_backlogs(client);
         let process = &mut self.processes[client];
-        if !process.client.has_queued() {
-            return false;
-        }
         let now = process.now(self.now);
-        process.client.on_timer(now);
+        process.client.admit(now);
         let effect = process.client.poll_effect();
         let goes_on = effect.is_some();
         if let Some(effect) = effect {

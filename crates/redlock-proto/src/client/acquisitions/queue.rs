@@ -59,11 +59,6 @@ impl Acquisitions {
         self.acquisitions.insert(id, acquisition);
     }
 
-    /// Returns whether any waits for its turn to ask nodes.
-    pub(in super::super) fn has_queued(&self) -> bool {
-        !self.queue.waiting.is_empty()
-    }
-
     /// Starts the attempts whose turn has come.
     pub(in super::super) fn admit<E: Entropy>(
         &mut self,
