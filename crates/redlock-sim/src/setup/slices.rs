@@ -41,6 +41,7 @@ impl Setup {
         self.lag = 0;
         self.skew = 10 * MS;
         self.spread = 50 * MS;
+        self.rate = random.pick(&[0, 100]);
         self.think = random.pick(&[5 * MS, 30 * MS]);
         self.link.calls = random.pick(&[1, 1, 2, 32]);
         self.horizon = 5 * SECOND;
