@@ -1,6 +1,6 @@
 use crate::Instant;
 
-/// What a [`Link`](crate::Link) has before it, as the client must know it.
+/// The work that a [`Link`](crate::Link) has before it, as the client must know it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[expect(
     clippy::exhaustive_structs,

@@ -176,7 +176,7 @@ pub enum Violation {
     OwnSlowness {
         /// The client.
         client: usize,
-        /// What failed.
+        /// The thing that failed.
         what: &'static str,
     },
     /// A waiter was not answered in time.
