@@ -45,6 +45,7 @@ impl Bench {
                 .expect("0 < 5 <= 50"),
             node_timeout: Duration::from_millis(200),
             fan_out: FanOut::default(),
+            most_unsent: 1024,
         };
         let stores = (0..nodes).map(|node| Store::vouched_for(node.to_string().as_str().into()));
         let mut bench = Self {

@@ -77,6 +77,7 @@ impl World {
                 .expect("0 < 10 <= 100"),
             node_timeout: (ttl / 10).max(Duration::from_millis(50)),
             fan_out: FanOut::default(),
+            most_unsent: 1024,
         };
         let stores = (0..count).map(|node| Store::vouched_for(node.to_string().as_str().into()));
         let mut world = Self {

@@ -129,6 +129,10 @@ counters! {
     refusals: "calls refused",
     /// Requests that were not sent because a node could not keep up.
     shed: "requests shed",
+    /// Attempts that waited until requests before theirs were sent.
+    queued: "attempts that waited for room",
+    /// Acquires whose wait ended before their client came to their requests.
+    too_slow: "acquires of clients that were too slow",
     /// Releases of what was shed.
     needless: "releases of what was never sent",
     /// Releases that failed and were repeated.

@@ -49,6 +49,7 @@
 //! | a key that was given up stays | [`Violation::KeyLeft`] |
 //! | a lease is lost although a majority of the nodes has its key | [`Violation::LostInVain`] |
 //! | an acquire fails while a majority of the nodes is well and no other holder is in the way | [`Violation::FailedInVain`] |
+//! | an acquire or a lease fails because its client gets its CPU in slices, though all nodes are well | [`Violation::OwnSlowness`] |
 //! | a wait does not end | [`Violation::Unanswered`] |
 //! | no client acquires a key although nothing prevents it | [`Violation::Starved`] |
 //! | a client that was closed believes that a request is under way | [`Violation::Leak`] |

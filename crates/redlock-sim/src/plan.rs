@@ -31,6 +31,9 @@ pub enum Plan {
     Sets,
     /// All assumptions hold, and many clients share what they lock, keys or sets of keys: nothing may go wrong.
     Shared,
+    /// All assumptions hold, all nodes are well and quick, and the clients get their CPU in slices: nothing may go wrong,
+    /// no lease may be lost, and no acquire may fail but for another holder.
+    Slices,
     /// All assumptions hold, and the clients lock jobs and claim their ticks: nothing may go wrong.
     Ticks,
     /// As [`Ticks`](Self::Ticks), and all wall clocks of nodes and replicas are set while nodes lose data.
@@ -46,7 +49,7 @@ pub enum Plan {
 
 impl Plan {
     /// All plans.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Default,
         Self::ClockSteps,
         Self::Rollback,
@@ -54,6 +57,7 @@ impl Plan {
         Self::OneGone,
         Self::Sets,
         Self::Shared,
+        Self::Slices,
         Self::Ticks,
         Self::TicksClocks,
         Self::TicksBack,
@@ -69,6 +73,7 @@ impl Plan {
             Self::OneGone => "one-gone",
             Self::Sets => "sets",
             Self::Shared => "shared",
+            Self::Slices => "slices",
             Self::Ticks => "ticks",
             Self::TicksClocks => "ticks-clocks",
             Self::TicksBack => "ticks-back",
@@ -101,7 +106,12 @@ impl Plan {
     /// Returns whether something may go wrong in it.
     pub(crate) const fn excuses(self, violation: &Violation) -> bool {
         match self {
-            Self::Default | Self::OneGone | Self::Sets | Self::Shared | Self::Ticks => false,
+            Self::Default
+            | Self::OneGone
+            | Self::Sets
+            | Self::Shared
+            | Self::Slices
+            | Self::Ticks => false,
             Self::ClockSteps => violation.needs_steady_clocks(),
             // By what strangers take to be the longest time to live.
             Self::Strangers => matches!(violation, Violation::EarlyVote { .. }),

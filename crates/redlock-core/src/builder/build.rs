@@ -87,6 +87,7 @@ impl RedlockBuilder {
                 retry: settings.retry,
                 node_timeout: settings.node_timeout,
                 fan_out: self.fan_out,
+                most_unsent: MOST_UNSENT,
             },
             clock,
             meter: meter.clone(),
@@ -292,3 +293,7 @@ fn may_vote(answer: &NodeAnswer) -> bool {
         _ => false,
     }
 }
+
+/// While more requests than this wait to be sent to a node, new acquires wait in the client: enough for full calls, and
+/// few enough for a renewal to be sent within milliseconds.
+const MOST_UNSENT: usize = 1024;

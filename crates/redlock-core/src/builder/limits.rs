@@ -123,8 +123,12 @@ impl RedlockBuilder {
         self
     }
 
-    /// Sets how long a node may take to answer before the client stops waiting for it: from 1 ms to 60 s.
+    /// Sets how long a node may say nothing, though it owes an answer, before the client stops waiting for it: from 1 ms
+    /// to 60 s.
     ///
+    /// The time counts from when a request was written to the connection, and anew from each answer of the node.
+    /// Requests that wait in this process, because it has more to do than it can, use up the caller's wait instead.
+    /// If that ends first, the acquire fails as [`Overloaded`](crate::AcquireErrorKind::Overloaded).
     /// Default: a tenth of `ttl`, between 50 ms and 500 ms.
     /// It is never longer than half the time to live that an acquire asks for.
     /// The client waits only for a majority, so this limit matters when a majority is slow.

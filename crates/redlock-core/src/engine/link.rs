@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, future::BoxFuture, task::AtomicWaker};
-use redlock_proto::{Answer, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
+use redlock_proto::{Answer, Backlog, Call, HELLO, Instant, Keyspace, LinkEvent, Op, RequestError};
 use tokio::sync::watch;
 
 use super::{entropy::Source, log::Origin, watched::watched};
@@ -44,6 +44,8 @@ pub(super) struct NodeLink {
     session: Option<Box<dyn Session>>,
     /// The calls without an answer, in order.
     calls: Vec<(u64, BoxFuture<'static, CallResult>)>,
+    /// Whether calls were made since they were last looked at, and are written then.
+    is_fresh: bool,
     /// The answers of one look at the calls.
     answered: Vec<(u64, CallResult)>,
     /// What the node's code wakes.
@@ -98,6 +100,7 @@ impl NodeLink {
             connecting: None,
             session: None,
             calls: Vec::new(),
+            is_fresh: false,
             answered: Vec::new(),
             bell: Arc::default(),
         }
@@ -112,7 +115,8 @@ impl NodeLink {
     pub(super) fn hear(&mut self, cx: &mut Context<'_>) {
         // Before the look, so that no ring is missed.
         self.bell.driver.register(cx.waker());
-        if !self.bell.has_rung.swap(false, Ordering::Acquire) {
+        let has_rung = self.bell.has_rung.swap(false, Ordering::Acquire);
+        if !has_rung && !self.is_fresh {
             return;
         }
         let waker = Waker::from(Arc::clone(&self.bell));
@@ -141,11 +145,15 @@ impl NodeLink {
         if let Err(reason) = heard {
             self.link.on_lost(reason, self.clock.now());
         }
-        if self.answered.is_empty() {
+        if self.answered.is_empty() && !self.is_fresh {
             return;
         }
         // Read after the answers are there: what a node's clock showed in them was no later.
+        // And after calls were written: nodes have their time from then.
         let now = self.clock.now();
+        if std::mem::take(&mut self.is_fresh) {
+            self.link.on_written(now);
+        }
         let mut answered = std::mem::take(&mut self.answered);
         for (id, result) in answered.drain(..) {
             self.on_answer(id, result, now);
@@ -203,8 +211,13 @@ impl NodeLink {
     }
 
     /// Says when there is something to do if nothing is heard before.
-    pub(super) fn next_timer(&self, now: Instant) -> Instant {
-        self.link.next_timer(now)
+    pub(super) fn next_timer(&self) -> Instant {
+        self.link.next_timer()
+    }
+
+    /// Returns what it has before it.
+    pub(super) fn backlog(&self) -> Backlog {
+        self.link.backlog()
     }
 
     /// Gives up what was silent for too long; what the node has answered must have been heard before.
@@ -231,7 +244,10 @@ impl NodeLink {
             (call, polled)
         });
         let result = match begun {
-            Ok((call, Poll::Pending)) => return self.calls.push((id, call)),
+            Ok((call, Poll::Pending)) => {
+                self.is_fresh = true;
+                return self.calls.push((id, call));
+            }
             Ok((_, Poll::Ready(result))) => result,
             Err(reason) => Err(CallError::lost(reason)),
         };

@@ -66,7 +66,8 @@ pub enum AcquireErrorKind {
     /// A majority granted too late for the time to live, or the lease was over before the caller was
     /// polled: the nodes or this process are too slow for the time to live.
     Expired,
-    /// The caller would have to wait, and too many callers in this process wait already: shed load.
+    /// The caller would have to wait, and too many callers in this process wait already; or its wait ended while its
+    /// requests waited in this process behind others, or at nodes that answered others: shed load.
     Overloaded,
     /// The caller runs under a lease on the same resource, and would wait for itself.
     ///
@@ -118,9 +119,16 @@ impl AcquireError {
             FailureKind::Expired => AcquireErrorKind::Expired,
             FailureKind::Quarantined => AcquireErrorKind::Quarantined,
             FailureKind::NoQuorum => AcquireErrorKind::NoQuorum,
+            FailureKind::Overloaded => AcquireErrorKind::Overloaded,
             // Nobody is there to read it.
             _ => return Self::closed(),
         };
+        if kind == AcquireErrorKind::Overloaded {
+            return Self::overloaded(
+                "the client has more to do than it can: the caller's wait ended before its requests were sent or answered, \
+                 though nodes answered others",
+            );
+        }
         let remaining = failure.majority_free_at.map(|at| at.saturating_since(now));
         Self {
             kind,

@@ -1,6 +1,7 @@
 //! Nodes that answer, more slowly than they are asked.
 
 use futures_util::future::join_all;
+use redlock_core::{AcquireOptions, Wait};
 use tokio::time::{Instant, timeout};
 
 use crate::fixtures::{Faults, MS, SECOND, client, faulty};
@@ -78,4 +79,19 @@ async fn an_overload_ends_with_the_load() {
         .release()
         .await
         .unwrap();
+}
+
+/// Each node answers in time, and a client has more to ask than can be in flight at once.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_acquires_at_once_all_win() {
+    let nodes = faulty(3);
+    let redlock = client(&nodes).await;
+    nodes.iter().for_each(|node| node.set(slow(400)));
+    let wait = AcquireOptions::new().wait(Wait::UpTo(60 * SECOND));
+    let callers = (0..10_000).map(|caller| {
+        let (redlock, wait) = (redlock.clone(), wait.clone());
+        async move { redlock.acquire_with(format!("key {caller}"), wait).await }
+    });
+    let failed = join_all(callers).await.into_iter().find_map(Result::err);
+    assert!(failed.is_none(), "{failed:?}");
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use redlock_core::{Redlock, ResourceKey};
+use tokio::sync::Semaphore;
 
 use super::{ControlError, actions::switch};
 use crate::{
@@ -86,6 +87,7 @@ async fn set(
         replica: default_name(),
         clock: Arc::new(SystemClock),
         places: None,
+        asking: Semaphore::new(1),
     };
     switch(&claims, &id, redlock.ttl(), to).await
 }

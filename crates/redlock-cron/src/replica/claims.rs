@@ -15,13 +15,13 @@ use redlock_core::{
 };
 use tokio::{
     select,
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::{Instant, timeout},
 };
 
 use crate::{
     Outcome,
-    clock::{Clock, to_instant, to_tick},
+    clock::{Clock, lag, to_instant, to_tick},
     job::JobId,
     record::Measured,
 };
@@ -35,6 +35,8 @@ pub(crate) struct Claims {
     pub(crate) clock: Arc<dyn Clock>,
     /// As many as runs may go on at the same time; none without a limit.
     pub(crate) places: Option<Arc<Semaphore>>,
+    /// As many as claims may ask nodes at the same time.
+    pub(crate) asking: Semaphore,
 }
 
 /// What is asked for.
@@ -107,8 +109,10 @@ impl Claims {
         };
         // Before the claim: what waits here with a claim would keep other replicas from it.
         let place = self.place(ask.place_within).await?;
+        let turn = self.turn(&ask).await?;
         let asked = Instant::now();
         let decided = self.decide(tick, ask).await;
+        drop(turn);
         let measured = Measured {
             took: asked.elapsed(),
             ahead: self.ahead().await,
@@ -141,6 +145,30 @@ impl Claims {
                 Outcome::NoPlace,
                 "as many runs went on here as may go on at the same time",
             )),
+        }
+    }
+
+    /// Waits until few enough other claims of this replica ask nodes.
+    ///
+    /// A claim that waits for the end of a run has no part in it: it asks seldom, and would keep others waiting.
+    async fn turn(&self, ask: &ClaimRequest) -> Result<Option<SemaphorePermit<'_>>, Refusal> {
+        let Some(within) = ask.place_within.filter(|_| ask.wait <= BRIEF) else {
+            return Ok(None);
+        };
+        match timeout(within, self.asking.acquire()).await {
+            Ok(Ok(turn)) => Ok(Some(turn)),
+            _ => {
+                let is_late = lag(ask.tick, self.clock.now()) >= ask.start_within;
+                let outcome = if is_late {
+                    Outcome::TooLate
+                } else {
+                    Outcome::NoPlace
+                };
+                Err(Refusal::new(
+                    outcome,
+                    "more ticks were due on this replica than it can claim",
+                ))
+            }
         }
     }
 
@@ -297,12 +325,20 @@ impl Refusal {
             AcquireErrorKind::Contended => return Self::bare(Outcome::Overlapping),
             AcquireErrorKind::NoQuorum
             | AcquireErrorKind::Quarantined
-            | AcquireErrorKind::Expired => Outcome::NoQuorum,
+            | AcquireErrorKind::Expired
+            | AcquireErrorKind::Overloaded => Outcome::NoQuorum,
             _ => Outcome::Refused,
         };
         Self::new(outcome, error.to_string())
     }
 }
+
+/// So many claims of a replica ask nodes at the same time: enough for thousands of ticks a second, and few enough for
+/// each to be answered in time.
+pub(crate) const MOST_CLAIMS: usize = 256;
+
+/// How long a claim waits at most that is one of these.
+const BRIEF: Duration = Duration::from_secs(1);
 
 /// Records what came of a claim, and lets it go.
 pub(crate) async fn finish(job: &JobId, claim: Claim, outcome: &str, took: Duration) {

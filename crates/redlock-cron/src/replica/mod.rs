@@ -10,7 +10,9 @@ use redlock_core::{Redlock, Word};
 use tokio::sync::Semaphore;
 
 pub(crate) use self::{
-    claims::{After, ClaimRequest, Claims, Refusal, Won, cut_short_outcomes, finish, lines},
+    claims::{
+        After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, Won, cut_short_outcomes, finish, lines,
+    },
     tasks::{Ending, STOP_GRACE, Tasks},
 };
 use crate::{
@@ -62,6 +64,7 @@ impl Replica {
                 replica,
                 clock: Arc::clone(&clock),
                 places: places.map(|places| Arc::new(Semaphore::new(places))),
+                asking: Semaphore::new(MOST_CLAIMS),
             },
             tasks: Arc::default(),
             observer,

@@ -12,6 +12,7 @@ async fn claims(fleet: &Fleet) -> Claims {
         redlock: fleet.client().await,
         replica: "pod-7".into(),
         places: None,
+        asking: Semaphore::new(1),
         clock: Arc::new(fleet.clock(0)),
     }
 }
@@ -127,6 +128,29 @@ async fn the_present_is_claimed_whatever_the_replica_s_clock_shows_while_time_pa
         assert!((now - tick(0)).abs() <= TimeDelta::seconds(61), "{now}");
         assert!(asked.load(Ordering::Relaxed) <= 2, "{asked:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_in_flight_are_bounded_and_a_tick_that_waits_for_too_long_is_late() {
+    let fleet = Fleet::new();
+    let claims = claims(&fleet).await;
+    let within = |seconds| ClaimRequest {
+        place_within: Some(Duration::from_secs(seconds)),
+        ..ask("tests", tick(0))
+    };
+    let turn = claims.asking.try_acquire().unwrap();
+    // It may still be started.
+    assert_eq!(refused(&claims, within(1)).await, Outcome::NoPlace);
+    assert_eq!(refused(&claims, within(10)).await, Outcome::TooLate);
+    drop(turn);
+    let later = ClaimRequest {
+        tick: tick(20),
+        ..within(10)
+    };
+    fleet.sleep_until(20_000).await;
+    let won = claims.claim(later).await.unwrap();
+    assert_eq!(claims.asking.available_permits(), 1, "a run needs none");
+    drop(won);
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,10 +18,13 @@ pub struct ClientConfig {
     pub keyspace: Keyspace,
     /// The policy for trying again.
     pub retry: RetryPolicy,
-    /// The longest time that a round may take to be decided.
+    /// The longest time for which a node may say nothing though it owes an answer, counted from when a request was written.
     pub node_timeout: Duration,
     /// The number of nodes that an acquire asks at once.
     pub fan_out: FanOut,
+    /// The number of requests that may wait to be sent to a node; while more do so, new attempts wait, and renewals and
+    /// releases do not.
+    pub most_unsent: usize,
 }
 
 /// A reading of the client's clocks.

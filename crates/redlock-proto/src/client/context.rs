@@ -63,15 +63,24 @@ impl<E: Entropy> Context<E> {
     /// Starts a round with its time limit; requests are added by [`send`](Self::send).
     pub(super) fn start_round(&mut self, kind: RoundKind, limit: Duration, now: Now) -> u64 {
         let id = self.rounds.next();
-        let limit = self.timers.set(now.clock + limit, Timer::RoundLimit(id));
+        let at = self.timers.set(now.clock + limit, Timer::RoundLimit(id));
         let baseline = self.nodes.baseline(now.clock);
         let nodes = self.quorum().nodes();
-        self.rounds.add(kind, (now.clock, baseline), nodes, limit)
+        self.rounds
+            .add(kind, (now.clock, baseline), nodes, (limit, at))
     }
 
     /// Returns the time limit of a round for such a lease: what takes longer than half the lease is no use.
     pub(super) fn limit_within(&self, timing: Timing) -> Duration {
         self.config.node_timeout.min(timing.ttl() / 2)
+    }
+
+    /// Has the time limit of a round looked at again at this moment.
+    pub(super) fn wait_until(&mut self, id: u64, at: Instant) {
+        let limit = self.timers.set(at, Timer::RoundLimit(id));
+        if let Some(round) = self.rounds.get_mut(id) {
+            round.look_again(limit);
+        }
     }
 
     /// Gives a round another time limit.
@@ -87,8 +96,9 @@ impl<E: Entropy> Context<E> {
 
     pub(super) fn send(&mut self, node: usize, round: u64, request: Request) {
         if let Some(round) = self.rounds.get_mut(round) {
-            round.on_sent();
+            round.on_sent(node);
         }
+        self.nodes.on_sent(node);
         self.outbox.push(Effect::Send {
             node,
             round,

@@ -6,6 +6,7 @@
 
 mod acquire;
 mod acquisitions;
+mod backlog;
 mod config;
 mod context;
 mod effect;
@@ -25,6 +26,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
     acquire::{Acquire, NotAfter, NotClaimed, TickClaim},
+    backlog::Backlog,
     config::{Ask, ClientConfig, Entropy, Now},
     effect::{Confirmed, Effect, NotExtended, NotReleased},
     fan_out::FanOut,
@@ -37,7 +39,7 @@ use self::{
     context::Context,
     leases::{Held, Leases},
     nodes::Nodes,
-    rounds::{Round, RoundKind, Seen},
+    rounds::{Rest, Round, RoundKind, Seen},
     timers::Timer,
     watch::Watch,
 };
@@ -209,7 +211,15 @@ impl<E: Entropy> Client<E> {
         self.cx.timers.next_due()
     }
 
-    /// Does what is due, because time has passed.
+    /// Starts the attempts of acquisitions that wait for requests before theirs to be sent, as far as there is room.
+    ///
+    /// [`on_timer`](Self::on_timer) does so too, after the renewals that are due.
+    pub fn admit(&mut self, now: Now) {
+        let Self { leases, cx, .. } = self;
+        self.acquisitions.admit(leases, cx, now);
+    }
+
+    /// Does what is due, because time has passed, or because there is room for the requests of acquisitions that wait.
     pub fn on_timer(&mut self, now: Now) {
         while let Some(timer) = self.cx.timers.pop_due(now.clock) {
             let Self { leases, cx, .. } = self;
@@ -220,6 +230,15 @@ impl<E: Entropy> Client<E> {
                 Timer::Watch(node) => self.watch.on_timer(node, cx, now),
             }
         }
+        // After the renewals, so that these are sent first.
+        self.admit(now);
+    }
+
+    /// Takes in what the link to a node has before it, as it is once everything was heard that had arrived.
+    ///
+    /// The driver says so for each node before [`on_timer`](Self::on_timer).
+    pub fn on_backlog(&mut self, node: usize, backlog: Backlog) {
+        self.cx.nodes.on_backlog(node, backlog);
     }
 
     /// Takes in a node's answer to [`NodeVerb::Inspect`](crate::NodeVerb::Inspect), sent at `sent`, on a connection
@@ -302,7 +321,7 @@ impl<E: Entropy> Client<E> {
     /// that give up meanwhile.
     pub fn on_delayed(&mut self, node: usize, round: u64, error: &RequestError) {
         if let Some(round) = self.cx.rounds.get_mut(round) {
-            round.say(node, error.to_answer());
+            round.on_delayed(node, error.to_answer());
         }
     }
 
@@ -385,16 +404,21 @@ impl<E: Entropy> Client<E> {
         }
     }
 
-    /// Passes the end of a round's time on to the part that the round belongs to.
+    /// Passes the end of a round's time on to the part that the round belongs to, unless nodes have more time because
+    /// their requests wait in this client, or because they answer others.
     fn on_round_limit(&mut self, id: u64, now: Now) {
         let Self { leases, cx, .. } = self;
         let Some(round) = cx.rounds.get_mut(id) else {
             return;
         };
-        let was_split = round.on_limit();
+        let limit = match round.rest(&cx.nodes, now.clock) {
+            Rest::Until(at) => return cx.wait_until(id, at),
+            Rest::Over(limit) => limit,
+        };
+        round.on_limit(limit);
         match round.kind() {
             RoundKind::Attempt { .. } | RoundKind::WriteBack { .. } => {
-                self.acquisitions.on_limit(id, was_split, leases, cx, now);
+                self.acquisitions.on_limit(id, limit, leases, cx, now);
             }
             RoundKind::Extension { .. } | RoundKind::Release { .. } => leases.on_limit(id, cx, now),
             RoundKind::Survey { .. } | RoundKind::Bless { .. } | RoundKind::Open { .. } => {

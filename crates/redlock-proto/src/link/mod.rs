@@ -30,7 +30,7 @@ use self::{
     pending::PendingReleases,
     traffic::{InFlight, Traffic},
 };
-use crate::{Answer, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
+use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
 
 /// The link to one node, without its socket and without its timer.
 ///
@@ -38,8 +38,9 @@ use crate::{Answer, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
 ///
 /// * it connects when [`begin_connect`](Self::begin_connect) says so, sends [`HELLO`] as the first call, and reports
 ///   by [`on_connected`](Self::on_connected) or [`on_lost`](Self::on_lost);
-/// * it sends every [`next_call`](Self::next_call), in order, and reports by [`on_answer`](Self::on_answer) or
-///   [`on_call_failed`](Self::on_call_failed);
+/// * it sends every [`next_call`](Self::next_call), in order, says by [`on_written`](Self::on_written) that it has, and
+///   reports by [`on_answer`](Self::on_answer) or [`on_call_failed`](Self::on_call_failed);
+/// * it tells the client of the [`backlog`](Self::backlog) before the client's timers;
 /// * it drops the connection, and an attempt to connect, as soon as [`is_up`](Self::is_up) and
 ///   [`is_connecting`](Self::is_connecting) are false;
 /// * it calls [`on_timer`](Self::on_timer) no earlier and hardly later than [`next_timer`](Self::next_timer) says;
@@ -116,17 +117,19 @@ impl<E: Entropy> Link<E> {
 
     /// Says when [`on_timer`](Self::on_timer), [`begin_connect`](Self::begin_connect) or
     /// [`next_call`](Self::next_call) has something to do, if nothing happens before.
-    pub fn next_timer(&self, now: Instant) -> Instant {
+    pub fn next_timer(&self) -> Instant {
         match self.phase {
             Phase::Down { until } | Phase::Connecting { until } => until,
             Phase::Up { .. } => {
-                let check = self.traffic.next_check(&self.config, now);
+                let check = self.traffic.next_check(&self.config);
                 self.pending.due().map_or(check, |due| due.min(check))
             }
         }
     }
 
     /// Gives up a connection that is silent, or that takes too long to be made.
+    ///
+    /// Everything that had arrived at `now` must have been heard before: what lay unread in a socket is an answer.
     pub fn on_timer(&mut self, now: Instant) {
         match self.phase {
             Phase::Connecting { until } if now >= until => {
@@ -136,8 +139,9 @@ impl<E: Entropy> Link<E> {
             Phase::Up { .. } => {
                 let silence = self.traffic.silence(now);
                 if silence >= self.config.give_up_after {
-                    self.on_lost(no_answer(silence), now);
+                    return self.on_lost(no_answer(silence), now);
                 }
+                self.traffic.lags |= self.traffic.lag(&self.config, now).is_some();
             }
             Phase::Down { .. } | Phase::Connecting { .. } => {}
         }
@@ -235,18 +239,35 @@ impl<E: Entropy> Link<E> {
         for (op, error) in over {
             self.tell_failed(&op, error);
         }
-        self.shed(now);
+        if self.traffic.lags {
+            self.shed(now);
+        }
         let ops = self.traffic.next_ops(&self.config, now)?;
         let requests = ops.iter().map(|op| op.request.clone()).collect();
         let id = self.next_call;
         self.next_call += 1;
-        self.traffic.sent(id, InFlight { sent: now, ops });
+        self.traffic.sent(id, now, ops);
         Some(Call { id, requests })
+    }
+
+    /// Takes in that every call was handed over to be written; `now` is read after that.
+    ///
+    /// The time that a node has for its answer counts from then.
+    pub fn on_written(&mut self, now: Instant) {
+        self.traffic.on_written(now);
+    }
+
+    /// Returns how many requests wait to be sent, and since when the node keeps a call waiting.
+    pub fn backlog(&self) -> Backlog {
+        Backlog {
+            unsent: self.traffic.queue.len(),
+            awaited: self.traffic.awaited(),
+        }
     }
 
     /// Takes in an answer to a call.
     pub fn on_answer(&mut self, call: u64, answer: Answer, now: Instant) {
-        let Some(InFlight { sent, ops }) = self.traffic.take_answered(call, now) else {
+        let Some(InFlight { sent, ops, .. }) = self.traffic.take_answered(call, now) else {
             return;
         };
         if answer.replies.len() != ops.len() {

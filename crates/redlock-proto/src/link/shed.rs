@@ -8,18 +8,15 @@ use crate::{Entropy, Instant, JobVerb, OwnerId, Request, RequestError, Verb};
 impl<E: Entropy> Link<E> {
     /// Sheds the requests in the queue of a node that cannot keep up, instead of letting them pile up.
     ///
-    /// A node that is silent is one; so is a node that answers each call in time and is asked for more than it can
-    /// do: the client has long decided without the requests in its queue.
+    /// A node that is silent is one; so is a node that answers, and for which requests wait as long as a connection may be
+    /// silent: the client has long decided without the requests in its queue.
     /// Releases stay, because they must follow what may have been executed, unless they follow what is shed here.
     pub(super) fn shed(&mut self, now: Instant) {
         let Some(since) = self.traffic.waiting.front() else {
             return;
         };
-        let silence = self.traffic.silence(now).max(now.saturating_since(*since));
-        if silence < self.config.lag_after {
-            return;
-        }
-        let error = RequestError::not_executed(no_answer(silence));
+        let queued = now.saturating_since(*since);
+        let error = RequestError::not_executed(no_answer(self.traffic.silence(now).max(queued)));
         let mut needless = Vec::new();
         let mut unsent = HashSet::new();
         self.traffic.waiting.clear();

@@ -17,13 +17,17 @@ pub(super) struct Traffic {
     // By the order in which they were sent, so the first is the oldest.
     in_flight: BTreeMap<u64, InFlight>,
     idle_since: Instant,
+    /// Whether the node keeps requests waiting for longer than it may.
+    pub(super) lags: bool,
 }
 
 /// A call that was sent.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    /// When, on the client's clock.
+    /// A reading of the client's clock before its first byte was sent.
     pub(super) sent: Instant,
+    /// A reading after the call was handed over to be written; `None` before that.
+    pub(super) written: Option<Instant>,
     pub(super) ops: Vec<Op>,
 }
 
@@ -65,14 +69,28 @@ impl Traffic {
         Some(ops)
     }
 
-    pub(super) fn sent(&mut self, call: u64, in_flight: InFlight) {
+    pub(super) fn sent(&mut self, call: u64, sent: Instant, ops: Vec<Op>) {
+        let in_flight = InFlight {
+            sent,
+            written: None,
+            ops,
+        };
         self.in_flight.insert(call, in_flight);
+    }
+
+    /// Notes that all calls were handed over to be written by `now`.
+    pub(super) fn on_written(&mut self, now: Instant) {
+        let calls = self.in_flight.values_mut().rev();
+        for call in calls.take_while(|call| call.written.is_none()) {
+            call.written = Some(now);
+        }
     }
 
     /// Takes a call that was answered, or has failed.
     pub(super) fn take_answered(&mut self, call: u64, now: Instant) -> Option<InFlight> {
         let call = self.in_flight.remove(&call)?;
         self.idle_since = now;
+        self.lags = false;
         Some(call)
     }
 
@@ -85,23 +103,48 @@ impl Traffic {
         (sent.collect(), queue)
     }
 
+    /// Returns when the oldest call without an answer was written.
+    fn oldest(&self) -> Option<Instant> {
+        self.in_flight.first_key_value()?.1.written
+    }
+
+    /// Returns since when the node has said nothing although a call waits for its answer; `None` if none was written.
+    pub(super) fn awaited(&self) -> Option<Instant> {
+        Some(self.oldest()?.max(self.idle_since))
+    }
+
     /// Returns how long the oldest call has waited for its answer.
     pub(super) fn silence(&self, now: Instant) -> Duration {
-        let oldest = self.in_flight.first_key_value();
-        oldest.map_or(Duration::ZERO, |(_, call)| now.saturating_since(call.sent))
+        self.oldest()
+            .map_or(Duration::ZERO, |written| now.saturating_since(written))
+    }
+
+    /// Judges whether the node lags, by what it had answered at `now`; returns for how long it has kept requests waiting
+    /// if it does.
+    ///
+    /// A node that answers gets more time: its requests may have waited in this client.
+    pub(super) fn lag(&self, config: &LinkConfig, now: Instant) -> Option<Duration> {
+        let waited = |since: Option<Instant>| since.map(|since| now.saturating_since(since));
+        let silent = waited(self.awaited()).filter(|silent| *silent >= config.lag_after);
+        let queued = waited(self.waiting.front().copied());
+        let queued = queued.filter(|queued| *queued >= config.give_up_after);
+        silent.max(queued)
     }
 
     /// Returns when something is to be looked at, if nothing happens before.
-    pub(super) fn next_check(&self, config: &LinkConfig, now: Instant) -> Instant {
+    pub(super) fn next_check(&self, config: &LinkConfig) -> Instant {
         let Some((_, oldest)) = self.in_flight.first_key_value() else {
             return self.idle_since + config.heartbeat;
         };
-        let lags_at = oldest.sent + config.lag_after;
-        if now < lags_at {
-            lags_at
-        } else {
-            oldest.sent + config.give_up_after
+        let written = oldest.written.unwrap_or(oldest.sent);
+        let gives_up_at = written + config.give_up_after;
+        if self.lags {
+            return gives_up_at;
         }
+        let silent_at = written.max(self.idle_since) + config.lag_after;
+        let queued = self.waiting.front();
+        let queued_at = queued.map_or(gives_up_at, |since| *since + config.give_up_after);
+        gives_up_at.min(silent_at).min(queued_at)
     }
 
     pub(super) fn queue(&self) -> impl Iterator<Item = &Op> {

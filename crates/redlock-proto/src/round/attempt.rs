@@ -88,6 +88,8 @@ pub enum FailureKind {
     Quarantined,
     /// A majority granted, too late to leave the minimum validity.
     Expired,
+    /// Requests waited for too long in the client, or behind others at nodes that answer.
+    Overloaded,
     /// The caller went away.
     Abandoned,
 }
@@ -111,6 +113,11 @@ impl Attempt {
     /// Starts an attempt whose requests are sent after `now`.
     pub fn start(quorum: Quorum, timing: Timing, now: Instant) -> Self {
         Self::new(quorum, Winning { timing, start: now })
+    }
+
+    /// Returns the lengths of time of the lease.
+    pub const fn timing(&self) -> Timing {
+        self.rule.timing
     }
 
     /// Asks these nodes first, and the others only if they are [too few](Self::widen).
@@ -153,6 +160,12 @@ impl Attempt {
     /// Ends the attempt because that time is over: what the other nodes still say does not matter.
     pub fn on_split(&mut self, now: Instant) -> Option<AttemptVerdict> {
         self.give_up(FailureKind::Contended, now)
+    }
+
+    /// Ends the attempt because its time is over, though nodes that owe an outcome answer others: that is no sign of an
+    /// outage.
+    pub fn on_overload(&mut self, now: Instant) -> Option<AttemptVerdict> {
+        self.give_up(FailureKind::Overloaded, now)
     }
 
     /// Ends the attempt because nobody waits for it any more: whatever it took, or takes later, is given back.

@@ -55,6 +55,11 @@ impl Extension {
         self.with_others(|node| nodes.contains(&node), NodeOutcome::NotExecuted)
     }
 
+    /// Returns the lengths of time of the lease.
+    pub const fn timing(&self) -> Timing {
+        self.rule.timing
+    }
+
     /// Returns what the round came to, if it is decided.
     pub const fn verdict(&self) -> Option<ExtensionVerdict> {
         self.rule.verdict

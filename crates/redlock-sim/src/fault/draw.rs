@@ -4,13 +4,30 @@ use super::{Data, Fate, Fault, Faults, clocks, oddities, one_gone};
 use crate::{
     Plan,
     random::Random,
-    setup::{Birth, MS, Micros, SECOND, Setup},
+    setup::{Birth, MS, Micros, SECOND, Setup, Slices},
 };
+
+/// Returns when the clients of a world stand still that get their CPU in slices.
+fn off_slices(setup: &Setup, slices: &Slices, random: &mut Random) -> Faults {
+    let mut faults = Faults::new();
+    for client in 0..setup.clients {
+        let length = slices.off;
+        let mut at = 100 * MS + random.below(slices.on + slices.off);
+        while at < setup.horizon {
+            faults.push((at, Fault::Pause { client, length }));
+            at += slices.on + slices.off;
+        }
+    }
+    faults
+}
 
 /// Draws all that goes wrong in a world, in no order.
 pub(crate) fn draw(setup: &Setup, random: &mut Random, odd: &mut Random) -> Faults {
     if setup.plan == Plan::OneGone {
         return one_gone::draw(setup, random);
+    }
+    if let Some(slices) = &setup.slices {
+        return off_slices(setup, slices, random);
     }
     let storm = setup.storm;
     // An operator that blesses nodes vouches that they have forgotten nothing, so faults begin later.

@@ -4,6 +4,7 @@ mod jobs;
 mod link;
 mod oddities;
 mod one_gone;
+mod slices;
 mod storm;
 mod strangers;
 mod time;
@@ -17,6 +18,7 @@ use redlock_proto::{
 pub(crate) use self::{
     jobs::Jobs,
     oddities::{Nap, Oddities},
+    slices::Slices,
     storm::{Net, Storm},
     strangers::Strangers,
     time::{MS, Micros, SECOND, micros},
@@ -45,6 +47,8 @@ pub(crate) struct Setup {
     pub(crate) net: Net,
     /// How many nodes the acquires of each other client ask at once.
     pub(crate) fan_outs: [FanOut; 2],
+    /// How many requests may wait to be sent to a node before new attempts wait.
+    pub(crate) most_unsent: usize,
     /// How many in a thousand messages a client is told late.
     pub(crate) lag: u64,
     /// By how many millionths clocks are fast or slow at most.
@@ -66,6 +70,8 @@ pub(crate) struct Setup {
     pub(crate) odd: Oddities,
     /// Clients that were told something else than the others.
     pub(crate) strangers: Option<Strangers>,
+    /// How clients get their CPU, if not all the time.
+    pub(crate) slices: Option<Slices>,
     /// How long clients rest between acquisitions at most.
     pub(crate) think: Micros,
     /// When everything is repaired.
@@ -124,6 +130,7 @@ impl Setup {
             link: link::draw(node_timeout, random),
             net: Net::draw(random),
             fan_outs: [FanOut::All; 2],
+            most_unsent: 1024,
             lag: random.pick(&[0, 0, 20, 50]),
             rate: random.pick(&[0, 100, 5_000, 10_000, 10_000]),
             skew: if forgets {
@@ -153,6 +160,7 @@ impl Setup {
             },
             odd: Oddities::default(),
             strangers: None,
+            slices: None,
             think: if rolls {
                 // Each acquire of the key tells a node what it has forgotten.
                 3 * SECOND
@@ -173,6 +181,9 @@ impl Setup {
         }
         if plan == Plan::OneGone {
             setup.lose_only_one(odd);
+        }
+        if plan == Plan::Slices {
+            setup.draw_slices(odd);
         }
         if plan == Plan::Sets || plan == Plan::Shared && odd.chance(500) {
             setup.draw_sets(odd);

@@ -75,6 +75,7 @@ impl Storm {
                 | Plan::OneGone
                 | Plan::Sets
                 | Plan::Shared
+                | Plan::Slices
                 | Plan::Ticks
                 | Plan::TicksClocks
                 | Plan::TicksBack => 0,

@@ -116,6 +116,12 @@ impl fmt::Display for Violation {
                 f,
                 "client {client} failed to acquire key {key} while a majority of the nodes was well"
             ),
+            Self::OwnSlowness { client, what } => {
+                write!(
+                    f,
+                    "{what} of client {client} failed because the client was slow, though all nodes were well"
+                )
+            }
             Self::Unanswered { waiter, due } => {
                 write!(f, "waiter {waiter} had to be answered by {due}")
             }

@@ -185,6 +185,13 @@ pub enum Violation {
         /// The key.
         key: usize,
     },
+    /// An acquire or a lease of a client that gets its CPU in slices failed for that, though all nodes were well.
+    OwnSlowness {
+        /// The client.
+        client: usize,
+        /// The thing that failed.
+        what: &'static str,
+    },
     /// A waiter was not answered in time.
     Unanswered {
         /// The waiter.
@@ -297,6 +304,7 @@ impl Violation {
             Self::Unbacked { .. } => "Unbacked",
             Self::LostInVain { .. } => "LostInVain",
             Self::FailedInVain { .. } => "FailedInVain",
+            Self::OwnSlowness { .. } => "OwnSlowness",
             Self::Unanswered { .. } => "Unanswered",
             Self::EarlyVote { .. } => "EarlyVote",
             Self::UnconfirmedHeal { .. } => "UnconfirmedHeal",

@@ -39,7 +39,10 @@ impl World {
             mode,
             ttl,
             rest,
-            renew: random.chance(750) || self.setup.plan == Plan::OneGone,
+            // A lease that is not renewed is lost for that.
+            renew: random.chance(750)
+                || self.setup.plan == Plan::OneGone
+                || self.setup.slices.is_some(),
             max_hold: random.chance(100).then(|| random.between(MS, 2 * ttl)),
         };
         self.processes[client].callers.last[key] = Some(ask);

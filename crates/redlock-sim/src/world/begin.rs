@@ -33,6 +33,7 @@ impl World {
         if plan == Plan::OneGone {
             setup.fan_outs[0] = FanOut::Majority;
         }
+        setup.most_unsent = wide.pick(&[1, 4, 1024]);
         let mut faults = fault::draw(&setup, &mut random.fork(), &mut odd);
         faults.sort_by_key(|(at, _)| *at);
         let stray = random.index(setup.nodes);
@@ -177,6 +178,7 @@ pub(super) fn config(setup: &Setup, client: usize) -> ClientConfig {
         retry: setup.retry,
         node_timeout: Duration::from_micros(setup.node_timeout),
         fan_out: setup.fan_outs[client % 2],
+        most_unsent: setup.most_unsent,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redlock_proto::{Effect, FailureKind, Loss, Mode, NotAVote, Notice, TokenBlock};
+use redlock_proto::{Effect, Failure, FailureKind, Loss, Mode, NotAVote, Notice, TokenBlock};
 
 use super::{
     World,
@@ -11,7 +11,7 @@ use super::{
     waiter::waiter_of,
 };
 use crate::{
-    Event, Moment,
+    Event, Moment, Violation,
     setup::{MS, Micros},
 };
 
@@ -30,7 +30,7 @@ impl World {
                     self.carry_out(link);
                 }
             }
-            if !self.processes[client].has_news {
+            if !self.processes[client].has_news && !self.goes_on(client) {
                 break;
             }
         }
@@ -42,6 +42,29 @@ impl World {
             && let Some(length) = process.stumbles.take()
         {
             self.pause(client, length);
+        }
+    }
+
+    /// Tells a client of the links' backlogs, and has it send what waits for room; returns whether there is anything.
+    fn goes_on(&mut self, client: usize) -> bool {
+        self.tell_backlogs(client);
+        let process = &mut self.processes[client];
+        let now = process.now(self.now);
+        process.client.admit(now);
+        let effect = process.client.poll_effect();
+        let goes_on = effect.is_some();
+        if let Some(effect) = effect {
+            self.counters.queued += 1;
+            self.on_effect(client, effect);
+        }
+        goes_on
+    }
+
+    /// Tells a client what its links have before them.
+    pub(super) fn tell_backlogs(&mut self, client: usize) {
+        for node in 0..self.setup.nodes {
+            let backlog = self.links[self.link(client, node)].machine.backlog();
+            self.processes[client].client.on_backlog(node, backlog);
         }
     }
 
@@ -71,6 +94,7 @@ impl World {
             } => {
                 self.counters.not_acquired += 1;
                 let has_reason = has_reason(failure.as_ref(), &answers);
+                self.must_not_be_for_itself(client, failure.as_ref());
                 self.must_have_a_reason(client, id, has_reason);
                 self.must_not_fail(client, id, failure.as_ref());
                 self.trace.line(self.now, || {
@@ -208,6 +232,27 @@ impl World {
         })
     }
 
+    /// An acquire of a client that gets its CPU in slices has failed: another holder is a reason, and so is a wait that
+    /// ended before the client came to its requests.
+    fn must_not_be_for_itself(&mut self, client: usize, failure: Option<&Failure>) {
+        let is_sliced = self.setup.slices.is_some() && self.phase.is_faulty();
+        // It may not be connected yet.
+        let Some(failure) = failure.filter(|_| is_sliced && self.now > CONNECTED_BY) else {
+            return;
+        };
+        match failure.kind {
+            FailureKind::Contended => {}
+            FailureKind::Overloaded => self.counters.too_slow += 1,
+            _ => self.fails_for_itself(client, "an acquire"),
+        }
+    }
+
+    fn fails_for_itself(&mut self, client: usize, what: &'static str) {
+        let at = Moment::from_micros(self.now);
+        self.checker
+            .report(at, Violation::OwnSlowness { client, what });
+    }
+
     pub(super) fn on_not_acquired(&mut self, client: usize, id: u64) {
         self.processes[client].numbers.remove(id);
         self.on_not_upgraded(client, id);
@@ -240,6 +285,10 @@ impl World {
         let deadline = holding.deadline;
         if !is_parked {
             self.must_not_be_lost(client, (lease, deadline), loss);
+        }
+        let is_own = self.setup.slices.is_some() && self.phase.is_faulty();
+        if is_own && !is_parked && loss != Loss::MaxHold {
+            self.fails_for_itself(client, "a lease");
         }
         self.trace.line(self.now, || {
             format!("client {client} has lost lease {lease}: {loss:?}")
@@ -306,6 +355,13 @@ impl World {
 
     /// Returns when an answer to what a client asks for now is due, if it takes so many rounds.
     pub(super) fn answer_due(&self, rounds: u64) -> Micros {
-        self.now + rounds * (self.setup.node_timeout + self.setup.node_timeout / 50) + 5 * MS
+        let limit = self.setup.node_timeout + self.setup.node_timeout / 50;
+        // A node that answers others has more time, until its connection is given up.
+        let silence = self.setup.link.give_up_after;
+        let most = u64::try_from(silence.as_micros()).unwrap_or(Micros::MAX);
+        self.now + (rounds + 1) * limit + most + 5 * MS
     }
 }
+
+/// By when the clients of a world are connected whose nodes are well.
+const CONNECTED_BY: Micros = 500 * MS;

@@ -180,6 +180,8 @@ impl World {
             return;
         }
         process.timer_at = Micros::MAX;
+        self.tell_backlogs(client);
+        let process = &mut self.processes[client];
         let now = process.now(self.now);
         process.client.on_timer(now);
         self.settle(client);
@@ -203,8 +205,18 @@ impl World {
         } else {
             inbox.sort_by_key(|due| due.rank());
         }
+        let slices = self.setup.slices.filter(|_| self.phase.is_faulty());
+        let most = slices.map_or(usize::MAX, |slices| slices.events);
+        let left = inbox.split_off(most.min(inbox.len()));
         for due in inbox.drain(..) {
             self.step(due);
+        }
+        if let Some(slices) = slices
+            && !left.is_empty()
+        {
+            self.processes[client].inbox.extend(left);
+            self.pause(client, slices.off);
+            return;
         }
         // It may stand still again by now.
         let later = &mut self.processes[client].inbox;

@@ -44,6 +44,7 @@ impl World {
         while let Some(call) = self.links[link].machine.next_call(now) {
             self.send_call(link, Some(call.id), call.requests);
         }
+        self.links[link].machine.on_written(now);
         self.tell(link, Vec::new());
         let this = &mut self.links[link];
         self.counters.shed += this.machine.requests_shed() - this.shed;
@@ -105,7 +106,7 @@ impl World {
     fn set_link_timer(&mut self, link: usize) {
         let (client, _) = self.ends(link);
         let process = &self.processes[client];
-        let next = self.links[link].machine.next_timer(self.instant(link));
+        let next = self.links[link].machine.next_timer();
         let at = process.when(next).max(self.now + 1);
         self.wake_link(link, at);
     }

@@ -37,6 +37,11 @@ pub(super) enum Phase {
     Pausing {
         timer: TimerKey,
     },
+    /// It waits for its turn to ask nodes, at this place.
+    Queued {
+        timer: TimerKey,
+        place: u64,
+    },
 }
 
 impl Acquisition {

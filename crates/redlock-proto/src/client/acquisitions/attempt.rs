@@ -33,6 +33,7 @@ impl Acquisitions {
         let owner = cx.owner().labelled(acquisition.request.label);
         let request = &acquisition.request;
         let shard = request.keys.first_shard();
+        let wait_until = request.wait_until;
         // The same for all nodes, so that they mostly agree at once.
         let proposal = cx.tokens.propose(&request.keys, request.tokens, now);
         let wish = acquisition.wish(&cx.config, now);
@@ -72,6 +73,7 @@ impl Acquisitions {
         let round = cx.start_round(kind, first_limit, now);
         if let Some(entry) = cx.rounds.get_mut(round) {
             entry.count(counts);
+            entry.ends_by(wait_until.max(now.clock + limit));
         }
         acquisition.attempt(round);
         if acquisition.attempts > 1 {

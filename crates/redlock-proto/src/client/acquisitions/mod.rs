@@ -6,14 +6,21 @@ mod acquisition;
 mod attempt;
 mod claim;
 mod fan_out;
+mod queue;
 mod settle;
 mod settlement;
 
 use std::sync::Arc;
 
-use self::acquisition::{Acquisition, Phase};
+use self::{
+    acquisition::{Acquisition, Phase},
+    queue::Queue,
+};
 use super::{
-    Acquire, Effect, Entropy, Now, TickClaim, context::Context, leases::Leases, rounds::RoundKind,
+    Acquire, Effect, Entropy, Now, TickClaim,
+    context::Context,
+    leases::Leases,
+    rounds::{Limit, RoundKind},
     timers::Timer,
 };
 use crate::{
@@ -24,6 +31,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Acquisitions {
     acquisitions: Places<Acquisition>,
+    queue: Queue,
 }
 
 /// An attempt that came to nothing.
@@ -59,7 +67,8 @@ impl Acquisitions {
         if cx.is_closing() {
             return is_closed(id, cx);
         }
-        self.attempt(id, Acquisition::new(request, claim), leases, cx, now);
+        let acquisition = Acquisition::new(request, claim);
+        self.attempt_in_turn(id, acquisition, leases, cx, now);
     }
 
     /// Starts the acquisition of an exclusive lease beside a shared one of the same holder.
@@ -89,6 +98,7 @@ impl Acquisitions {
         now: Now,
     ) {
         if let Some(acquisition) = self.acquisitions.remove(id) {
+            self.queue.leave(&acquisition.phase);
             stop(id, &acquisition, leases, cx, now);
         }
     }
@@ -102,7 +112,8 @@ impl Acquisitions {
         }
     }
 
-    /// Goes on after the delay that follows a failed attempt, or a commit that too few have confirmed.
+    /// Goes on after the delay that follows a failed attempt, or a commit that too few have confirmed; or ends a wait for
+    /// its turn to ask nodes.
     pub(super) fn on_timer<E: Entropy>(
         &mut self,
         id: u64,
@@ -117,7 +128,10 @@ impl Acquisitions {
             let settlement = settlement.clone();
             return self.confirm_again(id, acquisition, settlement, leases, cx, now);
         }
-        self.attempt(id, acquisition, leases, cx, now);
+        if let Phase::Queued { .. } = acquisition.phase {
+            return self.waited_in_vain(id, &acquisition, cx, now);
+        }
+        self.attempt_in_turn(id, acquisition, leases, cx, now);
     }
 
     /// A node's outcome in a round about an acquisition became known.
@@ -188,11 +202,11 @@ impl Acquisitions {
         }
     }
 
-    /// A round about an acquisition has reached its time limit, which was for a split of the votes if `was_split`.
+    /// A round about an acquisition has reached a limit.
     pub(super) fn on_limit<E: Entropy>(
         &mut self,
         id: u64,
-        was_split: bool,
+        limit: Limit,
         leases: &mut Leases,
         cx: &mut Context<E>,
         now: Now,
@@ -203,12 +217,12 @@ impl Acquisitions {
         match round.kind_mut() {
             RoundKind::Attempt {
                 held_back: Some(_), ..
-            } => self.on_patience_over(id, leases, cx, now),
+            } if limit != Limit::RanOut => self.on_patience_over(id, leases, cx, now),
             RoundKind::Attempt { attempt, .. } => {
-                let verdict = if was_split {
-                    attempt.on_split(now.clock)
-                } else {
-                    attempt.on_time_limit(now.clock)
+                let verdict = match limit {
+                    Limit::Split => attempt.on_split(now.clock),
+                    Limit::Silence => attempt.on_time_limit(now.clock),
+                    Limit::RanOut => attempt.on_overload(now.clock),
                 };
                 if let Some(verdict) = verdict {
                     self.attempted(id, verdict, leases, cx, now);
@@ -292,7 +306,7 @@ fn stop<E: Entropy>(
     now: Now,
 ) {
     match acquisition.phase {
-        Phase::Pausing { timer } => cx.timers.cancel(timer),
+        Phase::Pausing { timer } | Phase::Queued { timer, .. } => cx.timers.cancel(timer),
         Phase::Settling(_) | Phase::Unconfirmed { .. } => {
             if let Phase::Unconfirmed { timer, .. } = acquisition.phase {
                 cx.timers.cancel(timer);

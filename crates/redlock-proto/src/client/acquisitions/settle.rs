@@ -129,6 +129,7 @@ impl Acquisitions {
             return;
         };
         let (started, baseline) = (entry.started(), entry.baseline().clone());
+        let ran_out = entry.ran_out();
         let RoundKind::WriteBack {
             lease, extension, ..
         } = entry.kind()
@@ -165,6 +166,7 @@ impl Acquisitions {
         let kind = match verdict {
             ExtensionVerdict::Extended { .. } => FailureKind::Expired,
             _ if is_contended => FailureKind::Contended,
+            _ if ran_out => FailureKind::Overloaded,
             _ => FailureKind::NoQuorum,
         };
         leases.withdraw(id, cx, now);

@@ -6,6 +6,7 @@ mod health;
 mod news;
 mod outage;
 mod pace;
+mod room;
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
@@ -18,7 +19,7 @@ use self::{
     outage::Outage,
     pace::Pace,
 };
-use super::{ClientConfig, Notice, Now, outbox::Outbox};
+use super::{Backlog, ClientConfig, Notice, Now, outbox::Outbox};
 use crate::{
     Clocks, Instant, MarkState, Membership, NodeAnswer, NodeOutcome, Quarantine, Quorum,
     ServerInfo, Standing, Vote, Votes, membership::Baseline,
@@ -33,6 +34,10 @@ pub(super) struct Nodes {
     connections: Vec<Connection>,
     health: Vec<Health>,
     pace: Vec<Pace>,
+    /// What the link to each has before it, if that is known.
+    backlogs: Vec<Option<Backlog>>,
+    /// How many requests may wait to be sent to a node before new acquires wait.
+    most_unsent: usize,
     /// Whether each voted, when its last answer came.
     voted: Vec<bool>,
     absences: Vec<Absence>,
@@ -62,6 +67,8 @@ impl Nodes {
             connections: vec![Connection::default(); nodes],
             health: (0..nodes).map(|_| Health::default()).collect(),
             pace: vec![Pace::default(); nodes],
+            backlogs: vec![None; nodes],
+            most_unsent: config.most_unsent,
             voted: vec![false; nodes],
             absences: vec![Absence::default(); nodes],
             outage: Outage::new(nodes),

@@ -4,7 +4,7 @@ use super::{
     super::{Ask, job_state::Reading},
     HeldBack, Seen,
 };
-use crate::{Attempt, Extension, Instant, Lock, NodeTime, Release, Survey};
+use crate::{Attempt, Extension, Instant, Lock, NodeTime, Release, Survey, Timing};
 
 /// What a round is for, and how far it is.
 #[derive(Debug)]
@@ -65,6 +65,17 @@ impl RoundKind {
     /// Returns whether nodes are asked for their votes.
     pub(in super::super) fn asks_for_a_vote(&self) -> bool {
         matches!(self, Self::Attempt { .. } | Self::Decided { .. })
+    }
+
+    /// Returns the lengths of time of the lease that it is about, if the round can move its deadline.
+    pub(super) const fn timing(&self) -> Option<Timing> {
+        match self {
+            Self::Attempt { attempt, .. } => Some(attempt.timing()),
+            Self::WriteBack { extension, .. } | Self::Extension { extension, .. } => {
+                Some(extension.timing())
+            }
+            _ => None,
+        }
     }
 
     /// Notes a node's clock as its answer showed it, and which run of a server it is, where votes are counted; and that

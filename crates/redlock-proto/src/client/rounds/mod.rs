@@ -3,12 +3,21 @@
 mod held_back;
 mod kind;
 mod request_error;
+mod rest;
 mod round;
 mod seen;
 
 pub use self::request_error::RequestError;
 use self::round::Heard;
-pub(super) use self::{held_back::HeldBack, kind::RoundKind, round::Round, seen::Seen};
+pub(super) use self::{
+    held_back::HeldBack,
+    kind::RoundKind,
+    rest::{Limit, Rest},
+    round::Round,
+    seen::Seen,
+};
+use std::time::Duration;
+
 use super::timers::TimerKey;
 use crate::{Instant, Slab, membership::Baseline};
 
@@ -27,13 +36,13 @@ impl Rounds {
     }
 
     /// Adds a round of so many nodes that is started at this moment, at which the clocks were so, and that has this time
-    /// limit; returns its number.
+    /// limit, with its timer; returns its number.
     pub(super) fn add(
         &mut self,
         kind: RoundKind,
         started: (Instant, Baseline),
         nodes: usize,
-        limit: TimerKey,
+        limit: (Duration, TimerKey),
     ) -> u64 {
         let spare = self.spare.pop().unwrap_or_default();
         let round = Round::new(kind, started, (nodes, spare), limit);

@@ -1,6 +1,9 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use super::{super::timers::TimerKey, RequestError, RoundKind, Seen};
+use super::{
+    super::{nodes::Nodes, timers::TimerKey},
+    Limit, RequestError, Rest, RoundKind, Seen,
+};
 use crate::{
     Instant, Lock, NoClaim, NodeAnswer, NodeOutcome, NotAVote, Reply, Vote, Votes,
     membership::Baseline,
@@ -19,6 +22,12 @@ pub(in super::super) struct Round {
     open: usize,
     /// The time limit, while there is one.
     limit: Option<TimerKey>,
+    /// How long a node may say nothing that owes it an outcome.
+    patience: Duration,
+    /// When it ends though its nodes answer others; `None` if it never does.
+    ends: Option<Instant>,
+    /// Whether it has ended for that reason.
+    ran_out: bool,
     /// Whether that limit is for an attempt that has split the votes with another.
     is_split: bool,
     /// For an attempt: the keys whose counters it raises, and by how many tokens.
@@ -30,6 +39,8 @@ pub(in super::super) struct Round {
 /// What was heard of a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Heard {
+    /// Whether it was asked.
+    is_asked: bool,
     /// Whether it has had its outcome.
     is_over: bool,
     /// What there is to say of it.
@@ -37,18 +48,22 @@ pub(super) struct Heard {
 }
 
 impl Round {
-    /// Makes a round of so many nodes that is started at this moment, at which the clocks were so, and that has this time limit; it keeps what it hears in
-    /// `spare`.
+    /// Makes a round of so many nodes that is started at this moment, at which the clocks were so, and that has this time limit,
+    /// with its timer; it keeps what it hears in `spare`.
     pub(super) fn new(
         kind: RoundKind,
         (started, baseline): (Instant, Baseline),
         (nodes, mut spare): (usize, Vec<Heard>),
-        limit: TimerKey,
+        (patience, limit): (Duration, TimerKey),
     ) -> Self {
         spare.clear();
         spare.resize(nodes, Heard::default());
         Self {
+            // What takes longer than half the lease is no use.
+            ends: kind.timing().map(|timing| started + timing.ttl() / 2),
             kind,
+            patience,
+            ran_out: false,
             started,
             baseline,
             open: 0,
@@ -96,9 +111,39 @@ impl Round {
         self.open
     }
 
-    /// One more request is sent.
-    pub(in super::super) const fn on_sent(&mut self) {
+    /// One more request is sent, to this node.
+    pub(in super::super) fn on_sent(&mut self, node: usize) {
         self.open += 1;
+        if let Some(heard) = self.nodes.get_mut(node) {
+            heard.is_asked = true;
+        }
+    }
+
+    /// It ends at this moment at the latest.
+    pub(in super::super) fn ends_by(&mut self, at: Instant) {
+        self.ends = Some(self.ends.map_or(at, |ends| ends.min(at)));
+    }
+
+    /// Returns whether it has ended though its nodes answered others.
+    pub(in super::super) const fn ran_out(&self) -> bool {
+        self.ran_out
+    }
+
+    /// Returns how much time is left when its timer is due at `now`.
+    ///
+    /// A node has had its time once it has said nothing for so long, though a call that was written waits for its answer.
+    pub(in super::super) fn rest(&self, nodes: &Nodes, now: Instant) -> Rest {
+        if self.is_split {
+            return Rest::Over(Limit::Split);
+        }
+        let heard = self.nodes.iter().enumerate();
+        let owing = heard.filter(|(_, heard)| heard.is_asked && !heard.is_over);
+        let silent_at = owing.map(|(node, _)| nodes.silent_at(node, self.patience, now));
+        match (silent_at.max(), self.ends) {
+            (Some(at), Some(ends)) if at > now && ends <= now => Rest::Over(Limit::RanOut),
+            (Some(at), ends) if at > now => Rest::Until(ends.map_or(at, |ends| ends.min(at))),
+            _ => Rest::Over(Limit::Silence),
+        }
     }
 
     /// Its answers tell how far nodes have counted: it is an attempt that raises the counters of these keys by so many
@@ -118,8 +163,14 @@ impl Round {
     }
 
     /// It has this time limit from now on; returns the one that it had.
-    pub(in super::super) const fn limit(&mut self, limit: TimerKey) -> Option<TimerKey> {
+    pub(in super::super) fn limit(&mut self, limit: TimerKey) -> Option<TimerKey> {
+        self.patience = limit.at().saturating_since(self.started);
         self.limit.replace(limit)
+    }
+
+    /// Its time limit is looked at again.
+    pub(in super::super) const fn look_again(&mut self, limit: TimerKey) {
+        self.limit = Some(limit);
     }
 
     /// Takes its time limit away.
@@ -127,10 +178,11 @@ impl Round {
         self.limit.take()
     }
 
-    /// Its time limit was reached; returns whether that was the one of an attempt that has split the votes.
-    pub(in super::super) const fn on_limit(&mut self) -> bool {
+    /// Its time limit was reached.
+    pub(in super::super) fn on_limit(&mut self, limit: Limit) {
         self.limit = None;
-        std::mem::replace(&mut self.is_split, false)
+        self.is_split = false;
+        self.ran_out = limit == Limit::RanOut;
     }
 
     /// Returns whether it has split the votes now and must not last beyond this.
@@ -208,6 +260,14 @@ impl Round {
                 *answer = Some(NodeAnswer::NotAVote { reason });
             }
         }
+    }
+
+    /// Notes that a node's request failed and will be made again: it has had its time, and `answer` says what came of it.
+    pub(in super::super) fn on_delayed(&mut self, node: usize, answer: NodeAnswer) {
+        if let Some(heard) = self.nodes.get_mut(node) {
+            heard.is_asked = false;
+        }
+        self.say(node, answer);
     }
 
     /// Notes what there is to say of a node without an outcome: one that is not asked, or will be again.

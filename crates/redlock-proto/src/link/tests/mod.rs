@@ -102,7 +102,10 @@ fn push(link: &mut Link<Bits>, first: u64, requests: Vec<Request>, now: Instant)
 }
 
 fn sent(link: &mut Link<Bits>, now: Instant) -> Vec<Call> {
-    std::iter::from_fn(|| link.next_call(now)).collect()
+    link.on_timer(now);
+    let calls = std::iter::from_fn(|| link.next_call(now)).collect();
+    link.on_written(now);
+    calls
 }
 
 fn answer(replies: Vec<Result<Reply, Arc<str>>>) -> Answer {
@@ -228,11 +231,54 @@ fn a_node_that_answers_in_time_and_is_asked_for_too_much_is_relieved_too() {
         1,
         "it has waited for 499 ms"
     );
-    push(&mut link, 50, vec![acquire(3)], at(600));
-    assert_eq!(sent(&mut link, at(1_098)).len(), 0);
-    assert_eq!(link.requests_shed(), 0);
-    assert_eq!(sent(&mut link, at(1_100)).len(), 0);
-    assert_eq!(link.requests_shed(), 1);
+    push(&mut link, 50, vec![acquire_two(3); 200], at(600));
+    // Each call is answered in time, and what came last waits for as long as a connection may be silent.
+    let mut shed_at = None;
+    for ms in (1_000..4_000).step_by(400) {
+        let call = link.next_call - 1;
+        let asked = link.traffic.len() - link.unsent().count();
+        link.on_answer(call, answer(vec![Ok(Reply::Done); asked]), at(ms));
+        sent(&mut link, at(ms));
+        if link.requests_shed() > 0 {
+            shed_at.get_or_insert(ms);
+        }
+    }
+    assert_eq!(shed_at, Some(2_600));
+}
+
+#[test]
+fn requests_that_waited_in_this_client_are_not_shed() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    push(&mut link, 2, vec![acquire(2)], at(0));
+    // The process stood still in between.
+    let [call] = &sent(&mut link, at(1_900))[..] else {
+        panic!("both travel together");
+    };
+    assert_eq!((call.requests.len(), link.requests_shed()), (2, 0));
+}
+
+#[test]
+fn the_time_of_a_node_counts_from_when_its_call_was_written_and_from_its_last_answer() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![acquire(1)], at(0));
+    let first = link.next_call(at(0)).unwrap();
+    assert_eq!(link.backlog().awaited, None, "it is not written yet");
+    link.on_timer(at(1_900));
+    assert!(link.is_up());
+    link.on_written(at(1_900));
+    assert_eq!(link.backlog().awaited, Some(at(1_900)));
+    push(&mut link, 2, vec![acquire(2)], at(2_000));
+    assert_eq!(link.backlog().unsent, 1);
+    let second = sent(&mut link, at(2_000));
+    link.on_answer(first.id, answer(vec![Ok(Reply::Done)]), at(2_300));
+    assert_eq!(link.backlog().awaited, Some(at(2_300)));
+    link.on_answer(second[0].id, answer(vec![Ok(Reply::Done)]), at(2_400));
+    let idle = Backlog {
+        unsent: 0,
+        awaited: None,
+    };
+    assert_eq!(link.backlog(), idle);
 }
 
 #[test]
@@ -254,7 +300,7 @@ fn a_release_that_fails_is_repeated_until_what_it_lets_go_has_ended() {
     );
     fails(&mut link, &again[0], 20);
     assert_eq!(sent(&mut link, at(20)).len(), 0);
-    assert_eq!(link.next_timer(at(20)), at(1_020), "then with pauses");
+    assert_eq!(link.next_timer(), at(1_020), "then with pauses");
     let again = sent(&mut link, at(1_020));
     assert_eq!(again[0].requests, [release(1)]);
     told(&mut link);

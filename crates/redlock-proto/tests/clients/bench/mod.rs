@@ -97,6 +97,7 @@ impl Bench {
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
             fan_out,
+            most_unsent: 1024,
         };
         let peer = |number| Peer {
             client: Client::new(config.clone(), Counting(number, 0)),
@@ -138,6 +139,7 @@ impl Bench {
             retry: RetryPolicy::new(5 * MS, 50 * MS).expect("it is valid"),
             node_timeout: LIMIT,
             fan_out: FanOut::default(),
+            most_unsent: 1024,
         };
         self.peers[1].client = Client::new(config, Counting(3, 0));
         for node in 0..self.nodes.len() {

@@ -1,0 +1,96 @@
+//! The acquisitions that wait until their requests would be sent soon.
+//!
+//! An attempt that is made before that would use up its lease in this client, and its requests would keep those of
+//! renewals and releases waiting.
+
+use std::collections::BTreeMap;
+
+use super::{
+    super::{Entropy, Now, context::Context, leases::Leases, timers::Timer},
+    Acquisitions,
+    acquisition::{Acquisition, Phase},
+    not_acquired,
+};
+use crate::{Failure, FailureKind};
+
+/// The acquisitions that wait for their turn to ask nodes, in order.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: BTreeMap<u64, u64>,
+    next: u64,
+}
+
+impl Queue {
+    fn enter(&mut self, id: u64) -> u64 {
+        let place = self.next;
+        self.next += 1;
+        self.waiting.insert(place, id);
+        place
+    }
+
+    /// Takes an acquisition out that does not wait any more.
+    pub(super) fn leave(&mut self, phase: &Phase) {
+        if let Phase::Queued { place, .. } = phase {
+            self.waiting.remove(place);
+        }
+    }
+}
+
+impl Acquisitions {
+    /// Starts an attempt, once the requests of those before it are sent.
+    pub(super) fn attempt_in_turn<E: Entropy>(
+        &mut self,
+        id: u64,
+        mut acquisition: Acquisition,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        if self.queue.waiting.is_empty() && cx.nodes.have_room(cx.config.node_timeout, now.clock) {
+            return self.attempt(id, acquisition, leases, cx, now);
+        }
+        // As long as a caller that waits for no other holder waits for the nodes.
+        let least = now.clock + cx.limit_within(acquisition.request.timing);
+        let until = acquisition.request.wait_until.max(least);
+        acquisition.phase = Phase::Queued {
+            timer: cx.timers.set(until, Timer::Retry(id)),
+            place: self.queue.enter(id),
+        };
+        self.acquisitions.insert(id, acquisition);
+    }
+
+    /// Starts the attempts whose turn has come.
+    pub(in super::super) fn admit<E: Entropy>(
+        &mut self,
+        leases: &mut Leases,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        while !self.queue.waiting.is_empty()
+            && cx.nodes.have_room(cx.config.node_timeout, now.clock)
+            && let Some((_, id)) = self.queue.waiting.pop_first()
+        {
+            let Some(acquisition) = self.acquisitions.remove(id) else {
+                continue;
+            };
+            if let Phase::Queued { timer, .. } = acquisition.phase {
+                cx.timers.cancel(timer);
+            }
+            self.attempt(id, acquisition, leases, cx, now);
+        }
+    }
+
+    /// Says that an acquisition has waited in this client for as long as its caller waits.
+    pub(super) fn waited_in_vain<E: Entropy>(
+        &mut self,
+        id: u64,
+        acquisition: &Acquisition,
+        cx: &mut Context<E>,
+        now: Now,
+    ) {
+        self.queue.leave(&acquisition.phase);
+        let failure = Failure::after_grant(FailureKind::Overloaded, now.clock, now.clock);
+        let answers = cx.nodes.standing(now);
+        not_acquired(id, Some(failure), answers, cx);
+    }
+}
