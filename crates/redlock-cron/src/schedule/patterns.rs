@@ -1,8 +1,9 @@
 //! Tests of what a pattern may say, and of what it means.
 
+use chrono::NaiveDate;
 use chrono_tz::Tz;
 
-use super::Schedule;
+use super::{Schedule, pattern::STEPS};
 
 fn ticks(pattern: &str, count: usize) -> Vec<String> {
     let schedule = Schedule::parse(pattern, Tz::UTC).unwrap();
@@ -134,5 +135,47 @@ fn names_are_those_of_their_field_in_any_case() {
         ("@annually", "0 0 0 1 1 *"),
     ] {
         assert_eq!(ticks(one, 20), ticks(other, 20), "{one:?} and {other:?}");
+    }
+}
+
+/// More months than patterns have.
+pub(super) const MOST_STEPS: u64 = 100_000;
+
+/// Returns how many steps `search` takes.
+pub(super) fn steps<T>(search: impl FnOnce() -> T) -> u64 {
+    STEPS.set(0);
+    search();
+    STEPS.get()
+}
+
+#[test]
+fn no_search_is_longer_than_the_years_of_patterns() {
+    for pattern in [
+        "0 0 0 30 2 *",
+        "0 0 0 31 2,4,6,9,11 *",
+        "* * * 1-28 * MON#5",
+        "0 0 0 1 1 * 4999",
+        "0 0 0 1 1 * 1",
+        "* * * * * * 4000-4999/7",
+        // Each is in the gap, as long as the zone's rules are those of today.
+        "0 */30 2 25-31 3 SUNL",
+        "* * 2 29 3 SUN",
+        "0,1,2,3 0,1,2,3,4,5,6,7,8,9 2 29 2 MON",
+    ] {
+        let schedule = Schedule::parse(pattern, Tz::Europe__Berlin).unwrap();
+        for year in [-10_000, 2026, 4999, 10_000] {
+            let time = NaiveDate::from_ymd_opt(year, 3, 14).unwrap();
+            let time = time.and_hms_opt(1, 59, 26).unwrap().and_utc();
+            let next = steps(|| schedule.next_after(time));
+            let latest = steps(|| schedule.latest_at(time));
+            assert!(
+                next.max(latest) < MOST_STEPS,
+                "{pattern:?} in {year}: {next}, {latest}"
+            );
+        }
+        assert!(
+            steps(|| schedule.shortest_gap()) < 2 * MOST_STEPS,
+            "{pattern:?}"
+        );
     }
 }

@@ -6,7 +6,10 @@ use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Offset, TimeDelta, Ti
 use chrono_tz::Tz;
 use proptest::{prelude::*, sample::Index};
 
-use super::{Schedule, pattern::STEPS};
+use super::{
+    Schedule,
+    patterns::{MOST_STEPS, steps},
+};
 
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 const MONTHS: [&str; 12] = [
@@ -345,48 +348,6 @@ proptest! {
             prop_assert_eq!(schedule.latest_at(end), Some(*tick));
             end = *tick - TimeDelta::seconds(1);
         }
-    }
-}
-
-/// More months than patterns have.
-const MOST_STEPS: u64 = 100_000;
-
-/// Returns how many steps `search` takes.
-fn steps<T>(search: impl FnOnce() -> T) -> u64 {
-    STEPS.set(0);
-    search();
-    STEPS.get()
-}
-
-#[test]
-fn no_search_is_longer_than_the_years_of_patterns() {
-    for pattern in [
-        "0 0 0 30 2 *",
-        "0 0 0 31 2,4,6,9,11 *",
-        "* * * 1-28 * MON#5",
-        "0 0 0 1 1 * 4999",
-        "0 0 0 1 1 * 1",
-        "* * * * * * 4000-4999/7",
-        // Each is in the gap, as long as the zone's rules are those of today.
-        "0 */30 2 25-31 3 SUNL",
-        "* * 2 29 3 SUN",
-        "0,1,2,3 0,1,2,3,4,5,6,7,8,9 2 29 2 MON",
-    ] {
-        let schedule = Schedule::parse(pattern, Tz::Europe__Berlin).unwrap();
-        for year in [-10_000, 2026, 4999, 10_000] {
-            let time = NaiveDate::from_ymd_opt(year, 3, 14).unwrap();
-            let time = time.and_hms_opt(1, 59, 26).unwrap().and_utc();
-            let next = steps(|| schedule.next_after(time));
-            let latest = steps(|| schedule.latest_at(time));
-            assert!(
-                next.max(latest) < MOST_STEPS,
-                "{pattern:?} in {year}: {next}, {latest}"
-            );
-        }
-        assert!(
-            steps(|| schedule.shortest_gap()) < 2 * MOST_STEPS,
-            "{pattern:?}"
-        );
     }
 }
 

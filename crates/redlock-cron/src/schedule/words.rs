@@ -145,7 +145,7 @@ fn step(values: Set, cycle: u32) -> Option<u32> {
     (cycle.is_multiple_of(step) && values == multiples).then_some(step)
 }
 
-/// Begins a sentence, in which what comes at several values of a time is said once.
+/// Joins the parts of a phrase, which begins with a capital.
 fn sentence<const N: usize>(parts: [Option<String>; N]) -> String {
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     let text = parts.join(", ");
