@@ -296,3 +296,30 @@ async fn an_instant_is_come_to_with_nodes_that_can_be_asked() {
         assert!(redlock.is_ready().await, "after {seconds} s");
     }
 }
+
+/// Nuuk goes forward at 23:00 on 28 March 2026, so that 23:30 does not exist, and the first instant after it is midnight.
+#[tokio::test(start_paused = true)]
+async fn the_run_of_a_time_that_a_gap_moves_past_midnight_keeps_its_day() {
+    let world = World::starting_at("2026-03-28T00:00:00Z");
+    let runs = Arc::clone(&world.runs);
+    let clock = world.clock.clone();
+    let job = SingletonJob::cron("job", "0 30 23 * * *", "America/Nuuk", move |run| {
+        runs.lock().unwrap().push((run, clock.now()));
+        async { Ok::<_, BoxError>(()) }
+    });
+    let jobs = world.replica("pod-1", [job]).await;
+    world.clock.advance_to(at("2026-03-31T00:00:00Z")).await;
+    assert!(jobs.shutdown(Duration::from_secs(1)).await.is_clean());
+    let runs = world.runs.lock().unwrap();
+    let days = runs.iter().map(|(run, _)| {
+        let local = run.local_tick().to_rfc3339();
+        (run.local_date().to_string(), local)
+    });
+    let expected = [
+        ("2026-03-27", "2026-03-27T23:30:00-02:00"),
+        ("2026-03-28", "2026-03-29T00:00:00-01:00"),
+        ("2026-03-29", "2026-03-29T23:30:00-01:00"),
+    ];
+    let expected = expected.map(|(day, local)| (day.to_owned(), local.to_owned()));
+    assert_eq!(days.collect::<Vec<_>>(), expected);
+}

@@ -39,6 +39,7 @@ pub struct Run {
     pub(crate) name: Arc<str>,
     pub(crate) tick: DateTime<Utc>,
     pub(crate) zone: Tz,
+    pub(crate) local_date: NaiveDate,
     pub(crate) trigger: Trigger,
     pub(crate) attempt: u32,
     pub(crate) try_number: u32,
@@ -116,6 +117,8 @@ impl Run {
     /// Returns the day of the [tick](Self::tick) in the job's [zone](Self::zone).
     ///
     /// In UTC it is often another day: at two in the morning in Tokyo, UTC still has the day before.
+    /// A fixed time that does not exist, because clocks go forward, keeps its day: in America/Nuuk, 23:30 of 28 March
+    /// 2026 is due at midnight, when [`local_tick`](Self::local_tick) is on 29 March, and this returns 28 March.
     ///
     /// # Examples
     ///
@@ -129,7 +132,7 @@ impl Run {
     /// });
     /// ```
     pub fn local_date(&self) -> NaiveDate {
-        self.local_tick().date_naive()
+        self.local_date
     }
 
     /// Returns the reason for which the run was started.

@@ -50,14 +50,12 @@ impl SingletonJob {
     /// * `name` has 1 to 128 bytes, is unique in its scheduler and the same on all replicas.
     /// * `pattern` has the fields second, minute, hour, day of month, month, day of week and, optionally, year;
     ///   a day must match both day fields.
+    ///   The crate's page lists [what a field may have](crate#when-a-job-is-due).
     /// * `zone` is an IANA zone or the name of one.
-    ///   When clocks go forward, a fixed time that does not exist is due at the first instant after the gap, unless
-    ///   that is on the next day and the pattern does not match that day.
-    ///   A gap may have a tick of its own no more than two hours before its end, as it can where a zone crosses the date
-    ///   line.
+    ///   When clocks go forward, a fixed time that does not exist is due at the first instant after the gap.
     ///   When clocks go back, a fixed time that exists twice is due at its first instant.
-    ///   A pattern that repeats within the hour has ticks in both passes of the repeated hour and none in the gap.
-    ///   A pattern with several hours counts as repeating.
+    ///   A pattern with `*`, a range or a step of several values in the second, minute or hour goes by the clock: it has
+    ///   ticks in both passes of the repeated hour and none in the gap.
     /// * `work` is called for each run; the scheduler drops its future if the run's lease is lost.
     ///   It must not block its thread.
     ///

@@ -1,14 +1,16 @@
-use std::{ops::RangeInclusive, time::Duration};
-
-use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
-use chrono_tz::Tz;
-use croner::{
-    Cron,
-    errors::CronError,
-    parser::{CronParser, Seconds},
+use std::{
+    ops::{Range, RangeInclusive},
+    sync::Arc,
+    time::Duration,
 };
 
-use super::missing_days;
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono_tz::Tz;
+
+use super::{
+    pattern::{BEGIN, END, Pattern},
+    walk,
+};
 use crate::SetupError;
 
 /// The instants at which a job is due: the times of a zone that match a pattern, the multiples of an interval, or one
@@ -16,6 +18,8 @@ use crate::SetupError;
 ///
 /// Replicas with the same pattern, zone and zone data compute the same ticks.
 /// A schedule needs no scheduler and no node, so that a program can try a pattern before a job has it.
+/// No text takes long to read and no tick takes long to find, so a service can try the patterns of its users in its
+/// async tasks.
 /// Printed, it is the schedule in English words.
 ///
 /// # Examples
@@ -38,7 +42,7 @@ pub struct Schedule(pub(super) Kind);
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Cron {
-        cron: Box<Cron>,
+        pattern: Arc<Pattern>,
         zone: Tz,
     },
     /// The multiples of so many seconds since the Unix epoch.
@@ -54,27 +58,10 @@ pub(super) enum Kind {
 
 impl Schedule {
     pub(crate) fn parse(pattern: &str, zone: Tz) -> Result<Self, SetupError> {
-        let cron = Self::read(pattern).map_err(|error| {
-            let right = "it must have the fields second, minute, hour, day of month, month, day of \
-                         week and, if wanted, year, such as `0 30 2 * * *`";
-            SetupError::misuse(
-                "pattern",
-                format!("{pattern:?} is not valid ({error}); {right}"),
-            )
-        })?;
-        let cron = Box::new(cron);
-        Ok(Self(Kind::Cron { cron, zone }))
-    }
-
-    pub(super) fn read(pattern: &str) -> Result<Cron, CronError> {
-        let parser = CronParser::builder()
-            .seconds(Seconds::Required)
-            // A day must match both the day of the month and the day of the week.
-            .dom_and_dow(true)
-            // `1/10`, as tokio-cron-scheduler's own documentation writes it, for `1-59/10`.
-            .sloppy_ranges(true)
-            .build();
-        parser.parse(pattern)
+        let pattern = Pattern::read(pattern);
+        let pattern = pattern.map_err(|error| SetupError::misuse("pattern", error))?;
+        let pattern = Arc::new(pattern);
+        Ok(Self(Kind::Cron { pattern, zone }))
     }
 
     /// Makes the schedule of the multiples of `interval` since the Unix epoch, as
@@ -119,18 +106,10 @@ impl Schedule {
     /// ```
     pub fn next_after(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.0 {
-            Kind::Cron { cron, zone } => {
-                let mut from = (local(time, *zone), false);
-                loop {
-                    from = match cron.find_next_occurrence(&from.0, from.1) {
-                        Ok(next) if missing_days::is_from_one(&next, cron) => (next, false),
-                        Ok(next) => {
-                            let next = next.with_timezone(&Utc);
-                            return (next > time).then_some(next);
-                        }
-                        Err(_) => (missing_days::next_end(&from.0)?, true),
-                    };
-                }
+            Kind::Cron { pattern, zone } => {
+                let from = time.timestamp().saturating_add(1).max(YEARS.start);
+                let next = (from < YEARS.end).then(|| walk::first_from(pattern, *zone, from));
+                DateTime::from_timestamp(next??, 0)
             }
             Kind::Every(interval) => {
                 let earlier = time.timestamp().div_euclid(*interval);
@@ -143,26 +122,33 @@ impl Schedule {
     /// Returns the newest tick at or before `time`.
     pub(crate) fn latest_at(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.0 {
-            Kind::Cron { cron, zone } => {
-                let mut from = local(time, *zone);
-                loop {
-                    from = match cron.find_previous_occurrence(&from, true) {
-                        Ok(latest) if missing_days::is_from_one(&latest, cron) => {
-                            latest - TimeDelta::seconds(1)
-                        }
-                        Ok(latest) => {
-                            let latest = latest.with_timezone(&Utc);
-                            return (latest <= time).then_some(latest);
-                        }
-                        Err(_) => missing_days::previous_begin(&from)?,
-                    };
-                }
+            Kind::Cron { pattern, zone } => {
+                let end = time.timestamp().saturating_add(1).min(YEARS.end);
+                let latest = (end > YEARS.start).then(|| walk::last_before(pattern, *zone, end));
+                DateTime::from_timestamp(latest??, 0)
             }
             Kind::Every(interval) => {
                 let earlier = time.timestamp().div_euclid(*interval);
                 DateTime::from_timestamp(earlier * *interval, 0)
             }
             Kind::Once(at) => (*at <= time).then_some(*at),
+        }
+    }
+
+    /// Returns the day for which a tick is due, in the schedule's zone.
+    pub(crate) fn day_of(&self, tick: DateTime<Utc>) -> NaiveDate {
+        let local = tick.with_timezone(&self.zone());
+        match &self.0 {
+            Kind::Cron { pattern, .. } => walk::day_of(pattern, local),
+            Kind::Every(_) | Kind::Once(_) => local.date_naive(),
+        }
+    }
+
+    /// Returns what each step of the pattern that does not mean what it says does instead.
+    pub(crate) fn doubts(&self) -> &[String] {
+        match &self.0 {
+            Kind::Cron { pattern, .. } => &pattern.doubts,
+            Kind::Every(_) | Kind::Once(_) => &[],
         }
     }
 
@@ -246,16 +232,8 @@ impl Schedule {
     }
 }
 
-/// Cuts `time` to whole seconds, so that the fraction of a second at which somebody asks is not part of a tick, and to
-/// the years of patterns, because local times at the ends of chrono's range are beyond it.
-fn local(time: DateTime<Utc>, zone: Tz) -> DateTime<Tz> {
-    let time = time.clamp(FIRST_YEAR, LAST_YEAR);
-    time.trunc_subsecs(0).with_timezone(&zone)
-}
-
-/// The begin of year 1 and the begin of year 5000, the first and the last that croner knows.
-const FIRST_YEAR: DateTime<Utc> = DateTime::from_timestamp(-62_135_596_800, 0).expect("in range");
-const LAST_YEAR: DateTime<Utc> = DateTime::from_timestamp(95_617_584_000, 0).expect("in range");
+/// The years of patterns, in seconds since the Unix epoch.
+const YEARS: Range<i64> = BEGIN.and_utc().timestamp()..END.and_utc().timestamp();
 
 /// After so many ticks that were looked for, other tasks have their turn.
 const BETWEEN_PAUSES: u64 = 500;

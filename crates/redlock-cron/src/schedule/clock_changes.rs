@@ -70,6 +70,38 @@ const TABLE: &[Row] = &[
             "10-25T01:30:00Z",
         ],
     ),
+    // Lists are fixed times, each of which is due once.
+    (
+        "0 0 2,14 * * *",
+        Tz::Europe__Berlin,
+        "2026-03-28T12:00:00Z",
+        &["03-28T13:00:00Z", "03-29T01:00:00Z"],
+    ),
+    (
+        "0 0,15,45 2 * * *",
+        Tz::Europe__Berlin,
+        "2026-03-28T12:00:00Z",
+        &["03-29T01:00:00Z"],
+    ),
+    (
+        "0 0 2,14 * * *",
+        Tz::Europe__Berlin,
+        "2026-10-24T12:30:00Z",
+        &["10-25T00:00:00Z"],
+    ),
+    (
+        "0 15,45 2 * * *",
+        Tz::Europe__Berlin,
+        "2026-10-24T12:30:00Z",
+        &["10-25T00:15:00Z", "10-25T00:45:00Z"],
+    ),
+    // Ranges of several values go by the clock.
+    (
+        "0 0 2-3 * * *",
+        Tz::Europe__Berlin,
+        "2026-10-24T12:30:00Z",
+        &["10-25T00:00:00Z", "10-25T01:00:00Z", "10-25T02:00:00Z"],
+    ),
     // New York, forward on 8 March 2026 at 02:00 (07:00 UTC), back on 1 November at 02:00 (06:00 UTC).
     (
         "0 15 2 * * *",
@@ -269,15 +301,65 @@ fn every_wake_up_around_a_change_finds_the_tick_of_the_sequence() {
 
 /// Nuuk goes forward at 23:00 on Saturday, 28 March 2026 (29 March, 01:00 UTC), so its gap ends at midnight.
 #[test]
-fn a_time_in_a_gap_that_ends_at_midnight_is_not_due_on_a_day_that_the_pattern_does_not_match() {
+fn a_time_in_a_gap_that_ends_at_midnight_is_due_then_and_keeps_its_day() {
     for (pattern, expected) in [
-        ("0 30 23 * * SAT", "2026-04-05T00:30:00Z"),
-        ("0 30 23 * * SAT,SUN", "2026-03-29T01:00:00Z"),
-        ("0 30 23 * * *", "2026-03-29T01:00:00Z"),
+        (
+            "0 30 23 * * SAT",
+            ["2026-03-21", "2026-03-28", "2026-04-04"],
+        ),
+        ("0 0 23 * * *", ["2026-03-27", "2026-03-28", "2026-03-29"]),
+        (
+            "0 30 23 28,29 3 *",
+            ["2025-03-29", "2026-03-28", "2026-03-29"],
+        ),
+        // Midnight matches too, so it is one tick of the day that clocks show.
+        ("0 0 0,23 * * *", ["2026-03-28", "2026-03-29", "2026-03-29"]),
+        // Goes by the clock, which has no such time.
+        (
+            "0 */30 23 * * SAT",
+            ["2026-03-21", "2026-04-04", "2026-04-04"],
+        ),
     ] {
         let schedule = Schedule::parse(pattern, Tz::America__Nuuk).unwrap();
-        let next = schedule.next_after("2026-03-28T12:00:00Z".parse().unwrap());
-        assert_eq!(next, Some(expected.parse().unwrap()), "{pattern:?}");
+        let end: DateTime<Utc> = "2026-03-29T01:00:00Z".parse().unwrap();
+        let next = if schedule.latest_at(end) == Some(end) {
+            end
+        } else {
+            schedule.next_after(end).unwrap()
+        };
+        let last = schedule.latest_before(next).unwrap();
+        let found = [last, next, schedule.next_after(next).unwrap()];
+        let days = found.map(|tick| schedule.day_of(tick).to_string());
+        assert_eq!(days, expected, "{pattern:?}");
+        assert_eq!(next == end, !pattern.contains('/'), "{pattern:?}");
+    }
+}
+
+#[test]
+fn the_set_of_times_decides_and_not_how_a_single_time_is_written() {
+    for (single, others) in [
+        (
+            "0 0 2 * * *",
+            &[
+                "0 0/60 2 * * *",
+                "0 */60 2 * * *",
+                "0 */90 2 * * *",
+                "0 0 2/24 * * *",
+                "0 0 2-3/5 * * *",
+                "0-0 0-0/1 2-2 * * *",
+                "*/60 0,0 2 * * *",
+            ][..],
+        ),
+        ("0 57 2 * * *", &["0 57-57/7 2 * * *"]),
+    ] {
+        let of_year = |pattern| {
+            let schedule = Schedule::parse(pattern, Tz::Europe__Berlin).unwrap();
+            let from = "2026-01-01T00:00:00Z".parse().unwrap();
+            ticks(&schedule, from).take(365).collect::<Vec<_>>()
+        };
+        for other in others {
+            assert_eq!(of_year(other), of_year(single), "{other:?}");
+        }
     }
 }
 

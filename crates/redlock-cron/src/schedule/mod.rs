@@ -3,15 +3,22 @@
 //! tokio-cron-scheduler takes the zone's offset once, when the job is created, so that after a
 //! change of the clocks it is an hour off, and replicas that were started before and after the change
 //! disagree.
-//! It also reads patterns with an older croner, which answers with an instant in the past in the hour
-//! that occurs twice.
+//! It also reads patterns with croner, which drops parts of a pattern that it does not understand, and decides by the
+//! spelling of a time how often it is due on the day of a change.
 
 mod calendar;
 #[cfg(test)]
 mod clock_changes;
+#[cfg(test)]
 mod missing_days;
+mod pattern;
+#[cfg(test)]
+mod patterns;
 mod plan;
 mod preview;
+#[cfg(test)]
+mod properties;
+mod walk;
 mod words;
 mod zone;
 

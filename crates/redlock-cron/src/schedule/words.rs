@@ -1,22 +1,27 @@
 //! A schedule in words.
-//!
-//! croner has the words for a pattern.
-//! It reads a step as one through all values of its field, also where a range or a list bounds it, so that it says "every
-//! 10 minutes" of `0-30/10`; so it is given the values instead, except of steps that are regular.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
-use chrono::SecondsFormat;
-use croner::{Cron, CronComponent};
+use chrono::{Month, SecondsFormat, Weekday};
 
-use super::calendar::{Kind, Schedule};
+use super::{
+    calendar::{Kind, Schedule},
+    pattern::{Days, Item, Pattern, Set},
+};
 
 /// The schedule in English words.
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Cron { cron, zone } => {
-                write!(f, "{}, in the zone {}", pattern(cron), zone.name())
+            Kind::Cron { pattern, zone } => {
+                let words = [
+                    Some(time(pattern)),
+                    day(&pattern.days),
+                    month(pattern.months),
+                    year(&pattern.years),
+                ];
+                let words: Vec<_> = words.into_iter().flatten().collect();
+                write!(f, "{}, in the zone {}", words.join(", "), zone.name())
             }
             Kind::Every(seconds) => interval(*seconds, f),
             Kind::Once(at) => {
@@ -27,64 +32,171 @@ impl fmt::Display for Schedule {
     }
 }
 
-fn pattern(cron: &Cron) -> String {
-    let given = cron.as_str();
-    let plain = plain(cron).and_then(|plain| Schedule::read(&plain).ok());
-    let words = plain.as_ref().unwrap_or(cron).describe();
-    let words = words.trim_end_matches('.').to_owned();
-    let words = match words.strip_prefix("At every ") {
-        Some(step) => format!("Every {step}"),
-        None => words,
+fn time(pattern: &Pattern) -> String {
+    let (seconds, minutes, hours) = (pattern.seconds, pattern.minutes, pattern.hours);
+    let second = match (step(seconds, 60), seconds.only()) {
+        (_, Some(0)) => None,
+        (Some(1), _) => Some("every second".to_owned()),
+        (Some(step), _) => Some(format!("every {step} seconds")),
+        (None, _) => Some(format!("at second {}", numbers(seconds.values()))),
     };
-    let words = match words.split_once(", in year every ") {
-        Some((words, step)) => format!("{words}, every {step} years"),
-        None => words,
+    if let (Some(hour), Some(minute)) = (hours.only(), minutes.only()) {
+        let time = match seconds.only() {
+            None | Some(0) => format!("at {hour:02}:{minute:02}"),
+            Some(second) => format!("at {hour:02}:{minute:02}:{second:02}"),
+        };
+        let second = second.filter(|_| seconds.only().is_none());
+        return sentence([Some(time), second]);
+    }
+    let minute = match step(minutes, 60) {
+        Some(1) if second.is_some() => None,
+        Some(1) => Some("every minute".to_owned()),
+        Some(step) => Some(format!("every {step} minutes")),
+        None if step(hours, 24) == Some(1) => {
+            let minutes = numbers(minutes.values());
+            Some(format!("at minute {minutes} past every hour"))
+        }
+        None => Some(format!("at minute {}", numbers(minutes.values()))),
     };
-    // croner takes the last weekday of a month for its last day, in words only.
-    if given.to_uppercase().contains("LW") {
-        words.replace("the last day of the month", "the last weekday of the month")
-    } else {
-        words
+    let hour = match step(hours, 24) {
+        Some(1) => None,
+        Some(step) => Some(format!("of every {step} hours")),
+        None => Some(format!("of hour {}", numbers(hours.values()))),
+    };
+    sentence([second, minute, hour])
+}
+
+fn day(days: &Days) -> Option<String> {
+    let numbers = (!days.days.is_empty()).then(|| format!("day {}", numbers(days.days.values())));
+    let near = days.near.values();
+    let near = near.map(|day| format!("the weekday nearest day {day}"));
+    let last = days
+        .has_last
+        .then(|| "the last day of the month".to_owned());
+    let last_workday = days.has_last_workday;
+    let last_workday = last_workday.then(|| "the last weekday of the month".to_owned());
+    let numbers = numbers
+        .into_iter()
+        .chain(last)
+        .chain(near)
+        .chain(last_workday);
+
+    let last = days.last.values().map(name);
+    let last = last.map(|day| format!("the last {day} of the month"));
+    let nth = days.nth.iter().zip(["", "1st", "2nd", "3rd", "4th", "5th"]);
+    let nth = nth.flat_map(|(days, nth)| days.values().map(move |day| (nth, name(day))));
+    let nth = nth.map(|(nth, day)| format!("the {nth} {day} of the month"));
+    let weekdays: Vec<_> = last
+        .chain(nth)
+        .chain(days.weekdays.values().map(name))
+        .collect();
+
+    let numbers = (days.days != (1..=31).collect()).then(|| list(numbers.collect()));
+    let also = if weekdays.len() == 1 { "" } else { "one of: " };
+    let weekdays = (days.weekdays != (0..7).collect()).then(|| list(weekdays));
+    match (numbers, weekdays) {
+        (None, None) => None,
+        (Some(days), None) | (None, Some(days)) => Some(format!("on {days}")),
+        (Some(numbers), Some(days)) => Some(format!("on {numbers} (if it is also {also}{days})")),
     }
 }
 
-/// Returns the same pattern with the values of steps in their place; `None` if it has a name, such as `@daily`.
-fn plain(cron: &Cron) -> Option<String> {
-    let given: Vec<&str> = cron.as_str().split_whitespace().collect();
-    let (&[second, minute, hour, day, month, weekday], year) = given.split_first_chunk()?;
-    let parts = &cron.pattern;
-    let mut fields = vec![
-        values(second, &parts.seconds, 60),
-        values(minute, &parts.minutes, 60),
-        values(hour, &parts.hours, 24),
-        day.to_owned(),
-        // It says "in every 3 months" otherwise.
-        values(month, &parts.months, 0),
-        weekday.to_owned(),
-    ];
-    fields.extend(year.iter().map(|year| match step(year) {
-        Some(1) => "*".to_owned(),
-        // It has thousands of values, and croner says ", in year every 2" of it.
-        Some(_) => (*year).to_owned(),
-        None => values(year, &parts.years, 0),
-    }));
-    Some(fields.join(" "))
+fn month(months: Set) -> Option<String> {
+    let names = months
+        .values()
+        .flat_map(u8::try_from)
+        .flat_map(Month::try_from);
+    let names = names.map(|month| month.name().to_owned()).collect();
+    (months != (1..=12).collect()).then(|| format!("in {}", list(names)))
 }
 
-/// Returns the step of a field that is nothing but one through all of its values.
-fn step(field: &str) -> Option<u16> {
-    field.strip_prefix("*/")?.parse().ok()
-}
-
-/// Returns a field without a step, unless it is one through a whole `cycle`.
-fn values(field: &str, values: &CronComponent, cycle: u16) -> String {
-    let is_regular =
-        step(field).is_some_and(|step| step > 1 && cycle.is_multiple_of(step) && cycle > step);
-    if !field.contains('/') || is_regular {
-        return field.to_owned();
+fn year(years: &[Item]) -> Option<String> {
+    match years {
+        [
+            Item {
+                first: 1,
+                step: 1,
+                last: 4_999..,
+            },
+        ] => None,
+        // It has thousands of values.
+        [
+            Item {
+                first,
+                step,
+                last: 4_999..,
+            },
+        ] => Some(match first {
+            1 => format!("every {step} years"),
+            first => format!("every {step} years from {first}"),
+        }),
+        _ => {
+            let years: BTreeSet<_> = years.iter().flat_map(|item| item.values()).collect();
+            let years = numbers(years.into_iter().map(u32::from));
+            Some(format!("in year {years}"))
+        }
     }
-    let values: Vec<_> = values.values().iter().map(u16::to_string).collect();
-    values.join(",")
+}
+
+/// Returns the step of values that are all multiples of it from 0 through a whole cycle.
+fn step(values: Set, cycle: u32) -> Option<u32> {
+    let step = values.values().nth(1)?;
+    let multiples = (0..cycle).step_by(step as usize).collect();
+    (cycle.is_multiple_of(step) && values == multiples).then_some(step)
+}
+
+/// Joins the parts of a phrase, which begins with a capital.
+fn sentence<const N: usize>(parts: [Option<String>; N]) -> String {
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    let text = parts.join(", ");
+    let (first, rest) = text.split_at(1);
+    first.to_uppercase() + rest
+}
+
+/// Returns values in words, with runs of three or more as ranges.
+fn numbers(values: impl Iterator<Item = u32>) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for value in values {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == value => *last = value,
+            _ => runs.push((value, value)),
+        }
+    }
+    let text = runs
+        .into_iter()
+        .flat_map(|(first, last)| match last - first {
+            0 => vec![first.to_string()],
+            1 => vec![first.to_string(), last.to_string()],
+            _ => vec![format!("{first}-{last}")],
+        });
+    list(text.collect())
+}
+
+fn list(mut items: Vec<String>) -> String {
+    match items.pop() {
+        None => String::new(),
+        Some(last) => match &*items {
+            [] => last,
+            [first] => format!("{first} and {last}"),
+            several => format!("{}, and {last}", several.join(", ")),
+        },
+    }
+}
+
+/// Returns the name of a weekday, of which Sunday is 0.
+fn name(day: u32) -> String {
+    let after_monday = u8::try_from(day + 6).unwrap_or(0) % 7;
+    let day = Weekday::try_from(after_monday).unwrap_or(Weekday::Mon);
+    let name = match day {
+        Weekday::Mon => "Monday",
+        Weekday::Tue => "Tuesday",
+        Weekday::Wed => "Wednesday",
+        Weekday::Thu => "Thursday",
+        Weekday::Fri => "Friday",
+        Weekday::Sat => "Saturday",
+        Weekday::Sun => "Sunday",
+    };
+    name.to_owned()
 }
 
 /// Writes an interval in the largest unit that it is whole in.
@@ -127,6 +239,25 @@ mod tests {
                 "At 12:00, on the last weekday of the month",
             ),
             ("0 0 2 15W * *", "At 02:00, on the weekday nearest day 15"),
+            (
+                "0 0 2 L,LW,1-3 * *",
+                "At 02:00, on day 1-3, the last day of the month, and the last weekday of the month",
+            ),
+            ("0 0 2 ? * ?", "At 02:00"),
+            ("@hourly", "At minute 0 past every hour"),
+            ("0 0 2,14 * * *", "At minute 0, of hour 2 and 14"),
+            (
+                "*/5 30 * * * *",
+                "Every 5 seconds, at minute 30 past every hour",
+            ),
+            (
+                "0 0 2 * * MON#1,SUNL",
+                "At 02:00, on the last Sunday of the month and the 1st Monday of the month",
+            ),
+            (
+                "0 0 2 13 * 1,5",
+                "At 02:00, on day 13 (if it is also one of: Monday and Friday)",
+            ),
             (
                 "0 0 2 * * FRI#2",
                 "At 02:00, on the 2nd Friday of the month",

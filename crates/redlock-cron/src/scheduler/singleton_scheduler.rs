@@ -191,6 +191,7 @@ impl SingletonScheduler {
             runner.check_agreement(within).await?;
         }
         runner.say_if_it_ended();
+        runner.say_doubts();
         #[cfg(feature = "metrics")]
         self.replica.observer.expect(&name);
         let runner = self.jobs.insert(name, runner);

@@ -21,6 +21,7 @@ mod shutdown;
 mod skew;
 mod slow;
 mod spans;
+mod steps;
 mod tries;
 mod unclaimed;
 

@@ -68,6 +68,7 @@ impl JobRunner {
             name,
             tick,
             zone: self.schedule.zone(),
+            local_date: self.schedule.day_of(tick),
             trigger: start.trigger,
             attempt: start.attempt,
             try_number: 1,

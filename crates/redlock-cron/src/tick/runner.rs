@@ -234,6 +234,14 @@ impl JobRunner {
         }
     }
 
+    /// Logs each step of its pattern that does not mean what it says, such as one of 25 minutes.
+    pub(crate) fn say_doubts(&self) {
+        for doubt in self.schedule.doubts() {
+            let job = &**self.id.name();
+            tracing::warn!(target: crate::TARGET, job, doubt, "its pattern has a step that does not mean what it says");
+        }
+    }
+
     /// Returns the time of day by the nodes' clocks, as far as they are known; see [`Replica::ahead`].
     pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
         self.now() - self.replica.ahead()
