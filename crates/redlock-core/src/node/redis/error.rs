@@ -102,6 +102,7 @@ pub(super) struct NotOpened {
 /// Returns what a call that failed as a whole leaves behind.
 pub(super) fn call_error(error: &RedisError) -> CallError {
     match error.code() {
+        Some(code) if is_wrong_server(code) => CallError::wrong_server(reason(error)),
         Some(code) if WRITES_NOT.contains(&code) => CallError::refuses_writes(reason(error)),
         _ if is_refusal(error) => CallError::not_executed(reason(error)),
         // Another error from the server: the script may have stopped in the middle.
@@ -113,6 +114,11 @@ pub(super) fn call_error(error: &RedisError) -> CallError {
         None if error.kind() == ErrorKind::Parse => CallError::lost(NONSENSE),
         None => CallError::lost(reason(error)),
     }
+}
+
+/// Returns whether an error of this code tells that another server is to be asked, or this one over another connection.
+pub(super) fn is_wrong_server(code: &str) -> bool {
+    WRONG_SERVER.contains(&code)
 }
 
 /// Returns whether a server said that it did not run a call.
@@ -129,22 +135,38 @@ pub(super) fn is_unknown_command(error: &RedisError) -> bool {
 }
 
 /// Errors that the server sends instead of starting a script or a function.
-const NOT_RUN: [&str; 11] = [
+const NOT_RUN: [&str; 14] = [
+    "ASK",
     "BUSY",
     "CLUSTERDOWN",
     "LOADING",
     "MASTERDOWN",
     "MISCONF",
+    "MOVED",
     "NOAUTH",
     "NOPERM",
     "NOREPLICAS",
     "NOSCRIPT",
     "OOM",
     "READONLY",
+    "TRYAGAIN",
+];
+
+/// Those of a server that has become a replica, has its data from another master, is part of a cluster, or does not know
+/// any more who the client is.
+const WRONG_SERVER: [&str; 8] = [
+    "ASK",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "MOVED",
+    "NOAUTH",
+    "READONLY",
+    "TRYAGAIN",
 ];
 
 /// Those of them that servers send which run what writes nothing.
-const WRITES_NOT: [&str; 4] = ["MISCONF", "NOREPLICAS", "OOM", "READONLY"];
+const WRITES_NOT: [&str; 3] = ["MISCONF", "NOREPLICAS", "OOM"];
 
 #[cfg(test)]
 mod tests {

@@ -89,20 +89,26 @@ impl Nodes {
         self.connections[node].number()
     }
 
-    /// A connection to a node was made.
+    /// A connection to a node was made; nothing that another server said over the one before counts for this.
     pub(super) fn on_connected(&mut self, node: usize) {
         self.connections[node].on_connected();
+        self.forget(node);
     }
 
     /// The connection to a node was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, node: usize, reason: Arc<str>, at: Instant) {
         self.connections[node].on_disconnected(reason);
         self.outage.on_disconnected(node, at);
+        self.forget(node);
+        self.news.on_disconnected(node);
+    }
+
+    /// Forgets what was said over a connection.
+    fn forget(&mut self, node: usize) {
         self.members.on_disconnected(node);
         self.health[node] = Health::default();
         self.pace[node] = Pace::default();
         self.voted[node] = false;
-        self.news.on_disconnected(node);
     }
 
     /// A node said where it stands; returns whether its clock has gone ahead by more than `step` since leases were looked at.
