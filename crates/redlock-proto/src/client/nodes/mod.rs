@@ -291,6 +291,14 @@ impl Nodes {
         self.outage.since(self.quorum)
     }
 
+    /// Returns whether the first connections that are still being made could complete a majority: whether there is an
+    /// outage shows when they are made, or have failed.
+    pub(super) fn are_connecting(&self, now: Now) -> bool {
+        let connecting = self.connections.iter().filter(|node| !node.is_settled());
+        let connecting = connecting.count();
+        connecting > 0 && connecting + self.reachable(now) >= self.quorum.majority()
+    }
+
     /// Returns whether so many nodes are quarantined beyond this moment that the others are no majority.
     pub(super) fn are_quarantined_beyond(&self, end: Instant, now: Now) -> bool {
         let beyond = self.all().filter(|node| {

@@ -108,7 +108,7 @@ fn pauses_between_attempts_to_connect_grow_up_to_a_second_and_vary() {
     }
 }
 
-/// What a server says that follows another one.
+/// Returns the answer of a server that follows another one.
 fn replica() -> Answer {
     let mut hello = hello();
     for reply in &mut hello.replies {
