@@ -22,8 +22,8 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
         return explained(&first.map(words).unwrap_or_default());
     }
     match error.kind() {
-        // The system's words.
-        ErrorKind::Io => one_line(&error.to_string()),
+        // The system's words, or those of TLS.
+        ErrorKind::Io => with_advice(one_line(&error.to_string())),
         ErrorKind::AuthenticationFailed => {
             "authentication failed; give a user and a password that it knows".into()
         }
@@ -32,6 +32,18 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
         _ if error.detail().is_none() => one_line(&error.to_string()),
         _ => error.category().into(),
     }
+}
+
+/// Adds what to do to an error of TLS about certificates.
+fn with_advice(words: Arc<str>) -> Arc<str> {
+    let advice = if words.contains("CertificateRequired") {
+        "it wants a client certificate, which needs a pool of your own (NodeConfig::pool)"
+    } else if words.contains("UnknownIssuer") {
+        "SSL_CERT_FILE names the file with the certificates to trust"
+    } else {
+        return words;
+    };
+    format!("{words}; {advice}").into()
 }
 
 /// Returns an error that the server sent, in words of ours.
@@ -190,6 +202,14 @@ mod tests {
             "Parse error at 1 Unexpected `84` Unexpected `72`"
         );
         assert_eq!(&*one_line("NOAUTH "), "NOAUTH");
+    }
+
+    #[test]
+    fn an_error_about_certificates_says_what_to_do() {
+        let words = |said: &str| reason(&std::io::Error::other(said).into());
+        let refused = words("received fatal alert: CertificateRequired");
+        assert!(refused.contains("NodeConfig::pool"), "{refused}");
+        assert_eq!(&*words("connection reset"), "connection reset");
     }
 
     #[test]
