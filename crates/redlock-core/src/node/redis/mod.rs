@@ -77,11 +77,13 @@ impl RedisNode {
     /// The rights that a node's user needs, in the syntax of `ACL SETUSER`, beside the keys of the namespace, such as
     /// `~{redlock}:*`.
     ///
-    /// The client uses two more if the user has them.
+    /// The client uses three more if the user has them.
     /// With `+script|load`, a server of Redis 7.4 or later does not drop the script to make room for other scripts.
     /// With `+config|get`, and under
     /// [`dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence), a node whose `appendfsync`
     /// is not `always` does not vote.
+    /// With `+getrange`, and under [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), a node reads no more of
+    /// another program's value than its first 8 kB, however long it is.
     pub const RIGHTS: &str =
         "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
 
