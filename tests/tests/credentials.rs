@@ -146,3 +146,15 @@ async fn a_node_that_refuses_us_is_named_with_its_reason_and_no_password() {
     }
     printed.has_no_password();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_without_a_password_needs_none_in_the_url() {
+    let nodes = Nodes::start_with(3, &ServerOptions::default().password(RIGHT));
+    nodes.ask_all(&["ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all"]);
+    let urls = (0..3).map(|node| format!("redis://app@{}", nodes[node].address()));
+    let redlock = builder(urls, TTL).build().await.unwrap();
+    redlock.dangerous_bless().await;
+    let guard = redlock.try_acquire("a").await.unwrap();
+    assert!(nodes.ask(0, &["CLIENT", "LIST"]).contains(" user=app "));
+    guard.release().await.unwrap();
+}

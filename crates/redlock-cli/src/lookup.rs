@@ -248,10 +248,21 @@ const SHARED: &str = "shared\n";
 /// Stands in it for whoever waits to have the key alone.
 const WISH: &str = "--------------------------------";
 
-const READ: &str = "return {redis.call('MGET', KEYS[1])[1], redis.call('PTTL', KEYS[1])}";
+/// Another program's value may have any length, and no owner is longer than what is read of it; without the right to read
+/// a part, all is read.
+macro_rules! value {
+    () => {
+        "local value = redis.pcall('GETRANGE', KEYS[1], 0, 8191) \
+         if value == '' or type(value) == 'table' then value = redis.call('MGET', KEYS[1])[1] end "
+    };
+}
+
+const READ: &str = concat!(value!(), "return {value, redis.call('PTTL', KEYS[1])}");
 /// A value of another type has no owner, and is compared as the empty one.
-const DELETE: &str = "if (redis.call('MGET', KEYS[1])[1] or '') == ARGV[1] then \
-     return redis.call('DEL', KEYS[1]) else return 0 end";
+const DELETE: &str = concat!(
+    value!(),
+    "if (value or '') == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end"
+);
 
 #[cfg(test)]
 mod tests {

@@ -60,8 +60,8 @@ pub use self::{
 // Its types are in this crate's signatures.
 pub use deadpool_redis;
 pub use redlock_proto::{
-    FanOut, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, RunRecord,
-    RunState, StaleToken, Tick, Word,
+    FanOut, Fence, FencingToken, HolderLabel, InvalidLabel, InvalidToken, JobState, Printable,
+    RunRecord, RunState, StaleToken, Tick, Word,
 };
 
 // What the README shows compiles, and runs.

@@ -93,6 +93,30 @@ async fn a_url_whose_password_is_not_escaped_is_refused_and_not_shown() {
     );
 }
 
+/// redis-rs passes over them, and would lock in database 0, or without TLS.
+#[tokio::test]
+async fn parts_of_a_url_that_mean_nothing_are_refused_with_the_form_for_them() {
+    for (url, form) in [
+        ("redis://me:hunter2@10.0.0.1?db=2", "redis://host/2"),
+        ("redis://me:hunter2@10.0.0.1?ssl=true", "rediss://"),
+        ("redis://me:hunter2@10.0.0.1?sslmode=require", "rediss://"),
+        ("redis://me:hunter2@10.0.0.1/0?tls=true", "rediss://"),
+        ("redis://me:hunter2@10.0.0.1/0#tls", "SSL_CERT_FILE"),
+        ("redis://me:hunter2@10.0.0.1/0/1", "redis://host/2"),
+        ("unix:///run/redis.sock?database=2", "?db=2"),
+    ] {
+        let error = refused(Redlock::builder().node(url)).await;
+        let text = format!("{error} {error:?}");
+        assert_eq!(error.field(), "nodes[0]", "{url}");
+        assert!(text.contains(form), "{url}: {text}");
+        assert!(!text.contains("hunter2"), "{text}");
+        assert_eq!(NodeConfig::from(url).name(), None);
+    }
+    let socket = NodeConfig::from("unix:///run/redis.sock?db=2&user=app&pass=p");
+    let info = socket.connection_info().expect("it is a URL");
+    assert_eq!(info.redis_settings().db(), 2);
+}
+
 #[tokio::test]
 async fn s11_one_server_has_one_vote() {
     let twice = [

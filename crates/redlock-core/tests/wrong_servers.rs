@@ -92,8 +92,14 @@ async fn a_tls_port_is_told_to_want_another_url() {
     let mut arguments = vec!["--tls-port", &port, "--tls-cert-file", certificate];
     arguments.extend(["--tls-key-file", key, "--tls-ca-cert-file", certificate]);
     let _server = start(&arguments);
-    let line = line(&format!("redis://127.0.0.1:{port}")).await;
-    assert!(line.contains("rediss://"), "{line}");
+    let said = line(&format!("redis://127.0.0.1:{port}")).await;
+    assert!(said.contains("rediss://"), "{said}");
+    #[cfg(feature = "tls-rustls")]
+    {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let said = line(&format!("rediss://localhost:{port}")).await;
+        assert!(said.contains("SSL_CERT_FILE"), "{said}");
+    }
 }
 
 #[cfg(feature = "tls-rustls")]

@@ -56,7 +56,7 @@ pub use self::{
     },
     key::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId,
-        Shard, SlotCount,
+        Printable, Shard, SlotCount,
     },
     lease::{LeaseAction, LeaseState, LeftOver, Loss},
     link::{Call, HELLO, Link, LinkConfig, LinkEvent, Op},

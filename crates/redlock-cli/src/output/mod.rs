@@ -12,7 +12,7 @@ use std::{
 use clap::ValueEnum;
 use serde::Serialize;
 
-use self::wrap::wrap;
+use self::{printable::lines, wrap::wrap};
 pub(crate) use self::{
     printable::printable,
     time::{millis, moment, rounded},
@@ -76,19 +76,19 @@ impl Output {
 
     /// Writes a text in lines that fit.
     pub(crate) fn line(self, text: &str) -> io::Result<()> {
-        self.plain(&wrap(text, self.width, 0))
+        self.plain(&wrap(&lines(text), self.width, 0))
     }
 
     /// Writes a text under the line before it.
     pub(crate) fn indented(self, text: &str) -> io::Result<()> {
         let indent = Mark::WIDTH + 1;
-        let text = wrap(text, self.width, indent);
+        let text = wrap(&lines(text), self.width, indent);
         self.plain(&format!("{:indent$}{text}", ""))
     }
 
     /// Writes a line that begins with a mark.
     pub(crate) fn marked(self, mark: Mark, text: &str) -> io::Result<()> {
-        let text = wrap(text, self.width, Mark::WIDTH + 1);
+        let text = wrap(&lines(text), self.width, Mark::WIDTH + 1);
         let word = format!("{:<width$}", mark.word(), width = Mark::WIDTH);
         if self.has_colors {
             let color = mark.color();
@@ -119,14 +119,14 @@ impl Output {
             serde_json::to_writer(&mut out, &complaint)?;
             return writeln!(out);
         }
-        writeln!(out, "redlock: {message}")
+        writeln!(out, "redlock: {}", lines(message))
     }
 
     /// Tells what goes on, beside the output; nothing where JSON is wanted.
     pub(crate) fn progress(self, message: &str) {
         if !self.is_json {
             // Nobody may be left to read it, and that is no reason to stop.
-            drop(writeln!(io::stderr().lock(), "redlock: {message}"));
+            drop(writeln!(io::stderr().lock(), "redlock: {}", lines(message)));
         }
     }
 }

@@ -1,28 +1,14 @@
 //! Text of others on a terminal.
 
-use std::fmt::Write;
+use redlock_proto::Printable;
 
-/// Returns a text with its control characters escaped: whoever names a key must neither move the cursor nor begin a line.
+/// Returns a text with all escaped that would change the text beside it: whoever names a key must neither move the cursor
+/// nor begin a line.
 pub(crate) fn printable(text: &str) -> String {
-    let mut printable = String::with_capacity(text.len());
-    for char in text.chars() {
-        if char.is_control() {
-            // A string takes whatever is written.
-            let _ = write!(printable, "{}", char.escape_debug());
-        } else {
-            printable.push(char);
-        }
-    }
-    printable
+    Printable::new(text).to_string()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::printable;
-
-    #[test]
-    fn nothing_but_control_characters_is_escaped() {
-        assert_eq!(printable("a\u{1b}[31m\nb\u{9b}"), "a\\u{1b}[31m\\nb\\u{9b}");
-        assert_eq!(printable("order:\"42\" \\ ä"), "order:\"42\" \\ ä");
-    }
+/// Returns a text of the command's own, with all escaped that others may have put into it.
+pub(super) fn lines(text: &str) -> String {
+    Printable::lines(text).to_string()
 }

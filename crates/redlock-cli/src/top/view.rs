@@ -11,7 +11,12 @@ use ratatui::{
 };
 
 use super::sample::{Key, Node, Sample};
-use crate::{clock, connection::Settings, output::rounded, processes::Measured};
+use crate::{
+    clock,
+    connection::Settings,
+    output::{printable, rounded},
+    processes::Measured,
+};
 
 /// Draws all of it; what does not fit is left out from below.
 pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &Settings) {
@@ -101,11 +106,11 @@ fn of_nodes(nodes: &[Node]) -> Table<'_> {
         let clock = node.clock_ahead_ms.map_or_else(|| Cell::new("-"), clock);
         let why = standing.why.as_ref().or(node.keys_unknown.as_ref());
         Row::new([
-            Cell::new(standing.node.as_str()),
+            Cell::new(printable(&standing.node)),
             Cell::new(word).style(Style::new().fg(color)),
             Cell::new(time.unwrap_or_else(|| "-".to_owned())),
             clock,
-            Cell::new(why.map_or("", String::as_str)),
+            Cell::new(printable(why.map_or("", String::as_str))),
         ])
     });
     let widths = [
@@ -158,10 +163,10 @@ fn of_jobs(sample: &Sample) -> Table<'_> {
             Color::Reset
         };
         Row::new([
-            Cell::new(job.job.as_str()),
-            Cell::new(job.state.as_str()).style(Style::new().fg(color)),
+            Cell::new(printable(&job.job)),
+            Cell::new(printable(&job.state)).style(Style::new().fg(color)),
             Cell::new(next(job.next_tick_ms)),
-            Cell::new(job.last.as_deref().unwrap_or("-")),
+            Cell::new(printable(job.last.as_deref().unwrap_or("-"))),
         ])
     });
     // Nobody was asked who knows it.
@@ -186,16 +191,16 @@ fn of_jobs(sample: &Sample) -> Table<'_> {
 fn of_waiters(measured: &Measured) -> Table<'_> {
     let waiting = measured.waiting.iter().map(|waiting| {
         Row::new([
-            Cell::new(waiting.lock.as_str()),
-            Cell::new(waiting.process.as_str()),
+            Cell::new(printable(&waiting.lock)),
+            Cell::new(printable(&waiting.process)),
             Cell::new(waiting.callers.to_string()),
         ])
     });
     let silent = measured.silent.iter().map(|silent| {
         Row::new([
             Cell::new("unknown"),
-            Cell::new(silent.process.as_str()),
-            Cell::new(silent.why.as_str()),
+            Cell::new(printable(&silent.process)),
+            Cell::new(printable(&silent.why)),
         ])
         .style(Style::new().fg(Color::Red))
     });
@@ -220,8 +225,8 @@ fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {
             Color::Reset
         };
         Row::new([
-            Cell::new(line.key.as_str()),
-            Cell::new(line.shown.as_str()),
+            Cell::new(printable(&line.key)),
+            Cell::new(printable(&line.shown)),
             Cell::new(line.votes.to_string()).style(Style::new().fg(few)),
             Cell::new(left),
             Cell::new(key.changed_hands.to_string()),

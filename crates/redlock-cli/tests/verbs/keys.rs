@@ -82,6 +82,33 @@ async fn a_key_is_held_or_free_or_nobody_can_say() {
 /// In milliseconds since 1970.
 /// Its clients give a key back to a node that has lost it, before the node votes again.
 #[tokio::test]
+async fn a_name_that_would_change_the_text_beside_it_is_printed_escaped() {
+    // What follows the character is shown from right to left.
+    const NAME: &str = "order\u{202e}7";
+    const SHOWN: &str = "order\\u{202e}7";
+    let nodes = Nodes::blessed(3).await;
+    let client = nodes.client().await;
+    let guard = client.acquire(NAME).await.unwrap();
+    let listed = nodes.run(&["ls"]);
+    assert!(listed.out.contains(SHOWN), "{listed:?}");
+    for arguments in [
+        &["ls"][..],
+        &["status", NAME],
+        &["release", NAME],
+        &["release", NAME, "--force"],
+        &["run", "--no-wait", NAME, "--", "true"],
+        &["jobs", "pause", &format!("redlock/{NAME}")],
+        &["jobs", "forget", &format!("redlock/{NAME}"), "--yes"],
+    ] {
+        let done = nodes.run(arguments);
+        let said = format!("{}{}", done.out, done.err);
+        assert!(!said.contains('\u{202e}'), "{arguments:?}: {done:?}");
+    }
+    drop(guard);
+    client.close().await;
+}
+
+#[tokio::test]
 async fn a_node_that_has_a_key_and_does_not_vote_is_no_vote_and_says_why() {
     let mut nodes = Nodes::blessed(3).await;
     let client = nodes.client().await;

@@ -30,8 +30,9 @@ impl RedlockBuilder {
     /// # Errors
     ///
     /// A setting is not valid, a node is given twice, tokio's time is paused without
-    /// [`virtual_time`](Self::virtual_time), or the client cannot reach a majority of nodes that are fit to vote.
-    /// The error names the setting, or has a line per node.
+    /// [`virtual_time`](Self::virtual_time), the operating system starts no thread for the client, or the client cannot
+    /// reach a majority of nodes that are fit to vote.
+    /// The error names the setting or what to do, or has a line per node.
     /// Nodes in quarantine are no error, because they vote later.
     ///
     /// # Panics

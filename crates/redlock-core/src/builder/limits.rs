@@ -92,6 +92,8 @@ impl RedlockBuilder {
     /// The [`wait`](Self::wait) is for another holder; it does not help when too few nodes give a usable answer.
     /// The client counts the time from the moment at which it saw the majority go, and not from each acquire.
     /// So during an outage that has lasted longer, every acquire fails with its first attempt.
+    /// While the client makes its first connections, for [`connect_timeout`](Self::connect_timeout) at most, no outage has
+    /// begun.
     /// If a majority is missing only because nodes are in quarantine, an acquire waits until they vote.
     /// It fails with its first attempt if they have said that they need longer than the rest of its wait.
     /// An acquire never waits longer than its own wait.

@@ -4,9 +4,19 @@ use super::RedlockBuilder;
 use crate::{Config, MemoryNode, NodeConfig};
 
 impl RedlockBuilder {
-    /// Adds a node: a URL (`redis://[user:password@]host[:port][/db]`, `rediss://…` with the feature
-    /// `tls-rustls`, `unix:///path`), a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or
-    /// a [`MemoryNode`].
+    /// Adds a node: a URL, a [`deadpool_redis::Config`], a ready [`deadpool_redis::Pool`] or a [`MemoryNode`].
+    ///
+    /// A URL has one of these forms:
+    ///
+    /// * `redis://[user[:password]@]host[:port][/db]`;
+    /// * the same with `rediss://`, for TLS, which needs the feature `tls-rustls`;
+    /// * `unix:///path[?db=2&user=name&pass=password]`.
+    ///
+    /// Each may have the parameter `protocol=resp3`.
+    /// `build` refuses other parameters, fragments and paths, because redis-rs ignores them: `?db=2` would lock in
+    /// database 0.
+    /// TLS checks certificates against those of the platform, or against those in the file that `SSL_CERT_FILE` names.
+    /// A client certificate needs a [pool](NodeConfig::pool) of your own.
     ///
     /// Each node must be an independent master: a vote from a replica, or two votes from one server, would
     /// allow two holders at once.

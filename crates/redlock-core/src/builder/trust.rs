@@ -79,6 +79,8 @@ impl RedlockBuilder {
     /// The assumptions of exclusion do not change: with every vote the node compares the run of the server and its data
     /// with its mark.
     /// So each promotion begins such a quarantine, and so does a master's return to its place.
+    /// A node's URL may have a name that leads to the promoted server after a failover: the client leaves a server that has
+    /// become a replica within six seconds, also if the connection stands, and resolves the name again once a second.
     /// A master also seems to have other data when its first replica attaches, and when its last one has been gone for
     /// `repl-backlog-ttl` (an hour by default).
     /// So attach replicas to one master at a time, and set `repl-backlog-ttl 0`; otherwise a broken link to all replicas

@@ -27,6 +27,9 @@ impl Shared {
         limits: QueueLimits,
         search: Option<&Course>,
     ) -> Result<(LockGuard, Option<RunRecord>), NotWon> {
+        if let Some(error) = self.engine.in_another_process() {
+            return Err(NotWon::Failed(error));
+        }
         let subject = &request.subject;
         let own;
         let course = match search {
@@ -96,7 +99,7 @@ impl Shared {
             turn.look_again();
         }
         turn.leave_a_gap(request.acquire.wait_until).await;
-        let (attempts, won) = self.engine.acquire(request).await;
+        let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
         course.attempted(attempts);
         let Won { holding, last } = won.map_err(|why| why.ahead(turn.behind()))?;
         turn.won();
@@ -140,7 +143,7 @@ impl Shared {
         if let Some(turn) = &turn {
             turn.leave_a_gap(request.acquire.wait_until).await;
         }
-        let (attempts, won) = self.engine.acquire(request).await;
+        let (attempts, won) = self.engine.acquire(request, wait.duration()).await;
         course.attempted(attempts);
         let guard = LockGuard::without_turn(won.map_err(ahead)?.holding);
         if is_joined {

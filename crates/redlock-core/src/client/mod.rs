@@ -135,7 +135,10 @@ impl Redlock {
         self.client.closing.cancel();
         // Those who wait for a lease that was left to them may hear of the end late, or never.
         self.client.queue.close();
-        self.client.engine.close().await;
+        self.client
+            .engine
+            .close(2 * self.client.settings.max_ttl)
+            .await;
     }
 
     /// Returns the state of each node: whether the client can reach it, whether it votes, and if not, why.

@@ -1,17 +1,17 @@
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use redlock_proto::{
-    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, Slab, Terms, TickClaim, Word,
+    Acquire, JobState, NodeAnswer, NodeKey, NodeTime, NotClaimed, Terms, TickClaim, Word,
 };
 use tokio::sync::{mpsc, oneshot};
 
-use super::{hand_overs::HandOvers, look::IsUndisputed};
+use super::{common::Common, hand_overs::HandOvers, look::IsUndisputed, patience};
 use crate::{AcquireError, ExtendError, NodeReport, ReleaseError, lease::Subject};
 
 /// What callers ask of the driver; an acquisition that wins is answered with a `W`.
@@ -132,30 +132,17 @@ pub(super) type JobAnswer = (Option<JobState>, Vec<NodeAnswer>);
 #[derive(Debug)]
 pub(crate) struct EngineHandle<W> {
     client: u64,
+    /// How long the driver may take to answer.
+    patience: Duration,
     commands: mpsc::UnboundedSender<Command<W>>,
     common: Arc<Common>,
-}
-
-/// What all handles share.
-#[derive(Debug, Default)]
-struct Common {
-    /// Callers take the numbers of acquisitions, so that they can abandon one before the driver has heard of it; the driver
-    /// gives a number back once neither an acquisition nor a lease goes by it.
-    numbers: Mutex<Slab<()>>,
-    hand_overs: HandOvers,
-}
-
-impl Common {
-    fn numbers(&self) -> MutexGuard<'_, Slab<()>> {
-        // Nothing panics while the lock is held.
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The driver's own handle, from which it makes one for each lease that it hands out.
 #[derive(Debug)]
 pub(super) struct WeakEngineHandle<W> {
     client: u64,
+    patience: Duration,
     commands: mpsc::WeakUnboundedSender<Command<W>>,
     common: Arc<Common>,
 }
@@ -166,6 +153,7 @@ impl<W> WeakEngineHandle<W> {
         let commands = self.commands.upgrade()?;
         Some(EngineHandle {
             client: self.client,
+            patience: self.patience,
             commands,
             common: Arc::clone(&self.common),
         })
@@ -189,11 +177,13 @@ impl<W> WeakEngineHandle<W> {
 }
 
 impl<W> EngineHandle<W> {
-    pub(super) fn new() -> (Self, mpsc::UnboundedReceiver<Command<W>>) {
+    /// Makes the handle of a driver whose rounds have this limit.
+    pub(super) fn new(node_timeout: Duration) -> (Self, mpsc::UnboundedReceiver<Command<W>>) {
         let (commands, received) = mpsc::unbounded_channel();
         (
             Self {
                 client: NEXT_CLIENT.fetch_add(1, Ordering::Relaxed),
+                patience: patience::of(node_timeout),
                 commands,
                 common: Arc::default(),
             },
@@ -207,21 +197,36 @@ impl<W> EngineHandle<W> {
         self.common.numbers().len()
     }
 
+    /// Returns how long the driver may take to answer what needs a few rounds.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// Returns a number that no other client of this process has.
     pub(crate) fn client(&self) -> u64 {
         self.client
     }
 
-    /// Attempts to win the lease, and the tick if one is claimed, until its `wait_until`.
+    /// Returns the error of every acquire in a process that was forked after the driver was started.
+    pub(crate) fn in_another_process(&self) -> Option<AcquireError> {
+        (!self.common.has_driver()).then(AcquireError::forked)
+    }
+
+    /// Attempts to win the lease, and the tick if one is claimed, until its `wait_until`, which is in `wait`.
     ///
     /// Dropping the future at any point leaves nothing behind, but nodes may remember the tick then.
-    pub(crate) async fn acquire(&self, request: AcquireRequest) -> AcquireAnswer<W> {
+    pub(crate) async fn acquire(
+        &self,
+        request: AcquireRequest,
+        wait: Duration,
+    ) -> AcquireAnswer<W> {
+        let limit = wait + request.acquire.timing.key_ttl();
         let acquire = |id, answer| Command::Acquire {
             id,
             request,
             answer,
         };
-        self.win(acquire).await
+        self.win(limit, acquire).await
     }
 
     /// Attempts once to win an exclusive lease on `subject` beside a shared one on it, which has this number and these terms.
@@ -233,6 +238,7 @@ impl<W> EngineHandle<W> {
         subject: Subject,
         terms: Terms,
     ) -> AcquireAnswer<W> {
+        let limit = subject.timing.key_ttl();
         let upgrade = |id, answer| Command::Upgrade {
             id,
             lease,
@@ -240,13 +246,18 @@ impl<W> EngineHandle<W> {
             terms,
             answer,
         };
-        self.win(upgrade).await
+        self.win(limit, upgrade).await
     }
 
-    async fn win(
+    /// Sends a command that begins an acquisition, which the protocol ends within `limit` and a little more.
+    pub(super) async fn win(
         &self,
+        limit: Duration,
         command: impl FnOnce(u64, oneshot::Sender<AcquireAnswer<W>>) -> Command<W>,
     ) -> AcquireAnswer<W> {
+        if let Some(error) = self.in_another_process() {
+            return (0, Err(NotWon::Failed(error)));
+        }
         let id = self.common.numbers().add(());
         let (answer, answered) = oneshot::channel();
         if self.commands.send(command(id, answer)).is_err() {
@@ -258,51 +269,69 @@ impl<W> EngineHandle<W> {
             id,
             answered: false,
         };
-        let answer = answered.await;
-        pending.answered = true;
-        answer.unwrap_or_else(|_| (0, Err(NotWon::Failed(AcquireError::closed()))))
+        let error = match patience::answer_of(answered, limit + self.patience).await {
+            Some(Ok(answer)) => {
+                pending.answered = true;
+                return answer;
+            }
+            Some(Err(_)) => {
+                pending.answered = true;
+                AcquireError::closed()
+            }
+            None => AcquireError::unanswered(),
+        };
+        (0, Err(NotWon::Failed(error)))
     }
 
     /// Returns what nodes remember of a job.
     pub(crate) async fn read_job(&self, job: NodeKey, lock: NodeKey) -> JobAnswer {
         let (answer, answered) = oneshot::channel();
         self.send(Command::ReadJob { job, lock, answer });
-        answered.await.unwrap_or_default()
+        patience::answer(answered, self.patience)
+            .await
+            .unwrap_or_default()
     }
 
     /// Lets every node vote that is only quarantined; says where each node stands then.
     pub(crate) async fn bless(&self) -> Vec<NodeAnswer> {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Bless { answer });
-        answered.await.unwrap_or_default()
+        patience::answer(answered, self.patience)
+            .await
+            .unwrap_or_default()
     }
 
     /// Returns where each node stands.
     pub(crate) async fn standing(&self) -> Vec<NodeAnswer> {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Standing { answer });
-        answered.await.unwrap_or_default()
+        patience::answer(answered, self.patience)
+            .await
+            .unwrap_or_default()
     }
 
     /// Returns what the nodes' wall clocks show.
     pub(crate) async fn node_time(&self) -> Option<NodeTime> {
         let (answer, answered) = oneshot::channel();
         self.send(Command::NodeTime { answer });
-        answered.await.unwrap_or_default()
+        patience::answer(answered, self.patience)
+            .await
+            .unwrap_or_default()
     }
 
-    /// Ends every acquisition and waits until all clean-up is done.
-    pub(crate) async fn close(&self) {
+    /// Ends every acquisition and waits until all clean-up is done, which takes `limit` and a little more at most.
+    pub(crate) async fn close(&self, limit: Duration) {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Close { answer });
         // An error means that the driver is gone, and so is everything it had to do.
-        let _ = answered.await;
+        let _ = patience::answer_of(answered, limit + self.patience).await;
     }
 
     /// Returns a handle that does not keep the driver alive.
     pub(super) fn downgrade(&self) -> WeakEngineHandle<W> {
         WeakEngineHandle {
             client: self.client,
+            patience: self.patience,
             commands: self.commands.downgrade(),
             common: Arc::clone(&self.common),
         }
@@ -314,6 +343,10 @@ impl<W> EngineHandle<W> {
     }
 
     pub(super) fn send(&self, command: Command<W>) {
+        if !self.common.has_driver() {
+            // Nothing takes it, and its sender sees that it was dropped.
+            return;
+        }
         // The driver outlives every handle, unless its runtime was shut down under it; then the
         // command is dropped, which its sender sees as an answer that never comes.
         let _ = self.commands.send(command);
@@ -325,6 +358,7 @@ impl<W> Clone for EngineHandle<W> {
     fn clone(&self) -> Self {
         Self {
             client: self.client,
+            patience: self.patience,
             commands: self.commands.clone(),
             common: Arc::clone(&self.common),
         }
@@ -357,10 +391,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_acquire_without_a_driver_keeps_no_number() {
-        let (engine, received) = EngineHandle::<()>::new();
+        let (engine, received) = EngineHandle::<()>::new(Duration::ZERO);
         drop(received);
         let abandon = |id, _| Command::Abandon { id };
-        let (_, result) = engine.win(abandon).await;
+        let (_, result) = engine.win(Duration::ZERO, abandon).await;
         assert!(matches!(result, Err(NotWon::Failed(_))), "{result:?}");
         assert_eq!(engine.numbers_in_use(), 0);
     }

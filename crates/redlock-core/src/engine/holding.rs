@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 use super::{
     command::{Command, EngineHandle, NotWon},
     look::{Look, Looked},
+    patience,
 };
 use crate::{
     ExtendError, Lease, LossReason, Mode, ReleaseError,
@@ -74,7 +75,7 @@ impl Holding {
             lease: self.id,
             answer,
         });
-        confirmed(answered)
+        confirmed(answered, self.engine.patience())
     }
 
     /// Asks nodes whether they have refused the key to somebody, which [`looked`](Self::looked) tells later.
@@ -114,7 +115,7 @@ impl Holding {
             lease: self.id,
             answer,
         });
-        Some(confirmed(answered))
+        Some(confirmed(answered, self.engine.patience()))
     }
 
     /// Attempts once to win an exclusive lease beside this shared one, which stays as it is.
@@ -140,17 +141,17 @@ impl Holding {
 
     /// Sends the release now; the future awaits its confirmation.
     pub(crate) fn release(mut self) -> impl Future<Output = Result<(), ReleaseError>> + use<> {
-        let lost = self.end();
+        let (lost, limit) = (self.end(), self.engine.patience());
         let (answer, answered) = oneshot::channel();
         self.engine.send(Command::Release {
             lease: self.id,
             answer: Some(answer),
         });
         async move {
-            let confirmed = answered.await;
+            let confirmed = patience::answer(answered, limit).await;
             match lost {
                 Some(_) => Err(ReleaseError::lost()),
-                None => confirmed.unwrap_or_else(|_| Err(ReleaseError::lost())),
+                None => confirmed.unwrap_or_else(|| Err(ReleaseError::lost())),
             }
         }
     }
@@ -216,9 +217,10 @@ impl Drop for Holding {
 
 async fn confirmed(
     answered: oneshot::Receiver<Result<(), ExtendError>>,
+    limit: Duration,
 ) -> Result<(), ExtendError> {
-    let confirmed = answered.await;
-    confirmed.unwrap_or_else(|_| Err(ExtendError::unconfirmed(Vec::new())))
+    let confirmed = patience::answer(answered, limit).await;
+    confirmed.unwrap_or_else(|| Err(ExtendError::unconfirmed(Vec::new())))
 }
 
 /// A lease between two holders of this process; dropping it releases the lease.
@@ -332,7 +334,7 @@ mod tests {
     }
 
     pub(super) fn held(clock: Clock) -> (Holding, UnboundedReceiver<Command<Won>>) {
-        let (engine, commands) = EngineHandle::new();
+        let (engine, commands) = EngineHandle::new(Duration::ZERO);
         let token = FencingToken::new(1).unwrap();
         let deadline = clock.now() + TTL;
         let shared = LeaseShared::new(0, subject(), clock, deadline, None, token);

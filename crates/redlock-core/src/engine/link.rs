@@ -279,6 +279,7 @@ impl NodeLink {
                     may_have_run,
                     session_lost,
                     refuses_writes,
+                    wrong_server,
                     reason,
                 } = error;
                 let error = RequestError {
@@ -287,6 +288,9 @@ impl NodeLink {
                     reason,
                 };
                 self.link.on_call_failed(id, &error, session_lost, now);
+                if wrong_server {
+                    self.link.on_wrong_server(error.reason, now);
+                }
             }
         }
     }

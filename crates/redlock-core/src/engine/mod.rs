@@ -11,6 +11,7 @@ mod alarm;
 mod answers;
 mod asked;
 mod command;
+mod common;
 mod driver;
 mod effects;
 mod entropy;
@@ -20,6 +21,7 @@ mod link;
 mod log;
 mod look;
 mod measure;
+mod patience;
 mod tasks;
 mod watched;
 

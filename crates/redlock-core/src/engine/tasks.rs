@@ -2,11 +2,11 @@
 //!
 //! The driver's task ends when the last handle is gone and nothing is left to clean up.
 
-use std::{sync::Arc, thread};
+use std::{io, sync::Arc, thread};
 
 use redlock_proto::{Link, LinkConfig};
 use tokio::{
-    runtime::{Builder, Handle},
+    runtime::{Builder, Handle, Runtime},
     sync::watch,
     task::coop::unconstrained,
 };
@@ -37,7 +37,7 @@ pub(crate) fn start(
     nodes: Vec<Arc<dyn Node>>,
     placement: Placement,
 ) -> Result<(EngineHandle<Won>, Vec<watch::Receiver<LinkState>>), BuildError> {
-    let (handle, commands) = EngineHandle::new();
+    let (handle, commands) = EngineHandle::new(config.client.node_timeout);
     let mut ends = Vec::new();
     let mut states = Vec::new();
     let names = nodes.iter().map(|node| node.name()).collect();
@@ -74,12 +74,35 @@ pub(crate) fn start(
                 .enable_all()
                 .build()
                 .map_err(|error| BuildError::system("runtime", error.to_string()))?;
+            let runtime = Dropped(Some(runtime));
             thread::Builder::new()
                 .name("redlock".to_owned())
-                // As a task: each time that a link wakes what a runtime blocks on, that is a call of the system.
-                .spawn(move || drop(runtime.block_on(runtime.spawn(driver))))
-                .map_err(|error| BuildError::system("thread", error.to_string()))?;
+                .spawn(move || {
+                    if let Some(runtime) = &runtime.0 {
+                        // As a task: each time that a link wakes what a runtime blocks on, that is a call of the system.
+                        drop(runtime.block_on(runtime.spawn(driver)));
+                    }
+                })
+                .map_err(|error| BuildError::system("thread", no_thread(&error)))?;
         }
     }
     Ok((handle, states))
+}
+
+/// A runtime that may be dropped anywhere, also where its caller must not block.
+struct Dropped(Option<Runtime>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Returns what an operator can do about a system that starts no thread.
+fn no_thread(error: &io::Error) -> String {
+    format!(
+        "the system starts no thread for the client ({error}): raise the limit on its processes and threads (`ulimit -u`, `pids.max`, TasksMax), or give it memory"
+    )
 }

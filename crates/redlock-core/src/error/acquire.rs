@@ -65,6 +65,7 @@ pub enum AcquireErrorKind {
     Quarantined,
     /// A majority granted too late for the time to live, or the lease was over before the caller was
     /// polled: the nodes or this process are too slow for the time to live.
+    /// So is a process in which the client's own thread hangs.
     Expired,
     /// The caller would have to wait, and too many callers in this process wait already; or its wait ended while its
     /// requests waited in this process behind others, or at nodes that answered others: shed load.
@@ -92,7 +93,7 @@ pub enum AcquireErrorKind {
     /// In a rolling restart that changes the number, it passes a time to live after the old replicas have last acquired or
     /// renewed a slot, or tried to: try again later.
     OtherSlots,
-    /// The client was closed.
+    /// The client was closed, or this process was forked after the client was built: build a client in each process.
     Closed,
     /// The key or an option is not valid: the caller must change it.
     Misuse,
@@ -186,10 +187,34 @@ impl AcquireError {
         Self::plain(AcquireErrorKind::Closed)
     }
 
+    /// The client's thread is one of the process from which this one was forked.
+    pub(crate) fn forked() -> Self {
+        Self::text(
+            AcquireErrorKind::Closed,
+            "this process was forked after the client was built; build a client in each process",
+        )
+    }
+
+    /// The client's thread hangs.
+    pub(crate) fn unanswered() -> Self {
+        Self::text(
+            AcquireErrorKind::Expired,
+            "the client's thread does not answer; look for code of a node, a log or a recorder of metrics that blocks it",
+        )
+    }
+
     pub(crate) fn option(invalid: &InvalidOption) -> Self {
         Self {
             kind: AcquireErrorKind::Misuse,
             detail: Detail::Text(invalid.to_string()),
+            ahead: 0,
+        }
+    }
+
+    fn text(kind: AcquireErrorKind, text: &str) -> Self {
+        Self {
+            kind,
+            detail: Detail::Text(text.to_owned()),
             ahead: 0,
         }
     }

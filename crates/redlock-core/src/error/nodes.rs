@@ -1,5 +1,6 @@
 use std::{fmt, sync::Arc};
 
+use redlock_proto::Printable;
 pub use redlock_proto::{NodeAnswer, NotAVote, Unfit};
 
 /// The report of one node: its address, and its answer.
@@ -46,11 +47,27 @@ impl NodeReport {
 
 impl fmt::Display for NodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.node, self.answer)
+        // Names and reasons may be those of others.
+        let line = format!("{}: {}", self.node, self.answer);
+        write!(f, "{}", Printable::new(&line))
     }
 }
 
 /// Writes a line per node, indented, each on a line of its own.
 pub(super) fn write_lines(f: &mut fmt::Formatter<'_>, nodes: &[NodeReport]) -> fmt::Result {
     nodes.iter().try_for_each(|node| write!(f, "\n  {node}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_would_change_the_text_beside_it_is_shown_escaped() {
+        let report = NodeReport {
+            node: "cache\u{1b}[2J\u{202e}1".into(),
+            answer: NodeAnswer::Reachable,
+        };
+        assert_eq!(report.to_string(), "cache\\u{1b}[2J\\u{202e}1: reachable");
+    }
 }

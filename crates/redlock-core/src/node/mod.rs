@@ -102,6 +102,9 @@ pub struct CallError {
     pub session_lost: bool,
     /// `true` if the node said that it refuses to write, instead of executing the call.
     pub refuses_writes: bool,
+    /// `true` if the server said that it cannot vote because of what it is, such as a replica: the client then closes
+    /// the session and connects to the node again, at most once a second.
+    pub wrong_server: bool,
     /// The reason, in words for an operator: without credentials, and without the words of a server, which may repeat
     /// the call.
     pub reason: Arc<str>,
@@ -114,7 +117,17 @@ impl CallError {
             may_have_run: false,
             session_lost: false,
             refuses_writes: false,
+            wrong_server: false,
             reason: reason.into(),
+        }
+    }
+
+    /// Makes the error of a call that a server did not and will not execute, because it cannot vote as what it is, such
+    /// as a replica; the client closes the session soon.
+    pub fn wrong_server(reason: impl Into<Arc<str>>) -> Self {
+        Self {
+            wrong_server: true,
+            ..Self::not_executed(reason)
         }
     }
 
@@ -133,6 +146,7 @@ impl CallError {
             may_have_run: true,
             session_lost: true,
             refuses_writes: false,
+            wrong_server: false,
             reason: reason.into(),
         }
     }
@@ -143,6 +157,7 @@ impl CallError {
             may_have_run: true,
             session_lost: false,
             refuses_writes: false,
+            wrong_server: false,
             reason: reason.into(),
         }
     }

@@ -198,6 +198,29 @@ async fn a_client_that_still_connects_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_patience_with_outages_a_client_that_still_connects_is_waited_for_all_the_same() {
+    let nodes = odd_node::odd(3, 700 * MS);
+    let specs = nodes
+        .iter()
+        .map(|node| redlock_core::NodeConfig::other(node.clone()));
+    let redlock = Redlock::builder().nodes(specs).virtual_time();
+    let redlock = redlock.quorum_wait(Duration::ZERO).connect_lazily();
+    let redlock = redlock.build().await.unwrap();
+    let (failed, took) = timed(&redlock, "key").await;
+    assert_eq!(failed, None);
+    assert!(took <= SECOND, "after {took:?}");
+
+    // Connections that cannot be made are an outage.
+    let nodes = faulty(3);
+    stop(&nodes);
+    let hasty = client_of(&nodes).quorum_wait(Duration::ZERO);
+    let hasty = hasty.connect_lazily().build().await.unwrap();
+    let (failed, took) = timed(&hasty, "key").await;
+    assert_eq!(failed, Some(AcquireErrorKind::NoQuorum));
+    assert!(took <= 1_200 * MS, "after {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claim_bears_with_an_outage_for_its_whole_wait() {
     let nodes = faulty(3);
     let noon = SystemTime::UNIX_EPOCH + Duration::from_millis(NOON);

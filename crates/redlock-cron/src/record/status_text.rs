@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use chrono::SecondsFormat;
+use redlock_core::Printable;
 
 use crate::{JobStatus, PastRun};
 
@@ -14,7 +15,7 @@ impl fmt::Display for JobStatus {
         let is_paused = self.is_paused() == Some(true);
         let is_locked = self.free_in().is_some_and(|left| !left.is_zero());
         match self.running() {
-            Some(run) => write!(f, "running on {}", run.replica())?,
+            Some(run) => write!(f, "running on {}", Printable::new(run.replica()))?,
             None if is_paused => f.write_str("paused")?,
             None if is_locked => f.write_str("locked, though no run is known")?,
             None if self.is_lock_known => f.write_str("idle")?,
@@ -54,7 +55,7 @@ impl fmt::Display for JobStatus {
             }
             write!(f, ": {}", skipped.outcome())?;
             if let Some(why) = skipped.detail() {
-                write!(f, ", {}", why.replace('\n', "; "))?;
+                write!(f, ", {}", Printable::new(&why.replace('\n', "; ")))?;
             }
         }
         if self.disagreeing() > 0 {
@@ -77,7 +78,7 @@ impl fmt::Display for JobStatus {
 impl fmt::Display for PastRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tick = self.tick().to_rfc3339_opts(SecondsFormat::Secs, true);
-        write!(f, "{tick} on {}", self.replica())?;
+        write!(f, "{tick} on {}", Printable::new(self.replica()))?;
         if self.attempt() > 1 {
             write!(f, ", attempt {}", self.attempt())?;
         }
@@ -85,7 +86,10 @@ impl fmt::Display for PastRun {
             f.write_str(", by hand")?;
         }
         match (self.outcome(), self.took()) {
-            (Some(outcome), Some(took)) => write!(f, ": {outcome} after {}", rounded(took)),
+            (Some(outcome), Some(took)) => {
+                let outcome = Printable::new(outcome);
+                write!(f, ": {outcome} after {}", rounded(took))
+            }
             _ => f.write_str(": no end is known"),
         }
     }

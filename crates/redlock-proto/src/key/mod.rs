@@ -5,6 +5,7 @@ mod label;
 mod mode;
 mod node_key;
 mod owner;
+mod printable;
 mod shard;
 
 pub use self::{
@@ -13,5 +14,6 @@ pub use self::{
     mode::Mode,
     node_key::NodeKey,
     owner::OwnerId,
+    printable::Printable,
     shard::Shard,
 };

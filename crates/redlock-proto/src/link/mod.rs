@@ -12,6 +12,7 @@
 //! | `traffic` | what travels together, and when a connection needs a heartbeat |
 //! | `shed` | what a node that cannot keep up does not get |
 //! | `pending` | which releases are repeated, when, and for how long |
+//! | `stray` | when a server that cannot vote because of what it is is left |
 //! | `event` | what the client hears |
 
 mod config;
@@ -19,6 +20,7 @@ mod event;
 mod op;
 mod pending;
 mod shed;
+mod stray;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -28,6 +30,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 pub use self::{config::LinkConfig, event::LinkEvent, op::Op};
 use self::{
     pending::PendingReleases,
+    stray::Stray,
     traffic::{InFlight, Traffic},
 };
 use crate::{Answer, Backlog, Entropy, Instant, NodeVerb, Reply, Request, RequestError};
@@ -59,6 +62,7 @@ pub struct Link<E> {
     failures: u32,
     traffic: Traffic,
     pending: PendingReleases,
+    stray: Stray,
     next_call: u64,
     shed: u64,
     events: VecDeque<LinkEvent>,
@@ -104,6 +108,7 @@ impl<E: Entropy> Link<E> {
             failures: 0,
             traffic: Traffic::default(),
             pending: PendingReleases::default(),
+            stray: Stray::default(),
             next_call: 0,
             shed: 0,
             events: VecDeque::new(),
@@ -122,12 +127,14 @@ impl<E: Entropy> Link<E> {
             Phase::Down { until } | Phase::Connecting { until } => until,
             Phase::Up { .. } => {
                 let check = self.traffic.next_check(&self.config);
-                self.pending.due().map_or(check, |due| due.min(check))
+                let others = [self.pending.due(), self.stray.due()];
+                others.into_iter().flatten().fold(check, Instant::min)
             }
         }
     }
 
-    /// Gives up a connection that is silent, or that takes too long to be made.
+    /// Gives up a connection that is silent, that takes too long to be made, or whose server cannot vote because of
+    /// what it is.
     ///
     /// Everything that had arrived at `now` must have been heard before: what lay unread in a socket is an answer.
     pub fn on_timer(&mut self, now: Instant) {
@@ -137,6 +144,9 @@ impl<E: Entropy> Link<E> {
                 self.on_lost(format!("no connection within {limit:?}").into(), now);
             }
             Phase::Up { .. } => {
+                if let Some((reason, is_known)) = self.stray.take_due(now) {
+                    return self.leave(reason, is_known, now);
+                }
                 let silence = self.traffic.silence(now);
                 if silence >= self.config.give_up_after {
                     return self.on_lost(no_answer(silence), now);
@@ -162,8 +172,12 @@ impl<E: Entropy> Link<E> {
         if !self.is_connecting() {
             return;
         }
+        self.stray = Stray::default();
         match answer.replies.first() {
-            Some(Ok(Reply::ServerInfo(_))) => {}
+            Some(Ok(Reply::ServerInfo(server_info))) => {
+                self.stray
+                    .on_server_info(server_info, now, &self.config, now);
+            }
             Some(Err(reason)) => return self.on_lost(Arc::clone(reason), now),
             _ => return self.on_lost("the node does not say what it is".into(), now),
         }
@@ -180,15 +194,7 @@ impl<E: Entropy> Link<E> {
             Phase::Down { .. } => return,
             Phase::Connecting { .. } => {}
             Phase::Up { since } => {
-                let (sent, unsent) = self.traffic.take_all();
-                let error = RequestError::unknown(Arc::clone(&reason));
-                for op in sent {
-                    self.fail(op, &error, now);
-                }
-                let error = RequestError::not_executed(Arc::clone(&reason));
-                for op in unsent {
-                    self.fail(op, &error, now);
-                }
+                self.fail_all(&reason, now);
                 if now.saturating_since(since) >= self.config.longest_pause {
                     self.failures = 0;
                 }
@@ -275,6 +281,14 @@ impl<E: Entropy> Link<E> {
             return self.give_up_call(ops, &RequestError::unknown(reason), now);
         }
         let Answer { standing, replies } = answer;
+        if let Phase::Up { since } = self.phase {
+            for reply in &replies {
+                if let Ok(Reply::ServerInfo(server_info)) = reply {
+                    self.stray
+                        .on_server_info(server_info, since, &self.config, now);
+                }
+            }
+        }
         let mut results = Vec::with_capacity(ops.len());
         for (op, reply) in ops.into_iter().zip(replies) {
             match reply {
@@ -303,6 +317,16 @@ impl<E: Entropy> Link<E> {
         }
         for op in ops {
             self.fail(op, error, now);
+        }
+    }
+
+    /// Takes in that the server refused a call as one that cannot vote because of what it is, such as a replica.
+    ///
+    /// The link leaves such a server at the next [`on_timer`](Self::on_timer), but keeps each connection for a second
+    /// at least; the next one leads to where the node's name leads by then.
+    pub fn on_wrong_server(&mut self, reason: Arc<str>, now: Instant) {
+        if let Phase::Up { since } = self.phase {
+            self.stray.on_refusal(reason, since, &self.config, now);
         }
     }
 
@@ -337,6 +361,31 @@ impl<E: Entropy> Link<E> {
             self.fail(op, error, now);
         }
         self.on_lost(Arc::clone(&error.reason), now);
+    }
+
+    /// Ends a session whose server cannot vote because of what it is, to look at once where the node's name leads now.
+    ///
+    /// If the client knows what the server is, it hears of what is there next, and of nothing in between.
+    fn leave(&mut self, reason: Arc<str>, is_known: bool, now: Instant) {
+        if !is_known {
+            return self.on_lost(reason, now);
+        }
+        self.fail_all(&reason, now);
+        self.reason = reason;
+        self.phase = Phase::Down { until: now };
+    }
+
+    /// Says that all requests failed, because their connection ends.
+    fn fail_all(&mut self, reason: &Arc<str>, now: Instant) {
+        let (sent, unsent) = self.traffic.take_all();
+        let error = RequestError::unknown(Arc::clone(reason));
+        for op in sent {
+            self.fail(op, &error, now);
+        }
+        let error = RequestError::not_executed(Arc::clone(reason));
+        for op in unsent {
+            self.fail(op, &error, now);
+        }
     }
 
     /// Says that a request failed; a release is repeated instead.

@@ -85,11 +85,8 @@ impl ServerInfo {
 
     /// Returns what keeps it from voting, if anything: the first reason of several.
     pub fn unfit(&self, quarantine: &Quarantine) -> Option<Unfit> {
-        if !self.is_master {
-            return Some(Unfit::Replica);
-        }
-        if self.is_cluster {
-            return Some(Unfit::Cluster);
+        if let Some(unfit) = self.place() {
+            return Some(unfit);
         }
         if self.replicas > 0 && !quarantine.accepts_replicas() {
             return Some(Unfit::HasReplicas);
@@ -100,6 +97,18 @@ impl ServerInfo {
             });
         }
         self.forgets(quarantine)
+    }
+
+    /// Returns what keeps it from voting in its place among other servers: another server may be there for it, to which
+    /// the node's name may lead by now.
+    pub(crate) const fn place(&self) -> Option<Unfit> {
+        if !self.is_master {
+            return Some(Unfit::Replica);
+        }
+        if self.is_cluster {
+            return Some(Unfit::Cluster);
+        }
+        None
     }
 
     /// Returns what may make it lose a part of its data that its mark does not tell of, if anything.

@@ -22,8 +22,8 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
         return explained(&first.map(words).unwrap_or_default());
     }
     match error.kind() {
-        // The system's words.
-        ErrorKind::Io => one_line(&error.to_string()),
+        // The system's words, or those of TLS.
+        ErrorKind::Io => with_advice(one_line(&error.to_string())),
         ErrorKind::AuthenticationFailed => {
             "authentication failed; give a user and a password that it knows".into()
         }
@@ -32,6 +32,18 @@ pub(super) fn reason(error: &RedisError) -> Arc<str> {
         _ if error.detail().is_none() => one_line(&error.to_string()),
         _ => error.category().into(),
     }
+}
+
+/// Adds what to do to an error of TLS about certificates.
+fn with_advice(words: Arc<str>) -> Arc<str> {
+    let advice = if words.contains("CertificateRequired") {
+        "it wants a client certificate, which needs a pool of your own (NodeConfig::pool)"
+    } else if words.contains("UnknownIssuer") {
+        "SSL_CERT_FILE names the file with the certificates to trust"
+    } else {
+        return words;
+    };
+    format!("{words}; {advice}").into()
 }
 
 /// Returns an error that the server sent, in words of ours.
@@ -102,6 +114,7 @@ pub(super) struct NotOpened {
 /// Returns what a call that failed as a whole leaves behind.
 pub(super) fn call_error(error: &RedisError) -> CallError {
     match error.code() {
+        Some(code) if is_wrong_server(code) => CallError::wrong_server(reason(error)),
         Some(code) if WRITES_NOT.contains(&code) => CallError::refuses_writes(reason(error)),
         _ if is_refusal(error) => CallError::not_executed(reason(error)),
         // Another error from the server: the script may have stopped in the middle.
@@ -113,6 +126,11 @@ pub(super) fn call_error(error: &RedisError) -> CallError {
         None if error.kind() == ErrorKind::Parse => CallError::lost(NONSENSE),
         None => CallError::lost(reason(error)),
     }
+}
+
+/// Returns whether an error of this code tells that another server is to be asked, or this one over another connection.
+pub(super) fn is_wrong_server(code: &str) -> bool {
+    WRONG_SERVER.contains(&code)
 }
 
 /// Returns whether a server said that it did not run a call.
@@ -129,22 +147,38 @@ pub(super) fn is_unknown_command(error: &RedisError) -> bool {
 }
 
 /// Errors that the server sends instead of starting a script or a function.
-const NOT_RUN: [&str; 11] = [
+const NOT_RUN: [&str; 14] = [
+    "ASK",
     "BUSY",
     "CLUSTERDOWN",
     "LOADING",
     "MASTERDOWN",
     "MISCONF",
+    "MOVED",
     "NOAUTH",
     "NOPERM",
     "NOREPLICAS",
     "NOSCRIPT",
     "OOM",
     "READONLY",
+    "TRYAGAIN",
+];
+
+/// Those of a server that has become a replica, has its data from another master, is part of a cluster, or does not know
+/// any more who the client is.
+const WRONG_SERVER: [&str; 8] = [
+    "ASK",
+    "CLUSTERDOWN",
+    "LOADING",
+    "MASTERDOWN",
+    "MOVED",
+    "NOAUTH",
+    "READONLY",
+    "TRYAGAIN",
 ];
 
 /// Those of them that servers send which run what writes nothing.
-const WRITES_NOT: [&str; 4] = ["MISCONF", "NOREPLICAS", "OOM", "READONLY"];
+const WRITES_NOT: [&str; 3] = ["MISCONF", "NOREPLICAS", "OOM"];
 
 #[cfg(test)]
 mod tests {
@@ -168,6 +202,14 @@ mod tests {
             "Parse error at 1 Unexpected `84` Unexpected `72`"
         );
         assert_eq!(&*one_line("NOAUTH "), "NOAUTH");
+    }
+
+    #[test]
+    fn an_error_about_certificates_says_what_to_do() {
+        let words = |said: &str| reason(&std::io::Error::other(said).into());
+        let refused = words("received fatal alert: CertificateRequired");
+        assert!(refused.contains("NodeConfig::pool"), "{refused}");
+        assert_eq!(&*words("connection reset"), "connection reset");
     }
 
     #[test]

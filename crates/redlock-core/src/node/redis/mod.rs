@@ -12,6 +12,7 @@ mod probe;
 mod script;
 mod session;
 mod transport;
+mod url;
 mod wire;
 mod words;
 
@@ -76,11 +77,13 @@ impl RedisNode {
     /// The rights that a node's user needs, in the syntax of `ACL SETUSER`, beside the keys of the namespace, such as
     /// `~{redlock}:*`.
     ///
-    /// The client uses two more if the user has them.
+    /// The client uses three more if the user has them.
     /// With `+script|load`, a server of Redis 7.4 or later does not drop the script to make room for other scripts.
     /// With `+config|get`, and under
     /// [`dangerous_trust_persistence`](crate::RedlockBuilder::dangerous_trust_persistence), a node whose `appendfsync`
     /// is not `always` does not vote.
+    /// With `+getrange`, and under [`verbatim_keys`](crate::RedlockBuilder::verbatim_keys), a node reads no more of
+    /// another program's value than its first 8 kB, however long it is.
     pub const RIGHTS: &str =
         "+ping +eval +evalsha +info +mget +set +del +pttl +pexpire +hmget +hset +hvals";
 
@@ -232,7 +235,12 @@ pub(crate) fn connection_info(
             let why = "has a `#` or a `?` in its user or password: write %23 or %3F there";
             return Err(RedisNodeError(why.to_owned()));
         }
-        (Some(url), None) => url.as_str().into_connection_info(),
+        (Some(url), None) => {
+            if let Some(why) = url::refusal(url) {
+                return Err(RedisNodeError(why.to_owned()));
+            }
+            url.as_str().into_connection_info()
+        }
         (None, Some(connection)) => connection.clone().into_connection_info(),
         (None, None) => {
             return Err(RedisNodeError(
@@ -246,10 +254,22 @@ pub(crate) fn connection_info(
         }
     };
     // The parser's own message may quote the URL, and with it the password.
-    info.map_err(|_| {
+    let info = info.map_err(|_| {
         let url = config.url.as_deref().unwrap_or_default();
         RedisNodeError(refused_url(url, cfg!(feature = "tls-rustls")).to_owned())
-    })
+    })?;
+    Ok(with_user(info))
+}
+
+/// Returns how to connect as the user that is given, also to a server that wants no password of it: without one, redis-rs
+/// would not tell the server of the user.
+fn with_user(info: ConnectionInfo) -> ConnectionInfo {
+    let settings = info.redis_settings();
+    if settings.username().is_none() || settings.password().is_some() {
+        return info;
+    }
+    let settings = settings.clone().set_password("");
+    info.set_redis_settings(settings)
 }
 
 /// Returns whether a parser would take what is before a `#` or a `?` of the user or the password for the host, which is

@@ -112,6 +112,9 @@ impl Session for RedisSession {
                 attempt.forms.set_cached(true);
             }
             let requests = &attempt.requests;
+            if let Some(reason) = wire::wrong_server(&value, requests) {
+                return Err(CallError::wrong_server(reason));
+            }
             let answer = match value {
                 Value::BulkString(said) if attempt.form.may_be_short(requests) => {
                     wire::done(&said, requests)

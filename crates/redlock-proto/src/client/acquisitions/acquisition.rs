@@ -102,6 +102,7 @@ impl Acquisition {
     /// The wait is for another holder.
     /// Without a majority it ends now if nodes have said that they need longer than what is left of it, and else when
     /// the outage has lasted for as long as the acquisition bears with one, whichever attempt saw it begin.
+    /// While first connections are being made, there is no outage yet.
     pub(super) fn gives_nodes_up(&mut self, failure: &Failure, nodes: &Nodes, now: Now) -> bool {
         let wait_until = self.request.wait_until;
         let Some(quorum_wait) = self.request.quorum_wait else {
@@ -135,6 +136,6 @@ impl Acquisition {
                 return false;
             }
         };
-        now.clock >= since + quorum_wait
+        now.clock >= since + quorum_wait && !nodes.are_connecting(now)
     }
 }

@@ -96,20 +96,26 @@ impl Nodes {
         self.connections[node].number()
     }
 
-    /// A connection to a node was made.
+    /// A connection to a node was made; nothing that another server said over the one before counts for this.
     pub(super) fn on_connected(&mut self, node: usize) {
         self.connections[node].on_connected();
+        self.forget(node);
     }
 
     /// The connection to a node was lost, or could not be made.
     pub(super) fn on_disconnected(&mut self, node: usize, reason: Arc<str>, at: Instant) {
         self.connections[node].on_disconnected(reason);
         self.outage.on_disconnected(node, at);
+        self.forget(node);
+        self.news.on_disconnected(node);
+    }
+
+    /// Forgets what was said over a connection.
+    fn forget(&mut self, node: usize) {
         self.members.on_disconnected(node);
         self.health[node] = Health::default();
         self.pace[node] = Pace::default();
         self.voted[node] = false;
-        self.news.on_disconnected(node);
     }
 
     /// A node said where it stands; returns whether its clock has gone ahead by more than `step` since leases were looked at.
@@ -290,6 +296,14 @@ impl Nodes {
     /// Returns since when the nodes that are of use are no majority; `None` while they are.
     pub(super) fn outage(&self) -> Option<Instant> {
         self.outage.since(self.quorum)
+    }
+
+    /// Returns whether the first connections that are still being made could complete a majority: whether there is an
+    /// outage shows when they are made, or have failed.
+    pub(super) fn are_connecting(&self, now: Now) -> bool {
+        let connecting = self.connections.iter().filter(|node| !node.is_settled());
+        let connecting = connecting.count();
+        connecting > 0 && connecting + self.reachable(now) >= self.quorum.majority()
     }
 
     /// Returns whether so many nodes are quarantined beyond this moment that the others are no majority.

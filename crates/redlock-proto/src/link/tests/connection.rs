@@ -109,3 +109,73 @@ fn pauses_between_attempts_to_connect_grow_up_to_a_second_and_vary() {
         assert!(link.begin_connect(now), "it lasted");
     }
 }
+
+/// Returns the answer of a server that follows another one.
+fn replica() -> Answer {
+    let mut hello = hello();
+    for reply in &mut hello.replies {
+        if let Ok(Reply::ServerInfo(server_info)) = reply {
+            server_info.is_master = false;
+        }
+    }
+    hello
+}
+
+#[test]
+fn a_server_that_has_become_a_replica_is_left_for_what_its_name_leads_to() {
+    let mut link = up(config(), at(0));
+    push(&mut link, 1, vec![HELLO[0].clone()], at(5_000));
+    let calls = sent(&mut link, at(5_000));
+    push(&mut link, 2, vec![acquire(2)], at(5_000));
+    link.on_answer(calls[0].id, replica(), at(5_001));
+    assert_eq!(told(&mut link), [("answered", 1)]);
+    assert_eq!(link.next_timer(at(5_001)), at(5_001));
+    link.on_timer(at(5_001));
+    assert!(!link.is_up());
+    assert_eq!(told(&mut link), [("not run", 2)], "what it is was told");
+    assert!(link.begin_connect(at(5_001)));
+    link.on_connected(hello(), at(5_001), at(5_002));
+    assert_eq!(told(&mut link), [("connected", 0)]);
+    link.on_timer(at(9_000));
+    assert!(link.is_up(), "a master is kept");
+}
+
+#[test]
+fn a_name_that_leads_to_no_master_costs_one_connection_a_second() {
+    let mut link = Link::new(config(), Bits(0));
+    let mut connections = 0;
+    for ms in 0..10_000 {
+        let now = at(ms);
+        link.on_timer(now);
+        if link.begin_connect(now) {
+            connections += 1;
+            link.on_connected(replica(), now, now);
+        }
+    }
+    assert_eq!(connections, 10);
+    let told = told(&mut link);
+    assert!(told.iter().all(|told| *told == ("connected", 0)));
+    // That there is no server at all is news.
+    link.on_timer(at(10_000));
+    assert!(link.begin_connect(at(10_000)));
+    link.on_lost("refused".into(), at(10_001));
+    assert_eq!(self::told(&mut link), [("disconnected", 0)]);
+}
+
+#[test]
+fn a_server_that_refuses_calls_as_a_replica_does_is_left_within_a_second() {
+    let mut link = up(config(), at(0));
+    for (round, ms) in [(1, 300), (2, 900)] {
+        push(&mut link, round, vec![acquire(1)], at(ms));
+        let calls = sent(&mut link, at(ms));
+        let error = RequestError::not_executed("it is a replica".into());
+        link.on_call_failed(calls[0].id, &error, false, at(ms));
+        link.on_wrong_server(Arc::clone(&error.reason), at(ms));
+        assert_eq!(link.next_timer(at(ms)), at(1_000));
+        link.on_timer(at(ms));
+    }
+    assert_eq!(told(&mut link), [("not run", 1), ("not run", 2)]);
+    link.on_timer(at(1_000));
+    assert_eq!(told(&mut link), [("disconnected", 0)]);
+    assert!(link.begin_connect(at(1_000)));
+}

@@ -41,7 +41,7 @@ end
 local function leases(KEYS, ARGV)
   local try, policy, fence = redis.pcall, ARGV[1], KEYS[#KEYS]
   if ARGV[3] == 'keys' or ARGV[3] == 'both' then return look(KEYS, ARGV) end
-  local owners = try('MGET', unpack(KEYS, 1, #KEYS - 1))
+  local owners = of_others(KEYS) or try('MGET', unpack(KEYS, 1, #KEYS - 1))
   if owners.err then return look(KEYS, ARGV) end
   local time
   if policy ~= '' then

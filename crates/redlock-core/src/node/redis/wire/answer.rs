@@ -6,7 +6,10 @@ use deadpool_redis::redis::Value;
 use redlock_proto::{MarkState, NodeTime, NodeVerb, RunId, ServerInfo, Standing, Verb};
 
 use super::{
-    super::{error::explained, info},
+    super::{
+        error::{explained, is_wrong_server},
+        info,
+    },
     jobs,
     order::Order,
     values::{counted, refusal, text},
@@ -43,6 +46,36 @@ pub(in super::super) fn answer(value: Value, requests: &[Request], order: Order)
     }
     let replies = order.undo(replies, requests);
     Some(Answer { standing, replies })
+}
+
+/// Returns why a server did not run a call, if it says that it cannot vote because of what it is: then it has refused
+/// each write of the call.
+///
+/// In answer to an inspection a server says itself what it is.
+pub(in super::super) fn wrong_server(value: &Value, requests: &[Request]) -> Option<Arc<str>> {
+    let Value::Array(values) = value else {
+        return None;
+    };
+    let is_inspection = |request: &Request| matches!(request, Request::Node(NodeVerb::Inspect));
+    if requests.iter().any(is_inspection) {
+        return None;
+    }
+    let firsts = values.iter().skip(HEADER).step_by(2);
+    let mut errors = values.iter().take(1).chain(firsts).filter_map(error_text);
+    let error = errors.find(|error| {
+        let code = error.split(' ').next().unwrap_or_default();
+        is_wrong_server(code)
+    })?;
+    Some(explained(error))
+}
+
+/// Returns the text of a value that the script answers where something failed.
+fn error_text(value: &Value) -> Option<&str> {
+    match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok(),
+        Value::SimpleString(text) => Some(text),
+        _ => None,
+    }
 }
 
 /// Reads what a node is; a master that could not look at its mark is no use, and its error says why.

@@ -13,4 +13,8 @@ mod tests;
 mod values;
 
 pub(crate) use self::call::Encoder;
-pub(super) use self::{answer::answer, done::done, order::Order};
+pub(super) use self::{
+    answer::{answer, wrong_server},
+    done::done,
+    order::Order,
+};
