@@ -296,3 +296,34 @@ async fn an_instant_is_come_to_with_nodes_that_can_be_asked() {
         assert!(redlock.is_ready().await, "after {seconds} s");
     }
 }
+
+/// Three replicas catch up, so that the claims of some find the lock of another.
+#[tokio::test(start_paused = true)]
+async fn no_missed_day_is_lost_because_one_of_five_nodes_lost_its_data() {
+    for takes in [1, 60].map(Duration::from_secs) {
+        let mut world = World::starting_at("2026-11-20T18:00:00Z");
+        world.nodes = world.clock.nodes(5);
+        let job = || {
+            let job = world.nightly(takes).missed(Missed::All { max: 31 });
+            job.catch_up_window(Duration::from_secs(31 * 86_400))
+                .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+                .max_runtime(minutes(60))
+        };
+        let before = world.replica("a", [job()]).await;
+        world.clock.advance_to(at("2026-11-21T12:00:00Z")).await;
+        drop(before);
+        // It sees the node vote again.
+        let watch = world.client().await;
+        world.clock.advance_to(at("2026-11-23T12:00:00Z")).await;
+        world.nodes[0].clear();
+        world.clock.advance_to(at("2026-11-25T03:05:00Z")).await;
+        let mut replicas = Vec::new();
+        for name in ["a", "b", "c"] {
+            replicas.push(world.replica(name, [job()]).await);
+        }
+        world.clock.advance_to(at("2026-11-25T08:00:00Z")).await;
+        let days = [21, 22, 23, 24, 25].map(|day| format!("2026-11-{day}"));
+        assert_eq!(world.days(), days, "{takes:?}");
+        drop(watch);
+    }
+}

@@ -54,9 +54,10 @@ pub enum Outcome {
     NoPlace,
     /// The job's [condition](crate::SingletonJob::only_if) kept this replica from asking for the tick.
     Declined,
-    /// The tick is still to come by the nodes' clocks: this replica's clock is ahead.
+    /// The tick is still to come by the nodes' clocks, by more than a minute: this replica had not heard of the nodes yet,
+    /// or their clocks were set back.
     ///
-    /// If the clock is ahead by a minute at most, the replica waits instead.
+    /// The replica finds the tick again when it is due; it waits for a tick that is nearer.
     TooEarly,
     /// The tick was older than `start_within` by the nodes' clocks when this replica reached it.
     TooLate,

@@ -132,7 +132,7 @@ impl JobStatus {
         self.paused
     }
 
-    /// Returns the next tick, by this replica's clock and its zone data.
+    /// Returns the next tick, by the nodes' clocks as far as they are known, and by this replica's zone data.
     pub fn next_tick(&self) -> Option<DateTime<Utc>> {
         self.next_tick
     }

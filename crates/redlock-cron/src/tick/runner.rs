@@ -6,7 +6,6 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Redlock, Slots};
-use tokio::select;
 
 use super::{
     backlog::Backlog,
@@ -56,7 +55,7 @@ impl JobRunner {
     pub(crate) fn new(replica: &Arc<Replica>, job: SingletonJob) -> Result<Self, SetupError> {
         let id = JobId::new(replica.namespace.clone(), &job.name)?;
         let schedule = job.plan.schedule()?;
-        let now = replica.clock.now() - replica.ahead();
+        let now = replica.nodes_now();
         if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
             return Err(SetupError::never_fires(&job.plan));
         }
@@ -155,13 +154,10 @@ impl JobRunner {
         let turn = self.backlog.turn.lock().await;
         for (number, undecided) in undecided.into_iter().enumerate() {
             let tick = undecided.tick;
-            select! {
-                biased;
-                () = self.ending.draining() => {
-                    self.refused(tick, Trigger::Schedule, self.ended());
-                    continue;
-                }
-                () = self.until(tick, Duration::ZERO) => {}
+            let until = self.until(tick, Duration::ZERO);
+            if let Err(refusal) = self.unless_draining(until).await {
+                self.refused(tick, Trigger::Schedule, refusal);
+                continue;
             }
             let mut ticks = match number {
                 0 => self.schedule.between(after, tick, max).await,
@@ -182,7 +178,7 @@ impl JobRunner {
         drop(turn);
     }
 
-    /// Takes note that this replica's clock was set in relation to the nodes'.
+    /// Takes note that the nodes' time is another than expected.
     pub(crate) fn clock_was_set(&self) {
         let now = self.nodes_now();
         self.progress().set_right(now, &self.schedule);
@@ -234,9 +230,9 @@ impl JobRunner {
         }
     }
 
-    /// Returns the time of day by the nodes' clocks, as far as they are known; see [`Replica::ahead`].
+    /// Returns the time of day by the nodes' clocks; see [`Replica::nodes_now`].
     pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
-        self.now() - self.replica.ahead()
+        self.replica.nodes_now()
     }
 }
 
