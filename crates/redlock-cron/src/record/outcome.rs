@@ -68,6 +68,12 @@ pub enum Outcome {
     /// One replica reports it: the newest hundred missed ticks in a report each, and all earlier ones in one report
     /// with their [number](crate::TickReport::ticks), the first and the last.
     Missed,
+    /// The runs of a tick that is delivered [at least once](crate::Delivery::AtLeastOnce) did not end by themselves, and
+    /// there will be no other: all attempts are used up, or it is too late for another one.
+    ///
+    /// One replica reports it, and the nodes remember it as the last run of the tick.
+    /// An operator must look at what the runs left undone.
+    GivenUp,
     /// Too many nodes have lost their data since the tick could be claimed, so it is not known whether it was started.
     ///
     /// The tick is not started now, so that no tick is started twice.
@@ -107,6 +113,7 @@ impl Outcome {
         Self::TooLate,
         Self::Paused,
         Self::Missed,
+        Self::GivenUp,
         Self::Forgotten,
         Self::Unconfirmed,
         Self::NoQuorum,
@@ -160,6 +167,7 @@ impl Outcome {
             Self::TooEarly => "too_early",
             Self::Paused => "paused",
             Self::Missed => "missed",
+            Self::GivenUp => "given_up",
             Self::Forgotten => "forgotten",
             Self::Unconfirmed => "unconfirmed",
             Self::TooLate => "too_late",

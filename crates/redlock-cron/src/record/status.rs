@@ -96,7 +96,7 @@ impl JobStatus {
         self.watermark
     }
 
-    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further attempt, and ten on request.
+    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further run of a tick, and ten on request.
     ///
     /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
     /// Ticks that were claimed and not started, for example because the job was paused, are among them.
@@ -137,7 +137,7 @@ impl JobStatus {
         self.next_tick
     }
 
-    /// Returns the last ticks that were skipped, too early, too late, missed or without a majority on this replica,
+    /// Returns the last ticks that were skipped, too early, too late, missed, given up or without a majority on this replica,
     /// with the reasons; the newest first, up to twenty.
     pub fn skipped(&self) -> &[TickReport] {
         &self.skipped

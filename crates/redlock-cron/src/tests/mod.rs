@@ -8,6 +8,7 @@ mod clocks;
 mod control;
 mod elsewhere;
 mod forgotten;
+mod given_up;
 mod hooks;
 mod host;
 mod missed;

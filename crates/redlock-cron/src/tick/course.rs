@@ -32,9 +32,8 @@ impl JobRunner {
         let tick = undecided.tick;
         match self.unless_draining(self.decide(undecided, trigger)).await {
             Ok(start) => {
-                let attempt = start.attempt;
                 let is_lost = self.start(start).await.outcome == Outcome::Lost;
-                if is_lost && attempt < self.terms.max_attempts {
+                if is_lost && self.terms.max_attempts > 1 {
                     let pause = self.pause_after(Duration::ZERO);
                     let tasks = &self.replica.tasks;
                     tasks.spawn(Arc::clone(&self).resume(tick, pause));

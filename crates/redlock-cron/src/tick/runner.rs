@@ -9,6 +9,7 @@ use redlock_core::{Redlock, Slots};
 
 use super::{
     backlog::Backlog,
+    backoff::Backoff,
     found::Found,
     progress::Progress,
     turns::Turns,
@@ -47,6 +48,7 @@ pub(crate) struct JobRunner {
     pub(crate) stands_for: Mutex<Option<RangeInclusive<DateTime<Utc>>>>,
     pub(crate) turns: Turns,
     pub(crate) undecided: Arc<Ticks>,
+    pub(crate) backoff: Backoff,
     pub(crate) ending: Ending,
 }
 
@@ -83,6 +85,7 @@ impl JobRunner {
             stands_for: Mutex::default(),
             turns: Turns::default(),
             undecided: Arc::default(),
+            backoff: Backoff::default(),
         })
     }
 
