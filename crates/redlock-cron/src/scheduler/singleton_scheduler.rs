@@ -292,6 +292,8 @@ impl SingletonScheduler {
     /// The runs' leases are released before it returns, and the name is free for another job at once.
     /// If a run of the job awaits this method, both wait for each other until the grace is over: a run should spawn the
     /// call, and not await it.
+    /// If this overlaps with a [`shutdown`](Self::shutdown), the grace that is over first counts, and both report the
+    /// runs that did not finish.
     ///
     /// Other replicas go on with the job until it is removed from them, too.
     /// They start again what was cut short here if the job is delivered [at least once](crate::Delivery::AtLeastOnce).

@@ -24,6 +24,7 @@ mod shutdown;
 mod skew;
 mod slow;
 mod spans;
+mod starts;
 mod tries;
 mod unclaimed;
 

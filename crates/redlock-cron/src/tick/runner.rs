@@ -187,6 +187,11 @@ impl JobRunner {
         self.progress().set_right(now, &self.schedule);
     }
 
+    /// Returns since when ticks are found by wake-ups.
+    pub(crate) fn found_since(&self) -> DateTime<Utc> {
+        self.progress().since()
+    }
+
     fn progress(&self) -> MutexGuard<'_, Progress> {
         // Nothing panics while the lock is held.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
