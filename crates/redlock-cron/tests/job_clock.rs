@@ -327,3 +327,34 @@ async fn no_missed_day_is_lost_because_one_of_five_nodes_lost_its_data() {
         drop(watch);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_at_the_instant_up_to_which_time_passes_is_started() {
+    for missed in [Missed::Skip, Missed::All { max: 9 }] {
+        let world = World::starting_at("2026-11-20T18:00:00Z");
+        let job = world.nightly(minutes(1)).missed(missed);
+        let jobs = world.replica("one", [job]).await;
+        for (tick, days) in [("21", 1), ("22", 2)] {
+            let due = at(&format!("2026-11-{tick}T01:00:00Z"));
+            world.clock.advance_to(due).await;
+            assert_eq!(world.days().len(), days, "{missed:?}");
+            let beyond = world.clock.now() - due;
+            assert!(beyond <= TimeDelta::milliseconds(600), "{beyond}");
+        }
+        drop(jobs);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_go_on_until_the_last_handle_of_their_scheduler_is_dropped() {
+    let world = World::starting_at("2026-11-20T18:00:00Z");
+    let jobs = world.replica("one", [world.nightly(minutes(1))]).await;
+    let handle = jobs.clone();
+    drop(jobs);
+    world.clock.advance_to(at("2026-11-21T12:00:00Z")).await;
+    assert_eq!(world.days(), ["2026-11-21"]);
+    assert_eq!(handle.jobs().await, ["nightly"]);
+    drop(handle);
+    world.clock.advance_to(at("2026-11-23T12:00:00Z")).await;
+    assert_eq!(world.days().len(), 1);
+}

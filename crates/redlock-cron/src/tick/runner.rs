@@ -112,6 +112,15 @@ impl JobRunner {
         self.progress().next()
     }
 
+    /// Returns whether this replica has yet to ask for a tick that is due at `instant` or was before, `now`.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn is_asking(&self, instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        // So long after a tick it was asked for at the latest, and the nodes have answered.
+        let longest = self.terms.spread + Duration::from_millis(100);
+        let longest = TimeDelta::from_std(longest).unwrap_or(TimeDelta::zero());
+        self.undecided.has_any(now - longest..=instant)
+    }
+
     /// Tells those who measure when the next tick is, and that there is none once nothing is started any more.
     #[cfg(feature = "metrics")]
     pub(crate) fn tell_next(&self) {
