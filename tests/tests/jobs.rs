@@ -85,17 +85,12 @@ async fn eleven_ticks_are_eleven_runs_over_skewed_clocks_and_clocks_an_hour_off_
         of_row.len()
     );
     assert_eq!(of_row.len(), 11);
+    // They go by the nodes' clocks.
     for replica in ["hour-fast", "hour-slow"] {
-        for job in ["quick", "overrunning"] {
-            let of_replica = |run: &JobRun| run.replica == replica;
-            assert!(!log.runs(job).iter().any(of_replica), "{replica} ran {job}");
-        }
+        let taken_part = ["ok", "not_winner"].map(|outcome| count(log, "quick", replica, outcome));
+        let ticks: usize = taken_part.iter().sum();
+        assert!(ticks >= 8, "{replica}: {:?}", log.outcomes("quick"));
     }
-    let too_early = count(log, "quick", "hour-fast", "too_early");
-    assert!(too_early >= 8, "{:?}", log.outcomes("quick"));
-    let too_late = count(log, "quick", "hour-slow", "too_late");
-    let not_winner = count(log, "quick", "hour-slow", "not_winner");
-    assert!(too_late + not_winner >= 8, "{:?}", log.outcomes("quick"));
     log.assert_apart("overrunning");
     assert!(
         log.runs("overrunning").len() >= 4,

@@ -109,7 +109,7 @@ async fn a_tick_whose_replica_is_killed_starts_once_more_elsewhere_and_no_more_o
         panic!("two of {left:?} were killed")
     };
     // It has waited for the end of the second run.
-    assert_eq!(became(&fleet, next.tick, survivor).await, "not_winner");
+    assert_eq!(became(&fleet, next.tick, survivor).await, "given_up");
     let later = fleet.next_run(JOB, |_| true).await;
     assert_eq!((later.attempt, &*later.replica), (1, survivor));
     assert!(later.tick > next.tick, "a third run of the tick: {later:?}");

@@ -323,3 +323,65 @@ async fn the_run_of_a_time_that_a_gap_moves_past_midnight_keeps_its_day() {
     let expected = expected.map(|(day, local)| (day.to_owned(), local.to_owned()));
     assert_eq!(days.collect::<Vec<_>>(), expected);
 }
+
+/// Three replicas catch up, so that the claims of some find the lock of another.
+#[tokio::test(start_paused = true)]
+async fn no_missed_day_is_lost_because_one_of_five_nodes_lost_its_data() {
+    for takes in [1, 60].map(Duration::from_secs) {
+        let mut world = World::starting_at("2026-11-20T18:00:00Z");
+        world.nodes = world.clock.nodes(5);
+        let job = || {
+            let job = world.nightly(takes).missed(Missed::All { max: 31 });
+            job.catch_up_window(Duration::from_secs(31 * 86_400))
+                .delivery(Delivery::AtLeastOnce { max_attempts: 3 })
+                .max_runtime(minutes(60))
+        };
+        let before = world.replica("a", [job()]).await;
+        world.clock.advance_to(at("2026-11-21T12:00:00Z")).await;
+        drop(before);
+        // It sees the node vote again.
+        let watch = world.client().await;
+        world.clock.advance_to(at("2026-11-23T12:00:00Z")).await;
+        world.nodes[0].clear();
+        world.clock.advance_to(at("2026-11-25T03:05:00Z")).await;
+        let mut replicas = Vec::new();
+        for name in ["a", "b", "c"] {
+            replicas.push(world.replica(name, [job()]).await);
+        }
+        world.clock.advance_to(at("2026-11-25T08:00:00Z")).await;
+        let days = [21, 22, 23, 24, 25].map(|day| format!("2026-11-{day}"));
+        assert_eq!(world.days(), days, "{takes:?}");
+        drop(watch);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_due_at_the_instant_up_to_which_time_passes_is_started() {
+    for missed in [Missed::Skip, Missed::All { max: 9 }] {
+        let world = World::starting_at("2026-11-20T18:00:00Z");
+        let job = world.nightly(minutes(1)).missed(missed);
+        let jobs = world.replica("one", [job]).await;
+        for (tick, days) in [("21", 1), ("22", 2)] {
+            let due = at(&format!("2026-11-{tick}T01:00:00Z"));
+            world.clock.advance_to(due).await;
+            assert_eq!(world.days().len(), days, "{missed:?}");
+            let beyond = world.clock.now() - due;
+            assert!(beyond <= TimeDelta::milliseconds(600), "{beyond}");
+        }
+        drop(jobs);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_go_on_until_the_last_handle_of_their_scheduler_is_dropped() {
+    let world = World::starting_at("2026-11-20T18:00:00Z");
+    let jobs = world.replica("one", [world.nightly(minutes(1))]).await;
+    let handle = jobs.clone();
+    drop(jobs);
+    world.clock.advance_to(at("2026-11-21T12:00:00Z")).await;
+    assert_eq!(world.days(), ["2026-11-21"]);
+    assert_eq!(handle.jobs().await, ["nightly"]);
+    drop(handle);
+    world.clock.advance_to(at("2026-11-23T12:00:00Z")).await;
+    assert_eq!(world.days().len(), 1);
+}

@@ -55,11 +55,17 @@ pub struct JobClock {
 #[derive(Default)]
 struct Known {
     nodes: Vec<MemoryNode>,
-    schedulers: Vec<NextOf>,
+    schedulers: Vec<Box<dyn Driven>>,
 }
 
-/// Returns when a scheduler has something to do next, the present included; `None` once it is gone.
-type NextOf = Box<dyn Fn(DateTime<Utc>) -> Option<DateTime<Utc>> + Send + Sync>;
+/// A scheduler that goes by the clock.
+pub(crate) trait Driven: Send + Sync {
+    /// Returns when it has something to do next, the present included; `None` once it is gone.
+    fn next(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>>;
+
+    /// Returns whether it has yet to ask for a tick that is due at `instant` or was before.
+    fn is_undecided(&self, instant: DateTime<Utc>, now: DateTime<Utc>) -> bool;
+}
 
 impl JobClock {
     /// Makes a clock that shows `begin` now.
@@ -89,8 +95,11 @@ impl JobClock {
         nodes
     }
 
-    /// Lets time pass until the clock shows `instant`.
-    /// Everything that is due up to then happens; the method does not wait for runs that go on at `instant`.
+    /// Lets time pass until the clock shows `instant`, and everything that is due up to then has happened.
+    ///
+    /// A replica asks for a tick within the job's [spread](crate::SingletonJob::spread), half a second by default.
+    /// So if a tick is due at `instant` or right before it, the clock shows up to that much more at the end.
+    /// The method does not wait for runs that go on then.
     ///
     /// An `instant` in the past is no error.
     ///
@@ -127,7 +136,11 @@ impl JobClock {
         loop {
             let left = until(self.now(), instant);
             if left.is_zero() {
-                return;
+                if !self.is_undecided(instant) {
+                    return;
+                }
+                sleep(MOMENT).await;
+                continue;
             }
             // In a step, clients hear nothing of their nodes; after it, they have time for that.
             let idle = until(self.now(), self.next(instant)).saturating_sub(SHORTEST_STEP);
@@ -142,11 +155,16 @@ impl JobClock {
     }
 
     /// Takes note of a scheduler that goes by it.
-    pub(crate) fn drives(
-        &self,
-        next: impl Fn(DateTime<Utc>) -> Option<DateTime<Utc>> + Send + Sync + 'static,
-    ) {
-        self.known().schedulers.push(Box::new(next));
+    pub(crate) fn drives(&self, scheduler: impl Driven + 'static) {
+        self.known().schedulers.push(Box::new(scheduler));
+    }
+
+    /// Returns whether a replica has yet to ask for a tick that is due at `instant` or was before.
+    fn is_undecided(&self, instant: DateTime<Utc>) -> bool {
+        let now = self.now();
+        let known = self.known();
+        let mut schedulers = known.schedulers.iter();
+        schedulers.any(|scheduler| scheduler.is_undecided(instant, now))
     }
 
     /// Returns up to when nothing is to happen, `instant` at the latest.
@@ -157,8 +175,8 @@ impl JobClock {
             return now;
         }
         let mut soonest = instant;
-        known.schedulers.retain(|next| {
-            let next = next(now);
+        known.schedulers.retain(|scheduler| {
+            let next = scheduler.next(now);
             soonest = soonest.min(next.unwrap_or(instant));
             next.is_some()
         });

@@ -9,6 +9,8 @@ use chrono::{DateTime, Utc};
 use redlock_core::Tick;
 
 #[cfg(feature = "test-util")]
+pub(crate) use self::job_clock::Driven;
+#[cfg(feature = "test-util")]
 pub use self::job_clock::JobClock;
 
 /// What a replica takes for the time of day.

@@ -8,7 +8,7 @@ use redlock_core::{JobReading, JobState, NodeReport, Redlock};
 use crate::{
     JobMemory, PastRun, SetupError,
     clock::to_instant,
-    job::{JobId, MOST_ATTEMPTS, Namespace},
+    job::{JobId, MOST_RUNS, Namespace},
     tick::is_paused_by,
 };
 
@@ -47,7 +47,7 @@ pub async fn inspect(
     name: &str,
 ) -> Result<JobMemory, SetupError> {
     let id = JobId::new(Namespace::new(namespace)?, name)?;
-    let memory = read(redlock, &id, MOST_ATTEMPTS, None).await;
+    let memory = read(redlock, &id, AT_ONCE, None).await;
     let state = memory.state.as_ref();
     Ok(JobMemory {
         is_known: memory.is_known,
@@ -87,12 +87,22 @@ pub(super) async fn read(
 ) -> Memory {
     let further = (2..=attempts).map(|attempt| (attempt, false, id.attempt_key(attempt)));
     let others = [(1, true, id.manual_key()), (1, false, id.job_key())];
-    let runs = further.chain(others);
-    let runs = join_all(runs.map(async |(attempt, is_manual, key)| {
+    let read_one = async |(attempt, is_manual, key)| {
         let reading = redlock.job_status(key).await.ok();
         (attempt, is_manual, reading)
-    }));
-    let (read, pause) = join(runs, redlock.job_status(id.pause_key())).await;
+    };
+    let runs = join_all(others.into_iter().chain(further).map(read_one));
+    let (mut read, pause) = join(runs, redlock.job_status(id.pause_key())).await;
+    // Runs that a shutdown ended use up no attempt, so there may be more.
+    let mut known = attempts;
+    while let (2..=MOST_RUNS, Some((.., Some(last)))) = (known, read.last())
+        && last.state().is_some_and(|state| state.watermark.is_some())
+    {
+        let most = (known + AT_ONCE).min(MOST_RUNS + 1);
+        let further = (known + 1..=most).map(|attempt| (attempt, false, id.attempt_key(attempt)));
+        read.extend(join_all(further.map(read_one)).await);
+        known = most;
+    }
     // A job's keys are always valid, and then this is no error.
     let pause = pause.ok();
     let paused = pause.as_ref().and_then(JobReading::state).map(is_paused_by);
@@ -175,6 +185,9 @@ impl Memory {
         }
     }
 }
+
+/// How many keys of runs after the first are read at once.
+const AT_ONCE: u32 = 10;
 
 /// Returns what the nodes had to do with the first reading that too few have answered, which tells why; else with any.
 fn reports<'a>(readings: impl Iterator<Item = &'a JobReading> + Clone) -> Vec<NodeReport> {

@@ -9,7 +9,7 @@ use super::{ControlError, actions::switch};
 use crate::{
     SetupError,
     clock::SystemClock,
-    job::{JobId, MOST_ATTEMPTS, Namespace},
+    job::{JobId, MOST_RUNS, Namespace},
     replica::{Claims, default_name},
     tick::Switch,
 };
@@ -114,7 +114,7 @@ async fn set(
 /// ```
 pub fn remembered_under(namespace: &str, name: &str) -> Result<Vec<ResourceKey>, SetupError> {
     let id = id(namespace, name)?;
-    let attempts = (2..=MOST_ATTEMPTS).map(|attempt| id.attempt_key(attempt));
+    let attempts = (2..=MOST_RUNS + 1).map(|attempt| id.attempt_key(attempt));
     let others = [
         id.job_key(),
         id.manual_key(),

@@ -22,7 +22,7 @@ impl JobRunner {
             paused: memory.paused,
             running: memory.running,
             runs: memory.runs,
-            next_tick: self.schedule.next_after(self.now()),
+            next_tick: self.schedule.next_after(self.nodes_now()),
             skipped: self.journal.skipped(),
             others: self.journal.others(),
             clock_offset: claims.ahead().await,

@@ -73,7 +73,7 @@ pub struct JobConfig<P = Option<()>> {
     /// As [`SingletonJob::ttl`].
     #[serde(default, with = "humantime_serde")]
     pub ttl: Option<Duration>,
-    /// As [`SingletonJob::overlap`]: `skip`, `wait`, `cancel_other` or `allow`.
+    /// As [`SingletonJob::overlap`]: `skip`, `wait`, `cancel_other` or `allow`, or `{ up_to = 3 }` for up to three runs at once.
     pub overlap: Option<Overlap>,
     /// As [`SingletonJob::missed`]: `skip`, `latest` or `all` with its `max`.
     pub missed: Option<Missed>,

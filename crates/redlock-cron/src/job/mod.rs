@@ -25,6 +25,6 @@ pub use self::{
 pub(crate) use self::{
     fingerprint::{Fingerprint, is_made_up},
     identity::{JobId, Namespace},
-    terms::{MOST_ATTEMPTS, Terms},
+    terms::{LONGEST_WINDOW, MOST_RUNS, Terms},
     work::{Condition, Work},
 };

@@ -143,16 +143,22 @@ pub enum Delivery {
     /// The other replicas check whether a run was cut short: once a second, and every five seconds after a minute and a
     /// half.
     /// A replica that did not get to ask for the tick checks it as well, until the next tick is due.
-    /// A run without a recorded end was cut short when its lease is over.
+    /// A run without a recorded end was cut short when its lease is over: its process crashed, or stands still.
+    /// The next attempt then waits for ten seconds, twenty after the second such run, forty after the third, and so on, but
+    /// for half of what is left of `retry_within` at most.
+    /// So a tick that kills its process does not kill one replica right after the other.
     /// No replica claims a later tick before this is decided, even if all replicas were down meanwhile.
     /// The tick is started again first, until a run ends by itself, all its attempts are used, or it is too late for
     /// another one.
+    /// A tick that gets no further attempt is [given up](crate::Outcome::GivenUp), which one replica reports.
     /// An attempt is used once it is claimed, though its replica may find then that it must not begin.
+    /// A run that a shutdown or a removal of its job ended uses up no attempt, so that replicas may be replaced in any order;
+    /// a tick has fifty runs at most.
     /// With [`Overlap::CancelOther`] a later tick ends the attempts, because only the newest tick matters.
     ///
     /// A run that returned an error, panicked, took too long or was cancelled has ended by itself.
     AtLeastOnce {
-        /// The greatest number of attempts of one tick, from two to ten.
+        /// The greatest number of attempts of one tick, from two to ten; runs that a shutdown ended do not count.
         max_attempts: u32,
     },
 }

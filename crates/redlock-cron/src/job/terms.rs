@@ -204,8 +204,10 @@ fn check(
 /// A replica keeps them in memory while they wait.
 const MOST_MISSED: usize = 100_000;
 
-/// For each there is a key on the nodes.
-pub(crate) const MOST_ATTEMPTS: u32 = 10;
+const MOST_ATTEMPTS: u32 = 10;
+
+/// The most runs of one tick, those included that used up no attempt: for each there is a key on the nodes.
+pub(crate) const MOST_RUNS: u32 = 50;
 
 /// A second until it is known that a run goes on, until that learns of it, until it is dropped, and for the claim.
 const SHORTEST_CANCELLATION: Duration = Duration::from_secs(4);
@@ -233,7 +235,7 @@ const CATCH_UP_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 /// Of a run without a limit, nobody knows how long it takes.
 const RETRY_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest window that nodes know.
-const LONGEST_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const LONGEST_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 #[cfg(test)]
 mod tests {

@@ -110,7 +110,7 @@ impl Jobs {
         runners.filter_map(|runner| runner.next_tick()).min()
     }
 
-    /// Takes note that this replica's clock was set in relation to the nodes'.
+    /// Takes note that the nodes' time is another than expected.
     pub(crate) fn clock_was_set(&self) {
         for runner in self.all() {
             runner.clock_was_set();

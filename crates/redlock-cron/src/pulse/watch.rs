@@ -9,30 +9,27 @@
 //! tokio-cron-scheduler has done its part then, so the watch wakes jobs up in place of the alarm.
 //! It does not in place of a scheduler that was shut down: an application does that to start nothing more.
 //!
-//! Ticks are due by the nodes' clocks, so they are also looked for when this replica's clock is set in relation to
-//! those.
+//! Ticks are due by the nodes' clocks, so they are also looked for when the time of those is another than expected.
+//! A replica whose own clock is wrong goes by theirs, and says so.
 
 use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use chrono::TimeDelta;
 use tokio::{
     select,
     time::{Instant, sleep},
 };
 
 use super::{alarm::Alarm, jobs::Jobs};
-use crate::replica::Replica;
+use crate::{clock::LONGEST_AHEAD, replica::Replica};
 
 /// Looks at the clock and for the alarm every second, until nothing may be started any more.
 ///
 /// Without an alarm, it is what wakes jobs up.
 pub(crate) async fn watch(alarm: Option<Alarm>, replica: Arc<Replica>, jobs: Weak<Jobs>) {
-    // What jobs were added by.
-    let mut known = TimeDelta::zero();
-    let (mut told, mut told_of_losses) = (false, false);
+    let (mut told, mut told_of_losses, mut told_of_clock) = (false, false, false);
     let mut is_set_anew = false;
     // When the scheduler dealt with the alarm last, though nobody heard it.
     let mut at_work = Instant::now();
@@ -43,9 +40,9 @@ pub(crate) async fn watch(alarm: Option<Alarm>, replica: Arc<Replica>, jobs: Wea
         }
         replica.look_at_clocks().await;
         let Some(jobs) = jobs.upgrade() else { return };
-        let was_set = (replica.ahead() - known).abs() > NEGLIGIBLE;
+        told_of_clock = tell_of_clock(&replica, told_of_clock);
+        let was_set = replica.has_time_jumped();
         if was_set {
-            known = replica.ahead();
             jobs.clock_was_set();
         }
         let Some(alarm) = &alarm else {
@@ -86,8 +83,21 @@ pub(crate) async fn watch(alarm: Option<Alarm>, replica: Arc<Replica>, jobs: Wea
     }
 }
 
-/// By how much a clock may be slewed before ticks are looked for anew.
-const NEGLIGIBLE: TimeDelta = TimeDelta::milliseconds(200);
+/// Warns once if this replica's clock is far off; returns whether it is.
+fn tell_of_clock(replica: &Replica, was_told: bool) -> bool {
+    let Some(ahead) = replica.ahead() else {
+        return was_told;
+    };
+    let is_wrong = ahead.abs().to_std().is_ok_and(|by| by > LONGEST_AHEAD);
+    if is_wrong && !was_told {
+        let offset_s = ahead.num_seconds();
+        tracing::warn!(
+            target: crate::TARGET, offset_s,
+            "the wall clock of this machine is wrong: set it right; until then, jobs here are started by the nodes' clocks"
+        );
+    }
+    is_wrong
+}
 
 /// So late is a tick at most that comes right after a step back.
 const EVERY: Duration = Duration::from_secs(1);

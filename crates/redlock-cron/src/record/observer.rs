@@ -156,9 +156,11 @@ impl Observer {
             | Outcome::Refused
             | Outcome::Cancelled
             | Outcome::Aborted => event!(warn),
-            Outcome::Failed | Outcome::Panicked | Outcome::TimedOut | Outcome::Lost => {
-                event!(error);
-            }
+            Outcome::Failed
+            | Outcome::Panicked
+            | Outcome::TimedOut
+            | Outcome::Lost
+            | Outcome::GivenUp => event!(error),
         }
     }
 }

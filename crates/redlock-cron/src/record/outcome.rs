@@ -54,9 +54,10 @@ pub enum Outcome {
     NoPlace,
     /// The job's [condition](crate::SingletonJob::only_if) kept this replica from asking for the tick.
     Declined,
-    /// The tick is still to come by the nodes' clocks: this replica's clock is ahead.
+    /// The tick is still to come by the nodes' clocks, by more than a minute: this replica had not heard of the nodes yet,
+    /// or their clocks were set back.
     ///
-    /// If the clock is ahead by a minute at most, the replica waits instead.
+    /// The replica finds the tick again when it is due; it waits for a tick that is nearer.
     TooEarly,
     /// The tick was older than `start_within` by the nodes' clocks when this replica reached it.
     TooLate,
@@ -67,6 +68,12 @@ pub enum Outcome {
     /// One replica reports it: the newest hundred missed ticks in a report each, and all earlier ones in one report
     /// with their [number](crate::TickReport::ticks), the first and the last.
     Missed,
+    /// The runs of a tick that is delivered [at least once](crate::Delivery::AtLeastOnce) did not end by themselves, and
+    /// there will be no other: all attempts are used up, or it is too late for another one.
+    ///
+    /// One replica reports it, and the nodes remember it as the last run of the tick.
+    /// An operator must look at what the runs left undone.
+    GivenUp,
     /// Too many nodes have lost their data since the tick could be claimed, so it is not known whether it was started.
     ///
     /// The tick is not started now, so that no tick is started twice.
@@ -106,6 +113,7 @@ impl Outcome {
         Self::TooLate,
         Self::Paused,
         Self::Missed,
+        Self::GivenUp,
         Self::Forgotten,
         Self::Unconfirmed,
         Self::NoQuorum,
@@ -159,6 +167,7 @@ impl Outcome {
             Self::TooEarly => "too_early",
             Self::Paused => "paused",
             Self::Missed => "missed",
+            Self::GivenUp => "given_up",
             Self::Forgotten => "forgotten",
             Self::Unconfirmed => "unconfirmed",
             Self::TooLate => "too_late",

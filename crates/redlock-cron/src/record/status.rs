@@ -96,7 +96,7 @@ impl JobStatus {
         self.watermark
     }
 
-    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further attempt, and ten on request.
+    /// Returns the last runs, the newest first: up to ten of ticks, ten of each further run of a tick, and ten on request.
     ///
     /// Of runs that may [overlap](crate::Overlap::Allow), that of the latest tick or moment is the newest.
     /// Ticks that were claimed and not started, for example because the job was paused, are among them.
@@ -132,12 +132,12 @@ impl JobStatus {
         self.paused
     }
 
-    /// Returns the next tick, by this replica's clock and its zone data.
+    /// Returns the next tick, by the nodes' clocks as far as they are known, and by this replica's zone data.
     pub fn next_tick(&self) -> Option<DateTime<Utc>> {
         self.next_tick
     }
 
-    /// Returns the last ticks that were skipped, too early, too late, missed or without a majority on this replica,
+    /// Returns the last ticks that were skipped, too early, too late, missed, given up or without a majority on this replica,
     /// with the reasons; the newest first, up to twenty.
     pub fn skipped(&self) -> &[TickReport] {
         &self.skipped

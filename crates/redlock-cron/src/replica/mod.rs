@@ -1,26 +1,24 @@
 //! The part that the jobs of one scheduler share on this replica: claims, tasks, the clock and the place where reports go.
 
 mod claims;
+mod nodes_time;
 mod tasks;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Redlock, Word};
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::Instant};
 
+use self::nodes_time::NodesTime;
 pub(crate) use self::{
     claims::{
         After, ClaimRequest, Claims, MOST_CLAIMS, Refusal, Won, cut_short_outcomes, finish, lines,
     },
+    nodes_time::LOOK,
     tasks::{Ending, STOP_GRACE, Tasks},
 };
-use crate::{
-    SetupError,
-    clock::{Clock, LONGEST_AHEAD},
-    job::Namespace,
-    record::Observer,
-};
+use crate::{SetupError, clock::Clock, job::Namespace, record::Observer};
 
 /// What the jobs of one scheduler share.
 pub(crate) struct Replica {
@@ -29,7 +27,7 @@ pub(crate) struct Replica {
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) observer: Observer,
     pub(crate) clock: Arc<dyn Clock>,
-    ahead: Mutex<TimeDelta>,
+    nodes_time: Mutex<NodesTime>,
 }
 
 impl Replica {
@@ -69,26 +67,44 @@ impl Replica {
             tasks: Arc::default(),
             observer,
             clock,
-            ahead: Mutex::default(),
+            nodes_time: Mutex::default(),
         }))
     }
 
-    /// Returns by how much this replica's clock is ahead of the nodes', as it was seen last: zero if it is not known,
-    /// or if it is by more than a minute, because what the job does by such a clock is for people to look at.
-    pub(crate) fn ahead(&self) -> TimeDelta {
-        // Nothing panics while the lock is held.
-        let ahead = *self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        match ahead.abs().to_std() {
-            Ok(by) if by <= LONGEST_AHEAD => ahead,
-            _ => TimeDelta::zero(),
-        }
+    /// Returns the time of day by the nodes' clocks, however far this replica's is off; by its own until they are known.
+    pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
+        let known = self.nodes_time().now(Instant::now());
+        known.unwrap_or_else(|| self.clock.now())
     }
 
-    /// Compares this replica's clock with the nodes', as far as they are known.
+    /// Returns by how much this replica's clock is ahead of the nodes', as far as they are known.
+    pub(crate) fn ahead(&self) -> Option<TimeDelta> {
+        let known = self.nodes_time().now(Instant::now());
+        known.map(|nodes| self.clock.now() - nodes)
+    }
+
+    /// Asks the client what the nodes' clocks show.
     pub(crate) async fn look_at_clocks(&self) {
-        if let Some(ahead) = self.claims.ahead().await {
-            *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = ahead;
-        }
+        let asked = Instant::now();
+        let Some(shown) = self.claims.redlock.node_time().await else {
+            return;
+        };
+        let answered = Instant::now();
+        let before = self.nodes_now();
+        self.nodes_time()
+            .note(shown.into(), asked, answered, before);
+    }
+
+    /// Returns whether the nodes' time is another than expected since this was asked last.
+    pub(crate) fn has_time_jumped(&self) -> bool {
+        self.nodes_time().has_jumped()
+    }
+
+    fn nodes_time(&self) -> MutexGuard<'_, NodesTime> {
+        // Nothing panics while the lock is held.
+        self.nodes_time
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

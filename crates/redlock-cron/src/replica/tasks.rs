@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -32,8 +32,16 @@ pub(crate) struct Tasks {
 struct Runs {
     next: u64,
     in_flight: HashMap<u64, Running>,
-    /// With the number of the job's ending.
-    dropped: Vec<(u64, UnfinishedRun)>,
+    ends: Vec<UnderWay>,
+}
+
+/// The end of a scheduler, or of one job, which hears of each run that is dropped meanwhile.
+///
+/// Ends may overlap: each reports all that it has heard.
+struct UnderWay {
+    /// The number of the job's ending, if it is that of one job.
+    of: Option<u64>,
+    dropped: Weak<Mutex<Vec<UnfinishedRun>>>,
 }
 
 struct Running {
@@ -174,14 +182,9 @@ impl Tasks {
     pub(crate) async fn shut_down(&self, grace: Duration) -> ShutdownReport {
         self.drain();
         self.tracker.close();
+        let dropped = self.hear(None);
         wind_down(&self.tracker, &self.stopping, &self.dropping, grace).await;
-        let mut runs = self.runs();
-        let mut unfinished: Vec<_> = std::mem::take(&mut runs.dropped)
-            .into_iter()
-            .map(|(_, run)| run)
-            .collect();
-        unfinished.extend(runs.in_flight.values().map(|running| running.run.clone()));
-        ShutdownReport { unfinished }
+        self.report(&dropped, |_| true)
     }
 
     /// Starts nothing more of one job.
@@ -195,19 +198,36 @@ impl Tasks {
         self.close(ending);
         ending.leaving.cancel();
         ending.runs.close();
+        let dropped = self.hear(Some(ending.id));
         wind_down(&ending.runs, &ending.stopping, &ending.dropping, grace).await;
+        self.report(&dropped, |running| running.ending == ending.id)
+    }
+
+    /// Returns the runs that are dropped from now on, for as long as what is returned lives.
+    fn hear(&self, of: Option<u64>) -> Arc<Mutex<Vec<UnfinishedRun>>> {
+        let heard = Arc::default();
+        let dropped = Arc::downgrade(&heard);
         let mut runs = self.runs();
-        let of_job = runs.dropped.extract_if(.., |(id, _)| *id == ending.id);
-        let mut unfinished: Vec<_> = of_job.map(|(_, run)| run).collect();
-        let running = runs.in_flight.values();
-        let of_job = running.filter(|running| running.ending == ending.id);
-        unfinished.extend(of_job.map(|running| running.run.clone()));
+        runs.ends.retain(|end| end.dropped.strong_count() > 0);
+        runs.ends.push(UnderWay { of, dropped });
+        heard
+    }
+
+    /// Reports the runs that were dropped, and those that are still in flight.
+    fn report(
+        &self,
+        dropped: &Mutex<Vec<UnfinishedRun>>,
+        concerns: impl Fn(&Running) -> bool,
+    ) -> ShutdownReport {
+        let runs = self.runs();
+        let mut unfinished = std::mem::take(&mut *locked(dropped));
+        let running = runs.in_flight.values().filter(|running| concerns(running));
+        unfinished.extend(running.map(|running| running.run.clone()));
         ShutdownReport { unfinished }
     }
 
     fn runs(&self) -> MutexGuard<'_, Runs> {
-        // Nothing panics while the lock is held.
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.runs)
     }
 }
 
@@ -252,7 +272,11 @@ impl InFlight {
                 dropped: true,
                 ..run
             };
-            runs.dropped.push((ending, run));
+            let ends = runs.ends.iter();
+            let concerned = ends.filter(|end| end.of.is_none_or(|of| of == ending));
+            for dropped in concerned.filter_map(|end| end.dropped.upgrade()) {
+                locked(&dropped).push(run.clone());
+            }
         }
     }
 }
@@ -261,6 +285,11 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         self.tasks.runs().in_flight.remove(&self.id);
     }
+}
+
+fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while the lock is held.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits for runs up to `grace`, then tells them to stop, and drops them.

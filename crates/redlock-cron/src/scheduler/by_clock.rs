@@ -1,12 +1,12 @@
 //! Methods for a test that has set the scheduler's clock.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::select;
 
 use super::singleton_scheduler::SingletonScheduler;
-use crate::{ControlError, TickReport};
+use crate::{ControlError, TickReport, clock::Driven, pulse::Jobs, replica::Replica};
 
 impl SingletonScheduler {
     /// Lets time pass until this replica has dealt with the next tick of the job, and returns this replica's report of
@@ -91,15 +91,32 @@ impl SingletonScheduler {
         let Some(clock) = self.replica.clock.of_test() else {
             return;
         };
-        let (replica, jobs) = (Arc::downgrade(&self.replica), Arc::downgrade(&self.jobs));
-        clock.drives(move |now| {
-            let (replica, jobs) = replica.upgrade().zip(jobs.upgrade())?;
-            if replica.tasks.is_busy() {
-                return Some(now);
-            }
-            let next = jobs.next_tick().unwrap_or(DateTime::<Utc>::MAX_UTC);
-            Some(next.checked_sub_signed(LEAD).unwrap_or(now))
+        clock.drives(Handles {
+            replica: Arc::downgrade(&self.replica),
+            jobs: Arc::downgrade(&self.jobs),
         });
+    }
+}
+
+/// What the clock of a test knows of a scheduler.
+struct Handles {
+    replica: Weak<Replica>,
+    jobs: Weak<Jobs>,
+}
+
+impl Driven for Handles {
+    fn next(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let (replica, jobs) = self.replica.upgrade().zip(self.jobs.upgrade())?;
+        if replica.tasks.is_busy() {
+            return Some(now);
+        }
+        let next = jobs.next_tick().unwrap_or(DateTime::<Utc>::MAX_UTC);
+        Some(next.checked_sub_signed(LEAD).unwrap_or(now))
+    }
+
+    fn is_undecided(&self, instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        let jobs = self.jobs.upgrade();
+        jobs.is_some_and(|jobs| jobs.all().iter().any(|job| job.is_asking(instant, now)))
     }
 }
 

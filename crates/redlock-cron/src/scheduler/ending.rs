@@ -18,6 +18,8 @@ impl SingletonScheduler {
     /// handler of tokio-cron-scheduler does not end.
     /// If a run awaits this method, both wait for each other until the grace is over: a run should spawn the call, and
     /// not await it.
+    /// If calls overlap, runs in flight have until the end of the grace that is over first, so that a second call can
+    /// shorten the wait; each call reports all runs that did not finish since it began.
     ///
     /// # Cancel safety
     ///

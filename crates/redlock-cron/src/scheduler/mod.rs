@@ -8,5 +8,6 @@ mod singleton_scheduler;
 mod by_clock;
 mod by_hand;
 mod ending;
+mod last_handle;
 
 pub use self::{builder::SingletonSchedulerBuilder, singleton_scheduler::SingletonScheduler};

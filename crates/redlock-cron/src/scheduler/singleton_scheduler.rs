@@ -7,6 +7,7 @@ use std::{
 use tokio::sync::Mutex;
 use tokio_cron_scheduler::{JobScheduler, JobSchedulerError};
 
+use super::last_handle::LastHandle;
 use crate::{
     ControlError, SetupError, ShutdownReport, SingletonJob,
     pulse::{Alarm, Jobs, watch},
@@ -20,7 +21,10 @@ use crate::{
 ///
 /// # Dropping
 ///
-/// A drop starts nothing more and drops the runs in flight without a wait; [`shutdown`](Self::shutdown) waits for them.
+/// A clone is another handle of the same scheduler.
+/// The drop of the last handle starts nothing more and drops the runs in flight without a wait;
+/// [`shutdown`](Self::shutdown) waits for them.
+/// A job that holds a clone keeps the scheduler alive until a shutdown.
 ///
 /// # Examples
 ///
@@ -42,18 +46,18 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 #[must_use = "dropping the scheduler ends its jobs"]
 pub struct SingletonScheduler {
     /// What wakes jobs up; one of its own is made at the start.
-    pub(super) scheduler: OnceLock<JobScheduler>,
-    /// Nobody else has jobs there.
-    is_own: bool,
+    pub(super) scheduler: Arc<OnceLock<JobScheduler>>,
     pub(super) replica: Arc<Replica>,
     pub(super) jobs: Arc<Jobs>,
     /// Locked while it is started or a job is added.
-    pub(super) start: Mutex<Startup>,
+    pub(super) start: Arc<Mutex<Startup>>,
     /// Within what time nobody may have run a job that is configured otherwise here.
     agreed_within: Option<Duration>,
+    _last: Arc<LastHandle>,
 }
 
 /// How far the start has come.
@@ -70,13 +74,22 @@ impl SingletonScheduler {
         agreed_within: Option<Duration>,
     ) -> Self {
         let given = scheduler.into();
+        let is_own = given.is_none();
+        let scheduler = Arc::new(given.map_or_else(OnceLock::new, OnceLock::from));
+        let jobs = Arc::new(Jobs::new(Arc::clone(&replica)));
+        let last = LastHandle {
+            scheduler: is_own.then(|| Arc::clone(&scheduler)),
+            replica: Arc::clone(&replica),
+            #[cfg(feature = "metrics")]
+            jobs: Arc::clone(&jobs),
+        };
         Self {
-            is_own: given.is_none(),
-            scheduler: given.map_or_else(OnceLock::new, OnceLock::from),
-            jobs: Arc::new(Jobs::new(Arc::clone(&replica))),
-            start: Mutex::default(),
+            scheduler,
+            jobs,
+            start: Arc::default(),
             replica,
             agreed_within,
+            _last: Arc::new(last),
         }
     }
 
@@ -293,6 +306,8 @@ impl SingletonScheduler {
     /// The runs' leases are released before it returns, and the name is free for another job at once.
     /// If a run of the job awaits this method, both wait for each other until the grace is over: a run should spawn the
     /// call, and not await it.
+    /// If this overlaps with a [`shutdown`](Self::shutdown), the grace that is over first counts, and both report the
+    /// runs that did not finish.
     ///
     /// Other replicas go on with the job until it is removed from them, too.
     /// They start again what was cut short here if the job is delivered [at least once](crate::Delivery::AtLeastOnce).
@@ -358,21 +373,6 @@ impl SingletonScheduler {
 async fn is_shut_down(scheduler: &JobScheduler) -> bool {
     let scheduler = scheduler.scheduler.read().await;
     scheduler.shutdown.load(Ordering::Relaxed)
-}
-
-impl Drop for SingletonScheduler {
-    fn drop(&mut self) {
-        self.replica.tasks.abandon();
-        #[cfg(feature = "metrics")]
-        self.jobs.tell_next();
-        if self.is_own
-            && let Some(scheduler) = self.scheduler.get()
-            && let Ok(scheduler) = scheduler.scheduler.try_read()
-        {
-            // It would look at its jobs for as long as the process lives.
-            scheduler.shutdown.store(true, Ordering::Relaxed);
-        }
-    }
 }
 
 impl fmt::Debug for SingletonScheduler {

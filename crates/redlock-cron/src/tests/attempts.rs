@@ -238,7 +238,7 @@ async fn a_run_of_which_nothing_is_heard_is_started_again_when_its_lock_is_free_
     fleet.nodes.iter().for_each(MemoryNode::drop_locks);
     let report = other.report().await;
     assert_eq!((report.outcome(), report.attempt()), (Outcome::Ok, 2));
-    assert!(fleet.origin.elapsed() < Duration::from_secs(28));
+    assert!(fleet.origin.elapsed() < Duration::from_secs(38));
 }
 
 /// A look at whether a tick may be started again comes before the wait for its lock, so there must be another one.
@@ -319,7 +319,7 @@ async fn a_tick_that_is_due_before_the_last_run_is_known_does_not_pass_over_it()
             assert!(!again.runner.backlog.open());
         }
         again.wake_at(63_000).await;
-        fleet.sleep_until(70_000).await;
+        fleet.sleep_until(92_000).await;
         assert_eq!(starts.list(), [3, 3, 63].map(tick), "{policy:?}");
     }
 }

@@ -77,7 +77,7 @@ async fn a_run_that_is_started_again_is_not_given_up_for_a_short_outage() {
     fleet.sleep_until(30_000).await;
     let runner = &other.runner;
     first.crash().await;
-    fleet.sleep_until(45_000).await;
+    fleet.sleep_until(56_000).await;
     assert_eq!(starts.list(), [3, 3].map(tick));
     // As the one that has just claimed the second run.
     let ask = runner.ask(runner.id.manual_key(), tick(3), Duration::from_secs(1));

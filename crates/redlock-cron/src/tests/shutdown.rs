@@ -125,3 +125,29 @@ async fn a_run_is_told_that_the_grace_is_over_and_may_end_by_itself() {
         "{report:?}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn overlapping_shutdowns_end_with_the_shorter_grace_and_each_reports_what_was_dropped() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let member = fleet.member(0, job_of(&starts, 1000)).await;
+    member.wake_at(3_000).await;
+    fleet.sleep_until(4_000).await;
+    let runner = &member.runner;
+    let (long, short, removed) = tokio::join!(
+        member.shut_down(Duration::from_secs(60)),
+        member.shut_down(Duration::from_secs(2)),
+        runner
+            .replica
+            .tasks
+            .end(&runner.ending, Duration::from_secs(30)),
+    );
+    let ended = fleet.origin.elapsed().as_secs_f64();
+    // It was told to stop a second before.
+    assert!((7.0..7.1).contains(&ended), "{ended}");
+    for report in [long, short, removed] {
+        let [run] = report.unfinished() else {
+            panic!("{report:?}")
+        };
+        assert!(run.was_dropped());
+    }
+}

@@ -63,28 +63,40 @@ async fn replicas_that_wake_up_at_the_same_moment_start_a_tick_once() {
 
 /// A replica that is an hour ahead would use up the ticks of an hour, if its own clock judged.
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_an_hour_ahead_or_behind_starts_nothing_and_uses_up_nothing() {
+async fn replicas_whose_clocks_are_an_hour_off_start_each_tick_once_and_on_time() {
     let (fleet, starts) = (Fleet::new(), Starts::default());
-    let every_minute = "5 * * * * *";
-    let mut fast = fleet
-        .member(3_600_000, starts.quick_job(every_minute))
-        .await;
-    let mut slow = fleet
-        .member(-3_600_000, starts.quick_job(every_minute))
-        .await;
-    let mut right = fleet.member(0, starts.quick_job(every_minute)).await;
+    let mut members = Vec::new();
+    for skew in [3_600_000, -3_600_000, 0] {
+        let member = fleet.member(skew, starts.quick_job("5 * * * * *")).await;
+        member.runner.replica.look_at_clocks().await;
+        member.runner.clock_was_set();
+        members.push(member);
+    }
     for minute in 0..3 {
         let due = 3_000 + 60_000 * minute;
-        fast.wake_at(3_600_000 + due).await;
-        assert_eq!(fast.outcome().await, Outcome::TooEarly);
-        right.wake_at(due + 100).await;
-        assert_eq!(right.outcome().await, Outcome::Ok);
-        slow.wake_at(-3_600_000 + due + 200).await;
-        // What it takes for this minute's tick is long over.
-        assert_eq!(slow.outcome().await, Outcome::NotWinner);
+        let mut outcomes = Vec::new();
+        for (member, late) in members.iter_mut().zip([0, 100, 200]) {
+            let own = member.clock.skew.num_milliseconds() + due + late;
+            member.wake_at(own).await;
+            outcomes.push(member.outcome().await);
+        }
+        let one = [Outcome::Ok, Outcome::NotWinner, Outcome::NotWinner];
+        assert_eq!(outcomes, one);
     }
     let expected: Vec<_> = (0..3).map(|minute| tick(3 + 60 * minute)).collect();
     assert_eq!(starts.list(), expected);
+}
+
+/// It has not heard of the nodes yet.
+#[tokio::test(start_paused = true)]
+async fn a_tick_that_is_an_hour_off_by_the_nodes_clocks_is_not_waited_for() {
+    let (fleet, starts) = (Fleet::new(), Starts::default());
+    let mut fast = fleet
+        .member(3_600_000, starts.quick_job("5 * * * * *"))
+        .await;
+    fast.wake_at(3_600_000 + 3_000).await;
+    assert_eq!(fast.outcome().await, Outcome::TooEarly);
+    assert!(starts.list().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,6 +118,8 @@ async fn a_report_and_a_status_say_how_far_off_the_clock_is_and_how_long_the_cla
     let every_minute = "5 * * * * *";
     for (minute, skew) in (0..).zip([0, 700, -1_300, 3_600_000]) {
         let mut member = fleet.member(skew, starts.quick_job(every_minute)).await;
+        member.runner.replica.look_at_clocks().await;
+        member.runner.clock_was_set();
         member.wake_at(skew + 3_000 + 60_000 * minute).await;
         let report = member.report().await;
         let status = member.runner.status().await;

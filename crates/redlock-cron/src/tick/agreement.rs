@@ -19,7 +19,7 @@ impl JobRunner {
             return Ok(());
         };
         let is_other = |run: &&RunRecord| {
-            let age = lag(to_instant(run.tick), self.now());
+            let age = lag(to_instant(run.tick), self.nodes_now());
             !self.fingerprint.is_same(run.fingerprint) && age <= within
         };
         match state.runs.iter().find(is_other) {

@@ -11,7 +11,7 @@ use crate::{
     Missed, Outcome, Overlap, Trigger,
     clock::{LONGEST_AHEAD, lag, to_tick},
     job::is_made_up,
-    replica::{After, ClaimRequest, Refusal, Won},
+    replica::{After, ClaimRequest, LOOK, Refusal, Won},
 };
 
 /// What keeps a tick from being claimed.
@@ -32,9 +32,8 @@ impl JobRunner {
         let tick = undecided.tick;
         match self.unless_draining(self.decide(undecided, trigger)).await {
             Ok(start) => {
-                let attempt = start.attempt;
                 let is_lost = self.start(start).await.outcome == Outcome::Lost;
-                if is_lost && attempt < self.terms.max_attempts {
+                if is_lost && self.terms.max_attempts > 1 {
                     let pause = self.pause_after(Duration::ZERO);
                     let tasks = &self.replica.tasks;
                     tasks.spawn(Arc::clone(&self).resume(tick, pause));
@@ -90,7 +89,7 @@ impl JobRunner {
             let turn = self
                 .turns
                 .delay(&self.replica.claims.replica, self.terms.spread);
-            self.until(tick, turn).await;
+            self.until(tick, turn).await?;
         }
         let (mut tries, mut told, mut settled) = (0, false, None);
         loop {
@@ -173,13 +172,20 @@ impl JobRunner {
         match refusal.outcome {
             // It may be missed by now, and is worth a longer wait then.
             Outcome::NoPlace => self.is_worth_waiting_for(tick).then_some(Duration::ZERO),
-            Outcome::TooEarly => refusal.off_by.filter(|left| *left <= LONGEST_AHEAD),
+            // Clocks may be set meanwhile.
+            Outcome::TooEarly => refusal
+                .off_by
+                .filter(|left| *left <= LONGEST_AHEAD)
+                .map(|left| left.min(LOOK)),
             Outcome::NoQuorum if !self.is_worth_waiting_for(tick) => None,
             // It may still start as one that is on time.
             Outcome::NoQuorum if self.is_fresh(tick) => Some(a_while(tries)),
             Outcome::NoQuorum => Some(PATIENCE),
-            // Nodes that have not answered may still grant it, and soon, because nothing waits for long behind it.
+            // Nodes that have not answered may still grant it.
             Outcome::Forgotten if refusal.is_open && self.is_fresh(tick) => Some(a_while(tries)),
+            Outcome::Forgotten if refusal.is_open && trigger == Trigger::CatchUp => {
+                self.is_worth_waiting_for(tick).then_some(PATIENCE)
+            }
             // What was missed has been waiting already.
             Outcome::Overlapping if trigger == Trigger::CatchUp => {
                 self.is_worth_waiting_for(tick).then_some(SHORT_WAIT)
@@ -198,11 +204,24 @@ impl JobRunner {
         }
     }
 
-    /// Waits until the nodes' clocks are so long after the tick; they are asked, because this replica's may be wrong.
-    pub(crate) async fn until(&self, tick: DateTime<Utc>, turn: Duration) {
-        self.replica.look_at_clocks().await;
+    /// Waits until the nodes' clocks are so long after the tick.
+    ///
+    /// They are asked again every second, because any clock may be set meanwhile.
+    /// A tick that turns out to be far off is refused: it is found again when it is due.
+    pub(crate) async fn until(&self, tick: DateTime<Utc>, turn: Duration) -> Result<(), Refusal> {
         let turn = TimeDelta::from_std(turn).unwrap_or(TimeDelta::zero());
-        sleep(lag(self.nodes_now(), tick + turn)).await;
+        loop {
+            self.replica.look_at_clocks().await;
+            let left = lag(self.nodes_now(), tick + turn);
+            if left > LONGEST_AHEAD + self.terms.spread {
+                let why = format!("by the nodes' clocks, it is due in {left:?}");
+                return Err(Refusal::new(Outcome::TooEarly, why));
+            }
+            sleep(left.min(LOOK)).await;
+            if left <= LOOK {
+                return Ok(());
+            }
+        }
     }
 
     /// Asks the nodes what keeps a tick from being claimed.
@@ -262,7 +281,7 @@ impl JobRunner {
             Trigger::CatchUp => self.fingerprint.of_made_up(),
             _ => self.fingerprint.number(),
         };
-        let late = lag(tick, self.replica.clock.now());
+        let late = lag(tick, self.nodes_now());
         let left = |limit: Duration| limit.saturating_sub(late).max(SHORT_WAIT);
         let place_within = match trigger {
             Trigger::CatchUp => left(self.terms.window),

@@ -56,6 +56,8 @@ impl JobRunner {
             Missed::Skip => {}
             Missed::Latest => self.make_up_for_latest(since, until).await,
             Missed::All { max } => {
+                // Wake-ups find those that come later, and add them.
+                let until = until.min(self.found_since() + TimeDelta::milliseconds(1));
                 let missed = self.not_skipped(since, until, max).await;
                 let begins = self.backlog.add(missed, max) | self.backlog.open();
                 self.work_off(begins).await;
@@ -69,6 +71,8 @@ impl JobRunner {
         let mut dealt_with = None;
         while let Some(newest) = self.not_skipped(since, until, 1).await.pop()
             && Some(newest) != dealt_with
+            // A wake-up finds it.
+            && newest <= self.found_since()
         {
             // Those after it were skipped, and do not take its place.
             let present = self.nodes_now().max(until);

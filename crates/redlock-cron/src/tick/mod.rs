@@ -2,6 +2,7 @@
 
 mod agreement;
 mod backlog;
+mod backoff;
 mod behind;
 mod course;
 mod execution;
@@ -15,6 +16,7 @@ mod runner;
 mod start;
 mod turns;
 mod undecided;
+mod used;
 
 pub(crate) use self::{
     course::SHORT_WAIT,

@@ -15,6 +15,8 @@ pub(crate) struct Progress {
     /// The first tick after it, which is kept because jobs are woken up every second.
     // invariant: what the schedule says of `until`
     next: Option<DateTime<Utc>>,
+    /// Ticks after this instant are found here.
+    since: DateTime<Utc>,
 }
 
 /// What a wake-up has to deal with.
@@ -37,7 +39,21 @@ impl Progress {
         Self {
             until: now,
             next: schedule.next_after(now),
+            since: now,
         }
+    }
+
+    /// Goes on after `until`, which may be earlier than before.
+    fn go_on(&mut self, until: DateTime<Utc>, schedule: &Schedule) {
+        *self = Self {
+            since: self.since.min(until),
+            ..Self::from(until, schedule)
+        };
+    }
+
+    /// Returns since when ticks are found here; those up to then are to be looked for elsewhere.
+    pub(crate) fn since(&self) -> DateTime<Utc> {
+        self.since
     }
 
     /// Returns whether there is anything to deal with `now`, by the nodes' clocks.
@@ -62,7 +78,7 @@ impl Progress {
     ///
     /// Of those that are waited for already, the claim of the second to come here says so.
     pub(crate) fn set_right(&mut self, now: DateTime<Utc>, schedule: &Schedule) {
-        *self = Self::from(self.until.min(now + LEAD), schedule);
+        self.go_on(self.until.min(now + LEAD), schedule);
     }
 
     /// Returns what is due `now` by the nodes' clocks, or soon, once: what was returned is dealt with.
@@ -72,7 +88,7 @@ impl Progress {
     pub(crate) fn due(&mut self, schedule: &Schedule, now: DateTime<Utc>) -> Option<Due> {
         if self.was_wrong(now) {
             // Nothing was started by it, and it could silence the job for years.
-            *self = Self::from(now, schedule);
+            self.go_on(now, schedule);
         }
         if !self.is_due(now) {
             return None;
@@ -84,7 +100,7 @@ impl Progress {
         let soon = soon.take_while(|tick| *tick <= now + LEAD);
         let ticks: Vec<_> = newest.into_iter().chain(soon).collect();
         let (after, until) = (self.until, *ticks.last()?);
-        *self = Self::from(until, schedule);
+        self.go_on(until, schedule);
         Some(Due { ticks, after })
     }
 

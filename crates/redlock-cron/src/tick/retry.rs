@@ -9,18 +9,23 @@
 //! So whoever wins a run looks whether a further one was claimed, and then does not start its own.
 //! A later tick is claimed only when the last run is settled: the nodes say with their grant that it was cut short.
 //! A run whose end is known too few nodes when its replica crashes is started again, which is what was asked for.
+//!
+//! A run that a shutdown or a removal ended uses up no attempt, but has its number.
+//! When there will be no other run, the one after the last is claimed as well, and ends as given up: so one replica says
+//! so, and the nodes remember it.
 
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures_util::future::{BoxFuture, FutureExt};
-use redlock_core::{ResourceKey, RunRecord, RunState};
+use redlock_core::{RunRecord, RunState};
 use tokio::time::{Instant, sleep};
 
 use super::{course::SHORT_WAIT, execution::Start, pause::is_unstarted, runner::JobRunner};
 use crate::{
     Missed, Outcome, Trigger,
     clock::{lag, to_tick},
+    job::{LONGEST_WINDOW, MOST_RUNS},
     replica::{ClaimRequest, Refusal, Won, cut_short_outcomes},
 };
 
@@ -84,7 +89,9 @@ impl JobRunner {
                         ..Refusal::bare(Outcome::NotWinner)
                     });
                 }
-                Look::Unclaimed | Look::Open if self.is_too_late_for_another(tick) => {
+                Look::Unclaimed if self.is_too_late_for_another(tick) => return Err(too_late()),
+                // Whoever claims a later tick sees to this one first.
+                Look::Open if self.is_too_late_for_another(tick) && !self.is_newest(tick) => {
                     return Err(too_late());
                 }
                 Look::Unclaimed | Look::Open => pause = self.pause_after(begun.elapsed()),
@@ -119,8 +126,9 @@ impl JobRunner {
     pub(crate) async fn resume(self: Arc<Self>, tick: DateTime<Utc>, pause: Duration) {
         // Without a run here, nothing became of the tick on this replica, or what became of it was reported.
         let retry = self.retry(tick, pause, Unclaimed::Wait);
-        if let Ok(start) = self.unless_draining(retry).await {
-            self.start_all(start).await;
+        match self.unless_draining(retry).await {
+            Ok(start) => self.start_all(start).await,
+            Err(refusal) => self.say_if_given_up(tick, refusal),
         }
     }
 
@@ -138,8 +146,17 @@ impl JobRunner {
         }
     }
 
+    /// Reports that this replica has given a tick up.
+    pub(crate) fn say_if_given_up(&self, tick: DateTime<Utc>, refusal: Refusal) {
+        if refusal.outcome == Outcome::GivenUp {
+            self.refused(tick, Trigger::Retry, refusal);
+        }
+    }
+
     fn say_if_not_again(&self, tick: DateTime<Utc>, refusal: Refusal) {
-        if let Some(why) = refusal.detail {
+        if refusal.outcome == Outcome::GivenUp {
+            self.say_if_given_up(tick, refusal);
+        } else if let Some(why) = refusal.detail {
             tracing::warn!(target: crate::TARGET, job = &**self.id.name(), %tick, why, "not started again");
         }
     }
@@ -169,27 +186,42 @@ impl JobRunner {
 
     /// Looks at how far the runs of a tick are, the `attempt`-th first, and claims the next if that one was cut short.
     async fn look(&self, tick: DateTime<Utc>, attempt: &mut u32) -> Look {
-        match self.attempts(tick, *attempt).await {
-            Attempts::Over(refusal) => return Look::Over(refusal),
-            Attempts::Unclaimed if *attempt == 1 => return Look::Unclaimed,
-            Attempts::Unclaimed => {
-                *attempt = 1;
-                return Look::Open;
+        loop {
+            match self.attempts(tick, *attempt).await {
+                Attempts::Over(refusal) => return Look::Over(refusal),
+                Attempts::Unclaimed if *attempt == 1 => return Look::Unclaimed,
+                Attempts::Unclaimed => {
+                    *attempt = 1;
+                    return Look::Open;
+                }
+                Attempts::Open => return Look::Open,
+                Attempts::CutShort => {}
             }
-            Attempts::Open => return Look::Open,
-            Attempts::CutShort if *attempt == self.terms.max_attempts => {
-                let why = "it has had all its attempts: the last did not end by itself, or was claimed and not begun";
-                return Look::Over(Refusal::new(Outcome::NotWinner, why));
+            // No pause is for the sake of a run that was claimed before.
+            match self.is_claimed(tick, *attempt + 1).await {
+                Some(true) => *attempt += 1,
+                Some(false) => break,
+                None => return Look::Open,
             }
-            Attempts::CutShort => {}
+        }
+        let Some(used) = self.used(tick, *attempt).await else {
+            return Look::Open;
+        };
+        if used.attempts >= self.terms.max_attempts || *attempt >= MOST_RUNS {
+            let why = "it has had all its attempts: the last did not end by itself, or was claimed and not begun";
+            return self.give_up(tick, attempt, why).await;
+        }
+        if self.is_too_late_for_another(tick) {
+            return self.give_up(tick, attempt, TOO_LATE).await;
+        }
+        let late = lag(tick, self.nodes_now());
+        let left = self.terms.retry_within.saturating_sub(late);
+        if used.is_last_a_crash && self.backoff.goes_on(tick, *attempt, used.crashes, left) {
+            return Look::Open;
         }
         if !self.wants(tick) {
-            return if self.is_too_late_for_another(tick) {
-                Look::Over(too_late())
-            } else {
-                // Another replica may have what this one declines.
-                Look::Open
-            };
+            // Another replica may have what this one declines.
+            return Look::Open;
         }
         let ask = ClaimRequest {
             start_within: self.terms.retry_within,
@@ -202,8 +234,8 @@ impl JobRunner {
                     *attempt += 1;
                     Look::Open
                 }
-                // By the nodes' clocks, which this replica's need not agree with.
-                Outcome::TooLate => Look::Over(too_late()),
+                // By the nodes' clocks, which this replica may not know so well.
+                Outcome::TooLate => self.give_up(tick, attempt, TOO_LATE).await,
                 Outcome::Forgotten if !refusal.is_open => Look::Over(refusal),
                 // It is looked at again whether that matters.
                 _ => Look::Open,
@@ -211,17 +243,52 @@ impl JobRunner {
         }
     }
 
-    /// Starts the run after the `attempt`-th, which was claimed, unless it may not start any more.
-    async fn next_run(&self, won: Won, tick: DateTime<Utc>, attempt: u32) -> Look {
+    /// Gives a tick up after its `attempt`-th run; if another replica did so, or knows better, it is looked at again.
+    async fn give_up(&self, tick: DateTime<Utc>, attempt: &mut u32, why: &str) -> Look {
+        let given_up = || Refusal::new(Outcome::GivenUp, why);
+        let ask = ClaimRequest {
+            start_within: LONGEST_WINDOW,
+            place_within: None,
+            ..self.ask(self.attempt_key(*attempt + 1), tick, SHORT_WAIT)
+        };
+        match self.replica.claims.claim(ask).await {
+            Ok(won) => {
+                if let Some(not_so) = self.not_after(tick, *attempt).await {
+                    self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
+                        .await;
+                    return not_so;
+                }
+                self.finish(won.claim, Outcome::GivenUp.as_str(), Duration::ZERO)
+                    .await;
+                Look::Over(given_up())
+            }
+            Err(refusal) => match refusal.outcome {
+                Outcome::NotWinner => {
+                    *attempt += 1;
+                    Look::Open
+                }
+                Outcome::TooLate => Look::Over(given_up()),
+                Outcome::Forgotten if !refusal.is_open => Look::Over(given_up()),
+                _ => Look::Open,
+            },
+        }
+    }
+
+    /// Returns why there is no run after the `attempt`-th, which this replica has claimed, if there is none.
+    async fn not_after(&self, tick: DateTime<Utc>, attempt: u32) -> Option<Look> {
         // Nobody else can claim a tick now.
-        let not_again = match self.attempts(tick, attempt).await {
+        match self.attempts(tick, attempt).await {
             // Too few nodes had heard of the run before, which was never one: it may still be claimed.
             Attempts::Unclaimed if attempt == 1 => Some(Look::Unclaimed),
             Attempts::Unclaimed => Some(Look::Open),
             Attempts::Over(refusal) => Some(Look::Over(refusal)),
             Attempts::Open | Attempts::CutShort => None,
-        };
-        if let Some(not_again) = not_again {
+        }
+    }
+
+    /// Starts the run after the `attempt`-th, which was claimed, unless it may not start any more.
+    async fn next_run(&self, won: Won, tick: DateTime<Utc>, attempt: u32) -> Look {
+        if let Some(not_again) = self.not_after(tick, attempt).await {
             self.finish(won.claim, RunRecord::UNSTARTED, Duration::ZERO)
                 .await;
             return not_again;
@@ -296,7 +363,7 @@ impl JobRunner {
     ///
     /// So it is if another replica had heard of such a claim that no majority confirmed, before this one's.
     pub(crate) async fn is_started_again(&self, tick: DateTime<Utc>, attempt: u32) -> Option<bool> {
-        for further in attempt + 1..=self.terms.max_attempts {
+        for further in attempt + 1..=MOST_RUNS + 1 {
             let state = self.replica.claims.read(self.attempt_key(further)).await?;
             let mut runs = state.runs.iter();
             match runs.find(|run| Some(run.tick) == to_tick(tick)) {
@@ -311,19 +378,13 @@ impl JobRunner {
     fn is_too_late_for_another(&self, tick: DateTime<Utc>) -> bool {
         lag(tick, self.nodes_now()) > self.terms.retry_within
     }
-
-    fn attempt_key(&self, attempt: u32) -> ResourceKey {
-        match attempt {
-            1 => self.id.job_key(),
-            _ => self.id.attempt_key(attempt),
-        }
-    }
 }
 
 fn too_late() -> Refusal {
-    let why = "a run did not end by itself, and it is too late for another";
-    Refusal::new(Outcome::NotWinner, why)
+    Refusal::new(Outcome::NotWinner, TOO_LATE)
 }
+
+const TOO_LATE: &str = "a run did not end by itself, and it is too late for another";
 
 /// How often it is looked at whether a run goes on elsewhere, at the least: in its first twenty seconds, so that another
 /// attempt comes soon after a shutdown, and when it has gone on for long.

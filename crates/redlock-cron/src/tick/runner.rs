@@ -6,10 +6,10 @@ use std::{
 
 use chrono::{DateTime, TimeDelta, Utc};
 use redlock_core::{Redlock, Slots};
-use tokio::select;
 
 use super::{
     backlog::Backlog,
+    backoff::Backoff,
     found::Found,
     progress::Progress,
     turns::Turns,
@@ -48,6 +48,7 @@ pub(crate) struct JobRunner {
     pub(crate) stands_for: Mutex<Option<RangeInclusive<DateTime<Utc>>>>,
     pub(crate) turns: Turns,
     pub(crate) undecided: Arc<Ticks>,
+    pub(crate) backoff: Backoff,
     pub(crate) ending: Ending,
 }
 
@@ -56,7 +57,7 @@ impl JobRunner {
     pub(crate) fn new(replica: &Arc<Replica>, job: SingletonJob) -> Result<Self, SetupError> {
         let id = JobId::new(replica.namespace.clone(), &job.name)?;
         let schedule = job.plan.schedule()?;
-        let now = replica.clock.now() - replica.ahead();
+        let now = replica.nodes_now();
         if schedule.next_after(now).is_none() && schedule.latest_at(now).is_none() {
             return Err(SetupError::never_fires(&job.plan));
         }
@@ -84,6 +85,7 @@ impl JobRunner {
             stands_for: Mutex::default(),
             turns: Turns::default(),
             undecided: Arc::default(),
+            backoff: Backoff::default(),
         })
     }
 
@@ -108,6 +110,15 @@ impl JobRunner {
     #[cfg(feature = "test-util")]
     pub(crate) fn next_tick(&self) -> Option<DateTime<Utc>> {
         self.progress().next()
+    }
+
+    /// Returns whether this replica has yet to ask for a tick that is due at `instant` or was before, `now`.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn is_asking(&self, instant: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        // So long after a tick it was asked for at the latest, and the nodes have answered.
+        let longest = self.terms.spread + Duration::from_millis(100);
+        let longest = TimeDelta::from_std(longest).unwrap_or(TimeDelta::zero());
+        self.undecided.has_any(now - longest..=instant)
     }
 
     /// Tells those who measure when the next tick is, and that there is none once nothing is started any more.
@@ -155,13 +166,10 @@ impl JobRunner {
         let turn = self.backlog.turn.lock().await;
         for (number, undecided) in undecided.into_iter().enumerate() {
             let tick = undecided.tick;
-            select! {
-                biased;
-                () = self.ending.draining() => {
-                    self.refused(tick, Trigger::Schedule, self.ended());
-                    continue;
-                }
-                () = self.until(tick, Duration::ZERO) => {}
+            let until = self.until(tick, Duration::ZERO);
+            if let Err(refusal) = self.unless_draining(until).await {
+                self.refused(tick, Trigger::Schedule, refusal);
+                continue;
             }
             let mut ticks = match number {
                 0 => self.schedule.between(after, tick, max).await,
@@ -182,10 +190,15 @@ impl JobRunner {
         drop(turn);
     }
 
-    /// Takes note that this replica's clock was set in relation to the nodes'.
+    /// Takes note that the nodes' time is another than expected.
     pub(crate) fn clock_was_set(&self) {
         let now = self.nodes_now();
         self.progress().set_right(now, &self.schedule);
+    }
+
+    /// Returns since when ticks are found by wake-ups.
+    pub(crate) fn found_since(&self) -> DateTime<Utc> {
+        self.progress().since()
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -242,9 +255,9 @@ impl JobRunner {
         }
     }
 
-    /// Returns the time of day by the nodes' clocks, as far as they are known; see [`Replica::ahead`].
+    /// Returns the time of day by the nodes' clocks; see [`Replica::nodes_now`].
     pub(crate) fn nodes_now(&self) -> DateTime<Utc> {
-        self.now() - self.replica.ahead()
+        self.replica.nodes_now()
     }
 }
 

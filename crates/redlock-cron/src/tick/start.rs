@@ -21,10 +21,8 @@ impl JobRunner {
     /// Runs what was claimed, and again if it was cut short and may be.
     pub(crate) async fn start_all(&self, mut start: Start) {
         loop {
-            let (tick, attempt) = (start.tick, start.attempt);
-            if self.start(start).await.outcome != Outcome::Lost
-                || attempt >= self.terms.max_attempts
-            {
+            let tick = start.tick;
+            if self.start(start).await.outcome != Outcome::Lost || self.terms.max_attempts == 1 {
                 return;
             }
             let pause = self.pause_after(Duration::ZERO);
@@ -32,7 +30,7 @@ impl JobRunner {
             match self.unless_draining(retry).await {
                 Ok(next) => start = next,
                 // What became of the tick here was reported.
-                Err(_) => return,
+                Err(refusal) => return self.say_if_given_up(tick, refusal),
             }
         }
     }

@@ -32,6 +32,15 @@ impl Ticks {
     }
 }
 
+#[cfg(feature = "test-util")]
+impl Ticks {
+    /// Returns whether one of them is in this range.
+    pub(crate) fn has_any(&self, within: std::ops::RangeInclusive<DateTime<Utc>>) -> bool {
+        let ticks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ticks.iter().any(|tick| within.contains(tick))
+    }
+}
+
 impl Undecided {
     pub(crate) fn new(all: &Arc<Ticks>, tick: DateTime<Utc>) -> Self {
         // Nothing panics while the lock is held.

@@ -38,6 +38,32 @@ fn a_tick_that_a_majority_may_have_forgotten_is_settled_at_once_and_one_that_oth
     }
 }
 
+/// Two nodes have the lock of another claim for now, and one of the other three has lost its data.
+#[test]
+fn a_node_that_has_the_lock_of_another_claim_has_forgotten_nothing() {
+    let mut bench = Bench::new(5);
+    let tick = bench.ms();
+    bench.nodes[0].flush();
+    bench.sit_out(0);
+    bench.claim(0, tick);
+    for node in [1, 2] {
+        bench.answer(0, node);
+    }
+    bench.wait(TTL);
+    for node in 0..5 {
+        bench.drop_sent(1, node);
+    }
+    bench.claim(1, tick);
+    for node in [0, 1, 2] {
+        bench.answer(1, node);
+    }
+    assert!(bench.seen(1).is_empty(), "four nodes know the tick");
+    bench.abandon(0);
+    bench.answer_all(0);
+    bench.live(1, TTL.as_millis() as u64 / 2);
+    assert!(won(&bench.seen(1)));
+}
+
 /// The attempt is decided with the first refusal then, before a majority has shown its clocks in it.
 #[test]
 fn a_node_that_is_down_does_not_hide_why_the_others_refuse() {

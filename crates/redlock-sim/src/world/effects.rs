@@ -137,7 +137,9 @@ impl World {
             }
             Effect::JobRead { ask, state, .. } => self.on_job_read(client, ask, state),
             Effect::Notice(notice) => self.on_notice(client, &notice),
-            Effect::NotClaimed { id, why, .. } => self.on_not_claimed(client, id, &why),
+            Effect::NotClaimed { id, why, answers } => {
+                self.on_not_claimed(client, id, &why, &answers);
+            }
         }
     }
 

@@ -116,6 +116,22 @@ impl World {
             self.checker.report(at, Violation::Unreasoned { job, tick });
         }
     }
+
+    /// A claim ended as forgotten: too few nodes could grant it, also once the locks of other claims are free.
+    pub(super) fn must_be_forgotten(&mut self, client: usize, id: u64, answers: &[NodeAnswer]) {
+        let may_grant =
+            |answer: &&NodeAnswer| matches!(answer, NodeAnswer::Held { .. } | NodeAnswer::Granted);
+        let majority = self.setup.quorum.majority();
+        let users = &self.processes[client].users;
+        let waits = |state: State| matches!(state, State::Waiting { id: other, .. } if other == id);
+        if let Some(job) = users.iter().position(|user| waits(user.state))
+            && answers.iter().filter(may_grant).count() >= majority
+        {
+            let tick = users[job].tick;
+            let at = Moment::from_micros(self.now);
+            self.checker.report(at, Violation::Unreasoned { job, tick });
+        }
+    }
 }
 
 /// Returns whether something kept a client from what it did not win, other than faults: it is closed, another has the

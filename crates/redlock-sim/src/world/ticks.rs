@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use redlock_proto::{
-    Acquire, JobVerb, NoClaim, NodeKey, NotAfter, NotClaimed, OwnerId, Reply, RunRecord, RunState,
-    Tick, TickClaim, TokenBlock, Verb, Window, Word,
+    Acquire, JobVerb, NoClaim, NodeAnswer, NodeKey, NotAfter, NotClaimed, OwnerId, Reply,
+    RunRecord, RunState, Tick, TickClaim, TokenBlock, Verb, Window, Word,
 };
 
 use super::{World, process::State};
@@ -159,9 +159,15 @@ impl World {
     }
 
     /// A tick was not won, and there is no use in another attempt.
-    pub(super) fn on_not_claimed(&mut self, client: usize, id: u64, why: &NotClaimed) {
+    pub(super) fn on_not_claimed(
+        &mut self,
+        client: usize,
+        id: u64,
+        why: &NotClaimed,
+        answers: &[NodeAnswer],
+    ) {
         self.trace.line(self.now, || {
-            format!("client {client} has not claimed {id}: {why:?}")
+            format!("client {client} has not claimed {id}: {why:?}, {answers:?}")
         });
         match why {
             NotClaimed::Passed { watermark, .. } => {
@@ -183,7 +189,7 @@ impl World {
             NotClaimed::TooEarly { .. } => self.counters.ticks_early += 1,
             NotClaimed::TooLate { .. } => self.counters.ticks_late += 1,
             // The nodes that said so were counted.
-            NotClaimed::Forgotten { .. } => {}
+            NotClaimed::Forgotten { .. } => self.must_be_forgotten(client, id, answers),
             _ => {
                 self.counters.ticks_unconfirmed += 1;
                 self.must_have_a_reason(client, id, false);

@@ -122,9 +122,11 @@ impl Claiming {
     }
 
     /// Returns what the nodes' refusals come to, if nothing else keeps a majority from granting.
+    ///
+    /// A node that has the lock of another owner says nothing of the tick: it may grant once that lock is free.
     pub(super) fn untimely(&self, votes: &Votes) -> Option<NotClaimed> {
         let tolerated = votes.quorum().tolerated();
-        let missing = votes.refused() + votes.failed();
+        let missing = votes.failed();
         let others = missing.saturating_sub(self.early.len() + self.late.len());
         if missing <= tolerated {
             return None;

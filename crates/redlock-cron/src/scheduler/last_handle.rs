@@ -1,0 +1,30 @@
+use std::sync::{Arc, OnceLock, atomic::Ordering};
+
+use tokio_cron_scheduler::JobScheduler;
+
+#[cfg(feature = "metrics")]
+use crate::pulse::Jobs;
+use crate::replica::Replica;
+
+/// What all handles of a scheduler share: its drop ends the scheduler.
+pub(super) struct LastHandle {
+    /// The tokio-cron-scheduler in which nobody else has jobs, if there is one.
+    pub(super) scheduler: Option<Arc<OnceLock<JobScheduler>>>,
+    pub(super) replica: Arc<Replica>,
+    #[cfg(feature = "metrics")]
+    pub(super) jobs: Arc<Jobs>,
+}
+
+impl Drop for LastHandle {
+    fn drop(&mut self) {
+        self.replica.tasks.abandon();
+        #[cfg(feature = "metrics")]
+        self.jobs.tell_next();
+        if let Some(scheduler) = self.scheduler.as_ref().and_then(|own| own.get())
+            && let Ok(scheduler) = scheduler.scheduler.try_read()
+        {
+            // It would look at its jobs for as long as the process lives.
+            scheduler.shutdown.store(true, Ordering::Relaxed);
+        }
+    }
+}
