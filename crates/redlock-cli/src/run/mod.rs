@@ -2,14 +2,22 @@
 //!
 //! Three processes take part.
 //! This one holds the lock.
-//! It starts a *warden*, which leads a process group of its own and starts the command in it.
+//! It starts a *warden*, which leads a process group of its own and starts the command in it; the kernel ends the command with
+//! the warden.
 //! Over a socket the warden is told until when the command may run, again each time the lease is renewed; it stops the group
 //! in time when it is told nothing more, be this process killed, stopped or cut off from the nodes.
+//! If the warden is stopped, too, the kernel kills it in time.
 
 mod acquire;
-mod door;
 mod forward;
+mod handover;
+#[cfg(target_os = "linux")]
+mod last_resort;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_last_resort.rs"]
+mod last_resort;
 mod leash;
+mod leashed;
 mod line;
 mod terminal;
 #[cfg(target_os = "linux")]
@@ -19,18 +27,23 @@ mod tree;
 mod tree;
 mod warden;
 
-use std::{ffi::OsString, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args as ClapArgs;
 use redlock_core::{AcquireOptions, BuildErrorKind, LockGuard, Redlock, ResourceKey, Wait};
 
 use self::{
     acquire::acquire,
-    door::Door,
     forward::Signals,
     leash::{End, Leash},
 };
 pub(crate) use self::{
+    leashed::{LEASHED, leashed},
     terminal::press,
     warden::{WARDEN, warden},
 };
@@ -111,7 +124,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     };
     // Both before the lock is asked for: from here on no signal is lost, and what can fail has not failed.
     let mut signals = Signals::new().map_err(|error| not_supervised(&error))?;
-    let door = Door::open().map_err(|error| not_supervised(&error))?;
+    own_program().map_err(|error| not_supervised(&error))?;
     let mut options = AcquireOptions::new().ttl(ttl).class("run");
     options = match longest {
         Duration::ZERO => options.wait(Wait::Never),
@@ -158,7 +171,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| not_supervised(&error.into()))?;
-    let leash = Leash::start(&args.command, &guard, grace, door).await;
+    let leash = Leash::start(&args.command, &guard, grace).await;
     let leash = leash.map_err(|error| not_supervised(&error))?;
     let has_terminal = leash.has_terminal();
     let held = (&client, &guard);
@@ -248,8 +261,30 @@ async fn supervise(
     Some((exit, exit != Exit::Lost && !leash.is_to_end()))
 }
 
-fn not_supervised(error: &std::io::Error) -> Failure {
+fn not_supervised(error: &io::Error) -> Failure {
     Failure::wrong(format!("the command cannot be supervised: {error}"))
+}
+
+/// Returns the program that runs, though another version may have been put in its place.
+fn own_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        shown_in(Path::new("/proc"))
+    } else {
+        std::env::current_exe()
+    }
+}
+
+fn shown_in(processes: &Path) -> io::Result<PathBuf> {
+    let program = processes.join("self/exe");
+    // Processes that the command starts are found there, too.
+    program.symlink_metadata().map_err(|error| {
+        let message = format!(
+            "{} does not show this process ({error}): mount it, because redlock run finds there what the command starts",
+            processes.display()
+        );
+        io::Error::new(error.kind(), message)
+    })?;
+    Ok(program)
 }
 
 /// Returns how long the command has between the two signals that stop it.
@@ -282,6 +317,19 @@ const GRACE: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_proc_is_told_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("proc");
+        let error = not_supervised(&shown_in(&missing).unwrap_err()).to_string();
+        let name = missing.display().to_string();
+        assert!(
+            error.contains(&name) && error.contains("mount it"),
+            "{error}"
+        );
+        assert!(own_program().is_ok());
+    }
 
     #[test]
     fn the_grace_leaves_a_healthy_lease_alone() {
