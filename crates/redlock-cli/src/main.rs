@@ -15,6 +15,7 @@ mod guide;
 mod jobs;
 mod lookup;
 mod ls;
+mod namespaces;
 mod output;
 mod policy;
 mod probe;

@@ -99,6 +99,9 @@ pub(crate) struct Args {
 }
 
 const EXIT_CODES: &str = "\
+Example:
+  redlock run nightly-report --wait 1m -- ./report.sh --all
+
 Exit codes:
   the command's own, or 128 and the number of the signal that ended it
   69   no quorum: too few nodes granted the lock
@@ -115,7 +118,7 @@ ends the wait.";
 /// Runs the command under the lock.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
-    let ttl = args.ttl.unwrap_or_else(|| settings.ttl());
+    let ttl = args.ttl.map_or_else(|| settings.whole_ttl(), Ok)?;
     let grace = grace(args.grace, ttl)?;
     let key = args.key.parse::<ResourceKey>()?;
     let longest = match args.no_wait {

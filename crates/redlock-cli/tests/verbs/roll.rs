@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::kit::{Nodes, Relay, Running, eventually, run};
 
 /// A script that asks the test to restart a server, and waits until it has.
-fn restart_script() -> tempfile::TempDir {
+pub(crate) fn restart_script() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let script = "#!/bin/sh\n\
         touch \"$0.$2\"\n\
