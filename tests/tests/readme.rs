@@ -5,32 +5,16 @@
     reason = "what the README shows is compiled here and run by the crates' own examples"
 )]
 
-use std::time::Duration;
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use redlock_tests::{Nodes, builder};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-async fn a_handler(listener: tokio::net::TcpListener) -> Result<(), BoxError> {
-    use axum::{Router, extract::Path, routing::post};
-    use redlock_core::Redlock;
-    use redlock_tower::{PathKey, RedlockLayer, RequestLease};
-
-    let nodes = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
-    let redlock = Redlock::builder().nodes(nodes).build().await?;
-    let order = PathKey::new("order", "order_id").parsed::<u64>(); // as the handler reads it
-    let one_per_order = RedlockLayer::new(redlock.clone(), order);
-    #[rustfmt::skip] // one line there
-    let app: Router = Router::new().route("/orders/{order_id}/pay", post(pay).route_layer(one_per_order));
-    axum::serve(listener, app).await?;
-
-    async fn pay(Path(order_id): Path<u64>, lease: RequestLease) -> String {
-        // No other request for this order runs now, on any replica.
-        format!(
-            "order {order_id} is paid, with {:?} to spare\n",
-            lease.remaining()
-        )
-    }
-    Ok(())
-}
 
 async fn close_books(_: redlock_cron::chrono::NaiveDate) -> Result<(), BoxError> {
     Ok(())
@@ -71,22 +55,18 @@ async fn anything_else(redlock: redlock_core::Redlock) -> Result<(), BoxError> {
     Ok(())
 }
 
-async fn from_the_environment() -> Result<redlock_core::Redlock, BoxError> {
-    use redlock_core::{Config, Redlock};
-
-    #[rustfmt::skip] // one line there
-    let redlock = Redlock::builder().config(Config::from_env()?).build().await?;
-    Ok(redlock)
-}
-
 #[test]
 fn every_line_of_code_in_the_readme_is_compiled_here() {
     // White space aside: what is one line there may be laid out otherwise here.
     let squeeze = |text: &str| text.split_whitespace().collect::<String>();
-    let here = squeeze(include_str!("readme.rs"));
+    let here = [
+        include_str!("readme.rs"),
+        include_str!("../src/bin/readme.rs"),
+    ];
+    let here = here.map(squeeze).concat();
     let readme = include_str!("../../README.md");
     let blocks: Vec<_> = readme.split("```rust\n").skip(1).collect();
-    assert_eq!(blocks.len(), 4);
+    assert_eq!(blocks.len(), 3);
     for line in blocks
         .iter()
         .filter_map(|block| block.split("```").next())
@@ -97,4 +77,39 @@ fn every_line_of_code_in_the_readme_is_compiled_here() {
             "the README has a line of its own: {line}"
         );
     }
+}
+
+#[tokio::test]
+async fn the_program_of_the_readme_runs_as_it_is_with_the_variables_of_the_sandbox() {
+    let nodes = Nodes::start(3);
+    // It vouches for the nodes, as the sandbox does.
+    let max_ttl = Duration::from_secs(10);
+    let vouching = builder(nodes.urls(), max_ttl).max_ttl(max_ttl);
+    vouching.build().await.unwrap().dangerous_bless().await;
+    let mut program = Command::new(env!("CARGO_BIN_EXE_redlock-test-readme"))
+        .env("REDLOCK_NODES", nodes.urls().join(","))
+        .env("REDLOCK_MAX_TTL", "10s")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let said = program.stderr.take().unwrap();
+    BufReader::new(said).read_line(&mut line).unwrap();
+    let address = line
+        .split("http://")
+        .nth(1)
+        .unwrap_or_else(|| panic!("{line}"));
+    let (address, path) = address.trim().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /{path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    program.kill().unwrap();
+    program.wait().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.contains("order 7 is paid, with "), "{answer}");
 }

@@ -165,6 +165,22 @@ impl Settings {
         self.config.ttl.unwrap_or(Self::TTL)
     }
 
+    /// Returns the ttl of a lease that a user has asked for, as it was given.
+    ///
+    /// # Errors
+    ///
+    /// It is longer than any lease of the namespace.
+    pub(crate) fn whole_ttl(&self) -> Result<Duration, Failure> {
+        let max_ttl = self.max_ttl();
+        match self.given.ttl {
+            Some(ttl) if ttl > max_ttl => Err(Failure::wrong(format!(
+                "a ttl of {ttl:?} (REDLOCK_TTL, or the file of --config) is longer than max_ttl of {max_ttl:?}, the longest \
+                 lease of the namespace: set it to {max_ttl:?} at most, or give --ttl"
+            ))),
+            _ => Ok(self.ttl()),
+        }
+    }
+
     pub(crate) fn max_ttl(&self) -> Duration {
         self.config.max_ttl.unwrap_or(Self::MAX_TTL)
     }

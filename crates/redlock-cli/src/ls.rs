@@ -1,6 +1,10 @@
 //! `redlock ls`: which keys are held.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::join_all;
 use redlock_core::deadpool_redis::redis::RedisError;
@@ -11,6 +15,7 @@ use crate::{
     context::Context,
     exit::{Exit, Failure},
     lookup::{self, KeyState, Owner},
+    namespaces,
     output::{Mark, millis, printable, rounded},
     policy,
     probe::{self, Place, Probe, Scan, may_not_scan},
@@ -59,6 +64,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             output.line(&text)?;
         }
     }
+    if lines.is_empty()
+        && let Some(why) = nothing(&places, &settings).await
+    {
+        output.progress(&why);
+    }
     for (node, why) in silent {
         if output.is_json() {
             output.complain(&format!("{node}: {why}"))?;
@@ -71,6 +81,28 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     } else {
         Exit::Yes
     })
+}
+
+/// Says that no key is held, and whether the nodes know the namespace at all; `None` if none of them answers.
+async fn nothing(places: &[Place], settings: &Settings) -> Option<String> {
+    let marks = places.iter().map(|place| namespaces::on_node(place, "ls"));
+    let marks: Vec<_> = join_all(marks).await.into_iter().flatten().collect();
+    if marks.is_empty() {
+        return None;
+    }
+    let names: BTreeSet<String> = marks.into_iter().flat_map(BTreeMap::into_keys).collect();
+    let (namespace, mark) = (settings.namespace(), settings.mark());
+    if names.iter().any(|name| namespaces::mark_of(name) == mark) {
+        return Some(format!("no such key is held in the namespace {namespace}"));
+    }
+    let names: Vec<_> = names.iter().map(|name| printable(name)).collect();
+    let known = match names.is_empty() {
+        true => "no client has used them".to_owned(),
+        false => format!("they know {}", names.join(", ")),
+    };
+    Some(format!(
+        "the nodes do not know the namespace {namespace}: {known}"
+    ))
 }
 
 /// The keys that nodes have.

@@ -15,6 +15,7 @@ mod guide;
 mod jobs;
 mod lookup;
 mod ls;
+mod namespaces;
 mod output;
 mod policy;
 mod probe;
@@ -50,8 +51,12 @@ use crate::{
 
 fn main() -> ExitCode {
     let mut typed = std::env::args_os().skip(1);
-    if typed.next().is_some_and(|first| first == run::WARDEN) {
+    let first = typed.next().unwrap_or_default();
+    if first == run::WARDEN {
         return run::warden(typed);
+    }
+    if first == run::LEASHED {
+        return run::leashed(typed);
     }
     let matches = match Arguments::command().try_get_matches() {
         Ok(matches) => matches,

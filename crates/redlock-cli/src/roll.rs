@@ -1,6 +1,10 @@
 //! `redlock roll`: restarts node after node, and never so many that a quorum is at risk.
 
-use std::{ffi::OsString, io, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    time::{Duration, Instant},
+};
 
 use futures_util::future::join_all;
 use redlock_core::{
@@ -15,9 +19,10 @@ use crate::{
     connection::{Connection, Settings, duration},
     context::Context,
     exit::{Exit, Failure},
-    output::{Mark, millis, rounded},
+    namespaces::{ADVICE, Others},
+    output::{Mark, Output, millis, rounded},
     policy, probe,
-    standing::votes,
+    standing::{votes, words},
 };
 
 /// What can be asked of `roll`.
@@ -26,6 +31,10 @@ pub(crate) struct Args {
     /// The time that a node has from its restart to its vote [default: two quarantines and a minute]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     timeout: Option<Duration>,
+
+    /// Does not wait for votes in this namespace, which no client uses
+    #[arg(long, value_name = "NAMESPACE")]
+    ignore: Vec<String>,
 
     #[command(flatten)]
     connection: Connection,
@@ -45,14 +54,25 @@ struct Done<'a> {
     away_ms: f64,
 }
 
-/// For each node: makes sure that the others are a quorum, restarts it, and waits until it votes.
+/// For each node: makes sure that the others are a quorum, restarts it, and waits until it votes, in each namespace.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
     let client = context.client(settings.builder()).await?;
     let output = context.output;
+    let others = Others::find(&settings, "roll", &args.ignore).await;
+    if let Some(names) = others.names() {
+        output.progress(&format!(
+            "waits for votes in other namespaces, too: {names}"
+        ));
+    }
+    if let Some(why) = &others.unknown {
+        let message = format!("votes in other namespaces are not waited for at every node: {why}");
+        output.complain(&message)?;
+    }
+    let quarantine = settings.quarantine().max(others.quarantine());
     let limit = args
         .timeout
-        .unwrap_or_else(|| settings.quarantine() * 2 + Duration::from_secs(60));
+        .unwrap_or_else(|| quarantine * 2 + Duration::from_secs(60));
     // Held to the end, by the nodes that are left.
     let alone = keep_others_out(&client).await?;
     let nodes = client.node_reports().await;
@@ -60,6 +80,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
         let node = &*report.node;
         have_all_write(&client, &settings).await;
         others_vote(&client, at, &settings, node).await?;
+        if let Some(why) = others.are_at_risk(at, &settings).await {
+            return Err(Failure::NoQuorum(format!("{node} is not restarted: {why}")));
+        }
         if !alone.is_held() {
             return Err(Failure::NoQuorum(format!(
                 "{node} is not restarted: the lock {ROLL_KEY} is lost, so another roll may be under way; nothing more is \
@@ -95,7 +118,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
                 return Err(Failure::wrong(message));
             }
         }
-        await_return(&client, at, &settings, &before, limit).await?;
+        await_return(&client, at, &settings, &before, limit, output).await?;
+        await_other_votes(&others, at, &settings, node, limit, output).await?;
         let away = begun.elapsed();
         if output.is_json() {
             output.json(&Done {
@@ -195,8 +219,10 @@ async fn await_return(
     settings: &Settings,
     before: &str,
     limit: Duration,
+    output: Output,
 ) -> Result<(), Failure> {
     let begun = clock::now();
+    let mut said = Said::None;
     let (mut is_new, mut is_there) = (false, true);
     loop {
         if !is_new {
@@ -242,7 +268,54 @@ async fn await_return(
             };
             return Err(failure(format!("{name}: {why}; nothing more is restarted")));
         }
+        let state = if is_new {
+            words(&report.answer)
+        } else if is_there {
+            "its server is still the one from before".to_owned()
+        } else {
+            "its server is away".to_owned()
+        };
+        say(&mut said, &report.node, &state, output);
         tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Waits until a node votes in the other namespaces, too.
+async fn await_other_votes(
+    others: &Others,
+    node: usize,
+    settings: &Settings,
+    name: &str,
+    limit: Duration,
+    output: Output,
+) -> Result<(), Failure> {
+    let begun = clock::now();
+    let mut said = Said::None;
+    while let Some(why) = others.missing(node, settings).await {
+        if begun.elapsed() > limit {
+            return Err(Failure::NoQuorum(format!(
+                "{name}: {why}; {ADVICE}; nothing more is restarted"
+            )));
+        }
+        say(&mut said, name, &why, output);
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+/// What was said of a wait, and when.
+type Said = Option<(Instant, String)>;
+
+/// Says what a node waits for when that changes, and now and then.
+fn say(said: &mut Said, name: &str, state: &str, output: Output) {
+    let now = clock::now();
+    // A time that is left changes with each look.
+    let kind: String = state.chars().filter(|c| !c.is_ascii_digit()).collect();
+    let is_old =
+        |(at, before): &(Instant, String)| now.duration_since(*at) >= SAY_EVERY || *before != kind;
+    if said.as_ref().is_none_or(is_old) {
+        *said = Some((now, kind));
+        output.progress(&format!("{name}: {state}"));
     }
 }
 
@@ -285,6 +358,8 @@ fn bare(host: &str) -> &str {
 const ROLL_KEY: &str = "redlock-roll";
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often a wait is told of.
+const SAY_EVERY: Duration = Duration::from_secs(5);
 /// Nodes say where they stand a moment after they were reached.
 const SETTLE: Duration = Duration::from_secs(3);
 

@@ -262,3 +262,13 @@ async fn debug_shows_no_password_and_no_key() {
     let guard = memory.acquire("a secret name").await.unwrap();
     assert!(!format!("{guard:?} {:?}", guard.lease()).contains("secret"));
 }
+
+#[tokio::test]
+async fn an_error_that_main_returns_is_printed_in_its_words() {
+    let error = refused(three().ttl(MS)).await;
+    assert_eq!(format!("{error:?}"), error.to_string());
+    let redlock = three().build().await.unwrap();
+    let _guard = redlock.acquire("a").await.unwrap();
+    let error = redlock.try_acquire("a").await.unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+}

@@ -40,10 +40,13 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Keeps all replicas from starting a job
+    #[command(after_help = "Example:\n  redlock jobs pause billing/close-day")]
     Pause(act::Args),
     /// Lets all replicas start a job again
+    #[command(after_help = "Example:\n  redlock jobs resume billing/close-day")]
     Resume(act::Args),
     /// Deletes what the nodes remember of a job that no scheduler has any more
+    #[command(after_help = "Example:\n  redlock jobs forget billing/close-day")]
     Forget(forget::Args),
 }
 

@@ -1,6 +1,6 @@
 //! The warden and its group, as the holder of the lock sees them.
 
-use std::{ffi::OsString, io, process::Stdio, time::Duration};
+use std::{ffi::OsString, io, time::Duration};
 
 use redlock_core::LockGuard;
 use rustix::process::{
@@ -8,17 +8,20 @@ use rustix::process::{
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    net::unix::{OwnedReadHalf, OwnedWriteHalf},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
     process::{Child, Command},
     time::{interval, timeout},
 };
 
 use super::{
     WARDEN,
-    door::Door,
     forward::Signals,
+    handover,
     line::{News, Until, since_start},
-    terminal, tree,
+    own_program, terminal, tree,
 };
 use crate::context::Context;
 
@@ -63,34 +66,37 @@ impl Leash {
         command: &[OsString],
         guard: &LockGuard,
         grace: Duration,
-        door: Door,
     ) -> io::Result<Self> {
-        let mut warden = Command::new(own_program()?)
+        let mut program = Command::new(own_program()?);
+        program
             .arg(WARDEN)
-            .arg(door.path())
             .arg(getpgrp().as_raw_nonzero().to_string())
             .args(command)
             .env("REDLOCK_KEY", guard.key().as_str())
             .env("REDLOCK_FENCE", guard.token().to_string())
-            .stdin(Stdio::inherit())
-            .process_group(0)
-            .spawn()?;
+            .process_group(0);
+        let stream = handover::pass_on(program.as_std_mut())?;
+        let mut warden = program.spawn()?;
+        // Its end of the socket is its own.
+        drop(program);
         let group = warden
             .id()
             .and_then(|id| Pid::from_raw(id.try_into().ok()?))
             .ok_or(io::ErrorKind::NotFound)?;
-        let accepted = tokio::select! {
-            accepted = timeout(PATIENCE, door.listener.accept()) => accepted,
-            ended = warden.wait() => {
-                return Err(io::Error::other(format!("its warden ended at once: {}", ended?)));
-            }
-        };
-        let (stream, _) = accepted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        let (read, orders) = stream.into_split();
+        let (read, orders) = UnixStream::from_std(stream)?.into_split();
+        let mut news = BufReader::new(read).lines();
+        // Before that, a key of the terminal would end it.
+        let ready = timeout(PATIENCE, news.next_line()).await;
+        if ready.map_err(|_| io::ErrorKind::TimedOut)??.is_none() {
+            let ended = warden.wait().await?;
+            return Err(io::Error::other(format!(
+                "its warden ended at once: {ended}"
+            )));
+        }
         let mut leash = Self {
             warden,
             group,
-            news: BufReader::new(read).lines(),
+            news,
             orders,
             grace,
             told: None,
@@ -128,6 +134,7 @@ impl Leash {
         loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| line.parse()) {
+                    Some(Ok(News::Ready)) => {}
                     Some(Ok(News::Started)) => self.has_started = true,
                     Some(Ok(News::Exited(code))) => {
                         is_over = true;
@@ -173,7 +180,7 @@ impl Leash {
             self.signal(Signal::KILL);
             // What has left the group is below this process now; another user's processes cannot be killed.
             let is_all = tree::kill_below(getpid());
-            match is_lost && is_all {
+            match (is_lost || !guard.lease().is_held()) && is_all {
                 true => End::Stopped,
                 false => End::WardenDied { is_all },
             }
@@ -262,15 +269,6 @@ impl Leash {
     fn signal(&self, signal: Signal) {
         // It may have ended meanwhile.
         let _: Result<_, _> = kill_process_group(self.group, signal);
-    }
-}
-
-/// Returns the program that runs, though another version may have been put in its place.
-fn own_program() -> io::Result<std::path::PathBuf> {
-    if cfg!(target_os = "linux") {
-        Ok("/proc/self/exe".into())
-    } else {
-        std::env::current_exe()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The lines between this process and the warden, one for each message.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, io, str::FromStr};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -21,6 +21,8 @@ impl Until {
 /// What the warden tells.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum News {
+    /// It catches signals, and waits for an order.
+    Ready,
     /// The command runs.
     Started,
     /// The command has ended with this exit code.
@@ -29,6 +31,17 @@ pub(super) enum News {
     NotStarted { code: u8, reason: String },
     /// The group is asked to end, because its time is over.
     Stopping,
+}
+
+impl News {
+    /// Says why the command could not be started.
+    pub(super) fn not_started(error: &io::Error) -> Self {
+        let (code, reason) = match error.kind() {
+            io::ErrorKind::NotFound => (127, "there is no such command".to_owned()),
+            _ => (126, format!("it cannot be run: {error}")),
+        };
+        Self::NotStarted { code, reason }
+    }
 }
 
 impl fmt::Display for Until {
@@ -55,6 +68,7 @@ impl FromStr for Until {
 impl fmt::Display for News {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Ready => writeln!(f, "ready"),
             Self::Started => writeln!(f, "started"),
             Self::Exited(code) => writeln!(f, "exited {code}"),
             Self::NotStarted { code, reason } => writeln!(f, "not-started {code} {reason}"),
@@ -69,6 +83,7 @@ impl FromStr for News {
     fn from_str(line: &str) -> Result<Self, Garbled> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
+            "ready" => Ok(Self::Ready),
             "started" => Ok(Self::Started),
             "exited" => rest.parse().map(Self::Exited).map_err(|_| Garbled),
             "not-started" => {
@@ -109,6 +124,7 @@ mod tests {
         assert_eq!("until 12".parse::<Until>(), Err(Garbled));
         let reason = "no such file".to_owned();
         for news in [
+            News::Ready,
             News::Started,
             News::Exited(255),
             News::NotStarted { code: 127, reason },

@@ -2,14 +2,22 @@
 //!
 //! Three processes take part.
 //! This one holds the lock.
-//! It starts a *warden*, which leads a process group of its own and starts the command in it.
+//! It starts a *warden*, which leads a process group of its own and starts the command in it; the kernel ends the command with
+//! the warden.
 //! Over a socket the warden is told until when the command may run, again each time the lease is renewed; it stops the group
 //! in time when it is told nothing more, be this process killed, stopped or cut off from the nodes.
+//! If the warden is stopped, too, the kernel kills it in time.
 
 mod acquire;
-mod door;
 mod forward;
+mod handover;
+#[cfg(target_os = "linux")]
+mod last_resort;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_last_resort.rs"]
+mod last_resort;
 mod leash;
+mod leashed;
 mod line;
 mod terminal;
 #[cfg(target_os = "linux")]
@@ -19,18 +27,23 @@ mod tree;
 mod tree;
 mod warden;
 
-use std::{ffi::OsString, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args as ClapArgs;
 use redlock_core::{AcquireOptions, BuildErrorKind, LockGuard, Redlock, ResourceKey, Wait};
 
 use self::{
     acquire::acquire,
-    door::Door,
     forward::Signals,
     leash::{End, Leash},
 };
 pub(crate) use self::{
+    leashed::{LEASHED, leashed},
     terminal::press,
     warden::{WARDEN, warden},
 };
@@ -86,6 +99,9 @@ pub(crate) struct Args {
 }
 
 const EXIT_CODES: &str = "\
+Example:
+  redlock run nightly-report --wait 1m -- ./report.sh --all
+
 Exit codes:
   the command's own, or 128 and the number of the signal that ended it
   69   no quorum: too few nodes granted the lock
@@ -102,7 +118,7 @@ ends the wait.";
 /// Runs the command under the lock.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> {
     let settings = policy::settings(&args.connection).await?;
-    let ttl = args.ttl.unwrap_or_else(|| settings.ttl());
+    let ttl = args.ttl.map_or_else(|| settings.whole_ttl(), Ok)?;
     let grace = grace(args.grace, ttl)?;
     let key = args.key.parse::<ResourceKey>()?;
     let longest = match args.no_wait {
@@ -111,7 +127,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     };
     // Both before the lock is asked for: from here on no signal is lost, and what can fail has not failed.
     let mut signals = Signals::new().map_err(|error| not_supervised(&error))?;
-    let door = Door::open().map_err(|error| not_supervised(&error))?;
+    own_program().map_err(|error| not_supervised(&error))?;
     let mut options = AcquireOptions::new().ttl(ttl).class("run");
     options = match longest {
         Duration::ZERO => options.wait(Wait::Never),
@@ -158,7 +174,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| not_supervised(&error.into()))?;
-    let leash = Leash::start(&args.command, &guard, grace, door).await;
+    let leash = Leash::start(&args.command, &guard, grace).await;
     let leash = leash.map_err(|error| not_supervised(&error))?;
     let has_terminal = leash.has_terminal();
     let held = (&client, &guard);
@@ -248,8 +264,30 @@ async fn supervise(
     Some((exit, exit != Exit::Lost && !leash.is_to_end()))
 }
 
-fn not_supervised(error: &std::io::Error) -> Failure {
+fn not_supervised(error: &io::Error) -> Failure {
     Failure::wrong(format!("the command cannot be supervised: {error}"))
+}
+
+/// Returns the program that runs, though another version may have been put in its place.
+fn own_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        shown_in(Path::new("/proc"))
+    } else {
+        std::env::current_exe()
+    }
+}
+
+fn shown_in(processes: &Path) -> io::Result<PathBuf> {
+    let program = processes.join("self/exe");
+    // Processes that the command starts are found there, too.
+    program.symlink_metadata().map_err(|error| {
+        let message = format!(
+            "{} does not show this process ({error}): mount it, because redlock run finds there what the command starts",
+            processes.display()
+        );
+        io::Error::new(error.kind(), message)
+    })?;
+    Ok(program)
 }
 
 /// Returns how long the command has between the two signals that stop it.
@@ -282,6 +320,19 @@ const GRACE: Duration = Duration::from_secs(5);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_proc_is_told_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("proc");
+        let error = not_supervised(&shown_in(&missing).unwrap_err()).to_string();
+        let name = missing.display().to_string();
+        assert!(
+            error.contains(&name) && error.contains("mount it"),
+            "{error}"
+        );
+        assert!(own_program().is_ok());
+    }
 
     #[test]
     fn the_grace_leaves_a_healthy_lease_alone() {

@@ -3,18 +3,19 @@
 use std::{
     ffi::OsString,
     io,
-    os::unix::process::ExitStatusExt,
-    process::{ExitCode, ExitStatus},
+    os::unix::{net, process::ExitStatusExt},
+    pin::pin,
+    process::{ExitCode, ExitStatus, Stdio},
     time::Duration,
 };
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::FusedFuture};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgrp, getpid, kill_process,
     kill_process_group, waitid, waitpid,
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
     net::{
         UnixStream,
         unix::{OwnedReadHalf, OwnedWriteHalf},
@@ -26,23 +27,30 @@ use tokio::{
 
 use super::{
     forward::Signals,
+    handover,
+    last_resort::LastResort,
+    leashed::LEASHED,
     line::{News, Until, since_start},
-    terminal, tree,
+    own_program, terminal, tree,
 };
 
 /// The first argument of a warden, which no user types.
 pub(crate) const WARDEN: &str = "__warden";
 
-/// Runs the warden: the socket, the group that has the terminal else, and the command are its arguments.
+/// Runs the warden: the group that has the terminal else, and the command are its arguments.
 pub(crate) fn warden(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let Ok(holder) = handover::take() else {
+        return ExitCode::FAILURE;
+    };
+    // A command is a child of the thread that starts it, which is the only one here.
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
-    let watched = runtime.and_then(|runtime| runtime.block_on(watch(arguments.collect())));
-    // Who started it hears of a failure by the silence.
+    let watched = runtime.and_then(|runtime| runtime.block_on(watch(arguments.collect(), holder)));
+    // The holder hears of a failure by the silence.
     watched.unwrap_or(ExitCode::FAILURE)
 }
 
-async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
-    let [socket, home, command, rest @ ..] = &*arguments else {
+async fn watch(arguments: Vec<OsString>, holder: net::UnixStream) -> io::Result<ExitCode> {
+    let [home, command @ ..] = &*arguments else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     if getpgrp() != getpid() {
@@ -55,7 +63,9 @@ async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
     let home = home.to_str().and_then(|id| Pid::from_raw(id.parse().ok()?));
     // Signals to the group are the command's.
     let mut signals = Signals::new()?;
-    let (orders, mut news) = UnixStream::connect(socket).await?.into_split();
+    holder.set_nonblocking(true)?;
+    let (orders, mut news) = UnixStream::from_std(holder)?.into_split();
+    news.write_all(News::Ready.to_string().as_bytes()).await?;
     let mut orders = BufReader::new(orders).lines();
     let Some(until) = order(&mut orders).await else {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -64,14 +74,27 @@ async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
         // So much time has passed meanwhile.
         return Err(io::ErrorKind::TimedOut.into());
     }
-    let child = match Command::new(command).args(rest).spawn() {
+    let mut program = Command::new(own_program()?);
+    let program = program.arg(LEASHED);
+    program.arg(getpid().as_raw_nonzero().to_string());
+    let of_command = handover::pass_on(program.args(command).as_std_mut())?;
+    let child = program.spawn();
+    // The other end is the command's now.
+    program.stdin(Stdio::null());
+    let child = match child {
         Ok(child) => child,
-        Err(error) => return not_started(&error, home, &mut news).await,
+        Err(error) => return not_started(News::not_started(&error), home, &mut news).await,
     };
+    let refusal = refusal(UnixStream::from_std(of_command)?);
     pass_on_early(&child, &mut signals).await;
-    // Nobody may be there to read it.
-    drop(news.write_all(News::Started.to_string().as_bytes()).await);
-    let (status, was_stopped) = attend(child, until, &mut orders, &mut news, &mut signals).await?;
+    let held = (&mut orders, &mut news);
+    let (status, was_stopped) = match attend(child, until, refusal, held, &mut signals).await? {
+        Ending::Refused(why) => return not_started(why, home, &mut news).await,
+        Ending::Ended {
+            status,
+            was_stopped,
+        } => (status, was_stopped),
+    };
     if was_stopped {
         // What the command has left must not go on either.
         kill_all();
@@ -86,25 +109,46 @@ async fn watch(arguments: Vec<OsString>) -> io::Result<ExitCode> {
     Ok(code.into())
 }
 
+/// How the command ended, if it began.
+enum Ending {
+    Refused(News),
+    Ended {
+        status: ExitStatus,
+        was_stopped: bool,
+    },
+}
+
 /// Waits for the end of the command, and brings it about when its time is over.
 async fn attend(
     mut child: Child,
     mut until: Until,
-    orders: &mut Lines<BufReader<OwnedReadHalf>>,
-    news: &mut OwnedWriteHalf,
+    refusal: impl Future<Output = Option<News>>,
+    (orders, news): (&mut Lines<BufReader<OwnedReadHalf>>, &mut OwnedWriteHalf),
     signals: &mut Signals,
-) -> io::Result<(ExitStatus, bool)> {
+) -> io::Result<Ending> {
+    let mut refusal = pin!(refusal.fuse());
+    let mut last_resort = LastResort::new();
     let mut look = interval(LOOK);
     let mut was_stopped = false;
-    loop {
+    let status = loop {
+        last_resort.set(until.kill + LATE);
         tokio::select! {
             biased;
-            status = child.wait() => return Ok((status?, was_stopped)),
+            refused = &mut refusal => match refused {
+                Some(why) => {
+                    child.wait().await?;
+                    return Ok(Ending::Refused(why));
+                }
+                // Nobody may be there to read it.
+                None => drop(news.write_all(News::Started.to_string().as_bytes()).await),
+            },
+            // A command that has not begun says why before it ends.
+            status = child.wait(), if refusal.is_terminated() => break status?,
             told = order(orders) => match told {
                 // Nobody renews the lease any more.
                 Some(Until::OVER) | None => {
-                    kill_all();
-                    return Ok((child.wait().await?, true));
+                    was_stopped = true;
+                    break kill(&mut child, last_resort).await?;
                 }
                 Some(later) => until = later,
             },
@@ -112,12 +156,12 @@ async fn attend(
                 reap(&child);
                 let now = since_start();
                 if now >= until.kill {
-                    kill_all();
-                    return Ok((child.wait().await?, true));
+                    was_stopped = true;
+                    break kill(&mut child, last_resort).await?;
                 }
                 if now >= until.term && !was_stopped {
                     was_stopped = true;
-                    // Nobody may be there to read it.
+                    // As above.
                     drop(news.write_all(News::Stopping.to_string().as_bytes()).await);
                     // The command may be stopped at the terminal, where it would not see the first of them.
                     for signal in [Signal::TERM, Signal::CONT] {
@@ -128,7 +172,26 @@ async fn attend(
             }
             _ = signals.next() => {}
         }
-    }
+    };
+    Ok(Ending::Ended {
+        status,
+        was_stopped,
+    })
+}
+
+/// Kills all that the command has started, and waits for its end.
+async fn kill(child: &mut Child, last_resort: LastResort) -> io::Result<ExitStatus> {
+    // This process is not stopped, and is not to be killed before it has done this.
+    drop(last_resort);
+    kill_all();
+    child.wait().await
+}
+
+/// Waits until a command has begun; returns why it has not, if it cannot be started.
+async fn refusal(mut of_command: UnixStream) -> Option<News> {
+    let mut line = String::new();
+    of_command.read_to_string(&mut line).await.ok()?;
+    line.trim_end().parse().ok()
 }
 
 /// Passes on to the command what was sent to the group before the command was in it.
@@ -149,22 +212,13 @@ async fn order(orders: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<Until> {
 }
 
 async fn not_started(
-    error: &io::Error,
+    why: News,
     home: Option<Pid>,
     news: &mut OwnedWriteHalf,
 ) -> io::Result<ExitCode> {
-    let code = match error.kind() {
-        io::ErrorKind::NotFound => 127,
-        _ => 126,
-    };
     give_back(home);
-    let reason = match error.kind() {
-        io::ErrorKind::NotFound => "there is no such command".to_owned(),
-        _ => format!("it cannot be run: {error}"),
-    };
-    let line = News::NotStarted { code, reason };
-    news.write_all(line.to_string().as_bytes()).await?;
-    Ok(code.into())
+    news.write_all(why.to_string().as_bytes()).await?;
+    Ok(ExitCode::FAILURE)
 }
 
 fn give_back(home: Option<Pid>) {
@@ -210,3 +264,6 @@ fn to_all(signal: Signal) {
 
 /// How often the clock is looked at: timers stand still while the machine is suspended.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How much later than this process the kernel kills the command, in milliseconds.
+const LATE: u64 = 100;

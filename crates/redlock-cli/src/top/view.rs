@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use ratatui::{
     Frame,
-    layout::{Constraint, Layout},
+    layout::{Constraint, Layout, Rect},
     style::{Color, Style, Stylize},
-    text::Line,
-    widgets::{Block, Cell, Row, Table},
+    text::{Line, Span},
+    widgets::{Block, Row, Table},
 };
 
 use super::sample::{Key, Node, Sample};
@@ -53,14 +53,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, sample: Option<&Sample>, settings: &Se
     ];
     let [head, nodes, keys, waiters, jobs, foot] = Layout::vertical(heights).areas(frame.area());
     if let Some(measured) = &sample.processes {
-        frame.render_widget(of_waiters(measured), waiters);
+        frame.render_widget(of_waiters(measured, waiters.width), waiters);
     }
     if has_jobs {
-        frame.render_widget(of_jobs(sample), jobs);
+        frame.render_widget(of_jobs(sample, jobs.width), jobs);
     }
     frame.render_widget(title(sample, settings), head);
-    frame.render_widget(of_nodes(&sample.nodes), nodes);
-    frame.render_widget(of_keys(&sample.keys, settings.majority()), keys);
+    frame.render_widget(of_nodes(&sample.nodes, nodes.width), nodes);
+    let of_keys = of_keys(&sample.keys, settings.majority(), keys.width);
+    frame.render_widget(of_keys, keys);
     frame.render_widget(footer(), foot);
 }
 
@@ -94,7 +95,7 @@ fn title(sample: &Sample, settings: &Settings) -> Line<'static> {
     Line::from(text + &clock).style(Style::new().fg(color).bold())
 }
 
-fn of_nodes(nodes: &[Node]) -> Table<'_> {
+fn of_nodes(nodes: &[Node], width: u16) -> Table<'_> {
     let rows = nodes.iter().map(|node| {
         let standing = &node.standing;
         let (word, color) = match (standing.votes, standing.ready_in_ms) {
@@ -103,15 +104,15 @@ fn of_nodes(nodes: &[Node]) -> Table<'_> {
             (false, None) => ("no".to_owned(), Color::Red),
         };
         let time = node.round_trip_ms.map(|ms| format!("{ms:.1} ms"));
-        let clock = node.clock_ahead_ms.map_or_else(|| Cell::new("-"), clock);
+        let clock = node.clock_ahead_ms.map_or_else(|| plain("-"), clock);
         let why = standing.why.as_ref().or(node.keys_unknown.as_ref());
-        Row::new([
-            Cell::new(printable(&standing.node)),
-            Cell::new(word).style(Style::new().fg(color)),
-            Cell::new(time.unwrap_or_else(|| "-".to_owned())),
+        [
+            plain(standing.node.as_str()),
+            (word, Style::new().fg(color)),
+            plain(time.as_deref().unwrap_or("-")),
             clock,
-            Cell::new(printable(why.map_or("", String::as_str))),
-        ])
+            plain(why.map_or("", String::as_str)),
+        ]
     });
     let widths = [
         Constraint::Max(21),
@@ -120,14 +121,12 @@ fn of_nodes(nodes: &[Node]) -> Table<'_> {
         Constraint::Length(8),
         Constraint::Fill(1),
     ];
-    let head = Row::new(["node", "vote", "answers", "clock", "why"]).bold();
-    Table::new(rows, widths)
-        .header(head)
-        .block(Block::bordered().title("nodes"))
+    let head = ["node", "vote", "answers", "clock", "why"];
+    table(head, rows, widths, width).block(Block::bordered().title("nodes"))
 }
 
 /// Returns the cell that tells how far a clock is off, red from a second on, when its node does not vote.
-fn clock(ahead_ms: f64) -> Cell<'static> {
+fn clock(ahead_ms: f64) -> Text {
     let text = if ahead_ms.abs() < 0.5 {
         "0 ms".to_owned()
     } else if ahead_ms.abs() < 1_000.0 {
@@ -140,7 +139,7 @@ fn clock(ahead_ms: f64) -> Cell<'static> {
         off if off >= 250.0 => Color::Yellow,
         _ => Color::Reset,
     };
-    Cell::new(text).style(Style::new().fg(color))
+    (text, Style::new().fg(color))
 }
 
 /// Returns in how long a tick is, in words.
@@ -155,19 +154,19 @@ fn next(tick_ms: Option<f64>) -> String {
     }
 }
 
-fn of_jobs(sample: &Sample) -> Table<'_> {
+fn of_jobs(sample: &Sample, width: u16) -> Table<'_> {
     let rows = sample.jobs.iter().map(|job| {
         let color = if job.state.starts_with("paused") {
             Color::Yellow
         } else {
             Color::Reset
         };
-        Row::new([
-            Cell::new(printable(&job.job)),
-            Cell::new(printable(&job.state)).style(Style::new().fg(color)),
-            Cell::new(next(job.next_tick_ms)),
-            Cell::new(printable(job.last.as_deref().unwrap_or("-"))),
-        ])
+        [
+            plain(job.job.as_str()),
+            (job.state.clone(), Style::new().fg(color)),
+            plain(&next(job.next_tick_ms)),
+            plain(job.last.as_deref().unwrap_or("-")),
+        ]
     });
     // Nobody was asked who knows it.
     let next_width = if sample.processes.is_some() { 11 } else { 0 };
@@ -181,41 +180,30 @@ fn of_jobs(sample: &Sample) -> Table<'_> {
         Some(why) => format!("jobs, as they were: {why}"),
         None => "jobs".to_owned(),
     };
-    let head = Row::new(["job", "state", "next", "last run"]).bold();
-    Table::new(rows, widths)
-        .header(head)
-        .block(Block::bordered().title(title))
+    let title = fitted(&title, width.saturating_sub(2));
+    let head = ["job", "state", "next", "last run"];
+    table(head, rows, widths, width).block(Block::bordered().title(title))
 }
 
 /// The callers that wait, and the processes that do not say.
-fn of_waiters(measured: &Measured) -> Table<'_> {
+fn of_waiters(measured: &Measured, width: u16) -> Table<'_> {
     let waiting = measured.waiting.iter().map(|waiting| {
-        Row::new([
-            Cell::new(printable(&waiting.lock)),
-            Cell::new(printable(&waiting.process)),
-            Cell::new(waiting.callers.to_string()),
-        ])
+        [
+            plain(waiting.lock.as_str()),
+            plain(waiting.process.as_str()),
+            plain(&waiting.callers.to_string()),
+        ]
     });
     let silent = measured.silent.iter().map(|silent| {
-        Row::new([
-            Cell::new("unknown"),
-            Cell::new(printable(&silent.process)),
-            Cell::new(printable(&silent.why)),
-        ])
-        .style(Style::new().fg(Color::Red))
+        ["unknown", silent.process.as_str(), silent.why.as_str()]
+            .map(|text| (text.to_owned(), Style::new().fg(Color::Red)))
     });
-    let widths = [
-        Constraint::Fill(1),
-        Constraint::Fill(1),
-        Constraint::Fill(1),
-    ];
-    let head = Row::new(["class", "process", "callers"]).bold();
-    Table::new(waiting.chain(silent), widths)
-        .header(head)
-        .block(Block::bordered().title("waiting"))
+    let head = ["class", "process", "callers"];
+    let widths = [Constraint::Fill(1); 3];
+    table(head, waiting.chain(silent), widths, width).block(Block::bordered().title("waiting"))
 }
 
-fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {
+fn of_keys(keys: &[Key], majority: usize, width: u16) -> Table<'_> {
     let rows = keys.iter().map(|key| {
         let line = &key.line;
         let left = line.left.map_or_else(|| "for ever".to_owned(), rounded);
@@ -224,13 +212,13 @@ fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {
         } else {
             Color::Reset
         };
-        Row::new([
-            Cell::new(printable(&line.key)),
-            Cell::new(printable(&line.shown)),
-            Cell::new(line.votes.to_string()).style(Style::new().fg(few)),
-            Cell::new(left),
-            Cell::new(key.changed_hands.to_string()),
-        ])
+        [
+            plain(line.key.as_str()),
+            plain(line.shown.as_str()),
+            (line.votes.to_string(), Style::new().fg(few)),
+            plain(&left),
+            plain(&key.changed_hands.to_string()),
+        ]
     });
     let widths = [
         Constraint::Fill(1),
@@ -239,11 +227,63 @@ fn of_keys(keys: &[Key], majority: usize) -> Table<'_> {
         Constraint::Length(9),
         Constraint::Length(7),
     ];
-    let head = Row::new(["key", "holder", "nodes", "left", "changes"]).bold();
-    Table::new(rows, widths)
-        .header(head)
-        .block(Block::bordered().title("keys"))
+    let head = ["key", "holder", "nodes", "left", "changes"];
+    table(head, rows, widths, width).block(Block::bordered().title("keys"))
 }
+
+/// The text of a cell, and how it looks.
+type Text = (String, Style);
+
+fn plain(text: &str) -> Text {
+    (text.to_owned(), Style::new())
+}
+
+/// Returns a table for a frame of this width, in which the end of a text that does not fit is a sign of that.
+fn table<const N: usize>(
+    head: [&str; N],
+    rows: impl Iterator<Item = [Text; N]>,
+    widths: [Constraint; N],
+    width: u16,
+) -> Table<'static> {
+    let inside = Rect::new(0, 0, width.saturating_sub(2), 1);
+    let columns: [Rect; N] = Layout::horizontal(widths).spacing(1).areas(inside);
+    let row = |cells: [Text; N]| {
+        let cells = cells.into_iter().zip(columns);
+        Row::new(cells.map(|((text, style), column)| {
+            let text = fitted(&printable(&text), column.width);
+            Span::styled(text, style)
+        }))
+    };
+    let head = row(head.map(plain)).bold();
+    Table::new(
+        rows.map(row),
+        columns.map(|column| Constraint::Length(column.width)),
+    )
+    .header(head)
+}
+
+/// Returns a text in so many columns, with a sign at its end if a part of it is missing.
+fn fitted(text: &str, width: u16) -> String {
+    let line = Line::from(text);
+    if line.width() <= usize::from(width) {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    for char in text.chars() {
+        shown.push(char);
+        if Line::from(format!("{shown}{CUT}")).width() > usize::from(width) {
+            shown.pop();
+            break;
+        }
+    }
+    if width > 0 {
+        shown.push(CUT);
+    }
+    shown
+}
+
+/// Stands for the part of a text that does not fit.
+const CUT: char = '…';
 
 /// The lines above and below of all.
 const AROUND: [Constraint; 3] = [
@@ -254,3 +294,18 @@ const AROUND: [Constraint; 3] = [
 
 /// Two lines around a table, and its head.
 const BORDERS: u16 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::fitted;
+
+    #[test]
+    fn a_text_that_is_cut_says_so() {
+        assert_eq!(fitted("order:7", 7), "order:7");
+        assert_eq!(fitted("order:77", 7), "order:…");
+        assert_eq!(fitted("ab", 1), "…");
+        assert_eq!(fitted("ab", 0), "");
+        // Each takes two columns.
+        assert_eq!(fitted("注文番号", 6), "注文…");
+    }
+}

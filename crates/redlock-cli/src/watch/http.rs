@@ -1,7 +1,5 @@
 //! The answers of `watch` over HTTP.
 
-use std::io;
-
 use axum::{
     Router,
     extract::{Path, State},
@@ -10,7 +8,6 @@ use axum::{
     routing::get,
 };
 use serde::Serialize;
-use tokio::net::TcpListener;
 
 use super::{Seen, exposition::Exposition};
 use crate::{
@@ -26,24 +23,18 @@ struct Shared {
     exposition: Exposition,
 }
 
-/// Answers until there is an error.
-pub(super) async fn serve(
-    listener: TcpListener,
-    seen: Seen,
-    settings: Settings,
-    exposition: Exposition,
-) -> io::Result<()> {
+/// Returns the routes and their answers.
+pub(super) fn routes(seen: Seen, settings: Settings, exposition: Exposition) -> Router {
     let shared = Shared {
         seen,
         settings,
         exposition,
     };
-    let routes = Router::new()
+    Router::new()
         .route("/", get(all))
         .route("/metrics", get(metrics))
         .route("/ready/{node}", get(ready))
-        .with_state(shared);
-    axum::serve(listener, routes).await
+        .with_state(shared)
 }
 
 /// 200 if a node votes, 503 if it does not, 404 if there is no such node.

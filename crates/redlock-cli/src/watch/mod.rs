@@ -1,5 +1,6 @@
 //! `redlock watch`: looks at the nodes each second, so that quarantines age, and tells what changes.
 
+mod connections;
 mod exposition;
 mod http;
 
@@ -27,7 +28,8 @@ use crate::{
 /// What can be asked of `watch`.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// Answers HTTP at this address: /ready/NODE, /metrics for Prometheus, and all nodes at /
+    /// Answers HTTP at this address: /ready/NODE, /metrics for Prometheus, and all nodes at /; a connection has one
+    /// request, which must be complete within 5 s
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
 
@@ -73,13 +75,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, Failure> 
             .output
             .progress(&format!("listening at http://{address}"));
     }
+    let routes = http::routes(seen.clone(), settings.clone(), exposition.clone());
     tokio::select! {
         watched = looks => watched,
         never = exposition.keep_small() => match never {},
-        served = http::serve(listener, seen.clone(), settings.clone(), exposition.clone()) => {
-            let error = served.err().map(|error| error.to_string()).unwrap_or_default();
-            Err(Failure::wrong(format!("HTTP ended: {error}")))
-        }
+        never = connections::serve(&listener, routes) => match never {},
     }
 }
 

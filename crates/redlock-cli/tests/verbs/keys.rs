@@ -389,3 +389,14 @@ async fn a_shared_key_names_all_that_share_it_and_that_somebody_waits_to_have_it
         .join(" ");
     assert!(told.contains("held by 2 that share it"), "{released:?}");
 }
+
+#[tokio::test]
+async fn a_list_of_nothing_says_whether_the_nodes_know_the_namespace() {
+    let nodes = Nodes::blessed(3).await;
+    let done = nodes.run(&["ls", "--namespace", "bilingg"]);
+    assert_eq!((done.code, &*done.out), (0, ""), "{done:?}");
+    let words = "do not know the namespace bilingg: they know redlock";
+    assert!(done.err.contains(words), "{done:?}");
+    let done = nodes.run(&["ls", "order:"]);
+    assert!(done.err.contains("no such key is held"), "{done:?}");
+}

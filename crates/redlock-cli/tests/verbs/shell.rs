@@ -40,3 +40,27 @@ fn completions_and_manual_pages_have_every_verb() {
     assert_eq!(run(&mut redlock(&["man", "dance"])).code, 2);
     assert!(help.contains("no quorum"), "{help}");
 }
+
+/// The verbs that the help of the command, or of a verb, lists.
+fn verbs_of(arguments: &[&str]) -> Vec<String> {
+    let help = run(&mut redlock(&[arguments, &["--help"]].concat())).out;
+    let listed = help.split("Commands:\n").nth(1).unwrap_or_default();
+    let lines = listed.lines().take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names = names.filter(|name| !name.is_empty());
+    names.map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn the_help_of_each_verb_has_an_example() {
+    let verbs = verbs_of(&[]);
+    assert!(verbs.len() > 10, "{verbs:?}");
+    let of_jobs = verbs_of(&["jobs"]);
+    let of_jobs = of_jobs.iter().map(|verb| vec!["jobs", verb]);
+    for verb in verbs.iter().map(|verb| vec![&**verb]).chain(of_jobs) {
+        let help = run(&mut redlock(&[&*verb, &["--help"]].concat())).out;
+        let example = help.split("Example:\n").nth(1).unwrap_or_default();
+        let name = format!("  redlock {} ", verb.join(" "));
+        assert!(format!("{example} ").starts_with(&name), "{verb:?}: {help}");
+    }
+}

@@ -1,17 +1,27 @@
 //! `watch`: quarantines age, changes are told, and probes are answered.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
+    process::Command,
     time::Duration,
 };
 
 use serde_json::Value;
 
-use crate::kit::{Nodes, Running};
+use crate::kit::{Nodes, Running, reaches};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn connect(address: &str) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address.parse().unwrap(), PATIENCE).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
 
 fn get(address: &str, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = connect(address);
     let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
@@ -19,15 +29,20 @@ fn get(address: &str, path: &str) -> String {
     answer
 }
 
+/// Returns the address at which it says that it listens.
+fn listens(watch: &mut Running) -> String {
+    let mut err = BufReader::new(watch.child.stderr.take().unwrap());
+    let mut line = String::new();
+    err.read_line(&mut line).unwrap();
+    line.trim().rsplit_once("http://").unwrap().1.to_owned()
+}
+
 #[tokio::test]
 async fn watching_ages_quarantines_tells_changes_and_answers_probes() {
     let mut nodes = Nodes::start(3);
     let mut command = nodes.command(&["watch", "--listen", "127.0.0.1:0"]);
     let mut watch = Running::start(&mut command);
-    let mut err = BufReader::new(watch.child.stderr.take().unwrap());
-    let mut line = String::new();
-    err.read_line(&mut line).unwrap();
-    let address = line.trim().rsplit_once("http://").unwrap().1.to_owned();
+    let address = listens(&mut watch);
     watch.await_line("no quorum: 0 of 3");
     let node = nodes[0].address().to_string();
     assert!(get(&address, &format!("/ready/{node}")).starts_with("HTTP/1.1 503"));
@@ -81,5 +96,43 @@ async fn programs_are_told_how_many_nodes_vote() {
     let line = watch.await_line("\"node\":null");
     let [votes, _, all, majority] = counts(&line);
     assert_eq!([votes, all, majority], ["false", "3", "2"]);
+    assert_eq!(watch.interrupt(), Some(130));
+}
+
+#[tokio::test]
+async fn silent_and_unfinished_requests_end_and_keep_no_probe_and_no_node_waiting() {
+    let mut nodes = Nodes::blessed(3).await;
+    // Fewer file descriptors than connections.
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -n 64; exec \"$REDLOCK\" watch --listen 127.0.0.1:0",
+    ]);
+    reaches(&mut command, &nodes);
+    let mut watch = Running::start(&mut command);
+    let address = listens(&mut watch);
+    watch.await_line("a majority votes");
+    let node = nodes[0].address().to_string();
+    let silent: Vec<_> = (0..100).map(|_| connect(&address)).collect();
+    let half = |_| {
+        let mut stream = connect(&address);
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost:")
+            .map(|()| stream)
+    };
+    let halves: Vec<_> = (0..300).map(half).collect();
+    assert!(get(&address, &format!("/ready/{node}")).starts_with("HTTP/1.1 200"));
+    assert!(get(&address, "/metrics").contains("redlock_nodes"));
+    // A node that comes back is connected to again.
+    nodes[0].kill().unwrap();
+    watch.await_line(&node);
+    nodes[0].restart().unwrap();
+    watch.await_line(&format!("{node} votes"));
+    // The newest of them had its time, too.
+    let mut last = halves.into_iter().flatten().next_back().unwrap();
+    let ended = last.read_to_string(&mut String::new());
+    let is_timeout = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    assert!(!ended.as_ref().is_err_and(is_timeout), "{ended:?}");
+    drop(silent);
     assert_eq!(watch.interrupt(), Some(130));
 }

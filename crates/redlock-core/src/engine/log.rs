@@ -77,6 +77,18 @@ impl Origin {
                 let (node, cause) = (&*names[*node], forgot.map(tracing::field::display));
                 event!(warn, NODE, self, node, %reason, cause, "node does not vote");
             }
+            Notice::FirstStart { nodes, ready_in } => {
+                let (nodes, seconds) = (*nodes, ready_in.as_secs_f64().ceil());
+                let namespace = &*self.namespace;
+                event!(
+                    warn,
+                    QUORUM,
+                    self,
+                    nodes,
+                    "first start of namespace {namespace}, or all of its nodes have restarted: locks in {seconds} s; fencing \
+                     tokens begin at the wall clock; if the nodes are new, do not wait: `redlock bless`"
+                );
+            }
             Notice::RefusesWrites { node, reason } => {
                 let node = &*names[*node];
                 event!(warn, NODE, self, node, %reason, "node refuses to write");
@@ -95,7 +107,7 @@ impl Origin {
                 QUORUM,
                 self,
                 node = &*names[*node],
-                "no node has counted fencing tokens yet: they begin at the wall clock"
+                "fencing tokens begin at the wall clock, as on a first start"
             ),
             Notice::FencingDegraded { node, .. } => event!(
                 warn,

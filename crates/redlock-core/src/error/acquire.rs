@@ -28,7 +28,6 @@ use crate::{InvalidKey, InvalidOption};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct AcquireError {
     kind: AcquireErrorKind,
     detail: Detail,
@@ -351,6 +350,8 @@ impl fmt::Display for AcquireError {
 
 // What is wrong with a key is part of the message, and no source: whoever prints both would read it twice.
 impl Error for AcquireError {}
+
+debug_as_display!(AcquireError);
 
 impl From<InvalidKey> for AcquireError {
     fn from(invalid: InvalidKey) -> Self {

@@ -22,7 +22,6 @@ use super::{NodeReport, nodes};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct BuildError {
     kind: BuildErrorKind,
     field: String,
@@ -94,5 +93,7 @@ impl fmt::Display for BuildError {
         nodes::write_lines(f, &self.reports)
     }
 }
+
+debug_as_display!(BuildError);
 
 impl Error for BuildError {}

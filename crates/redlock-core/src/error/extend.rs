@@ -24,7 +24,6 @@ use super::{NodeReport, nodes};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct ExtendError {
     kind: ExtendErrorKind,
     reports: Vec<NodeReport>,
@@ -80,3 +79,5 @@ impl fmt::Display for ExtendError {
 }
 
 impl Error for ExtendError {}
+
+debug_as_display!(ExtendError);

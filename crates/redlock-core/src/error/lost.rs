@@ -20,7 +20,7 @@ use redlock_proto::Loss;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Eq, PartialEq)]
 pub struct LeaseLost {
     reason: LossReason,
 }
@@ -90,3 +90,5 @@ impl fmt::Display for LeaseLost {
 }
 
 impl Error for LeaseLost {}
+
+debug_as_display!(LeaseLost);

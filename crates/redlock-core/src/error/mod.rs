@@ -1,5 +1,16 @@
 //! The errors: opaque, with a kind that says who must act.
 
+/// Shows an error by `Debug` as by `Display`: a `main` that returns it prints it in this form.
+macro_rules! debug_as_display {
+    ($error:ty) => {
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
 mod acquire;
 mod build;
 mod extend;

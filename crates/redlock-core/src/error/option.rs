@@ -17,7 +17,7 @@ use std::{error::Error, fmt};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Eq, PartialEq)]
 pub struct InvalidOption {
     field: &'static str,
     message: String,
@@ -45,3 +45,5 @@ impl fmt::Display for InvalidOption {
 }
 
 impl Error for InvalidOption {}
+
+debug_as_display!(InvalidOption);

@@ -26,7 +26,6 @@ use super::{NodeReport, nodes};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct ReleaseError {
     kind: ReleaseErrorKind,
     reports: Vec<NodeReport>,
@@ -110,3 +109,5 @@ impl fmt::Display for ReleaseError {
 }
 
 impl Error for ReleaseError {}
+
+debug_as_display!(ReleaseError);

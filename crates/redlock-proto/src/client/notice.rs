@@ -1,6 +1,6 @@
 //! The news for an operator.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::NotAVote;
 
@@ -21,6 +21,16 @@ pub enum Notice {
         reason: NotAVote,
         /// If it may have forgotten leases: by what.
         forgot: Option<Forgot>,
+    },
+    /// The first look at the nodes found none that votes, and a majority in quarantine: the namespace is new on them, or
+    /// all of them restarted or were emptied.
+    ///
+    /// It stands for the news of each of these nodes, and of the majority that is missing.
+    FirstStart {
+        /// The number of nodes in quarantine.
+        nodes: usize,
+        /// The time until enough of them may vote for a majority.
+        ready_in: Duration,
     },
     /// A node votes and refuses to write, so that it grants nothing.
     RefusesWrites {
@@ -53,7 +63,8 @@ pub enum Notice {
     FencingDegraded {
         /// The node whose counters were restored.
         node: usize,
-        /// `true` if all nodes were read and none has ever counted, as on a first start.
+        /// `true` if all nodes were read and none has ever counted, or since [`FirstStart`](Self::FirstStart) until a
+        /// majority votes.
         is_first_use: bool,
     },
     /// An acquisition begins another attempt, after one that did not win.

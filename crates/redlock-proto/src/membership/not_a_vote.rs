@@ -83,10 +83,17 @@ impl fmt::Display for NotAVote {
                     "another version of this client uses this namespace there ({theirs}), and this one has {ours}; see Versions in the crate's documentation"
                 )
             }
-            Self::PolicyMismatch { theirs, ours } => write!(
-                f,
-                "clients with max_ttl,clock_rate_error {theirs} use this namespace there, and this client has {ours}; all clients must agree: see Another policy in docs/operating.md"
-            ),
+            Self::PolicyMismatch { theirs, ours } => {
+                f.write_str("clients with another policy use this namespace there: ")?;
+                let all = Quarantine::differences(theirs, ours).unwrap_or_default();
+                for (name, theirs, ours) in &all {
+                    write!(f, "their {name} is {theirs}, and this client's is {ours}; ")?;
+                }
+                if all.is_empty() {
+                    write!(f, "theirs is {theirs}, and this client's is {ours}; ")?;
+                }
+                f.write_str("give this client their value, or the other clients this one: see Another policy in docs/operating.md")
+            }
             Self::Unfit(unfit) => unfit.fmt(f),
             Self::Unexamined => f.write_str("it has not said yet what it is"),
         }

@@ -149,12 +149,48 @@ impl Quarantine {
             .unwrap_or(0)
     }
 
+    /// Returns the settings in which what others have written differs from what this client has written: the name, their
+    /// value and ours.
+    pub(crate) fn differences(
+        theirs: &str,
+        ours: &str,
+    ) -> Option<Vec<(&'static str, String, String)>> {
+        let (theirs, ours) = (Self::settings_of(theirs)?, Self::settings_of(ours)?);
+        let pairs = theirs.into_iter().zip(ours);
+        let named = pairs
+            .zip(SETTINGS)
+            .map(|((theirs, ours), name)| (name, theirs, ours));
+        Some(named.filter(|(_, theirs, ours)| theirs != ours).collect())
+    }
+
+    /// Returns the values of [`SETTINGS`] in what a client has written.
+    fn settings_of(wire: &str) -> Option<[String; 4]> {
+        let (_, rest) = wire.split_once("ms,")?;
+        let (rate_error, flags) = rest.split_once("ppm")?;
+        let rate_error: u32 = rate_error.parse().ok()?;
+        let has = |word: &str| flags.split(',').any(|flag| flag == word).to_string();
+        Some([
+            format!("{:?}", Self::max_ttl_of(wire)?),
+            (f64::from(rate_error) / 1e6).to_string(),
+            has("trust_persistence"),
+            has("delayed_restarts"),
+        ])
+    }
+
     /// Returns the longest time to live in what another client has written, if it can be read.
     pub fn max_ttl_of(wire: &str) -> Option<Duration> {
         let (max_ttl, _) = wire.split_once("ms")?;
         max_ttl.parse().ok().map(Duration::from_millis)
     }
 }
+
+/// What all clients of a namespace have alike.
+const SETTINGS: [&str; 4] = [
+    "max_ttl (REDLOCK_MAX_TTL)",
+    "clock_rate_error (REDLOCK_CLOCK_RATE_ERROR)",
+    "trust_persistence",
+    "delayed_restarts",
+];
 
 /// The version of what nodes store and of what they do with a call.
 ///
@@ -183,6 +219,29 @@ mod tests {
     fn a_master_stays_away_for_longer_than_the_longest_lease_lasts_by_any_clock() {
         let quarantine = Quarantine::new(Duration::from_secs(30), 0.01);
         assert_eq!(quarantine.absence(), Duration::from_millis(31_300));
+    }
+
+    #[test]
+    fn each_setting_that_differs_is_named_with_both_values() {
+        let ours = Quarantine::new(Duration::from_secs(30), 0.01);
+        let theirs =
+            Quarantine::new(Duration::from_millis(1_500), 0.02).trusting_delayed_restarts();
+        let found = Quarantine::differences(&theirs.to_wire(), &ours.to_wire()).unwrap();
+        let expected = [
+            ("max_ttl (REDLOCK_MAX_TTL)", "1.5s", "30s"),
+            (
+                "clock_rate_error (REDLOCK_CLOCK_RATE_ERROR)",
+                "0.02",
+                "0.01",
+            ),
+            ("delayed_restarts", "true", "false"),
+        ];
+        let found: Vec<_> = found
+            .iter()
+            .map(|(name, a, b)| (*name, &**a, &**b))
+            .collect();
+        assert_eq!(found, expected);
+        assert_eq!(Quarantine::differences("30s", &ours.to_wire()), None);
     }
 
     #[test]

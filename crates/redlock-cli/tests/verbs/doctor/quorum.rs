@@ -91,7 +91,12 @@ async fn clients_that_disagree_about_the_longest_lease_are_a_failure() {
     let examined = nodes.doctor(&[]);
     examined.one(
         "policy",
-        &["failure", "60000ms", "2000ms", "all clients must agree"],
+        &[
+            "failure",
+            "REDLOCK_MAX_TTL) is 60s",
+            "is 2s",
+            "give this client their value",
+        ],
     );
     assert_eq!(examined.code, 2);
 }

@@ -1,7 +1,9 @@
 //! A command that goes on while a test does something.
 
 use std::{
+    fs::File,
     io::{BufRead, BufReader, Read},
+    path::Path,
     process::{Child, Command, Stdio},
 };
 
@@ -13,6 +15,15 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(command: &mut Command) -> Self {
+        Self::start_with(command, Stdio::piped())
+    }
+
+    /// Starts it; what it says beside its output is in this file.
+    pub(crate) fn with_errors_in(command: &mut Command, file: &Path) -> Self {
+        Self::start_with(command, File::create(file).unwrap().into())
+    }
+
+    fn start_with(command: &mut Command, errors: Stdio) -> Self {
         // A shell that runs the tests in the background has them ignore the signal of Ctrl-C, and the command does as it
         // was told.
         let mut heeding = Command::new("env");
@@ -31,7 +42,7 @@ impl Running {
         }
         let mut child = heeding
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(errors)
             .spawn()
             .unwrap();
         let out: Box<dyn Read + Send> = Box::new(child.stdout.take().unwrap());

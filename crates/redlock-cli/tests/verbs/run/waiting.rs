@@ -1,6 +1,6 @@
 //! How long a command waits for its lock, and what it says.
 
-use std::time::Duration;
+use std::{process::Command, time::Duration};
 
 use rustix::process::Signal;
 
@@ -88,4 +88,21 @@ async fn who_is_interrupted_while_it_waits_leaves_nothing() {
     assert_eq!(waits.wait().unwrap().code(), Some(128 + 15));
     guard.release().await.unwrap();
     assert!(client.try_acquire("job").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_ttl_above_max_ttl_is_refused_by_name_and_not_shortened() {
+    let nodes = Nodes::blessed(3).await;
+    let too_long = |command: &mut Command| run(command.env("REDLOCK_TTL", "60s"));
+    let given = too_long(&mut under(&nodes, &[], &["true"]));
+    // The nodes remember the other.
+    let remembered = too_long(under(&nodes, &[], &["true"]).env_remove("REDLOCK_MAX_TTL"));
+    for done in [given, remembered] {
+        assert_eq!(done.code, 2, "{done:?}");
+        for words in ["60s", "REDLOCK_TTL", "max_ttl of 2s", "--ttl"] {
+            assert!(done.err.contains(words), "{words}: {done:?}");
+        }
+    }
+    let done = too_long(&mut under(&nodes, &["--ttl", "2s"], &["true"]));
+    assert_eq!(done.code, 0, "{done:?}");
 }

@@ -2,13 +2,21 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
-    os::unix::{net::UnixListener, process::CommandExt},
+    io::{BufRead, BufReader, IoSlice, Write},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
     process::Command,
+    time::Duration,
 };
 
 use redlock_core::AcquireErrorKind;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
+    process::{Pid, Signal, kill_process},
+};
 
 use super::{Run, under};
 use crate::kit::{Nodes, eventually};
@@ -68,23 +76,71 @@ while :; do sleep 0.02; done
 /// As when a key is pressed once the terminal is the warden's, and before that has an order.
 #[test]
 fn a_signal_to_a_warden_that_has_no_order_yet_reaches_the_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let listener = UnixListener::bind(&path).unwrap();
+    let (mut stream, of_warden) = UnixStream::pair().unwrap();
+    let stdin = [std::io::stdin()];
+    let stdin = stdin.each_ref().map(AsFd::as_fd);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&stdin));
+    let byte = [IoSlice::new(&[0])];
+    sendmsg(&stream, &byte, &mut control, SendFlags::empty()).unwrap();
     let mut warden = Command::new(env!("CARGO_BIN_EXE_redlock"))
-        .arg("__warden")
-        .arg(&path)
-        .args(["1", "sleep", "20"])
+        .args(["__warden", "1", "sleep", "20"])
+        .stdin(OwnedFd::from(of_warden))
         .process_group(0)
         .spawn()
         .unwrap();
-    let (mut stream, _) = listener.accept().unwrap();
+    let mut news = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut next = || news.next().transpose().unwrap();
+    assert_eq!(next().as_deref(), Some("ready"));
     kill_process(Pid::from_child(&warden), Signal::TERM).unwrap();
     // Times are since the machine was started: this one is far away.
-    writeln!(stream, "until {0} {0}", u64::MAX).unwrap();
-    let news: Vec<_> = BufReader::new(stream).lines().map(Result::unwrap).collect();
-    assert_eq!(news, ["started", "exited 143"]);
+    writeln!(stream, "until {0} {0}", u64::MAX / 1_000_000).unwrap();
+    assert_eq!(next().as_deref(), Some("started"));
+    assert_eq!(next().as_deref(), Some("exited 143"));
+    assert_eq!(next(), None);
     assert_eq!(warden.wait().unwrap().code(), Some(143));
+}
+
+/// How often the command itself has said that it lives.
+fn beats_of_the_leader(run: &Run) -> usize {
+    let beats = fs::read_to_string(&run.beats).unwrap();
+    beats.lines().filter(|line| *line == "leader").count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_ends_before_the_next_holder_though_its_holder_is_stopped_and_its_warden_killed()
+{
+    ends_before_the_next_holder(Signal::KILL).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_ends_before_the_next_holder_though_its_holder_and_its_warden_are_stopped() {
+    ends_before_the_next_holder(Signal::STOP).await;
+}
+
+/// Stops the holder, sends the warden this signal, and acquires the lock.
+async fn ends_before_the_next_holder(signal: Signal) {
+    let nodes = Nodes::blessed(3).await;
+    let mut run = Run::stubborn(&nodes, &["run", "job"]);
+    let client = nodes.client().await;
+    let warden = warden_of(run.child.id());
+    run.signal(Signal::STOP);
+    kill_process(warden, signal).unwrap();
+    let guard = super::next(&client).await;
+    let before = beats_of_the_leader(&run);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(
+        beats_of_the_leader(&run),
+        before,
+        "it works beside the next holder"
+    );
+    // What the command has started is ended as soon as its holder goes on.
+    run.signal(Signal::CONT);
+    let code = run.code();
+    assert!(code == 2 || code == 76, "{code}");
+    run.is_over();
+    guard.release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

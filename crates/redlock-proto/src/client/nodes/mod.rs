@@ -257,11 +257,26 @@ impl Nodes {
         if !self.connections.iter().all(Connection::is_settled) {
             return;
         }
+        if self.news.is_unjudged() {
+            // The first nodes had no others to compare their clocks with.
+            for node in self
+                .all()
+                .filter(|node| self.is_up(*node))
+                .collect::<Vec<_>>()
+            {
+                self.tell(node, now, outbox);
+            }
+        }
         let votes = self
             .all()
             .filter(|node| self.votes(*node, now) && !self.refuses_writes(*node));
         let votes = votes.count();
         self.news.judge(votes, self.quorum, outbox);
+    }
+
+    /// Returns whether no majority has voted yet, because the nodes are new to the namespace or have lost all of it.
+    pub(super) const fn is_first_start(&self) -> bool {
+        self.news.is_first_start()
     }
 
     /// Returns how many nodes are connected and vote.

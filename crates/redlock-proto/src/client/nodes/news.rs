@@ -10,6 +10,8 @@ pub(super) struct News {
     nodes: Vec<Told>,
     /// `None` until each node was reached, or was found not to be.
     level: Option<Level>,
+    /// Whether no majority has voted since the first look, which found a first start.
+    is_first_start: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -22,6 +24,8 @@ struct Told {
     run: Option<RunId>,
     /// Whether that run was seen to vote.
     voted: bool,
+    /// Whether the news of its quarantine waits for the first look at all nodes.
+    is_held_back: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -36,7 +40,18 @@ impl News {
         Self {
             nodes: vec![Told::default(); nodes],
             level: None,
+            is_first_start: false,
         }
+    }
+
+    /// Returns whether no majority has voted yet, because the nodes are new to the namespace or have lost all of it.
+    pub(super) const fn is_first_start(&self) -> bool {
+        self.is_first_start
+    }
+
+    /// Returns whether the majority was not judged yet.
+    pub(super) const fn is_unjudged(&self) -> bool {
+        self.level.is_none()
     }
 
     /// The connection to a node was lost, or could not be made.
@@ -81,7 +96,8 @@ impl News {
         if !matches!(vote, Err(NotAVote::Alone)) {
             told.vote = Some(vote.clone());
         }
-        if is_news {
+        told.is_held_back = self.level.is_none() && forgot == Some(Forgot::Unseen);
+        if is_news && !told.is_held_back {
             outbox.notice(match vote {
                 Ok(()) => Notice::Votes { node },
                 Err(reason) => Notice::DoesNotVote {
@@ -102,6 +118,11 @@ impl News {
             Some(0) if quorum.tolerated() > 0 => Level::AtRisk,
             Some(_) => Level::Safe,
         };
+        if self.level.is_none() && self.begins(votes, needed, outbox) {
+            (self.level, self.is_first_start) = (Some(Level::Lost), true);
+            return;
+        }
+        self.is_first_start &= level == Level::Lost;
         let is = match (self.level.replace(level), level) {
             (None, Level::Safe) => return,
             (Some(before), level) if before == level => return,
@@ -111,5 +132,39 @@ impl News {
             (_, Level::Safe) => Majority::Safe,
         };
         outbox.notice(Notice::Majority { is, votes, needed });
+    }
+
+    /// Tells what waits for the first look at all nodes; returns whether that is a first start, in place of all that.
+    fn begins(&mut self, votes: usize, needed: usize, outbox: &mut Outbox) -> bool {
+        let held_back = self
+            .nodes
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(node, told)| {
+                let is_held_back = std::mem::take(&mut told.is_held_back);
+                let reason = told.vote.clone()?.err()?;
+                is_held_back.then_some((node, reason))
+            });
+        let held_back: Vec<_> = held_back.collect();
+        let waits = held_back.iter().filter_map(|(_, reason)| reason.ready_in());
+        let mut waits: Vec<_> = waits.collect();
+        waits.sort_unstable();
+        if votes == 0
+            && let Some(ready_in) = waits.get(needed - 1)
+        {
+            outbox.notice(Notice::FirstStart {
+                nodes: waits.len(),
+                ready_in: *ready_in,
+            });
+            return true;
+        }
+        for (node, reason) in held_back {
+            outbox.notice(Notice::DoesNotVote {
+                node,
+                reason,
+                forgot: Some(Forgot::Unseen),
+            });
+        }
+        false
     }
 }

@@ -214,7 +214,7 @@ fn stand_in<E: Entropy>(
     cx: &mut Context<E>,
     now: Now,
 ) -> u64 {
-    let is_first_use = survey.is_first_use();
+    let is_first_use = survey.is_first_use() || cx.nodes.is_first_start();
     cx.notice(Notice::FencingDegraded { node, is_first_use });
     let floor = cx.tokens.at_least_seen(floor);
     wall(now).map_or(floor, |wall| floor.max(wall))
