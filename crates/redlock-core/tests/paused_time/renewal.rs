@@ -209,7 +209,7 @@ async fn an_extension_that_says_lost_meets_no_view_that_says_held() {
         let redlock = client(&nodes).await;
         let manual = AcquireOptions::new().renewal(Renewal::Manual);
         let guard = redlock.acquire_with("key", manual).await.unwrap();
-        nodes.iter().for_each(|node| node.node.clear());
+        nodes.iter().for_each(|node| node.node.drop_locks());
         assert_eq!(
             guard.extend().await.unwrap_err().kind(),
             ExtendErrorKind::Lost

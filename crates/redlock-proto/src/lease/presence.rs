@@ -117,7 +117,7 @@ impl Keys {
     /// Returns whether a node that says that it does not have the key may be given it again.
     ///
     /// Not while a request for it is on its way that will say whether it has.
-    /// Where nobody knows of an earlier one, that stays so: the owner is tombstoned there.
+    /// Where an earlier one may still arrive, that stays known: the release tombstones the owner there.
     pub(super) fn may_be_healed(&self, node: usize) -> bool {
         matches!(
             self.nodes.get(node),

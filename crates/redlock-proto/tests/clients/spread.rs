@@ -300,7 +300,7 @@ fn a_lease_that_its_holder_extends_is_given_to_the_other_nodes_too() {
     bench.answer_all(0);
     assert_eq!(holders(&bench).len(), 5);
     live(&mut bench, 2_000, 10, None);
-    assert_eq!(loss(&mut bench), Some(Loss::Expired), "nobody extends it");
+    assert_eq!(loss(&mut bench), Some(Loss::Expired), "it is not extended");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is lost or fails while a majority of the nodes is well all the time.
+//! Leases and acquires that are lost while a majority of the nodes is well all the time.
 
 use redlock_proto::{Failure, FailureKind, Instant, Loss};
 

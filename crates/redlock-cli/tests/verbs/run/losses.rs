@@ -8,6 +8,7 @@ use super::{Run, next, under};
 use crate::kit::{Nodes, Relay, eventually};
 
 const RUN: [&str; 4] = ["run", "job", "--grace", "300ms"];
+const LOCK: &str = "{redlock}:lock:job";
 
 /// Nodes that are reached over relays, so that the command can be cut off while others are not.
 async fn cut_off() -> (Nodes, Vec<Relay>) {
@@ -34,7 +35,7 @@ async fn a_command_whose_keys_are_gone_is_killed_at_once() {
     let nodes = Nodes::blessed(3).await;
     let mut run = Run::stubborn(&nodes, &RUN);
     for node in 0..3 {
-        nodes.ask(node, &["FLUSHALL"]);
+        nodes.ask(node, &["DEL", LOCK]);
     }
     assert_eq!(run.code(), 76);
     run.is_over();
@@ -100,7 +101,7 @@ async fn a_command_that_leaves_its_group_is_over_before_the_next_holder() {
 
         let mut run = Run::started_by(&nodes, &RUN, program);
         for node in 0..3 {
-            nodes.ask(node, &["FLUSHALL"]);
+            nodes.ask(node, &["DEL", LOCK]);
         }
         assert_eq!(run.code(), 76);
         run.is_over();

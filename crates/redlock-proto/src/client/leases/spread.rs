@@ -35,7 +35,7 @@ impl Leases {
 
     /// A node was connected: it is asked for the keys of the leases that it never had.
     ///
-    /// Leases that nobody has got yet, as `is_awaited` says, are spread once they are handed out.
+    /// Leases that were not handed out yet, as `is_awaited` says, are spread once they are.
     pub(in super::super) fn on_connected<E: Entropy>(
         &mut self,
         node: usize,

@@ -174,7 +174,7 @@ impl Bench {
         self.gather(peer);
     }
 
-    /// A client hears that nobody knows what became of a request to a node.
+    /// A client hears that the outcome of a request to a node is unknown.
     pub(crate) fn lose(&mut self, peer: usize, node: usize, round: u64) {
         let (now, error) = (self.now(), RequestError::unknown("cut".into()));
         let client = &mut self.peers[peer].client;
