@@ -71,8 +71,12 @@ fn print(called: &Job, memory: &Memory, output: Output) -> std::io::Result<()> {
         };
         output.marked(mark, &line(run))?;
     }
-    Ok(())
+    output.marked(Mark::Note, NOT_STARTED)
 }
+
+/// The nodes know no schedule, and after a loss of data not even the runs before it.
+const NOT_STARTED: &str = "ticks that were not started, and runs from before the nodes lost their data, are not among \
+                           these: the log of the replicas tells of them, under redlock::job";
 
 /// Says what each node had to do with an answer that is missing.
 fn tell(nodes: &[NodeReport], output: Output) -> std::io::Result<()> {

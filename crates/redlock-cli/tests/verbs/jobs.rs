@@ -63,6 +63,7 @@ async fn runs_and_pauses_are_told_without_running_the_job() {
         out.starts_with("paused; ") && out.contains(": ok after less than 1 ms"),
         "{out}"
     );
+    assert!(out.contains("note ticks that were not started"), "{out}");
     let list = nodes.run(&["jobs"]).out;
     assert!(!out.contains("0ns") && !list.contains("0ns"), "{out}{list}");
     jobs.resume("close-day").await.unwrap();
