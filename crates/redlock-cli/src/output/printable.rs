@@ -2,7 +2,7 @@
 
 use redlock_proto::Printable;
 
-/// Returns a text with all escaped that would change the text beside it: whoever names a key must neither move the cursor
+/// Returns a text with all escaped that would change the text beside it: the author of a name must neither move the cursor
 /// nor begin a line.
 pub(crate) fn printable(text: &str) -> String {
     Printable::new(text).to_string()

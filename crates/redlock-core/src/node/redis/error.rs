@@ -164,8 +164,8 @@ const NOT_RUN: [&str; 14] = [
     "TRYAGAIN",
 ];
 
-/// Those of a server that has become a replica, has its data from another master, is part of a cluster, or does not know
-/// any more who the client is.
+/// Those of a server that has become a replica, has its data from another master, is part of a cluster, or has forgotten
+/// as which user the client has logged in.
 const WRONG_SERVER: [&str; 8] = [
     "ASK",
     "CLUSTERDOWN",
