@@ -50,9 +50,9 @@ mod token;
 
 pub use self::{
     client::{
-        Acquire, Ask, Backlog, Client, ClientConfig, Confirmed, Effect, Entropy, FanOut, Forgot, JobState,
-        Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now, RequestError,
-        TickClaim,
+        Acquire, Ask, Backlog, Client, ClientConfig, Confirmed, Effect, Entropy, FanOut, Forgot,
+        JobState, Majority, NotAfter, NotClaimed, NotExtended, NotReleased, Notice, Now,
+        RequestError, TickClaim,
     },
     key::{
         CountedKey, HolderLabel, InvalidKeySet, InvalidLabel, KeySet, Mode, NodeKey, OwnerId,

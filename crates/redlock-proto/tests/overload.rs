@@ -266,5 +266,9 @@ fn a_wait_that_ends_in_the_client_says_so() {
     }
     assert_eq!(bench.failed, []);
     bench.pass(3, Some(300));
-    assert!(bench.failed.contains(&(MOST as u64, FailureKind::Overloaded)));
+    assert!(
+        bench
+            .failed
+            .contains(&(MOST as u64, FailureKind::Overloaded))
+    );
 }

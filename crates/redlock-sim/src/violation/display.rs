@@ -107,7 +107,10 @@ impl fmt::Display for Violation {
                 "lease {lease} is believed in until {until}, and a majority keeps its key until {promised} only"
             ),
             Self::OwnSlowness { client, what } => {
-                write!(f, "{what} of client {client} failed because the client was slow, though all nodes were well")
+                write!(
+                    f,
+                    "{what} of client {client} failed because the client was slow, though all nodes were well"
+                )
             }
             Self::Unanswered { waiter, due } => {
                 write!(f, "waiter {waiter} had to be answered by {due}")

@@ -2,11 +2,11 @@
 
 mod absence;
 mod connection;
-mod room;
 mod health;
 mod news;
 mod outage;
 mod pace;
+mod room;
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
