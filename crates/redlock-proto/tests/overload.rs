@@ -44,9 +44,9 @@ impl Bench {
     fn new() -> Self {
         let keyspace = Keyspace::new("{bench}", Quarantine::new(2 * TTL, 0.01));
         let config = ClientConfig {
-            quorum: Quorum::of(NonZeroUsize::new(NODES).unwrap()),
+            quorum: Quorum::of(NonZeroUsize::new(NODES).expect("there are some")),
             keyspace: keyspace.clone(),
-            retry: RetryPolicy::new(5 * MS, 50 * MS).unwrap(),
+            retry: RetryPolicy::new(5 * MS, 50 * MS).expect("0 < 5 <= 50"),
             node_timeout: 200 * MS,
             fan_out: FanOut::All,
             most_unsent: MOST,
@@ -98,7 +98,7 @@ impl Bench {
                 } => self.unsent[node].push((round, request)),
                 Effect::Acquired { id, .. } => self.won.push(id),
                 Effect::NotAcquired { id, failure, .. } => {
-                    self.failed.push((id, failure.unwrap().kind));
+                    self.failed.push((id, failure.expect("it is open").kind));
                 }
                 _ => {}
             }
@@ -110,7 +110,7 @@ impl Bench {
         let request = Acquire {
             mode: Mode::Exclusive,
             keys: format!("key {id}").as_str().into(),
-            timing: Timing::new(TTL, 0.01, 50 * MS).unwrap(),
+            timing: Timing::new(TTL, 0.01, 50 * MS).expect("enough is left"),
             renew: true,
             max_hold: None,
             tokens: 1,
@@ -144,7 +144,10 @@ impl Bench {
                 std::mem::take(&mut self.unsent[node]).into_iter().unzip();
             let (time, now) = (self.time(), self.now());
             let answer = self.nodes[node].call(&self.keyspace, &requests, time);
-            let replies = answer.replies.into_iter().map(|reply| Ok(reply.unwrap()));
+            let replies = answer
+                .replies
+                .into_iter()
+                .map(|reply| Ok(reply.expect("it is in range")));
             let results: Vec<_> = rounds.into_iter().zip(replies).collect();
             self.client
                 .on_answer(node, answer.standing, results, now.clock, now);

@@ -281,6 +281,9 @@ impl SingletonSchedulerBuilder {
     /// With [`Overlap::Skip`](crate::Overlap::Skip), a tick that waits for the place of a run of its own job is started
     /// after that run, if it is not too late, and is not skipped.
     /// A run on [request](SingletonScheduler::trigger_now) waits for a place as well.
+    /// Whatever this limit is, a replica claims at most 256 ticks at the same time, beside those that wait for the end of a
+    /// run; the others wait for their turn, and end as [`TooLate`](crate::Outcome::TooLate) or as
+    /// [`NoPlace`](crate::Outcome::NoPlace) if it does not come in time.
     /// With [`Overlap::Wait`](crate::Overlap::Wait), a tick has a place while it waits for a run on another replica.
     ///
     /// # Examples
